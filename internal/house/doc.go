@@ -1,0 +1,2 @@
+// Package house guards the order of the packages: who may import whom.
+package house

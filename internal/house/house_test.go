@@ -1,0 +1,141 @@
+// Package house holds the test that keeps the packages in their order.
+package house
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/proctor-run/proctor/"
+
+// pure packages may be imported by anyone and import nothing of ours but
+// each other.
+var pure = []string{"internal/pyvalue", "reward", "outcome", "atif"}
+
+// arrows lists, for each room, the rooms it may import besides the pure ones.
+// A room also may import what lies below itself, and everything that its
+// neighbours may import: arrows are followed.
+var arrows = map[string][]string{
+	"cmd":       {"job", "sandbox/docker", "sandbox/oci", "sandbox/guest", "cube/cubes"},
+	"job":       {"trial"},
+	"trial":     {"harbor", "agent"},
+	"harbor":    {"cube", "verify", "sandbox"},
+	"agent":     {"cube", "sandbox", "atif"},
+	"verify":    {"sandbox", "reward"},
+	"cube":      {"sandbox"},
+	"sandbox":   {},
+	"internal":  {},
+	"examples":  {},
+	"benchmark": {"cmd", "job"},
+}
+
+// testHelpers may be imported by any test.
+var testHelpers = []string{"sandbox/sandboxtest", "sandbox/fake", "cube/cubetest"}
+
+// banned names say nothing about what a package is for.
+var banned = []string{"util", "utils", "common", "types", "models", "helpers", "manager"}
+
+type pkg struct {
+	ImportPath   string
+	Imports      []string
+	TestImports  []string
+	XTestImports []string
+}
+
+func TestArrows(t *testing.T) {
+	for _, p := range packages(t) {
+		from := strings.TrimPrefix(p.ImportPath, module)
+		for part := range strings.SplitSeq(from, "/") {
+			if slices.Contains(banned, part) {
+				t.Errorf("package %s: the name %q says nothing", from, part)
+			}
+		}
+		for _, imp := range p.Imports {
+			if to, ours := strings.CutPrefix(imp, module); ours && !allowed(from, to) {
+				t.Errorf("%s imports %s: the arrows of the house do not allow it", from, to)
+			}
+		}
+		for _, imp := range slices.Concat(p.TestImports, p.XTestImports) {
+			to, ours := strings.CutPrefix(imp, module)
+			if ours && to != from && !slices.Contains(testHelpers, to) && !allowed(from, to) {
+				t.Errorf("a test of %s imports %s: the arrows of the house do not allow it", from, to)
+			}
+		}
+	}
+}
+
+func packages(t *testing.T) []pkg {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports,TestImports,XTestImports", module+"...")
+	cmd.Dir = "../.."
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("listing packages: %v", err)
+	}
+	var all []pkg
+	dec := json.NewDecoder(strings.NewReader(string(out)))
+	for {
+		var p pkg
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatalf("reading the package list: %v", err)
+		}
+		all = append(all, p)
+	}
+	if len(all) == 0 {
+		t.Fatal("no packages found")
+	}
+	return all
+}
+
+func allowed(from, to string) bool {
+	if isPure(from) {
+		return isPure(to)
+	}
+	if isPure(to) || strings.HasPrefix(to, "internal/") {
+		return true
+	}
+	room := roomOf(from)
+	if roomOf(to) == room {
+		return !isBackend(to) || isBackend(from)
+	}
+	reach := reachable(room)
+	return slices.ContainsFunc(reach, func(r string) bool {
+		return to == r || (strings.HasPrefix(to, r+"/") && !isBackend(to))
+	})
+}
+
+func isPure(p string) bool { return slices.Contains(pure, p) }
+
+// isBackend tells packages that only cmd may wire in.
+func isBackend(p string) bool {
+	return slices.ContainsFunc([]string{"sandbox/docker", "sandbox/oci", "sandbox/guest"}, func(b string) bool {
+		return p == b || strings.HasPrefix(p, b+"/")
+	})
+}
+
+func roomOf(p string) string {
+	room, _, _ := strings.Cut(p, "/")
+	return room
+}
+
+func reachable(room string) []string {
+	var seen []string
+	var walk func(string)
+	walk = func(r string) {
+		for _, next := range arrows[r] {
+			if !slices.Contains(seen, next) {
+				seen = append(seen, next)
+				walk(next)
+			}
+		}
+	}
+	walk(room)
+	return seen
+}

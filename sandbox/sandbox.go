@@ -1,0 +1,301 @@
+// Package sandbox is the contract between proctor and whatever isolates the
+// commands of a trial: a container engine, an OCI runtime, a fake.
+//
+// A [Backend] creates sandboxes; a [Sandbox] runs commands and moves files.
+// The life of a sandbox, in order:
+//
+//  1. Create is called once. When it returns without error the sandbox is
+//     running and accepts every other call. When it returns an error nothing
+//     of the sandbox is left, or it will be found by [Collector.Collect].
+//  2. Exec, Upload, Download, Mark and KillTree may be called any number of
+//     times, also concurrently.
+//  3. Destroy ends it. It may be called at any time, repeatedly and
+//     concurrently, also while other calls are under way: those return
+//     [ErrDestroyed] or an error of their own. Destroy waits out no stop
+//     timeout: what runs is killed.
+//
+// A command that exits non-zero is a result, not an error. An error says that
+// the sandbox could not do its work. Package sandboxtest holds the suite that
+// every backend passes.
+//
+// The package knows nothing of tasks, agents or verifiers.
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+// Errors that callers branch on. Backends wrap them with what they concern.
+var (
+	// ErrDestroyed is returned by every call on a sandbox after Destroy.
+	ErrDestroyed = errors.New("sandbox is destroyed")
+	// ErrUnsupported marks a Spec that asks for what the backend cannot do.
+	ErrUnsupported = errors.New("not supported by this sandbox backend")
+	// ErrImageNotFound marks an image reference that no source has.
+	ErrImageNotFound = errors.New("image not found")
+	// ErrNotExist is returned by Download for a source that is not there.
+	ErrNotExist = errors.New("no such file or directory in the sandbox")
+	// ErrUnavailable marks a backend that does not answer at all (no socket,
+	// no kernel support); the message says what is missing and what to do.
+	ErrUnavailable = errors.New("sandbox backend is not available")
+)
+
+// BuildError reports that an image could not be built. Log holds the end of
+// the build's output, bounded.
+type BuildError struct {
+	Image string
+	Log   string
+	Err   error
+}
+
+func (e *BuildError) Error() string {
+	if e.Log == "" {
+		return fmt.Sprintf("building image %q: %v", e.Image, e.Err)
+	}
+	return fmt.Sprintf("building image %q: %v\n%s", e.Image, e.Err, e.Log)
+}
+
+func (e *BuildError) Unwrap() error { return e.Err }
+
+// Backend creates sandboxes of one kind. Its methods may be called
+// concurrently.
+type Backend interface {
+	// Name is the word that selects the backend: "docker", "sandbox", "host".
+	Name() string
+	// Capabilities says what Specs the backend accepts.
+	Capabilities() Capabilities
+	// Check reports whether sandboxes can be created here at all. A nil
+	// error is a promise for this machine, not for one image. Errors wrap
+	// ErrUnavailable and tell the fix.
+	Check(ctx context.Context) error
+	// Create builds or fetches the image, creates the sandbox and starts it.
+	// It obeys ctx; a Spec beyond the Capabilities gives ErrUnsupported
+	// before anything is created.
+	Create(ctx context.Context, spec Spec) (Sandbox, error)
+}
+
+// Collector is the ability to find and remove what killed owners left.
+type Collector interface {
+	// Collect removes every sandbox, mount, network and directory of the
+	// backend whose owner keep does not claim, and returns one line for each
+	// thing removed. It never touches what keep claims.
+	Collect(ctx context.Context, keep func(Owner) bool) ([]string, error)
+}
+
+// Capabilities of a backend. The zero value promises nothing.
+type Capabilities struct {
+	// Mounted: bind mounts show the host's own files, so what a command
+	// writes below a mount is on the host without a Download.
+	Mounted bool
+	// Build: images can be built from a Dockerfile.
+	Build bool
+	// Compose: the backend can run compose projects.
+	Compose bool
+	// NoNetwork: network mode none is enforced.
+	NoNetwork bool
+	// Allowlist: network mode allowlist is enforced.
+	Allowlist bool
+	// CPULimit and MemoryLimit: the limits of Resources are enforced.
+	CPULimit, MemoryLimit bool
+	// GPUs and TPUs can be given to a sandbox.
+	GPUs, TPUs bool
+	// Windows images can be run.
+	Windows bool
+}
+
+// Owner identifies the process that created something outside itself, so that
+// another process can tell leftovers from what is in use.
+type Owner struct {
+	// BootID is the kernel's boot id; a PID means nothing beyond a boot.
+	BootID string `json:"boot_id"`
+	// PID and StartTicks (field 22 of /proc/PID/stat) name one process.
+	PID        int    `json:"pid"`
+	StartTicks uint64 `json:"start_ticks"`
+}
+
+// Labels are put on everything external that belongs to a sandbox.
+type Labels struct {
+	Job   string // job id
+	Trial string // trial name
+	Owner Owner
+}
+
+// Spec describes a sandbox.
+type Spec struct {
+	// Name is unique among the caller's running sandboxes (a trial name).
+	// Backends derive legal names of their own from it.
+	Name   string
+	Labels Labels
+
+	// Image says what the root file system is. Backend "host" ignores it.
+	Image Image
+
+	// Mounts in order. Targets are created when missing.
+	Mounts []Mount
+	// Env is set for every command, below the command's own Env.
+	Env []string
+	// User for commands that name none: a name, a uid, "name:group" or
+	// "uid:gid"; empty means the image's.
+	User string
+	// Workdir for commands that name none; empty means the image's, and
+	// where the image has none, "/".
+	Workdir string
+
+	Resources Resources
+	Network   Network
+
+	// Progress, when set, is told what Create is doing ("pulling debian:12",
+	// "building"), a few times at most per second, from one goroutine at a time.
+	Progress func(message string)
+}
+
+// Image is either a reference or a build, or both: then the reference wins
+// unless ForceBuild is set.
+type Image struct {
+	// Ref names an image: a registry reference, or for backend "sandbox" also
+	// "oci:DIR[:TAG]" (OCI layout) and "docker-archive:FILE".
+	Ref string
+	// Build context; nil means there is nothing to build.
+	Build *Build
+	// ForceBuild builds even when Ref is set or a built image can be reused.
+	ForceBuild bool
+	// KeepImage leaves a built image for the next run (it is reused by content).
+	KeepImage bool
+}
+
+// Build is a Dockerfile with its context.
+type Build struct {
+	// ContextDir is a directory on the host that holds the Dockerfile.
+	ContextDir string
+	// Name is the task's short name, for image names and messages.
+	Name string
+	// Timeout bounds the build alone; 0 means only the context bounds it.
+	Timeout time.Duration
+}
+
+// Mount is a bind mount of a host directory or file.
+type Mount struct {
+	Source   string // absolute path on the host
+	Target   string // absolute path in the sandbox
+	ReadOnly bool
+}
+
+// Resources bound a sandbox. Zero means unlimited.
+type Resources struct {
+	CPUs     float64
+	MemoryMB int64
+	GPUs     int
+}
+
+// NetworkMode says what a sandbox can reach.
+type NetworkMode string
+
+// The network modes, spelled as in task.toml.
+const (
+	NetworkPublic    NetworkMode = "public"
+	NetworkNone      NetworkMode = "no-network"
+	NetworkAllowlist NetworkMode = "allowlist"
+)
+
+// Network is a sandbox's network policy. The zero value is public.
+type Network struct {
+	Mode  NetworkMode
+	Hosts []string // for allowlist: host names, "*.example.org" for subdomains
+}
+
+// Command is one thing to run.
+type Command struct {
+	// Argv is run as it is when not empty; otherwise Shell is run as
+	// bash -c Shell.
+	Argv  []string
+	Shell string
+
+	Env   []string // KEY=VALUE, later entries win, above Spec.Env
+	Dir   string   // working directory; empty means Spec.Workdir
+	User  string   // as Spec.User; empty means Spec.User
+	Stdin io.Reader
+
+	// Stdout and Stderr receive the output as it comes. When Stderr is nil,
+	// standard error is merged into Stdout, in order. When both are nil output
+	// is discarded. A sink that returns an error is not written to again, and
+	// the command goes on.
+	Stdout, Stderr io.Writer
+
+	// Timeout ends the command like the end of the context does; 0 means none.
+	Timeout time.Duration
+	// Grace is how long the process tree has between SIGTERM and SIGKILL
+	// when it is ended; 0 means DefaultGrace.
+	Grace time.Duration
+}
+
+// DefaultGrace between SIGTERM and SIGKILL.
+const DefaultGrace = 2 * time.Second
+
+// ExitStatus is how a command ended.
+type ExitStatus struct {
+	// Code as a shell reports it: 128+n after signal n, 126 for what cannot
+	// be run (also an unknown user or a missing directory), 127 for what is
+	// not found.
+	Code int
+	// TimedOut: Command.Timeout passed and the process tree was killed.
+	TimedOut bool
+}
+
+// Mark is a point in the life of a sandbox's processes, see Sandbox.Mark.
+type Mark string
+
+// Sandbox is a running sandbox.
+//
+// All paths are absolute and inside the sandbox. Uploads and downloads act as
+// root and never follow a link out of the sandbox's own root.
+type Sandbox interface {
+	// ID is how the backend knows the sandbox (a container id).
+	ID() string
+
+	// Exec runs a command and returns when the command itself has ended.
+	// Processes that it leaves running stay; what they write later is read
+	// and dropped, so that they are not killed by a closed pipe.
+	//
+	// When ctx ends or the timeout passes, everything that was born in the
+	// sandbox since the command started, and that belongs to no other Exec
+	// under way, is sent SIGTERM, after Grace SIGKILL, and Exec returns only
+	// when none of it is left: daemons and double forks included. A passed
+	// timeout then is a result with TimedOut; an ended ctx is
+	// context.Cause(ctx), wrapped.
+	Exec(ctx context.Context, cmd Command) (ExitStatus, error)
+
+	// Mark notes which processes exist now, for KillTree.
+	Mark(ctx context.Context) (Mark, error)
+	// KillTree ends everything born since the mark (SIGTERM, after grace
+	// SIGKILL) and returns when it is proven gone. An error means that it
+	// could not be proven.
+	KillTree(ctx context.Context, since Mark, grace time.Duration) error
+
+	// Upload unpacks a tar stream below dir, which is created when missing.
+	// Modes and symlinks are kept; owners are kept as numbers.
+	Upload(ctx context.Context, dir string, tar io.Reader) error
+	// Download writes path as a tar stream: a directory's contents with names
+	// relative to it, or a file as one entry with its base name. Links are
+	// written as links. A missing path gives ErrNotExist before any output.
+	Download(ctx context.Context, path string, tar io.Writer) error
+
+	// Destroy removes the sandbox and all that was made for it. It is
+	// idempotent, safe at any time, and bounded by ctx.
+	Destroy(ctx context.Context) error
+}
+
+// Resetter is the ability to bring a sandbox back to how Create left it, much
+// cheaper than a new one. Mounts are not touched.
+type Resetter interface {
+	Reset(ctx context.Context) error
+}
+
+// Stopper is the ability to stop a sandbox and leave it for inspection,
+// instead of Destroy. Hint tells a person how to get in again.
+type Stopper interface {
+	Stop(ctx context.Context) (hint string, err error)
+}
