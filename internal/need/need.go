@@ -1,0 +1,79 @@
+// Package need lets tests say what they cannot do without.
+//
+// On a machine that lacks it the test is skipped with a reason. Where the
+// environment variable PROCTOR_REQUIRE lists the need (comma-separated, or
+// "all"), a missing need fails the test instead, so that continuous
+// integration cannot skip by accident.
+package need
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Root skips unless the test runs as root.
+func Root(t testing.TB) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		missing(t, "root", "needs root")
+	}
+}
+
+// Docker skips unless an Engine socket answers, and returns its address.
+func Docker(t testing.TB) string {
+	t.Helper()
+	const socket = "/var/run/docker.sock"
+	if host := os.Getenv("DOCKER_HOST"); host != "" {
+		return host
+	}
+	conn, err := net.Dial("unix", socket)
+	if err != nil {
+		missing(t, "docker", "needs a Docker Engine at "+socket)
+		return ""
+	}
+	_ = conn.Close()
+	return "unix://" + socket
+}
+
+// Program skips unless a program ("runc", "crun", "python3") is on the PATH,
+// and returns its path.
+func Program(t testing.TB, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		missing(t, name, "needs "+name+" on the PATH")
+	}
+	return path
+}
+
+// Rootfs skips unless PROCTOR_TEST_ROOTFS names an uncompressed tar of a small
+// Debian root file system, and returns its path.
+func Rootfs(t testing.TB) string {
+	t.Helper()
+	path := os.Getenv("PROCTOR_TEST_ROOTFS")
+	if path == "" {
+		missing(t, "rootfs", "needs PROCTOR_TEST_ROOTFS, a tar of a Debian root file system")
+	}
+	return path
+}
+
+// That skips with the reason unless ok; name is what PROCTOR_REQUIRE lists.
+func That(t testing.TB, name string, ok bool, reason string) {
+	t.Helper()
+	if !ok {
+		missing(t, name, reason)
+	}
+}
+
+func missing(t testing.TB, name, reason string) {
+	t.Helper()
+	required := strings.Split(os.Getenv("PROCTOR_REQUIRE"), ",")
+	if slices.Contains(required, name) || slices.Contains(required, "all") {
+		t.Fatalf("%s, and PROCTOR_REQUIRE says it must be there", reason)
+	}
+	t.Skip(reason)
+}
