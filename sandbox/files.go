@@ -1,0 +1,262 @@
+package sandbox
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// UploadDir copies the contents of a host directory into dir in the sandbox.
+// Modes and symlinks are kept, links are not followed; files belong to root.
+func UploadDir(ctx context.Context, sb Sandbox, hostDir, dir string) error {
+	return upload(ctx, sb, dir, func(w *tar.Writer) error { return writeTree(w, hostDir) })
+}
+
+// UploadFile copies one host file to the path dst in the sandbox; a link on the
+// host is followed.
+func UploadFile(ctx context.Context, sb Sandbox, hostFile, dst string) error {
+	return upload(ctx, sb, path.Dir(dst), func(w *tar.Writer) error {
+		f, err := os.Open(hostFile)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		info, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		return writeFile(w, path.Base(dst), info, f)
+	})
+}
+
+// UploadBytes writes data to the path dst in the sandbox.
+func UploadBytes(ctx context.Context, sb Sandbox, data []byte, dst string, mode fs.FileMode) error {
+	return upload(ctx, sb, path.Dir(dst), func(w *tar.Writer) error {
+		h := &tar.Header{Typeflag: tar.TypeReg, Name: path.Base(dst), Mode: int64(mode.Perm()), Size: int64(len(data))}
+		if err := w.WriteHeader(h); err != nil {
+			return err
+		}
+		_, err := w.Write(data)
+		return err
+	})
+}
+
+func upload(ctx context.Context, sb Sandbox, dir string, fill func(*tar.Writer) error) error {
+	pr, pw := io.Pipe()
+	filled := make(chan error, 1)
+	go func() {
+		w := tar.NewWriter(pw)
+		err := fill(w)
+		if err == nil {
+			err = w.Close()
+		}
+		pw.CloseWithError(err)
+		filled <- err
+	}()
+	err := sb.Upload(ctx, dir, pr)
+	pr.CloseWithError(errUploadEnded)
+	if fillErr := <-filled; fillErr != nil && !errors.Is(fillErr, errUploadEnded) {
+		return fillErr
+	}
+	return err
+}
+
+var errUploadEnded = errors.New("the sandbox stopped reading")
+
+func writeTree(w *tar.Writer, dir string) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return fs.WalkDir(root.FS(), ".", func(name string, _ fs.DirEntry, err error) error {
+		if err != nil || name == "." {
+			return err
+		}
+		info, err := root.Lstat(name)
+		if err != nil {
+			return err
+		}
+		return writeEntry(w, root, name, info)
+	})
+}
+
+func writeEntry(w *tar.Writer, root *os.Root, name string, info fs.FileInfo) error {
+	switch {
+	case info.IsDir():
+		return w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: int64(info.Mode().Perm()), ModTime: info.ModTime()})
+	case info.Mode()&fs.ModeSymlink != 0:
+		target, err := root.Readlink(name)
+		if err != nil {
+			return err
+		}
+		return w.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: target, Mode: 0o777, ModTime: info.ModTime()})
+	case info.Mode().IsRegular():
+		f, err := root.Open(name)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		return writeFile(w, name, info, f)
+	}
+	return nil // sockets, devices and pipes have no content to copy
+}
+
+func writeFile(w *tar.Writer, name string, info fs.FileInfo, r io.Reader) error {
+	h := &tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: int64(info.Mode().Perm()), Size: info.Size(), ModTime: info.ModTime()}
+	if err := w.WriteHeader(h); err != nil {
+		return err
+	}
+	if n, err := io.CopyN(w, r, info.Size()); err != nil {
+		return fmt.Errorf("copying %q: %d of %d bytes: %w", name, n, info.Size(), err)
+	}
+	return nil
+}
+
+// DownloadLimits bound what a sandbox may put on the host in one download.
+type DownloadLimits struct {
+	Bytes   int64 // of all files together
+	Entries int
+}
+
+// DefaultDownloadLimits are wide enough for any log directory.
+var DefaultDownloadLimits = DownloadLimits{Bytes: 16 << 30, Entries: 1 << 20}
+
+// ErrDownloadTooLarge marks a download beyond its limits. What fits is kept.
+var ErrDownloadTooLarge = errors.New("download exceeds its limits")
+
+// DownloadDir copies the contents of dir in the sandbox into hostDir, which
+// must exist. Nothing is written outside hostDir whatever the sandbox sends:
+// links are created only when they stay inside, special files not at all.
+func DownloadDir(ctx context.Context, sb Sandbox, dir, hostDir string, limits DownloadLimits) error {
+	return download(ctx, sb, dir, func(r *tar.Reader) error { return extract(r, hostDir, limits) })
+}
+
+// DownloadFile copies one file of the sandbox to a path on the host.
+func DownloadFile(ctx context.Context, sb Sandbox, src, hostFile string, limits DownloadLimits) error {
+	return download(ctx, sb, src, func(r *tar.Reader) error {
+		h, err := r.Next()
+		if err != nil {
+			return fmt.Errorf("downloading %q: %w", src, err)
+		}
+		if h.Typeflag != tar.TypeReg {
+			return fmt.Errorf("downloading %q: not a regular file", src)
+		}
+		if h.Size > limits.Bytes {
+			return fmt.Errorf("downloading %q: %d bytes: %w", src, h.Size, ErrDownloadTooLarge)
+		}
+		root, err := os.OpenRoot(filepath.Dir(hostFile))
+		if err != nil {
+			return err
+		}
+		defer root.Close()
+		return writeHostFile(root, filepath.Base(hostFile), h, r)
+	})
+}
+
+func download(ctx context.Context, sb Sandbox, src string, take func(*tar.Reader) error) error {
+	pr, pw := io.Pipe()
+	taken := make(chan error, 1)
+	go func() {
+		err := take(tar.NewReader(pr))
+		if err == nil {
+			_, err = io.Copy(io.Discard, pr) // the padding behind the last entry
+		}
+		pr.CloseWithError(err)
+		taken <- err
+	}()
+	err := sb.Download(ctx, src, pw)
+	pw.CloseWithError(err)
+	takeErr := <-taken
+	if err != nil && !errors.Is(err, takeErr) {
+		return err
+	}
+	return takeErr
+}
+
+func extract(r *tar.Reader, hostDir string, limits DownloadLimits) error {
+	root, err := os.OpenRoot(hostDir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for entries := 0; ; entries++ {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("reading the download: %w", err)
+		}
+		if entries >= limits.Entries || h.Size > limits.Bytes {
+			return fmt.Errorf("%q: %w", h.Name, ErrDownloadTooLarge)
+		}
+		limits.Bytes -= h.Size
+		if err := extractEntry(root, h, r); err != nil {
+			return err
+		}
+	}
+}
+
+func extractEntry(root *os.Root, h *tar.Header, r io.Reader) error {
+	name := filepath.FromSlash(path.Clean(h.Name))
+	if name == "." {
+		return nil
+	}
+	if !filepath.IsLocal(name) {
+		return fmt.Errorf("download entry %q leaves its directory", h.Name)
+	}
+	if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	switch h.Typeflag {
+	case tar.TypeDir:
+		return root.MkdirAll(name, hostMode(h, 0o700))
+	case tar.TypeReg:
+		return writeHostFile(root, name, h, r)
+	case tar.TypeSymlink:
+		if !staysInside(name, h.Linkname) {
+			return nil
+		}
+		if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return root.Symlink(h.Linkname, name)
+	}
+	return nil
+}
+
+// staysInside tells whether a link called name may point to target without
+// leaving the directory that both are relative to.
+func staysInside(name, target string) bool {
+	if path.IsAbs(target) || filepath.IsAbs(target) || strings.ContainsRune(target, '\\') {
+		return false
+	}
+	joined := path.Join(path.Dir(filepath.ToSlash(name)), target)
+	return joined != ".." && !strings.HasPrefix(joined, "../")
+}
+
+func writeHostFile(root *os.Root, name string, h *tar.Header, r io.Reader) error {
+	if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, hostMode(h, 0o600))
+	if err != nil {
+		return err
+	}
+	_, err = io.CopyN(f, r, h.Size)
+	return errors.Join(err, f.Close())
+}
+
+// hostMode keeps the permission bits, never setuid and the like, and leaves the
+// host's user able to read what was downloaded.
+func hostMode(h *tar.Header, atLeast fs.FileMode) fs.FileMode {
+	return fs.FileMode(h.Mode).Perm() | atLeast
+}
