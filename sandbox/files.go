@@ -10,13 +10,16 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
 // UploadDir copies the contents of a host directory into dir in the sandbox.
 // Modes and symlinks are kept, links are not followed; files belong to root.
-func UploadDir(ctx context.Context, sb Sandbox, hostDir, dir string) error {
-	return upload(ctx, sb, dir, func(w *tar.Writer) error { return writeTree(w, hostDir) })
+// The files named by executable, relative to hostDir with slashes, can be
+// executed by everyone in the sandbox whatever their mode on the host.
+func UploadDir(ctx context.Context, sb Sandbox, hostDir, dir string, executable ...string) error {
+	return upload(ctx, sb, dir, func(w *tar.Writer) error { return writeTree(w, hostDir, executable) })
 }
 
 // UploadFile copies one host file to the path dst in the sandbox; a link on the
@@ -32,7 +35,7 @@ func UploadFile(ctx context.Context, sb Sandbox, hostFile, dst string) error {
 		if err != nil {
 			return err
 		}
-		return writeFile(w, path.Base(dst), info, f)
+		return writeFile(w, path.Base(dst), info.Mode().Perm(), info, f)
 	})
 }
 
@@ -70,7 +73,7 @@ func upload(ctx context.Context, sb Sandbox, dir string, fill func(*tar.Writer) 
 
 var errUploadEnded = errors.New("the sandbox stopped reading")
 
-func writeTree(w *tar.Writer, dir string) error {
+func writeTree(w *tar.Writer, dir string, executable []string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
@@ -84,11 +87,11 @@ func writeTree(w *tar.Writer, dir string) error {
 		if err != nil {
 			return err
 		}
-		return writeEntry(w, root, name, info)
+		return writeEntry(w, root, name, info, slices.Contains(executable, name))
 	})
 }
 
-func writeEntry(w *tar.Writer, root *os.Root, name string, info fs.FileInfo) error {
+func writeEntry(w *tar.Writer, root *os.Root, name string, info fs.FileInfo, executable bool) error {
 	switch {
 	case info.IsDir():
 		return w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: int64(info.Mode().Perm()), ModTime: info.ModTime()})
@@ -104,13 +107,17 @@ func writeEntry(w *tar.Writer, root *os.Root, name string, info fs.FileInfo) err
 			return err
 		}
 		defer f.Close()
-		return writeFile(w, name, info, f)
+		mode := info.Mode().Perm()
+		if executable {
+			mode |= 0o111
+		}
+		return writeFile(w, name, mode, info, f)
 	}
 	return nil // sockets, devices and pipes have no content to copy
 }
 
-func writeFile(w *tar.Writer, name string, info fs.FileInfo, r io.Reader) error {
-	h := &tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: int64(info.Mode().Perm()), Size: info.Size(), ModTime: info.ModTime()}
+func writeFile(w *tar.Writer, name string, mode fs.FileMode, info fs.FileInfo, r io.Reader) error {
+	h := &tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: int64(mode), Size: info.Size(), ModTime: info.ModTime()}
 	if err := w.WriteHeader(h); err != nil {
 		return err
 	}

@@ -49,3 +49,23 @@ func write(path string, data []byte, mode fs.FileMode, sync bool) (err error) {
 	}
 	return os.Rename(f.Name(), path)
 }
+
+// WriteIn replaces the file name in dir, a directory that a sandbox may write
+// to at the same time: whatever stands at the name is removed first, and no
+// link is followed out of the directory. Readers may find no file for a moment.
+func WriteIn(dir, name string, data []byte, mode fs.FileMode) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := root.RemoveAll(name); err != nil {
+		return err
+	}
+	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Close())
+}

@@ -61,3 +61,24 @@ func assertOnly(t *testing.T, dir, name string) {
 		t.Errorf("directory holds %v, want only %q", entries, name)
 	}
 }
+
+func TestWriteInFollowsNoPlantedLink(t *testing.T) {
+	t.Parallel()
+	outside := filepath.Join(t.TempDir(), "precious")
+	if err := os.WriteFile(outside, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.Symlink(outside, filepath.Join(dir, "manifest.json")); err != nil {
+		t.Fatal(err)
+	}
+	if err := atomicfile.WriteIn(dir, "manifest.json", []byte("[]"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(outside); err != nil || string(got) != "precious" {
+		t.Errorf("the link's target now holds %q, %v", got, err)
+	}
+	if got, err := os.ReadFile(filepath.Join(dir, "manifest.json")); err != nil || string(got) != "[]" {
+		t.Errorf("the file holds %q, %v", got, err)
+	}
+}

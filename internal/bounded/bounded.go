@@ -24,9 +24,19 @@ type File struct {
 	tail Tail
 }
 
-// Create truncates or creates the file at path. limit is in bytes.
-func Create(path string, limit int64) (*File, error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+// Create makes the file name in dir; limit is in bytes. The directory may be
+// one that a sandbox writes to: whatever stands at the name is removed first,
+// and no link is followed out of the directory.
+func Create(dir, name string, limit int64) (*File, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	if err := root.RemoveAll(name); err != nil {
+		return nil, err
+	}
+	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return nil, err
 	}

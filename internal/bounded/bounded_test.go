@@ -38,8 +38,9 @@ func TestFileKeepsHeadAndTail(t *testing.T) {
 
 func writeChunks(t *testing.T, in string, limit int64, chunk int) (string, int64) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "out.txt")
-	f, err := bounded.Create(path, limit)
+	dir := t.TempDir()
+	path := filepath.Join(dir, "out.txt")
+	f, err := bounded.Create(dir, "out.txt", limit)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,4 +80,27 @@ func TestTailProperties(t *testing.T) {
 			t.Fatalf("dropped %d, want %d", got, len(all)-len(want))
 		}
 	})
+}
+
+func TestCreateFollowsNoPlantedLink(t *testing.T) {
+	t.Parallel()
+	outside := filepath.Join(t.TempDir(), "precious")
+	if err := os.WriteFile(outside, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.Symlink(outside, filepath.Join(dir, "out.txt")); err != nil {
+		t.Fatal(err)
+	}
+	f, err := bounded.Create(dir, "out.txt", 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = f.Write([]byte("x"))
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(outside); err != nil || string(got) != "precious" {
+		t.Errorf("the link's target now holds %q, %v", got, err)
+	}
 }

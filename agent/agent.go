@@ -1,0 +1,102 @@
+// Package agent holds the contract between a trial and what tries to solve a
+// task, and the agents that come with proctor: [Oracle], [Nop] and [Command].
+//
+// The life of an agent: New… once per trial, Setup once after the sandbox is
+// up, Run once per instruction. The caller bounds both by their contexts, and
+// after a passed deadline kills what the agent left running; an agent need not
+// care. Where an agent's rules follow Harbor's, section numbers refer to the
+// Harbor agent format.
+package agent
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/proctor-run/proctor/internal/bounded"
+	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/sandbox"
+)
+
+// Info identifies an agent in results.
+type Info struct {
+	Name string
+	// Version is empty when it is not known.
+	Version string
+}
+
+// Agent tries to solve a task in a sandbox.
+type Agent interface {
+	// Info may change once, in Setup, when the version is detected there.
+	Info() Info
+	// Setup prepares the sandbox, for example installs the agent's program.
+	Setup(ctx context.Context, env Env) error
+	// Run works on one instruction. A result may come together with an error:
+	// what was used was used.
+	Run(ctx context.Context, env Env, task Task) (Result, error)
+}
+
+// Env is where an agent works.
+type Env struct {
+	Sandbox sandbox.Sandbox
+	// LogDir is the host directory that keeps the agent's files.
+	LogDir string
+	// OutputLimit bounds each output file that the agent writes there, in
+	// bytes.
+	OutputLimit int64
+}
+
+// LogDirInSandbox is where commands in the sandbox put the agent's logs.
+const LogDirInSandbox = "/logs/agent"
+
+// Task is what the agent is asked to do.
+type Task struct {
+	Instruction string
+	// Deadline is when Run is ended; zero means never.
+	Deadline time.Time
+}
+
+// Result is what an agent reports of its own work; nil means not known
+// (Harbor agent format, section 1.6).
+type Result struct {
+	InputTokens, CacheTokens, OutputTokens *int64
+	CostUSD                                *float64
+	Metadata                               *pyvalue.Object
+}
+
+// ExitError reports that a command of the agent exited non-zero.
+type ExitError struct {
+	Command string
+	Code    int
+	Output  string // the end of it, bounded
+}
+
+// Error has the three lines that Harbor writes (section 3.1).
+func (e *ExitError) Error() string {
+	out := e.Output
+	if out == "" {
+		out = "None"
+	}
+	return fmt.Sprintf("Command failed (exit %d): %s\nstdout: %s\nstderr: None", e.Code, e.Command, out)
+}
+
+// ExceptionType is the name under which results record the error.
+func (e *ExitError) ExceptionType() string { return "NonZeroAgentExitCodeError" }
+
+// errorOutputLimit bounds the output quoted in an ExitError, in bytes.
+const errorOutputLimit = 1000
+
+func newExitError(command string, code int, tail *bounded.Tail) *ExitError {
+	return &ExitError{Command: command, Code: code, Output: tail.String()}
+}
+
+// Error is an agent's own failure with the exception type that results record
+// for it.
+type Error struct {
+	Type, Message string
+}
+
+func (e *Error) Error() string { return e.Message }
+
+// ExceptionType is the name under which results record the error.
+func (e *Error) ExceptionType() string { return e.Type }

@@ -1,0 +1,101 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/proctor-run/proctor/internal/bounded"
+	"github.com/proctor-run/proctor/sandbox"
+)
+
+// Command is an agent given as shell text, so that any command-line agent can
+// be run. Install runs as root in the set-up phase, Run as the agent's user.
+//
+// Run finds its task in files and in variables:
+//
+//	PROCTOR_INSTRUCTION       the instruction; unset when longer than 96 KiB
+//	PROCTOR_INSTRUCTION_FILE  a file with it
+//	PROCTOR_DEADLINE          when the run is ended, in RFC 3339; empty for never
+//	PROCTOR_DEADLINE_FILE     a file with it
+//	PROCTOR_MODEL             the model name as configured; empty for none
+//
+// The output of the two is kept as install.txt and command.txt in the agent's
+// log directory. A non-zero exit of either is an [ExitError].
+type Command struct {
+	Install, Command string
+	// Env is set for both, KEY=VALUE.
+	Env   []string
+	Model string
+	// Version is recorded with the results; empty for unknown.
+	Version string
+}
+
+var _ Agent = (*Command)(nil)
+
+const (
+	taskDir         = "/proctor"
+	instructionFile = taskDir + "/instruction.md"
+	deadlineFile    = taskDir + "/deadline"
+
+	// A single environment variable may hold 128 KiB on Linux, its name and
+	// the terminating zero included.
+	instructionInEnvLimit = 96 << 10
+)
+
+// NewCommand checks that there is something to run.
+func NewCommand(c Command) (*Command, error) {
+	if strings.TrimSpace(c.Command) == "" {
+		return nil, &Error{Type: "ValueError", Message: "agent command: nothing to run: give the command as --ak run='…'"}
+	}
+	return &c, nil
+}
+
+// Info returns "command" and the configured version.
+func (c *Command) Info() Info { return Info{Name: "command", Version: c.Version} }
+
+// Setup runs the install text as root, if there is any.
+func (c *Command) Setup(ctx context.Context, env Env) error {
+	if strings.TrimSpace(c.Install) == "" {
+		return nil
+	}
+	return c.exec(ctx, env, "install.txt", sandbox.Command{Shell: c.Install, Env: c.Env, User: "root"})
+}
+
+// Run puts the task in place and runs the command.
+func (c *Command) Run(ctx context.Context, env Env, task Task) (Result, error) {
+	deadline := ""
+	if !task.Deadline.IsZero() {
+		deadline = task.Deadline.UTC().Format(time.RFC3339)
+	}
+	for _, f := range []struct{ path, text string }{
+		{instructionFile, task.Instruction}, {deadlineFile, deadline},
+	} {
+		if err := sandbox.UploadBytes(ctx, env.Sandbox, []byte(f.text), f.path, 0o644); err != nil {
+			return Result{}, fmt.Errorf("uploading %q: %w", f.path, err)
+		}
+	}
+	vars := append(c.Env[:len(c.Env):len(c.Env)],
+		"PROCTOR_INSTRUCTION_FILE="+instructionFile,
+		"PROCTOR_DEADLINE="+deadline,
+		"PROCTOR_DEADLINE_FILE="+deadlineFile,
+		"PROCTOR_MODEL="+c.Model,
+	)
+	if len(task.Instruction) <= instructionInEnvLimit && !strings.ContainsRune(task.Instruction, 0) {
+		vars = append(vars, "PROCTOR_INSTRUCTION="+task.Instruction)
+	}
+	return Result{}, c.exec(ctx, env, "command.txt", sandbox.Command{Shell: c.Command, Env: vars})
+}
+
+func (c *Command) exec(ctx context.Context, env Env, log string, cmd sandbox.Command) error {
+	tail := bounded.NewTail(errorOutputLimit)
+	status, err := runLogged(ctx, env, log, cmd, tail)
+	if err != nil {
+		return err
+	}
+	if status.Code != 0 {
+		return newExitError(cmd.Shell, status.Code, tail)
+	}
+	return nil
+}
