@@ -1,0 +1,127 @@
+package image
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/proctor-run/proctor/sandbox"
+)
+
+// NotFoundError says that no source has an image. It is sandbox.ErrImageNotFound.
+type NotFoundError struct {
+	Ref string
+	// Looked names the places that were asked, in order, each with its answer.
+	Looked []string
+}
+
+func (e *NotFoundError) Error() string {
+	if len(e.Looked) == 0 {
+		return fmt.Sprintf("image %q not found", e.Ref)
+	}
+	return fmt.Sprintf("image %q not found: %s", e.Ref, strings.Join(e.Looked, "; "))
+}
+
+// Unwrap makes errors.Is find sandbox.ErrImageNotFound.
+func (e *NotFoundError) Unwrap() error { return sandbox.ErrImageNotFound }
+
+// Hint tells what to do about it.
+func (e *NotFoundError) Hint() string {
+	return "check the spelling and the tag; without a network, give an OCI layout directory that holds the image"
+}
+
+// PlatformError says that an image exists, but not for this machine. It is
+// sandbox.ErrImageNotFound.
+type PlatformError struct {
+	Ref  string
+	Want string   // "linux/amd64"
+	Have []string // what the image has instead
+}
+
+func (e *PlatformError) Error() string {
+	return fmt.Sprintf("image %q has no variant for %s, only for %s", e.Ref, e.Want, strings.Join(e.Have, ", "))
+}
+
+// Unwrap makes errors.Is find sandbox.ErrImageNotFound.
+func (e *PlatformError) Unwrap() error { return sandbox.ErrImageNotFound }
+
+// UnauthorizedError says that a registry refused to give an image out. Many
+// registries answer this also for what does not exist.
+type UnauthorizedError struct {
+	Ref      string
+	Registry string
+	Err      error
+}
+
+func (e *UnauthorizedError) Error() string {
+	return fmt.Sprintf("registry %s refuses access to %q: %v", e.Registry, e.Ref, e.Err)
+}
+
+func (e *UnauthorizedError) Unwrap() error { return e.Err }
+
+// Hint tells what to do about it.
+func (e *UnauthorizedError) Hint() string {
+	return fmt.Sprintf("check that the image exists; if it is private, log in with: docker login %s", e.Registry)
+}
+
+// UnreachableError says that a registry could not be asked.
+type UnreachableError struct {
+	Ref      string
+	Registry string
+	Err      error
+}
+
+func (e *UnreachableError) Error() string {
+	return fmt.Sprintf("asking registry %s for %q: %v", e.Registry, e.Ref, e.Err)
+}
+
+func (e *UnreachableError) Unwrap() error { return e.Err }
+
+// Retryable reports that another attempt later may succeed.
+func (e *UnreachableError) Retryable() bool { return true }
+
+// Hint tells what to do about it.
+func (e *UnreachableError) Hint() string {
+	return "check the network and the proxy; to work without a network, give an OCI layout directory that holds the image"
+}
+
+// DigestError says that content is not what its digest promises.
+type DigestError struct {
+	What string // "manifest of \"debian:12\"", "layer", …
+	Want string
+	Got  string // a digest, or what else is wrong ("512 bytes of 1024")
+}
+
+func (e *DigestError) Error() string {
+	return fmt.Sprintf("verifying %s: want %s, got %s", e.What, e.Want, e.Got)
+}
+
+// Hint tells what to do about it.
+func (e *DigestError) Hint() string {
+	return "the source is damaged or something on the way changes content; fetch the image again from elsewhere"
+}
+
+// LayerError says which entry of a layer cannot be unpacked. The layer is not
+// used.
+type LayerError struct {
+	Entry string // name in the tar, shortened
+	Err   error
+}
+
+func (e *LayerError) Error() string {
+	return fmt.Sprintf("unpacking %q: %v", e.Entry, e.Err)
+}
+
+func (e *LayerError) Unwrap() error { return e.Err }
+
+// What can be wrong with a layer; found with errors.Is.
+var (
+	// ErrUnsafe marks an entry that would reach out of the layer.
+	ErrUnsafe = errors.New("entry leads out of the layer")
+	// ErrLimit marks a layer beyond the Limits.
+	ErrLimit = errors.New("layer exceeds a limit")
+	// ErrMalformed marks an entry or an archive that makes no sense.
+	ErrMalformed = errors.New("malformed layer")
+)
+
+var errClosed = errors.New("image store is closed")

@@ -1,0 +1,128 @@
+package image
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+// Image is an image of which every layer is unpacked. Its zero value is the
+// empty image "scratch".
+type Image struct {
+	// Ref is the reference that was asked for.
+	Ref string
+	// ID is the digest of the image's config, "sha256:…". It names the content:
+	// equal IDs have equal layers and config.
+	ID string
+	// Digest is the digest of the manifest, empty where there was none (a
+	// docker archive, a committed image).
+	Digest string
+	// Layers to put on each other, lowest first. There can be fewer than the
+	// image has (what lies below an opaque root is left out) and more (see
+	// Layer.Synthetic).
+	Layers []Layer
+	Config Config
+	// UserXattr: overlays on these layers need the mount option userxattr.
+	UserXattr bool
+}
+
+// Dirs returns the layers' directories in the order of overlay's lowerdir
+// option: highest first.
+func (m Image) Dirs() []string {
+	dirs := make([]string, 0, len(m.Layers))
+	for _, l := range slices.Backward(m.Layers) {
+		dirs = append(dirs, l.Dir)
+	}
+	return dirs
+}
+
+// Layer is an unpacked layer, shared by all images that have it. Its directory
+// is never written to.
+type Layer struct {
+	// DiffID is the digest of the uncompressed layer, "sha256:…".
+	DiffID string
+	// Dir is the absolute path of the unpacked layer.
+	Dir string
+	// Synthetic layers are not the image's own. They give directories that the
+	// layer below them holds only as parents of something the mode and owner
+	// that lower layers define for them.
+	Synthetic bool
+	Notes     Notes
+}
+
+// Notes counts what unpacking a layer did or could not keep.
+type Notes struct {
+	Entries int   `json:"entries"`
+	Bytes   int64 `json:"bytes"` // of file content
+	// ForeignOwners: entries whose owner could not be set.
+	ForeignOwners int `json:"foreign_owners,omitempty"`
+	// Devices that were not created.
+	Devices int `json:"devices,omitempty"`
+	// Xattrs that were not set: those of overlay file systems, of security
+	// modules, and without root file capabilities.
+	Xattrs int `json:"xattrs,omitempty"`
+}
+
+// Config says how commands in an image run, in the words of the OCI image
+// specification, section "Image Configuration". Entrypoint and Cmd are for
+// information: sandboxes do not run them.
+type Config struct {
+	Env        []string          // KEY=VALUE
+	User       string            // empty means root
+	Workdir    string            // empty means "/"
+	Entrypoint []string          // not run
+	Cmd        []string          // not run
+	Shell      []string          // a Dockerfile's SHELL, empty means /bin/sh -c
+	Labels     map[string]string // nil when there are none
+}
+
+// record is how the store keeps an image: images/<hex of the ID>.json. Config
+// are the exact bytes that the ID is the digest of.
+type record struct {
+	Digest string          `json:"digest,omitempty"`
+	Layers []string        `json:"layers"` // keys of the store's layers, lowest first
+	Config json.RawMessage `json:"config"`
+}
+
+func parseConfig(raw []byte) (*v1.ConfigFile, error) {
+	var file v1.ConfigFile
+	if err := json.Unmarshal(raw, &file); err != nil {
+		return nil, fmt.Errorf("reading image config: %w", err)
+	}
+	return &file, nil
+}
+
+func configOf(file *v1.ConfigFile) Config {
+	c := file.Config
+	return Config{
+		Env:        slices.Clone(c.Env),
+		User:       c.User,
+		Workdir:    c.WorkingDir,
+		Entrypoint: slices.Clone(c.Entrypoint),
+		Cmd:        slices.Clone(c.Cmd),
+		Shell:      slices.Clone(c.Shell),
+		Labels:     c.Labels,
+	}
+}
+
+// setEnv returns env with the pairs of set put over it: a key that is there
+// keeps its place.
+func setEnv(env, set []string) []string {
+	env = slices.Clone(env)
+	for _, pair := range set {
+		key, _, _ := strings.Cut(pair, "=")
+		at := slices.IndexFunc(env, func(have string) bool {
+			k, _, _ := strings.Cut(have, "=")
+			return k == key
+		})
+		if at < 0 {
+			env = append(env, pair)
+		} else {
+			env[at] = pair
+		}
+	}
+	return env
+}
