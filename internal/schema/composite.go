@@ -1,0 +1,240 @@
+package schema
+
+import (
+	"iter"
+	"slices"
+
+	"github.com/proctor-run/proctor/internal/pyvalue"
+)
+
+// Nullable accepts null as nil besides what d accepts.
+func Nullable[T any](d Decoder[T]) Decoder[*T] {
+	return func(c *Cursor, v pyvalue.Value) (*T, bool) {
+		if pyvalue.IsNull(v) {
+			return nil, true
+		}
+		out, ok := d(c, v)
+		return &out, ok
+	}
+}
+
+// List decodes a list whose items all fit d. The result is never nil.
+func List[T any](d Decoder[T]) Decoder[[]T] {
+	return func(c *Cursor, v pyvalue.Value) ([]T, bool) {
+		list, ok := v.(pyvalue.List)
+		if !ok {
+			c.Fail("list_type", "Input should be a valid list", v)
+			return nil, false
+		}
+		return items(c, list, d)
+	}
+}
+
+// Set decodes a list of items that all fit d, without duplicates, in order of
+// first appearance. The result is never nil.
+func Set[T comparable](d Decoder[T]) Decoder[[]T] {
+	return func(c *Cursor, v pyvalue.Value) ([]T, bool) {
+		list, ok := v.(pyvalue.List)
+		if !ok {
+			c.Fail("set_type", "Input should be a valid set", v)
+			return nil, false
+		}
+		c.bend(lax)
+		all, ok := items(c, list, d)
+		unique := make([]T, 0, len(all))
+		seen := make(map[T]bool, len(all))
+		for _, item := range all {
+			if !seen[item] {
+				seen[item] = true
+				unique = append(unique, item)
+			}
+		}
+		return unique, ok
+	}
+}
+
+func items[T any](c *Cursor, list pyvalue.List, d Decoder[T]) ([]T, bool) {
+	out := make([]T, 0, len(list))
+	allOK := true
+	for i, item := range list {
+		decoded, ok := d(c.child(i), item)
+		allOK = allOK && ok
+		out = append(out, decoded)
+	}
+	return out, allOK
+}
+
+// Map is a string-keyed map that remembers the order of its keys. The zero
+// value is empty and ready to use.
+type Map[T any] struct {
+	keys   []string
+	values map[string]T
+}
+
+// Get returns the value of a key.
+func (m *Map[T]) Get(key string) (T, bool) {
+	v, ok := m.values[key]
+	return v, ok
+}
+
+// Set sets the value of a key. A new key goes last, an old one keeps its place.
+func (m *Map[T]) Set(key string, value T) {
+	if m.values == nil {
+		m.values = map[string]T{}
+	}
+	if _, ok := m.values[key]; !ok {
+		m.keys = append(m.keys, key)
+	}
+	m.values[key] = value
+}
+
+// Len returns the number of keys.
+func (m *Map[T]) Len() int { return len(m.keys) }
+
+// All yields keys and values in order.
+func (m *Map[T]) All() iter.Seq2[string, T] {
+	return func(yield func(string, T) bool) {
+		for _, k := range m.keys {
+			if !yield(k, m.values[k]) {
+				return
+			}
+		}
+	}
+}
+
+// Clone returns a copy that shares no structure with m; the values themselves
+// are copied by assignment.
+func (m *Map[T]) Clone() Map[T] {
+	var out Map[T]
+	for k, v := range m.All() {
+		out.Set(k, v)
+	}
+	return out
+}
+
+// Dict decodes a table with free keys whose values all fit d.
+func Dict[T any](d Decoder[T]) Decoder[Map[T]] {
+	return func(c *Cursor, v pyvalue.Value) (Map[T], bool) {
+		var out Map[T]
+		obj, ok := v.(*pyvalue.Object)
+		if !ok {
+			c.Fail("dict_type", "Input should be a valid dictionary", v)
+			return out, false
+		}
+		allOK := true
+		for key, item := range obj.All() {
+			decoded, ok := d(c.child(key), item)
+			allOK = allOK && ok
+			out.Set(key, decoded)
+		}
+		return out, allOK
+	}
+}
+
+// Before lets a rule change or reject the raw value before d sees it. The
+// error's text becomes a "value_error".
+func Before[T any](rule func(c *Cursor, v pyvalue.Value) (pyvalue.Value, error), d Decoder[T]) Decoder[T] {
+	return func(c *Cursor, v pyvalue.Value) (T, bool) {
+		changed, err := rule(c, v)
+		if err != nil {
+			c.valueError(err, v)
+			var zero T
+			return zero, false
+		}
+		return d(c, changed)
+	}
+}
+
+// After lets a rule change or reject what d decoded; it is not asked when d
+// failed. The error's text becomes a "value_error".
+func After[T any](d Decoder[T], rule func(T) (T, error)) Decoder[T] {
+	return func(c *Cursor, v pyvalue.Value) (T, bool) {
+		out, ok := d(c, v)
+		if !ok {
+			return out, false
+		}
+		out, err := rule(out)
+		if err != nil {
+			c.valueError(err, v)
+			return out, false
+		}
+		return out, true
+	}
+}
+
+// Convert turns what d decoded into another type.
+func Convert[T, U any](d Decoder[T], to func(T) U) Decoder[U] {
+	return func(c *Cursor, v pyvalue.Value) (U, bool) {
+		out, ok := d(c, v)
+		if !ok {
+			var zero U
+			return zero, false
+		}
+		return to(out), true
+	}
+}
+
+// Fail the value with the text of a rule's error, in pydantic's words.
+func (c *Cursor) valueError(err error, input pyvalue.Value) {
+	c.Fail("value_error", "Value error, "+err.Error(), input)
+}
+
+// Branch is one alternative of a [Union].
+type Branch[T any] struct {
+	tag string
+	d   Decoder[T]
+}
+
+// As makes d a branch of a union. tag is what locations of its errors show,
+// for example "str", "dict[str,float]" or a model's class name; wrap builds
+// the union's value.
+func As[S, T any](tag string, d Decoder[S], wrap func(S) T) Branch[T] {
+	return Branch[T]{tag: tag, d: Convert(d, wrap)}
+}
+
+// Union decodes a value with the branch that has to bend it least, the first
+// of equals. When no branch accepts it, the errors of all are reported.
+func Union[T any](branches ...Branch[T]) Decoder[T] {
+	return func(c *Cursor, v pyvalue.Value) (T, bool) {
+		var best T
+		found, bestExact := false, lax
+		outer := *c.run
+		failures := slices.Clone(outer.errors)
+		bestReport := outer.report
+		for _, branch := range branches {
+			trial := run{title: outer.title, exact: exact, report: Report{
+				Unknown:  slices.Clone(outer.report.Unknown),
+				Warnings: slices.Clone(outer.report.Warnings),
+			}}
+			at := &Cursor{run: &trial, parent: c.parent, elem: c.elem}
+			out, ok := branch.d(at, v)
+			if ok && (!found || trial.exact > bestExact) {
+				best, found, bestExact, bestReport = out, true, trial.exact, trial.report
+			}
+			failures = append(failures, tagged(trial.errors, at.depth(), branch.tag)...)
+		}
+		if !found {
+			c.run.errors = failures
+			return best, false
+		}
+		c.run.report = bestReport
+		c.bend(bestExact)
+		return best, true
+	}
+}
+
+func (c *Cursor) depth() int {
+	n := 0
+	for at := c; at.parent != nil; at = at.parent {
+		n++
+	}
+	return n
+}
+
+// tagged inserts a branch's tag into the locations of its errors.
+func tagged(list []Error, depth int, tag string) []Error {
+	for i := range list {
+		list[i].Loc = slices.Insert(slices.Clone(list[i].Loc), depth, any(tag))
+	}
+	return list
+}

@@ -1,0 +1,177 @@
+package schema
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/proctor-run/proctor/internal/pyvalue"
+)
+
+// docsURL is where the texts of pydantic 2.13 send their readers. Recorded
+// exception messages contain it.
+const docsURL = "https://errors.pydantic.dev/2.13/v/"
+
+// Longest representation of an input shown in an error, in bytes, and how
+// many of its last ones are kept when it is cut.
+const (
+	maxInputRepr  = 50
+	inputReprTail = 24
+)
+
+// Location is a path into a document: strings for keys and union branches,
+// ints for list indexes.
+type Location []any
+
+// String joins the path with dots.
+func (l Location) String() string {
+	var b strings.Builder
+	for i, elem := range l {
+		if i > 0 {
+			b.WriteByte('.')
+		}
+		switch e := elem.(type) {
+		case int:
+			b.WriteString(strconv.Itoa(e))
+		case string:
+			b.WriteString(e)
+		}
+	}
+	return b.String()
+}
+
+// Error is one reason why a document is not valid.
+type Error struct {
+	Loc   Location
+	Type  string // pydantic's error type, for example "int_parsing"
+	Msg   string
+	Input pyvalue.Value // the offending value, or for "missing" the table around it
+}
+
+// Errors is what [Validate] returns for a document that is not valid.
+type Errors struct {
+	Title string // name of the model
+	List  []Error
+}
+
+// Error renders all errors as pydantic does: a heading with their number, then
+// per error its location, its message and its input. Strings under keys that
+// look like credentials are masked in the inputs.
+func (e *Errors) Error() string {
+	var b strings.Builder
+	plural := "s"
+	if len(e.List) == 1 {
+		plural = ""
+	}
+	fmt.Fprintf(&b, "%d validation error%s for %s", len(e.List), plural, e.Title)
+	for i := range e.List {
+		item := &e.List[i]
+		if len(item.Loc) > 0 {
+			b.WriteString("\n" + item.Loc.String())
+		}
+		fmt.Fprintf(&b, "\n  %s [type=%s, input_value=%s, input_type=%s]", item.Msg, item.Type,
+			shorten(inputRepr(item)), pythonType(item.Input))
+		b.WriteString("\n    For further information visit " + docsURL + item.Type)
+	}
+	return b.String()
+}
+
+// Brief renders each error on one line as "location: message".
+func (e *Errors) Brief() []string {
+	lines := make([]string, len(e.List))
+	for i, item := range e.List {
+		lines[i] = item.Msg
+		if len(item.Loc) > 0 {
+			lines[i] = item.Loc.String() + ": " + item.Msg
+		}
+	}
+	return lines
+}
+
+func inputRepr(e *Error) string {
+	v := e.Input
+	if _, isText := v.(pyvalue.Str); isText && len(e.Loc) > 0 {
+		if key, ok := e.Loc[len(e.Loc)-1].(string); ok && Sensitive(key) {
+			v = pyvalue.Str(mask)
+		}
+	}
+	return repr(v)
+}
+
+// shorten cuts the middle out of a long representation, between characters.
+func shorten(repr string) string {
+	if len(repr) <= maxInputRepr {
+		return repr
+	}
+	head, tail := maxInputRepr/2, len(repr)-inputReprTail
+	for !utf8.RuneStart(repr[head]) {
+		head--
+	}
+	for tail < len(repr) && !utf8.RuneStart(repr[tail]) {
+		tail++
+	}
+	return repr[:head] + "..." + repr[tail:]
+}
+
+const mask = "****"
+
+// Sensitive reports whether a key, by its name, holds a credential: it
+// contains KEY, SECRET, TOKEN, PASSWORD, CREDENTIAL or AUTH in any letter case.
+func Sensitive(key string) bool {
+	upper := strings.ToUpper(key)
+	for _, word := range [...]string{"KEY", "SECRET", "TOKEN", "PASSWORD", "CREDENTIAL", "AUTH"} {
+		if strings.Contains(upper, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// repr is Python's repr with strings under sensitive keys masked.
+func repr(v pyvalue.Value) string {
+	switch v := v.(type) {
+	case nil:
+		return "None"
+	case Temporal:
+		return v.Repr
+	case pyvalue.List:
+		parts := make([]string, len(v))
+		for i, item := range v {
+			parts[i] = repr(item)
+		}
+		return "[" + strings.Join(parts, ", ") + "]"
+	case *pyvalue.Object:
+		var parts []string
+		for key, item := range v.All() {
+			if _, isText := item.(pyvalue.Str); isText && Sensitive(key) {
+				item = pyvalue.Str(mask)
+			}
+			parts = append(parts, pyvalue.Repr(pyvalue.Str(key))+": "+repr(item))
+		}
+		return "{" + strings.Join(parts, ", ") + "}"
+	default:
+		return pyvalue.Repr(v)
+	}
+}
+
+func pythonType(v pyvalue.Value) string {
+	switch v := v.(type) {
+	case Temporal:
+		return string(v.Kind)
+	case pyvalue.Bool:
+		return "bool"
+	case pyvalue.Int:
+		return "int"
+	case pyvalue.Float:
+		return "float"
+	case pyvalue.Str:
+		return "str"
+	case pyvalue.List:
+		return "list"
+	case *pyvalue.Object:
+		return "dict"
+	default:
+		return "NoneType"
+	}
+}

@@ -1,0 +1,220 @@
+// Package schema validates documents of Python-compatible values (JSON, TOML
+// or YAML, decoded to pyvalue) into Go values, with the lax coercions, error
+// types and words of pydantic 2.13.
+//
+// A [Decoder] turns one value into a Go value. Decoders for scalars ([Int],
+// [Float], [Str], [Bool], [Enum], …) are combined by [List], [Dict], [Nullable],
+// [Union] and [Model]; [Before] and [After] add rules. [Validate] runs a decoder
+// over a document:
+//
+//	type Check struct {
+//		Command string
+//		Retries int
+//	}
+//
+//	func decodeCheck(f *schema.Fields) Check {
+//		return Check{
+//			Command: schema.Required(f, "command", schema.Str),
+//			Retries: schema.Default(f, "retries", 3, schema.SmallInt),
+//		}
+//	}
+//
+//	check, report, err := schema.Validate(doc, schema.Model("Check", decodeCheck))
+//
+// All errors of a document are collected, in the order in which fields are
+// asked for. Unknown keys are no errors; they are listed in the [Report].
+package schema
+
+import (
+	"github.com/proctor-run/proctor/internal/pyvalue"
+)
+
+// Decoder turns a value into a T. It reports what is wrong through the cursor
+// and then returns false; the T of a failed decoder must not be used.
+type Decoder[T any] func(c *Cursor, v pyvalue.Value) (T, bool)
+
+// Report lists what a validation noticed without rejecting it.
+type Report struct {
+	// Unknown holds the location of every key that no field asked for.
+	Unknown []Location
+	// Warnings are deprecations and other remarks, in order of discovery.
+	Warnings []Warning
+}
+
+// Warning is a remark about one place of a document.
+type Warning struct {
+	Loc  Location
+	Text string
+}
+
+// Validate decodes a document. The error is an [*Errors] titled with the name
+// of the model (or by [Titled]).
+func Validate[T any](v pyvalue.Value, d Decoder[T]) (T, Report, error) {
+	r := &run{exact: exact}
+	out, ok := d(&Cursor{run: r}, v)
+	if !ok {
+		var zero T
+		return zero, r.report, &Errors{Title: r.title, List: r.errors}
+	}
+	return out, r.report, nil
+}
+
+// Titled sets the title under which errors of a document that is no model are
+// reported, for example "list[str]".
+func Titled[T any](title string, d Decoder[T]) Decoder[T] {
+	return func(c *Cursor, v pyvalue.Value) (T, bool) {
+		c.titled(title)
+		return d(c, v)
+	}
+}
+
+// exactness tells how much a value had to be bent to fit; unions prefer the
+// branch that bends least.
+type exactness int
+
+const (
+	lax exactness = iota
+	strict
+	exact
+)
+
+// run is the state of one validation.
+type run struct {
+	title  string
+	errors []Error
+	report Report
+	exact  exactness
+}
+
+// Cursor is the place in a document where a decoder stands.
+type Cursor struct {
+	run    *run
+	parent *Cursor
+	elem   any // string or int; meaningless at the root
+}
+
+// Fail records an error at the cursor.
+func (c *Cursor) Fail(kind, msg string, input pyvalue.Value) {
+	c.run.errors = append(c.run.errors, Error{Loc: c.Location(), Type: kind, Msg: msg, Input: input})
+}
+
+// Warn records a remark at the cursor.
+func (c *Cursor) Warn(text string) {
+	c.run.report.Warnings = append(c.run.report.Warnings, Warning{Loc: c.Location(), Text: text})
+}
+
+// Location returns the path from the root to the cursor.
+func (c *Cursor) Location() Location {
+	var loc Location
+	for at := c; at.parent != nil; at = at.parent {
+		loc = append(loc, at.elem)
+	}
+	for i, j := 0, len(loc)-1; i < j; i, j = i+1, j-1 {
+		loc[i], loc[j] = loc[j], loc[i]
+	}
+	return loc
+}
+
+func (c *Cursor) child(elem any) *Cursor {
+	return &Cursor{run: c.run, parent: c, elem: elem}
+}
+
+func (c *Cursor) titled(title string) {
+	if c.run.title == "" {
+		c.run.title = title
+	}
+}
+
+func (c *Cursor) bend(to exactness) {
+	c.run.exact = min(c.run.exact, to)
+}
+
+// Fields gives a model's decoder access to the keys of a table.
+type Fields struct {
+	c      *Cursor
+	obj    *pyvalue.Object
+	known  map[string]bool
+	failed bool
+}
+
+// Has reports whether the key was given, even as null.
+func (f *Fields) Has(key string) bool {
+	return f.obj.Has(key)
+}
+
+// Ignore marks keys as known although no field holds them.
+func (f *Fields) Ignore(keys ...string) {
+	for _, k := range keys {
+		f.known[k] = true
+	}
+}
+
+// Required decodes a key that must be given.
+func Required[T any](f *Fields, key string, d Decoder[T]) T {
+	f.known[key] = true
+	v, ok := f.obj.Get(key)
+	if !ok {
+		f.failed = true
+		f.c.child(key).Fail("missing", "Field required", f.obj)
+		var zero T
+		return zero
+	}
+	return decodeField(f, key, v, d)
+}
+
+// Default decodes a key, or returns def where it is absent. An explicit null
+// is handed to the decoder, which rejects it unless it is [Nullable].
+func Default[T any](f *Fields, key string, def T, d Decoder[T]) T {
+	f.known[key] = true
+	v, ok := f.obj.Get(key)
+	if !ok {
+		return def
+	}
+	return decodeField(f, key, v, d)
+}
+
+// Optional decodes a key that may be absent or null; both give nil.
+func Optional[T any](f *Fields, key string, d Decoder[T]) *T {
+	return Default(f, key, nil, Nullable(d))
+}
+
+// Nested decodes a table that, when absent, is what an empty table gives.
+func Nested[T any](f *Fields, key string, d Decoder[T]) T {
+	f.known[key] = true
+	v, ok := f.obj.Get(key)
+	if !ok {
+		v = &pyvalue.Object{}
+	}
+	return decodeField(f, key, v, d)
+}
+
+func decodeField[T any](f *Fields, key string, v pyvalue.Value, d Decoder[T]) T {
+	out, ok := d(f.c.child(key), v)
+	if !ok {
+		f.failed = true
+	}
+	return out
+}
+
+// Model decodes a table. name is the model's class name, which error texts and
+// union branches show. Keys that fields does not ask for are ignored and
+// reported.
+func Model[T any](name string, fields func(*Fields) T) Decoder[T] {
+	return func(c *Cursor, v pyvalue.Value) (T, bool) {
+		c.titled(name)
+		obj, ok := v.(*pyvalue.Object)
+		if !ok {
+			c.Fail("model_type", "Input should be a valid dictionary or instance of "+name, v)
+			var zero T
+			return zero, false
+		}
+		f := &Fields{c: c, obj: obj, known: map[string]bool{}}
+		out := fields(f)
+		for key := range obj.All() {
+			if !f.known[key] {
+				c.run.report.Unknown = append(c.run.report.Unknown, c.child(key).Location())
+			}
+		}
+		return out, !f.failed
+	}
+}
