@@ -178,8 +178,11 @@ func TestRulesRunAroundTheFields(t *testing.T) {
 
 func TestTemporalsFitNowhereButAnywhere(t *testing.T) {
 	t.Parallel()
-	date := schema.NewTemporal(schema.KindDate, "2024-01-02", "datetime.date(2024, 1, 2)")
-	_, _, err := schema.Validate[string](date, schema.Titled("str", schema.Str))
+	date, err := schema.Date(2024, 1, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = schema.Validate[string](date, schema.Titled("str", schema.Str))
 	if err == nil || !strings.Contains(err.Error(), "input_value=datetime.date(2024, 1, 2), input_type=date]") {
 		t.Errorf("date as string: %v", err)
 	}

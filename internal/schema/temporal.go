@@ -1,6 +1,13 @@
 package schema
 
-import "github.com/proctor-run/proctor/internal/pyvalue"
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/proctor-run/proctor/internal/pyvalue"
+)
 
 // TemporalKind is the Python type of a date or time.
 type TemporalKind string
@@ -13,7 +20,8 @@ const (
 )
 
 // Temporal is a date or time in a TOML or YAML document. No scalar accepts it;
-// where anything is allowed ([Any], [Object]) it becomes its ISO string.
+// where anything is allowed ([Any], [Object]) it becomes its ISO 8601 string as
+// pydantic writes it.
 type Temporal struct {
 	pyvalue.Value // the ISO string, so that a Temporal is a value itself
 
@@ -21,13 +29,121 @@ type Temporal struct {
 	Repr string // Python's representation, for error texts
 }
 
-// NewTemporal makes a date or time from its ISO 8601 spelling.
-func NewTemporal(kind TemporalKind, iso, repr string) Temporal {
-	return Temporal{Value: pyvalue.Str(iso), Kind: kind, Repr: repr}
+// Clock is a time of day as written in a document.
+type Clock struct {
+	Hour, Minute, Second, Microsecond int
 }
 
-// plain returns v with every Temporal in it replaced by its ISO string. Values
-// without one are returned as they are.
+// Date returns a calendar date. The error is Python's for numbers that make
+// no date.
+func Date(year, month, day int) (Temporal, error) {
+	if err := checkDate(year, month, day); err != nil {
+		return Temporal{}, err
+	}
+	iso := fmt.Sprintf("%04d-%02d-%02d", year, month, day)
+	return temporal(KindDate, iso, []int{year, month, day}, ""), nil
+}
+
+// Time returns a time of day.
+func Time(c Clock) (Temporal, error) {
+	if err := c.check(); err != nil {
+		return Temporal{}, err
+	}
+	return temporal(KindTime, c.iso(), c.reprArgs(nil), ""), nil
+}
+
+// DateTime returns a point in time: local with a nil offset, else so many
+// minutes east of UTC.
+func DateTime(year, month, day int, c Clock, offset *int) (Temporal, error) {
+	if err := errors.Join(checkDate(year, month, day), c.check()); err != nil {
+		return Temporal{}, err
+	}
+	iso := fmt.Sprintf("%04d-%02d-%02dT%s", year, month, day, c.iso())
+	zone := ""
+	switch {
+	case offset == nil:
+	case *offset == 0:
+		iso += "Z"
+		zone = "tzinfo=datetime.timezone.utc"
+	default:
+		sign, minutes := '+', *offset
+		if minutes < 0 {
+			sign, minutes = '-', -minutes
+		}
+		iso += fmt.Sprintf("%c%02d:%02d", sign, minutes/60, minutes%60)
+		zone = "tzinfo=" + reprOffset(*offset)
+	}
+	return temporal(KindDateTime, iso, c.reprArgs([]int{year, month, day}), zone), nil
+}
+
+func temporal(kind TemporalKind, iso string, args []int, zone string) Temporal {
+	parts := make([]string, len(args), len(args)+1)
+	for i, n := range args {
+		parts[i] = fmt.Sprint(n)
+	}
+	if zone != "" {
+		parts = append(parts, zone)
+	}
+	return Temporal{
+		Value: pyvalue.Str(iso), Kind: kind,
+		Repr: fmt.Sprintf("datetime.%s(%s)", kind, strings.Join(parts, ", ")),
+	}
+}
+
+// reprOffset spells a timezone as Python does, whose durations keep days apart
+// from non-negative seconds.
+func reprOffset(minutes int) string {
+	const day = 24 * 60
+	if minutes < 0 {
+		return fmt.Sprintf("datetime.timezone(datetime.timedelta(days=-1, seconds=%d))", (minutes+day)*60)
+	}
+	return fmt.Sprintf("datetime.timezone(datetime.timedelta(seconds=%d))", minutes*60)
+}
+
+func checkDate(year, month, day int) error {
+	switch {
+	case year < 1 || year > 9999:
+		return fmt.Errorf("year %d is out of range", year)
+	case month < 1 || month > 12:
+		return errors.New("month must be in 1..12")
+	case day < 1 || day > time.Date(year, time.Month(month)+1, 0, 0, 0, 0, 0, time.UTC).Day():
+		return errors.New("day is out of range for month")
+	}
+	return nil
+}
+
+func (c Clock) check() error {
+	switch {
+	case c.Hour < 0 || c.Hour > 23:
+		return errors.New("hour must be in 0..23")
+	case c.Minute < 0 || c.Minute > 59:
+		return errors.New("minute must be in 0..59")
+	case c.Second < 0 || c.Second > 59:
+		return errors.New("second must be in 0..59")
+	}
+	return nil
+}
+
+func (c Clock) iso() string {
+	text := fmt.Sprintf("%02d:%02d:%02d", c.Hour, c.Minute, c.Second)
+	if c.Microsecond != 0 {
+		text += fmt.Sprintf(".%06d", c.Microsecond)
+	}
+	return text
+}
+
+func (c Clock) reprArgs(date []int) []int {
+	args := append(date, c.Hour, c.Minute)
+	if c.Second != 0 || c.Microsecond != 0 {
+		args = append(args, c.Second)
+	}
+	if c.Microsecond != 0 {
+		args = append(args, c.Microsecond)
+	}
+	return args
+}
+
+// plain returns v with every Temporal in it replaced by its ISO string.
 func plain(v pyvalue.Value) pyvalue.Value {
 	switch v := v.(type) {
 	case Temporal:
@@ -39,9 +155,9 @@ func plain(v pyvalue.Value) pyvalue.Value {
 		}
 		return out
 	case *pyvalue.Object:
-		out := &pyvalue.Object{}
+		out := pyvalue.NewObject(v.Len())
 		for key, item := range v.All() {
-			out.Set(key, plain(item))
+			out.Append(key, plain(item))
 		}
 		return out
 	case nil:

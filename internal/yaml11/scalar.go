@@ -1,0 +1,198 @@
+package yaml11
+
+import (
+	"math"
+	"math/big"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/internal/schema"
+)
+
+const quoted = yaml.DoubleQuotedStyle | yaml.SingleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
+
+// What plain scalars look like, from the YAML 1.1 type repository in the
+// reading of Python's loader: an exponent needs a sign, octals begin with 0.
+var (
+	boolForm  = regexp.MustCompile(`^(?:yes|Yes|YES|no|No|NO|true|True|TRUE|false|False|FALSE|on|On|ON|off|Off|OFF)$`)
+	nullForm  = regexp.MustCompile(`^(?:~|null|Null|NULL|)$`)
+	intForm   = regexp.MustCompile(`^[-+]?(?:0b[01_]+|0[0-7_]+|0|[1-9][0-9_]*|0x[0-9a-fA-F_]+|[1-9][0-9_]*(?::[0-5]?[0-9])+)$`)
+	floatForm = regexp.MustCompile(`^(?:[-+]?[0-9][0-9_]*\.[0-9_]*(?:[eE][-+][0-9]+)?|\.[0-9][0-9_]*(?:[eE][-+][0-9]+)?` +
+		`|[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+\.[0-9_]*|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$`)
+	dateForm = regexp.MustCompile(`^([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})` +
+		`(?:(?:[Tt]|[ \t]+)([0-9]{1,2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]*))?(?:[ \t]*(?:(Z)|([-+])([0-9]{1,2})(?::([0-9]{2}))?))?)?$`)
+	shortDateForm = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}$`)
+)
+
+func scalar(n *yaml.Node) (pyvalue.Value, error) {
+	tag := ""
+	switch {
+	case n.Style&yaml.TaggedStyle != 0 && n.ShortTag() != "!":
+		tag = n.ShortTag()
+	case n.Style&quoted != 0:
+		tag = "!!str"
+	default:
+		tag = implicitTag(n.Value)
+	}
+	v, ok := construct(tag, n.Value)
+	if !ok {
+		return nil, fail(n, "%q is no %s", n.Value, strings.TrimPrefix(tag, "!!"))
+	}
+	if v == nil {
+		return nil, unknownTag(n)
+	}
+	return v, nil
+}
+
+func implicitTag(text string) string {
+	switch {
+	case boolForm.MatchString(text):
+		return "!!bool"
+	case floatForm.MatchString(text):
+		return "!!float"
+	case intForm.MatchString(text):
+		return "!!int"
+	case nullForm.MatchString(text):
+		return "!!null"
+	case isTimestamp(text):
+		return "!!timestamp"
+	case text == "=":
+		return "!!value"
+	}
+	return "!!str"
+}
+
+// isTimestamp tells dates, which need two-digit months and days, and dates
+// with a time, which do not.
+func isTimestamp(text string) bool {
+	return shortDateForm.MatchString(text) || (strings.Contains(text, ":") && dateForm.MatchString(text))
+}
+
+// construct returns the value of a tagged scalar; ok is false when the text
+// does not fit the tag, and the value nil when the tag is not known.
+func construct(tag, text string) (v pyvalue.Value, ok bool) {
+	switch tag {
+	case "!!str":
+		return pyvalue.Str(text), true
+	case "!!null":
+		return pyvalue.Null{}, true
+	case "!!bool":
+		switch strings.ToLower(text) {
+		case "yes", "true", "on":
+			return pyvalue.Bool(true), true
+		case "no", "false", "off":
+			return pyvalue.Bool(false), true
+		}
+		return nil, false
+	case "!!int":
+		return intOf(text)
+	case "!!float":
+		return floatOf(text)
+	case "!!timestamp":
+		return timestampOf(text)
+	}
+	return nil, true
+}
+
+func intOf(text string) (pyvalue.Value, bool) {
+	digits := strings.ReplaceAll(text, "_", "")
+	negative := strings.HasPrefix(digits, "-")
+	digits = strings.TrimLeft(digits, "+-")
+	n, ok := new(big.Int), false
+	switch {
+	case len(digits) > pyvalue.MaxIntDigits:
+	case strings.HasPrefix(digits, "0b"):
+		_, ok = n.SetString(digits[2:], 2)
+	case strings.HasPrefix(digits, "0x"):
+		_, ok = n.SetString(digits[2:], 16)
+	case len(digits) > 1 && digits[0] == '0':
+		_, ok = n.SetString(digits, 8)
+	default:
+		ok = sexagesimal(n, digits)
+	}
+	if negative {
+		n.Neg(n)
+	}
+	return pyvalue.NewBigInt(n), ok
+}
+
+// sexagesimal reads digits in groups of base 60, as in 1:30.
+func sexagesimal(n *big.Int, text string) bool {
+	for group := range strings.SplitSeq(text, ":") {
+		part, ok := new(big.Int).SetString(group, 10)
+		if !ok {
+			return false
+		}
+		n.Add(n.Mul(n, big.NewInt(60)), part)
+	}
+	return true
+}
+
+func floatOf(text string) (pyvalue.Value, bool) {
+	digits := strings.ToLower(strings.ReplaceAll(text, "_", ""))
+	sign := 1.0
+	if strings.HasPrefix(digits, "-") {
+		sign = -1
+	}
+	digits = strings.TrimLeft(digits, "+-")
+	switch {
+	case digits == ".inf":
+		return pyvalue.Float(math.Inf(int(sign))), true
+	case digits == ".nan":
+		return pyvalue.Float(math.NaN()), true
+	case !strings.Contains(digits, ":"):
+		f, err := pyvalue.ParseFloat(digits)
+		return pyvalue.Float(sign * float64(f)), err == nil
+	}
+	groups := strings.Split(digits, ":")
+	total, base := 0.0, 1.0
+	for i := len(groups) - 1; i >= 0; i-- {
+		f, err := pyvalue.ParseFloat(groups[i])
+		if err != nil {
+			return nil, false
+		}
+		part := float64(f) * base
+		total += part
+		base *= 60
+	}
+	return pyvalue.Float(sign * total), true
+}
+
+func timestampOf(text string) (pyvalue.Value, bool) {
+	m := dateForm.FindStringSubmatch(text)
+	if m == nil {
+		return nil, false
+	}
+	year, month, day := atoi(m[1]), atoi(m[2]), atoi(m[3])
+	if m[4] == "" {
+		t, err := schema.Date(year, month, day)
+		return t, err == nil
+	}
+	clock := schema.Clock{Hour: atoi(m[4]), Minute: atoi(m[5]), Second: atoi(m[6])}
+	if m[7] != "" {
+		clock.Microsecond = atoi((m[7] + "000000")[:6])
+	}
+	t, err := schema.DateTime(year, month, day, clock, offsetOf(m[8], m[9], m[10], m[11]))
+	return t, err == nil
+}
+
+func offsetOf(zulu, sign, hours, minutes string) *int {
+	if zulu == "" && sign == "" {
+		return nil
+	}
+	offset := atoi(hours)*60 + atoi(minutes)
+	if sign == "-" {
+		offset = -offset
+	}
+	return &offset
+}
+
+// atoi reads digits that a pattern has already matched; nothing is 0.
+func atoi(digits string) int {
+	n, _ := strconv.Atoi(digits)
+	return n
+}
