@@ -88,7 +88,7 @@ func trimZeros(s string) (string, bool) {
 		return s[i-1:], true
 	case s[i] == '.':
 		return s[i-1:], true
-	case isDigit(s[i]):
+	case isDigit(s[i]), s[i] == '-': // pydantic reads "0-1" as -1
 		return s[i:], true
 	}
 	return "", false

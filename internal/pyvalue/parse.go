@@ -26,12 +26,15 @@ func ParseFloat(text string) (Float, error) {
 // else is a ValueError. (Reward semantics, section 12.1.)
 func ParseInt(text string) (Int, error) {
 	s, ok := numeral(text)
-	digits := strings.TrimLeft(s, "+-")
-	if !ok || len(s)-len(digits) > 1 || digits == "" || skipDigits(digits, 0) != len(digits) {
-		return Int{}, raise(ValueError, "invalid literal for int() with base 10: %s", shorten(Repr(Str(text))))
+	digits := s
+	if s != "" && (s[0] == '+' || s[0] == '-') {
+		digits = s[1:]
 	}
-	if len(digits) > MaxIntDigits {
-		return Int{}, tooManyDigits(len(digits))
+	switch n := skipDigits(digits, 0); {
+	case ok && n > MaxIntDigits: // Python counts before it looks at what follows
+		return Int{}, tooManyDigits(n)
+	case !ok || n == 0 || n < len(digits):
+		return Int{}, raise(ValueError, "invalid literal for int() with base 10: %s", shorten(Repr(Str(text))))
 	}
 	n := decimal(digits).(Int)
 	if s[0] == '-' {
@@ -50,10 +53,12 @@ func (n Int) neg() Int {
 // shorten cuts a repr as Python's error text does.
 func shorten(repr string) string {
 	const limit = 200
+	count := 0
 	for i := range repr {
-		if utf8.RuneCountInString(repr[:i]) == limit {
+		if count == limit {
 			return repr[:i]
 		}
+		count++
 	}
 	return repr
 }
