@@ -82,9 +82,9 @@ type Config struct {
 // record is how the store keeps an image: images/<hex of the ID>.json. Config
 // are the exact bytes that the ID is the digest of.
 type record struct {
-	Digest string          `json:"digest,omitempty"`
-	Layers []string        `json:"layers"` // keys of the store's layers, lowest first
-	Config json.RawMessage `json:"config"`
+	Digest string   `json:"digest,omitempty"`
+	Layers []string `json:"layers"` // keys of the store's layers, lowest first
+	Config []byte   `json:"config"`
 }
 
 func parseConfig(raw []byte) (*v1.ConfigFile, error) {

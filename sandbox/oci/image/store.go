@@ -1,12 +1,21 @@
 package image
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
 
 	"github.com/google/go-containerregistry/pkg/authn"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
 // Options of a store. The zero value is usable.
@@ -42,70 +51,236 @@ const DefaultParallel = 4
 
 // Store keeps unpacked layers and the images made of them. Its methods may be
 // called concurrently, and several processes may use one directory.
-type Store struct{}
+//
+// The directory holds
+//
+//	layers/FORMAT/KEY/diff/       an unpacked layer; FORMAT is trusted or user
+//	layers/FORMAT/KEY/layer.json  what unpacking found
+//	images/HEX.json               an image, by the digest of its config
+//	refs/HEX.json                 a reference, by the digest of its full name
+//	locks/                        one file per layer that was ever there
+//	tmp/                          work of running processes
+type Store struct {
+	dir      string
+	session  *session
+	format   format
+	platform v1.Platform
+	opts     Options
+	limits   Limits
+	registry *registry
+	log      *slog.Logger
+	slots    chan struct{} // bounds layers in work
+
+	pulls  *flight[Image]
+	layers *flight[Layer]
+
+	mu     sync.Mutex
+	claims map[string]claim // by key; guarded by mu
+	held   map[string]bool  // IDs of the images handed out; guarded by mu
+	closed bool             // guarded by mu
+}
 
 // Open opens the store in dir, which is created when missing, and removes what
 // killed processes left in it.
-func Open(dir string, opts Options) (*Store, error) { return &Store{}, nil }
+func Open(dir string, opts Options) (*Store, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("opening image store: %w", err)
+	}
+	for _, sub := range []string{"", "layers", "images", "refs", "locks", "tmp"} {
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
+			return nil, fmt.Errorf("opening image store: %w", err)
+		}
+	}
+	log := opts.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	if err := removeLeftovers(filepath.Join(dir, "tmp"), log); err != nil {
+		return nil, fmt.Errorf("cleaning image store %q: %w", dir, err)
+	}
+	session, err := newSession(filepath.Join(dir, "tmp"))
+	if err != nil {
+		return nil, fmt.Errorf("opening image store %q: %w", dir, err)
+	}
+	format := probeFormat(session.dir)
+	if err := os.MkdirAll(filepath.Join(dir, "layers", string(format)), 0o700); err != nil {
+		return nil, errors.Join(fmt.Errorf("opening image store: %w", err), session.end())
+	}
+	return &Store{
+		dir:      dir,
+		session:  session,
+		format:   format,
+		platform: v1.Platform{OS: "linux", Architecture: cmp.Or(opts.Architecture, runtime.GOARCH)},
+		opts:     opts,
+		limits:   opts.Limits.withDefaults(),
+		registry: newRegistry(opts, log),
+		log:      log,
+		slots:    make(chan struct{}, cmp.Or(opts.Parallel, DefaultParallel)),
+		pulls:    newFlight[Image](),
+		layers:   newFlight[Layer](),
+		claims:   map[string]claim{},
+		held:     map[string]bool{},
+	}, nil
+}
 
 // Close ends what is under way and gives up the claim on the layers that were
-// handed out.
-func (s *Store) Close() error { return nil }
+// handed out. A second call does nothing.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	s.mu.Unlock()
+
+	s.pulls.close()
+	s.layers.close()
+	s.registry.close()
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	for _, c := range s.claims {
+		errs = append(errs, c.lock.Close())
+	}
+	s.claims = nil
+	return errors.Join(append(errs, s.session.end())...)
+}
 
 // Resolve returns an image if all of it is in the store. It asks no registry
 // and unpacks nothing. Errors: sandbox.ErrImageNotFound when the store has not
 // got it.
 func (s *Store) Resolve(ctx context.Context, ref string) (Image, error) {
-	return Image{}, errors.ErrUnsupported
+	r, err := parseReference(ref)
+	if err != nil {
+		return Image{}, err
+	}
+	img, ok, err := s.resolve(ctx, r)
+	if err != nil {
+		return Image{}, err
+	}
+	if !ok {
+		return Image{}, &NotFoundError{Ref: ref, Looked: []string{fmt.Sprintf("not in the store %q", s.dir)}}
+	}
+	return img, nil
 }
 
-// Pull returns an image, fetching what the store lacks. Concurrent calls for
-// the same image share the work; it goes on while one of them still waits.
-// Progress, when not nil, is told what happens, a few times per second at most
-// and never from two goroutines at a time. Errors: *NotFoundError and
-// *PlatformError (both are sandbox.ErrImageNotFound), *UnauthorizedError,
-// *UnreachableError, *DigestError, *LayerError.
-func (s *Store) Pull(ctx context.Context, ref string, progress func(message string)) (Image, error) {
-	return Image{}, errors.ErrUnsupported
+func (s *Store) resolve(ctx context.Context, r reference) (Image, bool, error) {
+	if r.kind == kindRegistry {
+		return s.stored(r)
+	}
+	c, err := s.openLocal(ctx, r)
+	if err != nil {
+		return Image{}, false, err
+	}
+	defer c.close()
+	img, ok, err := s.load(c.id())
+	img.Ref, img.Digest = r.raw, c.digest
+	return img, ok, err
 }
 
-// Changes are what a new image has over its base.
-type Changes struct {
-	// Ref, when not empty, names the new image for Resolve and Pull.
-	Ref string
-	// Env is set over the base's.
-	Env []string
-	// User and Workdir replace the base's when not empty.
-	User, Workdir string
-	// Shell replaces the base's when not nil.
-	Shell []string
-	// Entrypoint and Cmd replace the base's when not nil.
-	Entrypoint, Cmd []string
-	// Labels are set over the base's.
-	Labels map[string]string
-	// CreatedBy is noted in the image's history.
-	CreatedBy string
+// refRecord is how the store keeps what a reference meant.
+type refRecord struct {
+	Ref    string `json:"ref"`
+	ID     string `json:"id"`
+	Digest string `json:"digest,omitempty"`
 }
 
-// Commit makes a new image of a base and what was written on top of it. The
-// directory upper is the upper directory of an overlay on base's Dirs; it is
-// moved into the store, so it must lie on the same file system, must not be
-// mounted any more, and is gone afterwards. An empty upper changes the config
-// alone. The zero Image is a valid base.
-func (s *Store) Commit(ctx context.Context, base Image, upper string, changes Changes) (Image, error) {
-	return Image{}, errors.ErrUnsupported
+// stored looks an ordinary reference up in the store alone.
+func (s *Store) stored(r reference) (Image, bool, error) {
+	var rec refRecord
+	if ok, err := readJSON(s.refFile(r), &rec); !ok || err != nil {
+		return Image{}, false, err
+	}
+	img, ok, err := s.load(rec.ID)
+	img.Ref, img.Digest = r.raw, rec.Digest
+	return img, ok, err
 }
 
-// Pruned says what Prune removed.
-type Pruned struct {
-	Images int
-	Layers int
-	Bytes  int64 // file content of the removed layers
+// load returns an image by its ID when all its layers are there, and claims them.
+func (s *Store) load(id string) (Image, bool, error) {
+	if !isDigest(id) {
+		return Image{}, false, nil
+	}
+	var rec record
+	if ok, err := readJSON(s.imageFile(id), &rec); !ok || err != nil {
+		return Image{}, false, err
+	}
+	if digestOf(rec.Config) != id {
+		return Image{}, false, nil // damaged; the next pull writes it anew
+	}
+	return s.assemble(id, rec)
 }
 
-// Prune removes the images that are not in keep, and the layers that no
-// remaining image has. What a Store in this or another process handed out and
-// did not Close stays.
-func (s *Store) Prune(ctx context.Context, keep ...Image) (Pruned, error) {
-	return Pruned{}, errors.ErrUnsupported
+// assemble claims the layers of an image.
+func (s *Store) assemble(id string, rec record) (Image, bool, error) {
+	file, err := parseConfig(rec.Config)
+	if err != nil {
+		return Image{}, false, err
+	}
+	if !s.matches(file) {
+		return Image{}, false, nil
+	}
+	img := Image{ID: id, Digest: rec.Digest, Config: configOf(file), UserXattr: s.format == formatUser}
+	for _, key := range rec.Layers {
+		layer, ok, err := s.claim(key)
+		if !ok || err != nil {
+			return Image{}, false, err
+		}
+		img.Layers = append(img.Layers, layer)
+	}
+	s.mu.Lock()
+	s.held[id] = true
+	s.mu.Unlock()
+	return img, true, nil
+}
+
+func (s *Store) imageFile(id string) string { return s.imageFileIn(id, s.format) }
+
+func (s *Store) imageFileIn(id string, f format) string {
+	return filepath.Join(s.dir, "images", fileKey(id)+"."+string(f)+".json")
+}
+
+func (s *Store) refFile(r reference) string {
+	return filepath.Join(s.dir, "refs", fileKey(digestOf([]byte(r.full())))+"."+s.platform.Architecture+".json")
+}
+
+func (s *Store) writeRef(r reference, id, digest string) error {
+	return s.writeJSON(s.refFile(r), refRecord{Ref: r.full(), ID: id, Digest: digest})
+}
+
+// readJSON reads a file of the store. One that is missing or damaged counts as
+// not there.
+func readJSON(path string, into any) (bool, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading the image store: %w", err)
+	}
+	return json.Unmarshal(data, into) == nil, nil
+}
+
+// writeJSON writes a file of the store, whole or not at all.
+func (s *Store) writeJSON(path string, value any) error {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("writing to the image store: %w", err)
+	}
+	tmp, err := s.session.file("json-*")
+	if err != nil {
+		return fmt.Errorf("writing to the image store: %w", err)
+	}
+	_, err = tmp.Write(append(data, '\n'))
+	err = errors.Join(err, tmp.Sync(), tmp.Close())
+	if err == nil {
+		err = os.Rename(tmp.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("writing to the image store: %w", errors.Join(err, os.Remove(tmp.Name())))
+	}
+	return nil
 }

@@ -1,0 +1,250 @@
+package image
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gofrs/flock"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+// format says under which names overlay's attributes are kept.
+type format string
+
+const (
+	formatTrusted format = "trusted" // by root, for ordinary overlay mounts
+	formatUser    format = "user"    // by anyone, for mounts with userxattr
+)
+
+// lockPoll is how often a process looks whether another one has finished a layer.
+const lockPoll = 50 * time.Millisecond
+
+// layerInfo is what the store notes beside an unpacked layer, in layer.json.
+type layerInfo struct {
+	DiffID    string `json:"diff_id"`
+	Synthetic bool   `json:"synthetic,omitempty"`
+	// OpaqueRoot: the layer hides all below it. Overlay knows no opaque root,
+	// so an image leaves out what lies below.
+	OpaqueRoot bool `json:"opaque_root,omitempty"`
+	// Implicit are the directories that the layer has no entries for, only
+	// something inside; parents before children.
+	Implicit []string `json:"implicit,omitempty"`
+	Notes    Notes    `json:"notes"`
+}
+
+// claim is a layer that this store handed out: the shared lock keeps every
+// process from removing it.
+type claim struct {
+	lock  *flock.Flock
+	layer Layer
+	info  layerInfo
+}
+
+func (s *Store) layerDir(key string) string {
+	return filepath.Join(s.dir, "layers", string(s.format), key)
+}
+
+func (s *Store) layerLock(key string) *flock.Flock {
+	return flock.New(filepath.Join(s.dir, "locks", string(s.format)+"-"+key+lockSuffix), flock.SetPermissions(0o600))
+}
+
+// claim takes a layer that is in the store. It does not wait: a layer that
+// another process is making or removing is not there.
+func (s *Store) claim(key string) (Layer, bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return Layer{}, false, errClosed
+	}
+	if c, ok := s.claims[key]; ok {
+		return c.layer, true, nil
+	}
+	lock := s.layerLock(key)
+	ok, err := lock.TryRLock()
+	if err != nil || !ok {
+		return Layer{}, false, errors.Join(err, lock.Close())
+	}
+	var info layerInfo
+	ok, err = readJSON(filepath.Join(s.layerDir(key), "layer.json"), &info)
+	if err != nil || !ok {
+		return Layer{}, false, errors.Join(err, lock.Close())
+	}
+	layer := Layer{
+		DiffID:    info.DiffID,
+		Dir:       filepath.Join(s.layerDir(key), "diff"),
+		Synthetic: info.Synthetic,
+		Notes:     info.Notes,
+	}
+	s.claims[key] = claim{lock: lock, layer: layer, info: info}
+	return layer, true, nil
+}
+
+func (s *Store) infoOf(key string) layerInfo {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.claims[key].info
+}
+
+// keyOf is the inverse of layerDir.
+func keyOf(l Layer) string { return filepath.Base(filepath.Dir(l.Dir)) }
+
+// ensureLayer returns the layer of a key, claimed; fill makes its content in an
+// empty directory diff when the store has not got it.
+func (s *Store) ensureLayer(ctx context.Context, key string, fill func(ctx context.Context, diff string) (layerInfo, error)) (Layer, error) {
+	return s.layers.do(ctx, key, nil, func(ctx context.Context, _ func(string)) (Layer, error) {
+		for {
+			layer, ok, err := s.claim(key)
+			if ok || err != nil {
+				return layer, err
+			}
+			if err := s.makeLayer(ctx, key, fill); err != nil {
+				return Layer{}, err
+			}
+		}
+	})
+}
+
+// makeLayer holds the layer's lock alone, so that of several processes one
+// works and the others find the result.
+func (s *Store) makeLayer(ctx context.Context, key string, fill func(ctx context.Context, diff string) (layerInfo, error)) (err error) {
+	lock := s.layerLock(key)
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	if _, err := lock.TryLockContext(ctx, lockPoll); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return fmt.Errorf("locking a layer in the image store: %w", err)
+	}
+	if ok, err := readJSON(filepath.Join(s.layerDir(key), "layer.json"), &layerInfo{}); ok || err != nil {
+		return err
+	}
+	work, err := s.session.mkdir("layer-*")
+	if err != nil {
+		return fmt.Errorf("making a layer: %w", err)
+	}
+	err = s.fillLayer(ctx, key, work, fill)
+	if err != nil {
+		return errors.Join(err, removeTree(work))
+	}
+	return nil
+}
+
+// fillLayer publishes a layer by renaming it when all of it is on disk.
+func (s *Store) fillLayer(ctx context.Context, key, work string, fill func(ctx context.Context, diff string) (layerInfo, error)) error {
+	diff := filepath.Join(work, "diff")
+	if err := os.Mkdir(diff, 0o700); err != nil {
+		return fmt.Errorf("making a layer: %w", err)
+	}
+	info, err := fill(ctx, diff)
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(info)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(work, "layer.json"), data, 0o600)
+	}
+	if err == nil {
+		err = syncTree(work)
+	}
+	if err != nil {
+		return fmt.Errorf("making a layer: %w", err)
+	}
+	// What a power failure left damaged is in the way.
+	if err := removeTree(s.layerDir(key)); err != nil {
+		return fmt.Errorf("making a layer: %w", err)
+	}
+	if err := os.Rename(work, s.layerDir(key)); err != nil {
+		return fmt.Errorf("making a layer: %w", err)
+	}
+	return nil
+}
+
+// unpackLayer returns the layer with a diff id, unpacking it from its source
+// when the store has not got it.
+func (s *Store) unpackLayer(ctx context.Context, diffID v1.Hash, source layerSource, count func(int)) (Layer, error) {
+	key := fileKey(diffID.String())
+	return s.ensureLayer(ctx, key, func(ctx context.Context, diff string) (layerInfo, error) {
+		select {
+		case s.slots <- struct{}{}:
+			defer func() { <-s.slots }()
+		case <-ctx.Done():
+			return layerInfo{}, context.Cause(ctx)
+		}
+		return s.unpackFrom(ctx, diffID, source, diff, count)
+	})
+}
+
+func (s *Store) unpackFrom(ctx context.Context, diffID v1.Hash, source layerSource, diff string, count func(int)) (info layerInfo, err error) {
+	stored, err := source.open(ctx, s.session, count)
+	if err != nil {
+		return layerInfo{}, err
+	}
+	defer func() { err = errors.Join(err, stored.Close()) }()
+	plain, _, err := decompress(&contextReader{ctx, stored})
+	if err != nil {
+		return layerInfo{}, worse(err, stored)
+	}
+	defer plain.Close()
+	content, err := newVerifier(plain, diffID, -1)
+	if err != nil {
+		return layerInfo{}, err
+	}
+	bounded := &boundedReader{r: content, left: s.limits.Bytes, limit: s.limits.Bytes}
+	info, err = unpack(ctx, diff, bounded, s.format, s.limits)
+	if err != nil {
+		return layerInfo{}, worse(err, stored)
+	}
+	// The archive ends before its stream does: with padding, and in what is
+	// compressed possibly with more.
+	if _, err := io.Copy(io.Discard, bounded); err != nil {
+		return layerInfo{}, fmt.Errorf("reading the end of the layer: %w", err)
+	}
+	if _, err := io.Copy(io.Discard, stored); err != nil {
+		return layerInfo{}, fmt.Errorf("reading the end of the layer: %w", err)
+	}
+	if err := stored.check(); err != nil {
+		return layerInfo{}, err
+	}
+	info.DiffID = diffID.String()
+	return info, content.check("unpacked layer")
+}
+
+// worse prefers, to the error that damaged content led to, the one that says
+// that it is damaged.
+func worse(err error, stored layerStream) error {
+	if _, copyErr := io.Copy(io.Discard, stored); copyErr != nil {
+		return err
+	}
+	if damaged := stored.check(); damaged != nil {
+		return damaged
+	}
+	return err
+}
+
+// boundedReader ends a layer that is larger than allowed with an error.
+type boundedReader struct {
+	r           io.Reader
+	left, limit int64
+}
+
+func (b *boundedReader) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		var one [1]byte
+		if n, err := b.r.Read(one[:]); n == 0 {
+			return 0, err
+		}
+		return 0, fmt.Errorf("%w: more than %d bytes", ErrLimit, b.limit)
+	}
+	if int64(len(p)) > b.left {
+		p = p[:b.left]
+	}
+	n, err := b.r.Read(p)
+	b.left -= int64(n)
+	return n, err
+}

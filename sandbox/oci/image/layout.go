@@ -1,0 +1,238 @@
+package image
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+// The annotations that name an image in an OCI layout: the one of the image
+// specification, and containerd's, whose value is always a full name.
+const (
+	annotationRef        = "org.opencontainers.image.ref.name"
+	annotationContainerd = "io.containerd.image.name"
+)
+
+// layout is an OCI image layout directory.
+type layout struct {
+	dir   string
+	root  *os.Root
+	index *v1.IndexManifest
+}
+
+var _ shelf = (*layout)(nil)
+
+func openLayout(dir string) (*layout, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	l := &layout{dir: dir, root: root}
+	raw, err := l.read("index.json", maxManifest)
+	if err == nil {
+		l.index, err = v1.ParseIndexManifest(bytes.NewReader(raw))
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("reading OCI layout %q: %w", dir, err), root.Close())
+	}
+	return l, nil
+}
+
+func (l *layout) Close() error { return l.root.Close() }
+
+// named returns the manifests that the layout has under a name, as same
+// compares names.
+func (l *layout) named(same func(have string) bool) []v1.Descriptor {
+	var found []v1.Descriptor
+	for _, d := range l.index.Manifests {
+		if same(d.Annotations[annotationRef]) || same(d.Annotations[annotationContainerd]) {
+			found = append(found, d)
+		}
+	}
+	return found
+}
+
+func (l *layout) names() []string {
+	var names []string
+	for _, d := range l.index.Manifests {
+		if n := d.Annotations[annotationRef]; n != "" {
+			names = append(names, n)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// open returns a regular file of the layout.
+func (l *layout) open(name string) (*os.File, error) {
+	info, err := l.root.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: errors.New("not a regular file")}
+	}
+	return l.root.Open(name)
+}
+
+func (l *layout) read(name string, limit int64) ([]byte, error) {
+	f, err := l.open(name)
+	if err != nil {
+		return nil, err
+	}
+	data, err := readBounded(f, limit)
+	return data, errors.Join(err, f.Close())
+}
+
+func blobPath(h v1.Hash) string { return path.Join("blobs", h.Algorithm, h.Hex) }
+
+func (l *layout) manifest(_ context.Context, d v1.Descriptor) ([]byte, error) {
+	return l.read(blobPath(d.Digest), maxManifest)
+}
+
+func (l *layout) config(_ context.Context, d v1.Descriptor) ([]byte, error) {
+	return l.read(blobPath(d.Digest), maxConfig)
+}
+
+func (l *layout) layer(d v1.Descriptor) layerSource { return layoutLayer{l, d} }
+
+type layoutLayer struct {
+	layout *layout
+	desc   v1.Descriptor
+}
+
+func (l layoutLayer) size() int64 { return l.desc.Size }
+
+func (l layoutLayer) open(_ context.Context, _ *session, count func(int)) (layerStream, error) {
+	f, err := l.layout.open(blobPath(l.desc.Digest))
+	if err != nil {
+		return nil, fmt.Errorf("reading a layer from OCI layout %q: %w", l.layout.dir, err)
+	}
+	v, err := newVerifier(&counter{f, count}, l.desc.Digest, l.desc.Size)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &verifiedFile{v, f}, nil
+}
+
+// verifiedFile is a blob that is verified while it is read.
+type verifiedFile struct {
+	*verifier
+	file io.Closer
+}
+
+func (f *verifiedFile) check() error { return f.verifier.check("layer " + f.want.String()) }
+
+func (f *verifiedFile) Close() error { return f.file.Close() }
+
+// counter tells how many bytes pass.
+type counter struct {
+	r     io.Reader
+	count func(int)
+}
+
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	if n > 0 && c.count != nil {
+		c.count(n)
+	}
+	return n, err
+}
+
+// readBounded reads all of r, which must not be longer than limit.
+func readBounded(r io.Reader, limit int64) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = fmt.Errorf("more than %d bytes", limit)
+	}
+	return data, err
+}
+
+// fromLayout finds an image in a layout by the name that a user gave after the
+// directory, or its only one.
+func (s *Store) fromLayout(ctx context.Context, r reference) (*candidate, error) {
+	l, err := openLayout(r.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &NotFoundError{Ref: r.raw, Looked: []string{fmt.Sprintf("no OCI layout at %q", r.path)}}
+	}
+	if err != nil {
+		return nil, err
+	}
+	found := l.index.Manifests
+	if r.tag != "" {
+		found = l.named(func(have string) bool { return have != "" && tagged(have, r.tag) })
+	}
+	c, err := s.fromManifests(ctx, r, l, found)
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return c, nil
+}
+
+// fromManifests reads the one image that a layout has under a name. Several
+// manifests are an image for several platforms when each names one.
+func (s *Store) fromManifests(ctx context.Context, r reference, l *layout, found []v1.Descriptor) (*candidate, error) {
+	if len(found) == 0 {
+		where := fmt.Sprintf("OCI layout %q has none of that name, only %q", l.dir, l.names())
+		return nil, &NotFoundError{Ref: r.raw, Looked: []string{where}}
+	}
+	desc := found[0]
+	if len(found) > 1 {
+		if slices.ContainsFunc(found, func(d v1.Descriptor) bool { return d.Platform == nil }) {
+			return nil, fmt.Errorf("reading %q: OCI layout %q has %d images that fit, named %q; give one's name after the directory", r.raw, l.dir, len(found), l.names())
+		}
+		var err error
+		if desc, err = s.choose(r.raw, found); err != nil {
+			return nil, err
+		}
+	}
+	raw, err := l.manifest(ctx, desc)
+	if err != nil {
+		return nil, fmt.Errorf("reading the manifest of %q: %w", r.raw, err)
+	}
+	if err := verifyBytes(fmt.Sprintf("manifest of %q", r.raw), desc.Digest, raw); err != nil {
+		return nil, err
+	}
+	c, err := s.readCandidate(ctx, r.raw, l, desc, raw)
+	if err != nil {
+		return nil, err
+	}
+	c.source = l
+	return c, nil
+}
+
+// fromMirror looks an ordinary reference up in one mirror layout; nil when it
+// has none of that name.
+func (s *Store) fromMirror(ctx context.Context, r reference, dir string) (*candidate, error) {
+	l, err := openLayout(dir)
+	if err != nil {
+		return nil, err
+	}
+	var found []v1.Descriptor
+	if h, err := v1.NewHash(r.name.Identifier()); err == nil {
+		for _, d := range l.index.Manifests {
+			if d.Digest == h {
+				found = append(found, d)
+				break
+			}
+		}
+	} else {
+		found = l.named(func(have string) bool { return have != "" && sameName(have, r.full()) })
+	}
+	if len(found) == 0 {
+		return nil, l.Close()
+	}
+	c, err := s.fromManifests(ctx, r, l, found)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("looking in mirror %q: %w", dir, err), l.Close())
+	}
+	return c, nil
+}

@@ -1,0 +1,149 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Pruned says what Prune removed.
+type Pruned struct {
+	Images int
+	Layers int
+	Bytes  int64 // file content of the removed layers
+}
+
+// Prune removes the images that are not in keep, and the layers that no
+// remaining image has. What a Store in this or another process handed out and
+// did not Close stays.
+func (s *Store) Prune(ctx context.Context, keep ...Image) (Pruned, error) {
+	kept := map[string]bool{}
+	for _, img := range keep {
+		kept[img.ID] = true
+	}
+	s.mu.Lock()
+	for id := range s.held {
+		kept[id] = true
+	}
+	s.mu.Unlock()
+
+	var done Pruned
+	needed, err := s.pruneImages(kept, &done)
+	if err != nil {
+		return done, fmt.Errorf("pruning images: %w", err)
+	}
+	if err := s.pruneRefs(); err != nil {
+		return done, fmt.Errorf("pruning references: %w", err)
+	}
+	entries, err := os.ReadDir(filepath.Join(s.dir, "layers", string(s.format)))
+	if err != nil {
+		return done, fmt.Errorf("pruning layers: %w", err)
+	}
+	for _, e := range entries {
+		if ctx.Err() != nil {
+			return done, context.Cause(ctx)
+		}
+		if needed[e.Name()] {
+			continue
+		}
+		if err := s.pruneLayer(e.Name(), &done); err != nil {
+			return done, fmt.Errorf("pruning layer %s: %w", e.Name(), err)
+		}
+	}
+	return done, nil
+}
+
+// pruneImages removes images and returns the keys of the layers that the
+// others have.
+func (s *Store) pruneImages(kept map[string]bool, done *Pruned) (needed map[string]bool, err error) {
+	entries, err := os.ReadDir(filepath.Join(s.dir, "images"))
+	if err != nil {
+		return nil, err
+	}
+	needed = map[string]bool{}
+	suffix := "." + string(s.format) + ".json"
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), suffix) {
+			continue // of the other format, with layers of its own
+		}
+		path := filepath.Join(s.dir, "images", e.Name())
+		var rec record
+		ok, err := readJSON(path, &rec)
+		if err != nil {
+			return nil, err
+		}
+		if ok && kept[digestOf(rec.Config)] {
+			for _, key := range rec.Layers {
+				needed[key] = true
+			}
+			continue
+		}
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, err
+		}
+		done.Images++
+	}
+	return needed, nil
+}
+
+// pruneRefs removes the references to images that are gone.
+func (s *Store) pruneRefs() error {
+	entries, err := os.ReadDir(filepath.Join(s.dir, "refs"))
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		path := filepath.Join(s.dir, "refs", e.Name())
+		var rec refRecord
+		ok, err := readJSON(path, &rec)
+		if err != nil {
+			return err
+		}
+		if ok && s.hasImage(rec.ID) {
+			continue
+		}
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) hasImage(id string) bool {
+	for _, f := range []format{formatTrusted, formatUser} {
+		if _, err := os.Stat(s.imageFileIn(id, f)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// pruneLayer removes a layer unless somebody claims it.
+func (s *Store) pruneLayer(key string, done *Pruned) (err error) {
+	lock := s.layerLock(key)
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	if ok, err := lock.TryLock(); err != nil || !ok {
+		return err
+	}
+	var info layerInfo
+	if _, err := readJSON(filepath.Join(s.layerDir(key), "layer.json"), &info); err != nil {
+		return err
+	}
+	// Renamed first, so that a layer is never there in part.
+	trash, err := s.session.mkdir("prune-*")
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(s.layerDir(key), filepath.Join(trash, "layer")); err != nil {
+		return errors.Join(err, os.Remove(trash))
+	}
+	if err := removeTree(trash); err != nil {
+		return err
+	}
+	done.Layers++
+	done.Bytes += info.Notes.Bytes
+	return nil
+}

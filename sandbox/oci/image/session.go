@@ -1,0 +1,142 @@
+package image
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/gofrs/flock"
+)
+
+// session is a process's own directory below tmp. A lock file beside it, held
+// for as long as the process lives, tells it from a leftover.
+type session struct {
+	dir  string
+	lock *flock.Flock
+}
+
+const lockSuffix = ".lock"
+
+func newSession(tmp string) (*session, error) {
+	for {
+		f, err := os.CreateTemp(tmp, "*"+lockSuffix)
+		if err != nil {
+			return nil, fmt.Errorf("creating a work directory: %w", err)
+		}
+		if err := f.Close(); err != nil {
+			return nil, fmt.Errorf("creating a work directory: %w", err)
+		}
+		s, ok, err := claimSession(f.Name())
+		if err != nil {
+			return nil, fmt.Errorf("creating a work directory: %w", err)
+		}
+		if ok {
+			return s, nil
+		}
+	}
+}
+
+// claimSession locks a new lock file. Between its creation and the lock another
+// process may have taken it for a leftover; then ok is false.
+func claimSession(path string) (*session, bool, error) {
+	lock := flock.New(path, flock.SetFlag(os.O_RDWR))
+	ok, err := lock.TryLock()
+	if errors.Is(err, fs.ErrNotExist) || (err == nil && !ok) {
+		return nil, false, lock.Close()
+	}
+	if err != nil {
+		return nil, false, errors.Join(err, lock.Close())
+	}
+	if !stillThere(lock, path) {
+		return nil, false, lock.Close()
+	}
+	dir := strings.TrimSuffix(path, lockSuffix)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return nil, false, errors.Join(err, os.Remove(path), lock.Close())
+	}
+	return &session{dir: dir, lock: lock}, true, nil
+}
+
+// stillThere reports whether the locked file is the one that path names.
+func stillThere(lock *flock.Flock, path string) bool {
+	held, err := lock.Stat()
+	if err != nil {
+		return false
+	}
+	named, err := os.Stat(path)
+	return err == nil && os.SameFile(held, named)
+}
+
+func (s *session) file(pattern string) (*os.File, error) { return os.CreateTemp(s.dir, pattern) }
+
+func (s *session) mkdir(pattern string) (string, error) { return os.MkdirTemp(s.dir, pattern) }
+
+func (s *session) end() error {
+	return errors.Join(removeTree(s.dir), os.Remove(s.dir+lockSuffix), s.lock.Close())
+}
+
+// removeLeftovers removes the sessions whose process is gone.
+func removeLeftovers(tmp string, log *slog.Logger) error {
+	entries, err := os.ReadDir(tmp)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, e := range entries {
+		path := filepath.Join(tmp, e.Name())
+		if !strings.HasSuffix(e.Name(), lockSuffix) {
+			path += lockSuffix
+			if _, err := os.Lstat(path); err == nil {
+				continue // its lock file is an entry of its own
+			}
+			// Lock files go last, so this is no living session's.
+			errs = append(errs, removeTree(strings.TrimSuffix(path, lockSuffix)))
+			continue
+		}
+		errs = append(errs, removeLeftover(path, log))
+	}
+	return errors.Join(errs...)
+}
+
+func removeLeftover(path string, log *slog.Logger) error {
+	lock := flock.New(path, flock.SetFlag(os.O_RDWR))
+	ok, err := lock.TryLock()
+	if errors.Is(err, fs.ErrNotExist) || (err == nil && !ok) {
+		return lock.Close()
+	}
+	if err != nil {
+		return errors.Join(err, lock.Close())
+	}
+	if !stillThere(lock, path) {
+		return lock.Close()
+	}
+	dir := strings.TrimSuffix(path, lockSuffix)
+	log.Info("removing what a killed process left", "dir", dir)
+	return errors.Join(removeTree(dir), os.Remove(path), lock.Close())
+}
+
+// removeTree removes a directory also when directories in it forbid it to an
+// ordinary user.
+func removeTree(dir string) error {
+	err := os.RemoveAll(dir)
+	if err == nil || !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	walk := func(path string, d fs.DirEntry, _ error) error {
+		if d == nil || !d.IsDir() {
+			return nil
+		}
+		// WalkDir reads the directory after this call, and again reports
+		// what it cannot read; RemoveAll has the last word.
+		_ = os.Chmod(path, 0o700)
+		return nil
+	}
+	if err := filepath.WalkDir(dir, walk); err != nil {
+		return err
+	}
+	return os.RemoveAll(dir)
+}

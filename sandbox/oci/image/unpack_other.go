@@ -1,0 +1,24 @@
+//go:build !linux
+
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+)
+
+var errLinux = fmt.Errorf("layers are unpacked on Linux only: %w", errors.ErrUnsupported)
+
+func probeFormat(string) format { return formatUser }
+
+func syncTree(string) error { return nil }
+
+func unpack(context.Context, string, io.Reader, format, Limits) (layerInfo, error) {
+	return layerInfo{}, errLinux
+}
+
+func (s *Store) compose(context.Context, []Layer) ([]string, error) { return nil, errLinux }
+
+func (s *Store) takeUpper(context.Context, string) (Layer, error) { return Layer{}, errLinux }
