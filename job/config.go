@@ -1,0 +1,154 @@
+package job
+
+import (
+	"strings"
+	"time"
+
+	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/trial"
+)
+
+// Config is a job's configuration (Harbor job format, section 1.1).
+// [NewConfig] gives the defaults. Paths are kept as text, normalised like
+// Python's pathlib does on POSIX.
+type Config struct {
+	JobName   string
+	JobsDir   string
+	NAttempts int
+
+	TimeoutMultiplier float64
+	// A nil specific multiplier means TimeoutMultiplier.
+	AgentTimeoutMultiplier            *float64
+	VerifierTimeoutMultiplier         *float64
+	AgentSetupTimeoutMultiplier       *float64
+	EnvironmentBuildTimeoutMultiplier *float64
+
+	Debug             bool
+	NConcurrentTrials int
+	Quiet             bool
+	Retry             RetryConfig
+
+	Environment trial.EnvironmentConfig
+	Verifier    trial.VerifierConfig
+	Metrics     []MetricConfig
+	Agents      []trial.AgentConfig
+	Datasets    []DatasetConfig
+	Tasks       []trial.TaskConfig
+
+	Artifacts             []trial.Artifact
+	ExtraInstructionPaths []string
+	Plugins               []PluginConfig
+}
+
+// Defaults of a job configuration.
+const (
+	DefaultJobsDir     = "jobs"
+	DefaultConcurrency = 4
+)
+
+// NewConfig returns the configuration that an empty document gives. now, in
+// local time, makes the job's name.
+func NewConfig(now time.Time) Config {
+	return Config{
+		JobName:           DefaultName(now),
+		JobsDir:           DefaultJobsDir,
+		NAttempts:         1,
+		TimeoutMultiplier: 1,
+		NConcurrentTrials: DefaultConcurrency,
+		Retry:             NewRetryConfig(),
+		Environment:       trial.NewEnvironmentConfig(),
+		Agents:            []trial.AgentConfig{trial.NewAgentConfig()},
+	}
+}
+
+// DefaultName is the name of a job that was given none: its local start time,
+// like "2026-06-09__10-00-00".
+func DefaultName(now time.Time) string { return now.Format("2006-01-02__15-04-05") }
+
+// RetryConfig says which failed trials run again and when (Harbor job format,
+// section 1.2). [NewRetryConfig] gives the defaults; see [RetryConfig.Decide].
+type RetryConfig struct {
+	MaxRetries int
+	// Sets of exception type names; nil is null. They are written sorted.
+	IncludeExceptions []string
+	ExcludeExceptions []string
+	WaitMultiplier    float64
+	MinWaitSec        float64
+	MaxWaitSec        float64
+}
+
+// NewRetryConfig returns the default policy: no retries, and never after
+// exceptions that another attempt would repeat.
+func NewRetryConfig() RetryConfig {
+	return RetryConfig{
+		ExcludeExceptions: []string{
+			"AgentTimeoutError", "RewardFileEmptyError", "RewardFileNotFoundError",
+			"VerifierOutputParseError", "VerifierTimeoutError",
+		},
+		WaitMultiplier: 1,
+		MinWaitSec:     1,
+		MaxWaitSec:     60,
+	}
+}
+
+// MetricType names how the rewards of a dataset are aggregated.
+type MetricType string
+
+// The metric types of the format.
+const (
+	MetricSum      MetricType = "sum"
+	MetricMin      MetricType = "min"
+	MetricMax      MetricType = "max"
+	MetricMean     MetricType = "mean"
+	MetricUVScript MetricType = "uv-script" // kwargs: script_path
+)
+
+// MetricConfig chooses a metric.
+type MetricConfig struct {
+	Type   MetricType
+	Kwargs *pyvalue.Object
+}
+
+// PluginConfig names a plugin. proctor keeps it in files and runs none.
+type PluginConfig struct {
+	ImportPath string
+	Kwargs     *pyvalue.Object
+}
+
+// DatasetConfig chooses tasks of a dataset (Harbor job format, section 1.6).
+type DatasetConfig struct {
+	Path             *string // local directory
+	Name             *string // registry name, or "org/name" of a package
+	Version          *string
+	Ref              *string
+	RegistryURL      *string
+	RegistryPath     *string
+	Overwrite        bool
+	DownloadDir      *string
+	TaskNames        []string // globs; nil is null
+	ExcludeTaskNames []string // globs; nil is null
+	NTasks           *int
+}
+
+// DatasetKind says where a dataset comes from.
+type DatasetKind string
+
+// Kinds of datasets.
+const (
+	LocalDataset    DatasetKind = "local"
+	PackageDataset  DatasetKind = "package"
+	RegistryDataset DatasetKind = "registry"
+)
+
+// Kind derives the kind: a path makes a local dataset, a name with a slash a
+// package, any other name an entry of a registry.
+func (d DatasetConfig) Kind() DatasetKind {
+	switch {
+	case d.Path != nil:
+		return LocalDataset
+	case d.Name != nil && strings.Contains(*d.Name, "/"):
+		return PackageDataset
+	default:
+		return RegistryDataset
+	}
+}

@@ -1,0 +1,16 @@
+// Package job runs a set of trials with one configuration and one directory,
+// and says what came of them.
+//
+// A job goes from plain value to plain value, so that another scheduler can
+// take any part of it:
+//
+//	[Config] → [Plan] → (run) → trial results → [Aggregate] → [Result]
+//
+// Reading and writing Harbor's files is byte-exact: [ReadConfigFile],
+// [Config.AppendJSON], [ParseResult], [Result.AppendJSON], [ParseLock],
+// [Lock.AppendJSON]. While a job runs, [Live] keeps its result file up to date
+// at a cost per event that does not grow with the job. Afterwards [Check]
+// compares a stored result with its trials, and [Compare] two jobs with each
+// other; both read directories with [Scan], which holds one small [Record] per
+// trial and no documents.
+package job

@@ -1,0 +1,68 @@
+package job
+
+import (
+	"strings"
+
+	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/reward"
+)
+
+// Metric aggregates the rewards of a group of trials into a map.
+type Metric struct {
+	Type MetricType
+	// Compute is set for metrics of type uv-script: it gets the rewards of
+	// the group in order, nil where a trial has none.
+	Compute func([]*reward.Rewards) (*pyvalue.Object, error)
+}
+
+// Metrics maps dataset names to their metrics, in order. A name that is not
+// there has none.
+type Metrics map[string][]Metric
+
+// NewMetrics says which metrics apply to which dataset (reward semantics,
+// section 8.3): to "adhoc" and to each dataset of the job those the dataset
+// brings along and then the job's own, or the mean where that leaves none.
+//
+// datasets holds, for each dataset of the configuration in order, its name and
+// own metrics; a dataset that is listed twice gets the job's metrics twice.
+func NewMetrics(jobMetrics []Metric, datasets []DatasetMetrics) Metrics {
+	m := Metrics{AdHoc: append([]Metric(nil), jobMetrics...)}
+	for _, d := range datasets {
+		m[d.Name] = append(m[d.Name], d.Metrics...)
+		m[d.Name] = append(m[d.Name], jobMetrics...)
+	}
+	for name, list := range m {
+		if len(list) == 0 {
+			m[name] = []Metric{{Type: MetricMean}}
+		}
+	}
+	return m
+}
+
+// DatasetMetrics are the metrics that a dataset brings along.
+type DatasetMetrics struct {
+	Name    string
+	Metrics []Metric
+}
+
+// finalName is the dataset name under which the final assembly looks up a
+// group's metrics: what follows the last "__" when the key is split from the
+// left. For a dataset with "__" in its name that is another dataset, or none
+// (Harbor job format, section 5.4).
+func finalName(evalsKey string) string {
+	for {
+		_, rest, found := strings.Cut(evalsKey, keySeparator)
+		if !found {
+			return evalsKey
+		}
+		evalsKey = rest
+	}
+}
+
+// compute returns the metric's value for a group.
+func (m Metric) compute(acc *accumulator, rewards []*reward.Rewards) (*pyvalue.Object, error) {
+	if m.Compute != nil {
+		return m.Compute(rewards)
+	}
+	return acc.metric(m.Type)
+}

@@ -1,0 +1,57 @@
+package job
+
+import (
+	"errors"
+
+	"github.com/proctor-run/proctor/trial"
+)
+
+// ErrForeignTrial is the error of a job directory that holds a trial which the
+// plan does not have.
+var ErrForeignTrial = errors.New("Existing trial config does not match planned job config.") //nolint:staticcheck // the format's words
+
+// Match is a plan reconciled with what a job directory holds.
+type Match struct {
+	// Trials is the plan in its order, where trials that exist already stand
+	// with their own configuration, and so with their old name.
+	Trials []trial.Config
+	// Remaining indexes the trials that are still to run, in order.
+	Remaining []int
+	// Unmatched indexes existing trials that the plan has no place for.
+	Unmatched []int
+}
+
+// MatchExisting gives each planned trial the first existing one that asks for
+// the same and is not given away yet (Harbor job format, section 6.1, step 4).
+// The error is [ErrForeignTrial] when some existing trial is left over; the
+// match is complete even then.
+func MatchExisting(planned, existing []trial.Config, host trial.HostEnv) (Match, error) {
+	free := make(map[string][]int, len(existing))
+	for i, c := range existing {
+		key := c.Identity(host)
+		free[key] = append(free[key], i)
+	}
+	m := Match{Trials: make([]trial.Config, len(planned))}
+	used := make([]bool, len(existing))
+	for i, c := range planned {
+		key := c.Identity(host)
+		if len(free[key]) == 0 {
+			m.Trials[i] = c
+			m.Remaining = append(m.Remaining, i)
+			continue
+		}
+		first := free[key][0]
+		free[key] = free[key][1:]
+		used[first] = true
+		m.Trials[i] = existing[first]
+	}
+	for i, taken := range used {
+		if !taken {
+			m.Unmatched = append(m.Unmatched, i)
+		}
+	}
+	if len(m.Unmatched) > 0 {
+		return m, ErrForeignTrial
+	}
+	return m, nil
+}

@@ -1,0 +1,185 @@
+package trial
+
+import (
+	"github.com/google/uuid"
+
+	"github.com/proctor-run/proctor/internal/pyvalue"
+)
+
+// Config is one trial's configuration (Harbor job format, section 1.7).
+// [NewConfig] gives the defaults.
+//
+// Paths are kept as text, normalised like Python's pathlib does on POSIX.
+type Config struct {
+	Task      TaskConfig
+	TrialName string // "" asks the runner to generate one
+	TrialsDir string
+
+	TimeoutMultiplier float64
+	// A nil specific multiplier means TimeoutMultiplier.
+	AgentTimeoutMultiplier            *float64
+	VerifierTimeoutMultiplier         *float64
+	AgentSetupTimeoutMultiplier       *float64
+	EnvironmentBuildTimeoutMultiplier *float64
+
+	Agent       AgentConfig
+	Environment EnvironmentConfig
+	Verifier    VerifierConfig
+
+	Artifacts             []Artifact
+	ExtraInstructionPaths []string
+	JobID                 *uuid.UUID
+}
+
+// NewConfig returns the configuration that an empty document with this task
+// would give.
+func NewConfig(task TaskConfig) Config {
+	return Config{
+		Task:              task,
+		TrialsDir:         "trials",
+		TimeoutMultiplier: 1,
+		Agent:             NewAgentConfig(),
+		Environment:       NewEnvironmentConfig(),
+	}
+}
+
+// TaskConfig says which task to run and where it comes from.
+type TaskConfig struct {
+	Path        *string
+	GitURL      *string
+	GitCommitID *string
+	Name        *string // "org/name" of a package
+	Ref         *string
+	Overwrite   bool
+	DownloadDir *string
+	Source      *string // name of the dataset the task belongs to
+}
+
+// TaskKind says where a task comes from.
+type TaskKind string
+
+// Kinds of tasks, as lock files spell them.
+const (
+	LocalTask   TaskKind = "local"
+	GitTask     TaskKind = "git"
+	PackageTask TaskKind = "package"
+)
+
+// Kind derives the kind: a name makes a package, a URL a git task.
+func (t TaskConfig) Kind() TaskKind {
+	switch {
+	case t.Name != nil:
+		return PackageTask
+	case t.GitURL != nil:
+		return GitTask
+	default:
+		return LocalTask
+	}
+}
+
+// Artifact is something to collect from the sandbox after the agent. In files
+// it is either a bare path or an object; Bare keeps which.
+type Artifact struct {
+	Bare        bool // written as the string Source alone
+	Source      string
+	Destination *string
+	Exclude     []string
+}
+
+// AgentConfig chooses and configures an agent (Harbor job format, section
+// 1.3). [NewAgentConfig] gives the defaults.
+type AgentConfig struct {
+	Name       *string // nil only when ImportPath is set
+	ImportPath *string // "module:Class"
+	ModelName  *string // "provider/model" or bare
+	Skills     []string
+
+	OverrideTimeoutSec      *float64
+	OverrideSetupTimeoutSec *float64
+	MaxTimeoutSec           *float64
+
+	ExtraAllowedHosts []string // normalised
+	Kwargs            *pyvalue.Object
+	Env               Env
+	MCPServers        []MCPServer
+}
+
+// DefaultAgent is the agent that runs when none is named.
+const DefaultAgent = "oracle"
+
+// NewAgentConfig returns the configuration of the default agent.
+func NewAgentConfig() AgentConfig {
+	return AgentConfig{Name: new(DefaultAgent)}
+}
+
+// MCP transports.
+const (
+	TransportSSE            = "sse"
+	TransportStreamableHTTP = "streamable-http"
+	TransportStdio          = "stdio"
+)
+
+// MCPServer is a tool server that an agent is told about.
+type MCPServer struct {
+	Name      string
+	Transport string
+	URL       *string // required unless the transport is stdio
+	Command   *string // required for stdio
+	Args      []string
+}
+
+// EnvironmentConfig says how the sandbox of a trial is made (Harbor job
+// format, section 1.4). [NewEnvironmentConfig] gives the defaults.
+type EnvironmentConfig struct {
+	Type       *string // nil only when ImportPath is set
+	ImportPath *string
+	ForceBuild bool
+	Delete     bool
+
+	CPUEnforcementPolicy    string
+	MemoryEnforcementPolicy string
+	OverrideCPUs            *int
+	OverrideMemoryMB        *int
+	OverrideStorageMB       *int
+	OverrideGPUs            *int
+	OverrideTPU             *TPU
+
+	Mounts             []*pyvalue.Object // compose service volumes; nil is null
+	ExtraDockerCompose []string
+	Env                Env
+	Kwargs             *pyvalue.Object
+	ExtraAllowedHosts  []string // normalised
+}
+
+// DefaultEnvironment is the environment type that runs when none is named.
+const DefaultEnvironment = "docker"
+
+// PolicyAuto is the default resource enforcement policy.
+const PolicyAuto = "auto"
+
+// NewEnvironmentConfig returns the configuration of the default environment.
+func NewEnvironmentConfig() EnvironmentConfig {
+	return EnvironmentConfig{
+		Type:                    new(DefaultEnvironment),
+		Delete:                  true,
+		CPUEnforcementPolicy:    PolicyAuto,
+		MemoryEnforcementPolicy: PolicyAuto,
+	}
+}
+
+// TPU asks for accelerator chips.
+type TPU struct {
+	Type     string
+	Topology string // "2x4" or "2x2x1"
+}
+
+// VerifierConfig is the run side of verification (Harbor job format, section
+// 1.5). The zero value is the default.
+type VerifierConfig struct {
+	OverrideTimeoutSec *float64
+	MaxTimeoutSec      *float64
+	Env                Env
+	ImportPath         *string
+	Kwargs             *pyvalue.Object
+	Disable            bool
+}
