@@ -99,6 +99,9 @@ func (s *Summation) generic(x Number) error {
 	return nil
 }
 
+// Err returns the first error of [Summation.Add].
+func (s *Summation) Err() error { return s.err }
+
 // Total returns the sum of the items so far, without those from the first error
 // on.
 func (s *Summation) Total() Number {

@@ -1,0 +1,5 @@
+//go:build !unix
+
+package reward
+
+const dontWait = 0

@@ -1,0 +1,114 @@
+package reward
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/proctor-run/proctor/internal/pyvalue"
+)
+
+// The names of the reward files, in the order in which they are looked for.
+const (
+	JSONFile = "reward.json"
+	TextFile = "reward.txt"
+)
+
+// MaxFileSize is the largest reward file that is read, in bytes. Harbor has no
+// bound; real files are a few dozen bytes, and this many is room for a million
+// rewards.
+const MaxFileSize = 16 << 20
+
+// Read returns the rewards in a verifier's directory on the host: those of
+// reward.json, else of reward.txt. Nil without an error means that reward.json
+// says null.
+//
+// It follows links like Harbor, and takes what dangles for absent. What has size 0,
+// pipes and devices included, is empty and never opened. Errors are *[Error].
+// (Reward semantics, section 2.)
+func Read(dir string) (*Rewards, error) {
+	jsonPath, textPath := filepath.Join(dir, JSONFile), filepath.Join(dir, TextFile)
+	for _, candidate := range []struct {
+		path  string
+		parse func([]byte, string) (*Rewards, error)
+	}{
+		{jsonPath, ParseJSON},
+		{textPath, ParseText},
+	} {
+		info, err := os.Stat(candidate.path)
+		if absent(err) {
+			continue
+		}
+		if err != nil {
+			return nil, osError(err, candidate.path)
+		}
+		data, err := readFile(candidate.path, info)
+		if err != nil {
+			return nil, err
+		}
+		return candidate.parse(data, candidate.path)
+	}
+	return nil, &Error{Kind: NotFound, Message: fmt.Sprintf("No reward file found at %s or %s", textPath, jsonPath)}
+}
+
+// absent reports whether the error of a stat says that nothing is there.
+func absent(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP)
+}
+
+func readFile(path string, info fs.FileInfo) ([]byte, error) {
+	switch {
+	case info.Size() == 0:
+		return nil, &Error{Kind: Empty, Message: "Reward file is empty at " + path}
+	case info.IsDir():
+		return nil, osError(syscall.EISDIR, path)
+	case !info.Mode().IsRegular():
+		return nil, notRegular(path)
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|dontWait, 0)
+	if err != nil {
+		return nil, osError(err, path)
+	}
+	defer f.Close()
+	// What was a file a moment ago may have been replaced.
+	if info, err = f.Stat(); err != nil {
+		return nil, osError(err, path)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, notRegular(path)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, MaxFileSize+1))
+	switch {
+	case err != nil:
+		return nil, osError(err, path)
+	case len(data) > MaxFileSize:
+		return nil, &Error{Kind: TooLarge, Message: fmt.Sprintf("Reward file is larger than %d bytes at %s", MaxFileSize, path)}
+	}
+	return data, nil
+}
+
+func notRegular(path string) error {
+	return &Error{Kind: Unreadable, Message: "Reward file is not a regular file at " + path}
+}
+
+// osError gives an error of the host the class and text that Python gives it.
+func osError(err error, path string) *Error {
+	e := &Error{Kind: Unreadable, Message: err.Error(), Cause: err}
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		text := errno.Error()
+		e.Message = fmt.Sprintf("[Errno %d] %s: %s", int(errno), strings.ToUpper(text[:1])+text[1:], pyvalue.Repr(pyvalue.Str(path)))
+	}
+	switch {
+	case errors.Is(err, syscall.EISDIR):
+		e.Kind = IsDirectory
+	case errors.Is(err, fs.ErrPermission):
+		e.Kind = NotAllowed
+	}
+	return e
+}

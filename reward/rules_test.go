@@ -1,0 +1,365 @@
+package reward_test
+
+import (
+	"encoding/base64"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/reward"
+)
+
+func TestParseTextVectors(t *testing.T) {
+	t.Parallel()
+	eachCase(t, "reward_txt.jsonl", func(t *testing.T, c, want *pyvalue.Object) {
+		dir := t.TempDir()
+		write(t, filepath.Join(dir, "reward.txt"), decoded(t, c))
+		checkRead(t, dir, want)
+	})
+}
+
+func TestParseJSONVectors(t *testing.T) {
+	t.Parallel()
+	eachCase(t, "reward_json.jsonl", func(t *testing.T, c, want *pyvalue.Object) {
+		dir := t.TempDir()
+		write(t, filepath.Join(dir, "reward.json"), decoded(t, c))
+		checkRead(t, dir, want)
+	})
+}
+
+func TestReadVectors(t *testing.T) {
+	t.Parallel()
+	eachCase(t, "reward_files.jsonl", func(t *testing.T, c, want *pyvalue.Object) {
+		dir := filepath.Join(t.TempDir(), "verifier")
+		if str(c, "verifier_dir") != "absent" {
+			if err := os.Mkdir(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for name, f := range object(c, "files").All() {
+			place(t, filepath.Join(dir, name), f.(*pyvalue.Object))
+		}
+		checkRead(t, dir, want)
+	})
+}
+
+// place makes one file of a case.
+func place(t *testing.T, path string, f *pyvalue.Object) {
+	t.Helper()
+	switch kind := str(f, "kind"); kind {
+	case "file":
+		data, err := base64.StdEncoding.DecodeString(str(f, "b64"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, path, data)
+	case "dir":
+		if err := os.Mkdir(path, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for i := range integer(f, "entries") {
+			write(t, filepath.Join(path, strconv.Itoa(i)), nil)
+		}
+	case "symlink":
+		if err := os.Symlink(str(f, "target"), path); err != nil {
+			t.Skipf("making a link: %v", err)
+		}
+	case "fifo":
+		makePipe(t, path)
+	default:
+		t.Fatalf("unknown kind of file %q", kind)
+	}
+}
+
+func write(t *testing.T, path string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func checkRead(t *testing.T, dir string, want *pyvalue.Object) {
+	t.Helper()
+	got, err := reward.Read(dir)
+	paths := map[string]string{"{TXT}": filepath.Join(dir, "reward.txt"), "{JSON}": filepath.Join(dir, "reward.json")}
+	if checkError(t, want, paths, err) {
+		return
+	}
+	if w := rewards(t, get(want, "rewards")); !identical(got.Object(), w.Object()) {
+		t.Errorf("got %s, want %s", pyvalue.Repr(got.Object()), pyvalue.Repr(w.Object()))
+	}
+	file := &pyvalue.Object{}
+	file.Set("rewards", got.Object())
+	if text := string(pyvalue.AppendPydantic(nil, file, 0)); text != str(want, "json") {
+		t.Errorf("got text %s, want %s", text, str(want, "json"))
+	}
+}
+
+func checkException(t *testing.T, want *pyvalue.Object, paths map[string]string, err error) {
+	t.Helper()
+	typed, ok := err.(interface {
+		error
+		ErrorType() string
+	})
+	if !ok || typed.ErrorType() != str(want, "error") {
+		t.Fatalf("got error %v, want %s", err, str(want, "error"))
+	}
+	message := str(want, "message")
+	for placeholder, path := range paths {
+		message = strings.ReplaceAll(message, placeholder, path)
+	}
+	got, _, _ := strings.Cut(err.Error(), "\n")
+	if got != message && typed.ErrorType() != "RecursionError" {
+		t.Errorf("got message %q, want %q", got, message)
+	}
+	if want.Has("cause") {
+		var cause *pyvalue.Error
+		if !errors.As(err, &cause) || cause.ErrorType() != str(want, "cause") {
+			t.Errorf("got cause %v, want %s", cause, str(want, "cause"))
+		}
+	}
+	if want.Has("validation_errors") {
+		checkProblems(t, list(want, "validation_errors"), err)
+	}
+}
+
+func checkProblems(t *testing.T, want pyvalue.List, err error) {
+	t.Helper()
+	var e *reward.Error
+	if !errors.As(err, &e) || len(e.Problems) != len(want) || e.Total != len(want) {
+		t.Fatalf("got %v, want %d problems", err, len(want))
+	}
+	for i, p := range e.Problems {
+		w := want[i].(*pyvalue.Object)
+		var loc []string
+		for _, part := range list(w, "loc") {
+			loc = append(loc, name(part))
+		}
+		if p.Type != str(w, "type") || strings.Join(p.Loc, "\x00") != strings.Join(loc, "\x00") {
+			t.Errorf("problem %d: got %s at %q, want %s at %q", i, p.Type, p.Loc, str(w, "type"), loc)
+		}
+	}
+}
+
+func TestAggregateVectors(t *testing.T) {
+	t.Parallel()
+	eachCase(t, "metrics.jsonl", func(t *testing.T, c, want *pyvalue.Object) {
+		var trials []*reward.Rewards
+		for _, v := range list(c, "rewards") {
+			trials = append(trials, rewards(t, v))
+		}
+		for metric, v := range object(want, "results").All() {
+			want := v.(*pyvalue.Object)
+			got, err := reward.Aggregate(reward.Metric(metric), trials)
+			if checkError(t, want, nil, err) {
+				continue
+			}
+			if w := rewards(t, get(want, "out")).Object(); !identical(got, w) {
+				t.Errorf("%s: got %s, want %s", metric, pyvalue.Repr(got), pyvalue.Repr(w))
+			}
+			if text := string(pyvalue.AppendPydantic(nil, got, 0)); text != str(want, "json") {
+				t.Errorf("%s: got text %s, want %s", metric, text, str(want, "json"))
+			}
+		}
+	})
+}
+
+func TestPassAtKVectors(t *testing.T) {
+	t.Parallel()
+	eachCase(t, "pass_at_k.jsonl", func(t *testing.T, c, want *pyvalue.Object) {
+		switch op := str(c, "op"); op {
+		case "eligible":
+			ks := pyvalue.List{}
+			for _, k := range reward.KValues(integer(c, "max_k")) {
+				ks = append(ks, pyvalue.NewInt(int64(k)))
+			}
+			if w := get(want, "k_values"); pyvalue.Repr(ks) != pyvalue.Repr(w) {
+				t.Errorf("got %s, want %s", pyvalue.Repr(ks), pyvalue.Repr(w))
+			}
+		case "task":
+			a := reward.Attempts{N: integer(c, "n"), C: integer(c, "c")}
+			got := pyvalue.Float(a.PassAtK(integer(c, "k")))
+			if w := number(t, get(want, "value")); !same(got, w) {
+				t.Errorf("got %v, want %v", got, w)
+			}
+		case "group":
+			checkGroups(t, list(c, "trials"), list(want, "groups"))
+		default:
+			t.Fatalf("unknown operation %q", op)
+		}
+	})
+}
+
+// group is the trials of one agent, model and dataset.
+type group struct {
+	tasks []string
+	byID  map[string]*reward.Attempts
+	none  bool
+}
+
+// grouped sorts trials into groups as the job does.
+func grouped(t *testing.T, trials pyvalue.List) (keys []string, groups map[string]*group) {
+	groups = map[string]*group{}
+	for _, v := range trials {
+		c := v.(*pyvalue.Object)
+		key := "agent"
+		if c.Has("agent") {
+			key = str(c, "agent")
+		}
+		if m := str(c, "model"); m != "" {
+			key += "__" + m
+		}
+		if s := str(c, "source"); s != "" {
+			key += "__" + s
+		} else {
+			key += "__adhoc"
+		}
+		g := groups[key]
+		if g == nil {
+			g = &group{byID: map[string]*reward.Attempts{}}
+			groups[key] = g
+			keys = append(keys, key)
+		}
+		task := str(c, "task")
+		if g.byID[task] == nil {
+			g.byID[task] = &reward.Attempts{}
+			g.tasks = append(g.tasks, task)
+		}
+		var r *reward.Rewards
+		if res := result(t, get(c, "verifier_result")); res != nil {
+			r = res.Rewards
+		}
+		solved, ok := reward.Solved(r)
+		g.none = g.none || !ok
+		g.byID[task].N++
+		g.byID[task].C += solved
+	}
+	return keys, groups
+}
+
+func checkGroups(t *testing.T, trials, want pyvalue.List) {
+	t.Helper()
+	keys, groups := grouped(t, trials)
+	i := 0
+	for _, key := range keys {
+		g := groups[key]
+		if g.none {
+			continue
+		}
+		var tasks []reward.Attempts
+		for _, task := range g.tasks {
+			tasks = append(tasks, *g.byID[task])
+		}
+		values := reward.PassAtKOf(tasks)
+		if len(values) == 0 {
+			continue
+		}
+		if i == len(want) {
+			t.Fatalf("got group %s, want none", key)
+		}
+		w := want[i].(*pyvalue.Object)
+		i++
+		if key != str(w, "evals_key") {
+			t.Errorf("got group %s, want %s", key, str(w, "evals_key"))
+		}
+		text := &pyvalue.Object{}
+		for at, v := range values {
+			text.Set(strconv.Itoa(v.K), pyvalue.Float(v.Value))
+			pair := list(w, "pass_at_k")[at].(pyvalue.List)
+			if n := number(t, pair[1]); !same(pyvalue.Float(v.Value), n) {
+				t.Errorf("k = %d: got %v, want %v", v.K, v.Value, n)
+			}
+		}
+		if got := string(pyvalue.AppendPydantic(nil, text, 0)); got != str(w, "json") {
+			t.Errorf("got %s, want %s", got, str(w, "json"))
+		}
+	}
+	if i != len(want) {
+		t.Errorf("got %d groups, want %d", i, len(want))
+	}
+}
+
+func TestMultiStepVectors(t *testing.T) {
+	t.Parallel()
+	eachCase(t, "multi_step.jsonl", func(t *testing.T, c, want *pyvalue.Object) {
+		switch op := str(c, "op"); op {
+		case "select":
+			var steps []*reward.Result
+			for _, s := range list(c, "steps") {
+				steps = append(steps, result(t, get(s.(*pyvalue.Object), "verifier_result")))
+			}
+			got, err := reward.Combine(reward.Strategy(str(c, "strategy")), steps)
+			if checkError(t, want, nil, err) {
+				return
+			}
+			w := result(t, get(want, "verifier_result"))
+			if (got == nil) != (w == nil) || got != nil && !identical(got.Rewards.Object(), w.Rewards.Object()) {
+				t.Errorf("got %v, want %v", got, w)
+			}
+		case "min_reward":
+			got := minReward(t, get(c, "min_reward")).Failure(rewards(t, get(c, "rewards")))
+			if got != str(want, "failure") {
+				t.Errorf("got %q, want %q", got, str(want, "failure"))
+			}
+		case "stop":
+			got, _ := reward.Stop(result(t, get(c, "verifier_result")), boolean(c, "exception"),
+				minReward(t, get(c, "min_reward")), boolean(c, "verifier_disabled"))
+			if got != boolean(want, "stop") {
+				t.Errorf("got %v, want %v", got, boolean(want, "stop"))
+			}
+		default:
+			t.Fatalf("unknown operation %q", op)
+		}
+	})
+}
+
+func minReward(t *testing.T, v pyvalue.Value) reward.MinReward {
+	t.Helper()
+	threshold := func(name string, v pyvalue.Value) reward.Threshold {
+		f, err := pyvalue.ToFloat(number(t, v))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reward.Threshold{Name: name, Value: f}
+	}
+	var m reward.MinReward
+	switch v := v.(type) {
+	case *pyvalue.Object:
+		m = append(m, threshold(reward.Name, v))
+	case pyvalue.List:
+		for _, pair := range v {
+			p := pair.(pyvalue.List)
+			m = append(m, threshold(name(p[0]), p[1]))
+		}
+	}
+	return m
+}
+
+func TestStatsVectors(t *testing.T) {
+	t.Parallel()
+	eachCase(t, "reward_stats.jsonl", func(t *testing.T, c, want *pyvalue.Object) {
+		var stats reward.Stats
+		scored := 0
+		trials := list(c, "trials")
+		for _, v := range trials {
+			trial := v.(*pyvalue.Object)
+			if r := result(t, get(trial, "verifier_result")); r != nil && r.Rewards != nil {
+				stats.Add(r.Rewards, str(trial, "trial_name"))
+				scored++
+			}
+		}
+		if len(trials) == 0 {
+			return // there is no group
+		}
+		if got := string(pyvalue.AppendPydantic(nil, stats.Object(), 0)); got != str(want, "reward_stats_json") {
+			t.Errorf("got %s, want %s", got, str(want, "reward_stats_json"))
+		}
+		if scored != integer(want, "n_trials") {
+			t.Errorf("got %d trials with rewards, want %d", scored, integer(want, "n_trials"))
+		}
+	})
+}

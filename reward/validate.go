@@ -1,0 +1,166 @@
+package reward
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/proctor-run/proctor/internal/pyvalue"
+)
+
+// MaxProblems bounds how many problems of a document are kept and described;
+// all are counted.
+const MaxProblems = 1000
+
+// A Problem is one entry of a ValidationError.
+type Problem struct {
+	Type  string   // pydantic's error type, for example "float_parsing"
+	Loc   []string // where: "rewards", the reward's name, the type tried
+	Input pyvalue.Value
+}
+
+// The error types and what pydantic 2.13 says of them.
+var sentences = map[string]string{
+	"dict_type":      "Input should be a valid dictionary",
+	"float_type":     "Input should be a valid number",
+	"int_type":       "Input should be a valid integer",
+	"float_parsing":  "Input should be a valid number, unable to parse string as a number",
+	"int_parsing":    "Input should be a valid integer, unable to parse string as an integer",
+	"string_unicode": "Input should be a valid string, unable to parse raw data as a unicode string",
+}
+
+// Validate makes rewards of a value as pydantic does for a field of type
+// dict[str, float | int] | None: null is nil, ints and floats stay as they are,
+// booleans and text with a number in it become numbers. Everything else is an
+// *Error of kind Invalid that lists every problem. (Reward semantics, section 5.)
+func Validate(v pyvalue.Value) (*Rewards, error) {
+	if pyvalue.IsNull(v) {
+		return nil, nil
+	}
+	o, ok := v.(*pyvalue.Object)
+	if !ok {
+		e := &Error{Kind: Invalid, Total: 1, Problems: []Problem{{"dict_type", []string{"rewards"}, v}}}
+		e.Message = e.describe()
+		return nil, e
+	}
+	r := &Rewards{values: *pyvalue.NewObject(o.Len())}
+	e := &Error{Kind: Invalid}
+	for name, v := range o.All() {
+		x, reason := coerce(v)
+		if x == nil {
+			e.add(name, reason, v)
+			continue
+		}
+		r.Set(name, x)
+	}
+	if e.Total > 0 {
+		e.Message = e.describe()
+		return nil, e
+	}
+	return r, nil
+}
+
+// coerce returns the number that a value stands for, or nil and the reason why
+// there is none.
+func coerce(v pyvalue.Value) (x pyvalue.Number, reason string) {
+	switch v := v.(type) {
+	case pyvalue.Int:
+		return v, ""
+	case pyvalue.Float:
+		return v, ""
+	case pyvalue.Bool:
+		if v {
+			return pyvalue.Float(1), ""
+		}
+		return pyvalue.Float(0), ""
+	case pyvalue.Str:
+		s := string(v)
+		if pyvalue.HasSurrogate(s) {
+			return nil, "unicode"
+		}
+		if f, ok := pyvalue.LaxFloat(s); ok {
+			return f, ""
+		}
+		if n, ok := pyvalue.LaxInt(s); ok {
+			return n, ""
+		}
+		return nil, "parsing"
+	}
+	return nil, "type"
+}
+
+// add records the two problems of one value, one per type tried.
+func (e *Error) add(name, reason string, v pyvalue.Value) {
+	for _, tried := range []string{"float", "int"} {
+		e.Total++
+		if len(e.Problems) >= MaxProblems {
+			continue
+		}
+		kind := tried + "_" + reason
+		if reason == "unicode" {
+			kind = "string_unicode"
+		}
+		e.Problems = append(e.Problems, Problem{kind, []string{"rewards", name, tried}, v})
+	}
+}
+
+// describe renders a ValidationError as pydantic does. Other programs match its
+// first line only; the rest is for people.
+func (e *Error) describe() string {
+	var b strings.Builder
+	plural := "s"
+	if e.Total == 1 {
+		plural = ""
+	}
+	fmt.Fprintf(&b, "%d validation error%s for VerifierResult", e.Total, plural)
+	for _, p := range e.Problems {
+		loc := slices.Clone(p.Loc)
+		for i, part := range loc {
+			if strings.Contains(part, ".") {
+				loc[i] = "`" + part + "`"
+			}
+		}
+		fmt.Fprintf(&b, "\n%s\n  %s [type=%s, input_value=%s, input_type=%s]\n    For further information visit https://errors.pydantic.dev/2.13/v/%s",
+			strings.ToValidUTF8(strings.Join(loc, "."), "\ufffd"), sentences[p.Type], p.Type, shorten(pyvalue.Repr(p.Input)), pythonType(p.Input), p.Type)
+	}
+	if more := e.Total - len(e.Problems); more > 0 {
+		fmt.Fprintf(&b, "\n(%d more)", more)
+	}
+	return b.String()
+}
+
+// shorten cuts the middle out of a long representation, between characters: 50
+// bytes stay, 25 at the front and 24 at the back when it is cut.
+func shorten(repr string) string {
+	const longest, front, back = 50, 25, 24
+	if len(repr) <= longest {
+		return repr
+	}
+	head, tail := front, len(repr)-back
+	for !utf8.RuneStart(repr[head]) {
+		head--
+	}
+	for tail < len(repr) && !utf8.RuneStart(repr[tail]) {
+		tail++
+	}
+	return repr[:head] + "..." + repr[tail:]
+}
+
+func pythonType(v pyvalue.Value) string {
+	switch v.(type) {
+	case pyvalue.Bool:
+		return "bool"
+	case pyvalue.Int:
+		return "int"
+	case pyvalue.Float:
+		return "float"
+	case pyvalue.Str:
+		return "str"
+	case pyvalue.List:
+		return "list"
+	case *pyvalue.Object:
+		return "dict"
+	}
+	return "NoneType"
+}

@@ -1,0 +1,168 @@
+package reward_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"math"
+	"math/big"
+	"strconv"
+	"testing"
+	"unicode/utf16"
+
+	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/internal/vectors"
+	"github.com/proctor-run/proctor/reward"
+)
+
+// eachCase runs a function for every line of a vector file.
+func eachCase(t *testing.T, file string, run func(t *testing.T, c, want *pyvalue.Object)) {
+	t.Helper()
+	cases := 0
+	for line := range bytes.Lines(vectors.File(t, "rewards/"+file)) {
+		v, err := pyvalue.Decode(line)
+		if err != nil {
+			t.Fatalf("reading case %d of %s: %v", cases, file, err)
+		}
+		cases++
+		c := v.(*pyvalue.Object)
+		t.Run(str(c, "id"), func(t *testing.T) { run(t, c, object(c, "want")) })
+	}
+	t.Logf("%s: %d cases", file, cases)
+}
+
+func get(o *pyvalue.Object, key string) pyvalue.Value {
+	v, _ := o.Get(key)
+	return v
+}
+
+func str(o *pyvalue.Object, key string) string {
+	s, _ := get(o, key).(pyvalue.Str)
+	return string(s)
+}
+
+func object(o *pyvalue.Object, key string) *pyvalue.Object {
+	v, _ := get(o, key).(*pyvalue.Object)
+	return v
+}
+
+func list(o *pyvalue.Object, key string) pyvalue.List {
+	l, _ := get(o, key).(pyvalue.List)
+	return l
+}
+
+func boolean(o *pyvalue.Object, key string) bool {
+	b, _ := get(o, key).(pyvalue.Bool)
+	return bool(b)
+}
+
+func integer(o *pyvalue.Object, key string) int {
+	n, _ := get(o, key).(pyvalue.Int)
+	i, _ := n.Int64()
+	return int(i)
+}
+
+func decoded(t *testing.T, o *pyvalue.Object) []byte {
+	t.Helper()
+	data, err := base64.StdEncoding.DecodeString(str(o, "b64"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func number(t *testing.T, v pyvalue.Value) pyvalue.Number {
+	t.Helper()
+	o := v.(*pyvalue.Object)
+	if o.Has("i") {
+		n, ok := new(big.Int).SetString(str(o, "i"), 10)
+		if !ok {
+			t.Fatalf("reading int %q", str(o, "i"))
+		}
+		return pyvalue.NewBigInt(n)
+	}
+	f, err := strconv.ParseFloat(str(o, "f"), 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pyvalue.Float(f)
+}
+
+// name returns a key, which may be given in UTF-16 code units.
+func name(v pyvalue.Value) string {
+	if s, ok := v.(pyvalue.Str); ok {
+		return string(s)
+	}
+	var units []uint16
+	for _, u := range v.(*pyvalue.Object).All() {
+		for _, unit := range u.(pyvalue.List) {
+			n, _ := unit.(pyvalue.Int).Int64()
+			units = append(units, uint16(n))
+		}
+	}
+	var s []byte
+	for i := 0; i < len(units); i++ {
+		r := rune(units[i])
+		if i+1 < len(units) && utf16.DecodeRune(r, rune(units[i+1])) != '\ufffd' {
+			r = utf16.DecodeRune(r, rune(units[i+1]))
+			i++
+		}
+		if utf16.IsSurrogate(r) {
+			s = append(s, 0xED, 0x80|byte(r>>6&0x3F), 0x80|byte(r&0x3F))
+			continue
+		}
+		s = append(s, string(r)...)
+	}
+	return string(s)
+}
+
+// rewards reads pairs, or null.
+func rewards(t *testing.T, v pyvalue.Value) *reward.Rewards {
+	t.Helper()
+	if pyvalue.IsNull(v) {
+		return nil
+	}
+	r := &reward.Rewards{}
+	for _, pair := range v.(pyvalue.List) {
+		p := pair.(pyvalue.List)
+		r.Set(name(p[0]), number(t, p[1]))
+	}
+	return r
+}
+
+// result reads a verifier result, or null.
+func result(t *testing.T, v pyvalue.Value) *reward.Result {
+	t.Helper()
+	if pyvalue.IsNull(v) {
+		return nil
+	}
+	return &reward.Result{Rewards: rewards(t, get(v.(*pyvalue.Object), "rewards"))}
+}
+
+// identical compares names, order, kinds and bits.
+func identical(a, b *pyvalue.Object) bool {
+	return (a == nil) == (b == nil) && pyvalue.Repr(a) == pyvalue.Repr(b)
+}
+
+// same tells kinds apart, and zeros, but not nans.
+func same(a, b pyvalue.Number) bool {
+	x, okX := a.(pyvalue.Float)
+	y, okY := b.(pyvalue.Float)
+	if okX && okY && math.IsNaN(float64(x)) {
+		return math.IsNaN(float64(y))
+	}
+	return pyvalue.Repr(a) == pyvalue.Repr(b)
+}
+
+// checkError compares an error with a case that wants one, and reports whether the
+// case does.
+func checkError(t *testing.T, want *pyvalue.Object, paths map[string]string, err error) bool {
+	t.Helper()
+	if !want.Has("error") {
+		if err != nil {
+			t.Errorf("got error %v", err)
+		}
+		return err != nil
+	}
+	checkException(t, want, paths, err)
+	return true
+}
