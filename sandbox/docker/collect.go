@@ -1,0 +1,86 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/moby/moby/client"
+
+	"github.com/proctor-run/proctor/sandbox"
+)
+
+// Collect removes the containers whose owner keep does not claim, and built
+// images that nobody used for ImageTTL and that were not built to be kept. A
+// container whose owner cannot be read is left alone.
+func (b *Backend) Collect(ctx context.Context, keep func(sandbox.Owner) bool) ([]string, error) {
+	list, err := b.api.ContainerList(ctx, client.ContainerListOptions{
+		All:     true,
+		Filters: make(client.Filters).Add("label", labelOwner),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing containers: %w", err)
+	}
+	var removed []string
+	var errs []error
+	for _, item := range list.Items {
+		owner, err := sandbox.ParseOwner(item.Labels[labelOwner])
+		if err != nil || keep(owner) {
+			continue
+		}
+		name := item.ID
+		if len(item.Names) > 0 {
+			name = strings.TrimPrefix(item.Names[0], "/")
+		}
+		if err := remove(ctx, b.api, item.ID); err != nil {
+			errs = append(errs, fmt.Errorf("removing container %s: %w", name, err))
+			continue
+		}
+		removed = append(removed, fmt.Sprintf("container %s of trial %q", name, item.Labels[labelTrial]))
+	}
+	images, err := b.collectImages(ctx)
+	return append(removed, images...), errors.Join(append(errs, err)...)
+}
+
+func (b *Backend) collectImages(ctx context.Context) ([]string, error) {
+	list, err := b.api.ImageList(ctx, client.ImageListOptions{Filters: make(client.Filters).Add("reference", builtPrefix+"*")})
+	if err != nil {
+		return nil, fmt.Errorf("listing images: %w", err)
+	}
+	var removed []string
+	var errs []error
+	for _, item := range list.Items {
+		if has(item.RepoTags, keptPrefix) {
+			continue
+		}
+		for _, tag := range item.RepoTags {
+			if !has([]string{tag}, builtPrefix) {
+				continue
+			}
+			r, err := b.api.ImageInspect(ctx, tag)
+			if err != nil || b.now().Sub(r.Metadata.LastTagTime) < b.imageTTL {
+				continue
+			}
+			_, err = b.api.ImageRemove(ctx, tag, client.ImageRemoveOptions{PruneChildren: true})
+			switch {
+			case err == nil:
+				removed = append(removed, "image "+tag)
+			case !cerrdefs.IsConflict(err) && !cerrdefs.IsNotFound(err): // a conflict: in use
+				errs = append(errs, fmt.Errorf("removing image %s: %w", tag, err))
+			}
+		}
+	}
+	return removed, errors.Join(errs...)
+}
+
+// has tells whether a tag is of the family. Podman puts localhost/ before it.
+func has(tags []string, family string) bool {
+	for _, t := range tags {
+		if strings.HasPrefix(strings.TrimPrefix(t, "localhost/"), family) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,143 @@
+package docker
+
+import (
+	"crypto/rand"
+	_ "embed"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/moby/moby/client"
+
+	"github.com/proctor-run/proctor/sandbox"
+)
+
+//go:embed run.sh
+var runScript string
+
+//go:embed sweep.sh
+var sweepScript string
+
+// The two variables that the wrapper gets. The first frames the output and is
+// unset before the command; the second stays and marks the command's daemons.
+const (
+	frameVar = "PROCTOR_FRAME"
+	execVar  = "PROCTOR_EXEC"
+)
+
+// secret is a word that nobody guesses.
+func secret() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// wrapped is a command as the engine is asked to run it.
+func wrapped(spec sandbox.Spec, cmd sandbox.Command, word string) client.ExecCreateOptions {
+	mode := "merged"
+	if cmd.Stderr != nil {
+		mode = "split"
+	}
+	// Shell text needs bash anyway, and bash hands on variables whose names
+	// no shell accepts. -p keeps it from reading BASH_ENV twice.
+	shell, args := []string{"bash", "-p", "-c"}, []string{mode, "bash", "-c", cmd.Shell}
+	if len(cmd.Argv) > 0 {
+		shell, args = []string{"sh", "-c"}, append([]string{mode}, cmd.Argv...)
+	}
+	env, exports := splitEnv(mergeEnv(spec.Env, cmd.Env))
+	script := exports + runScript
+	if !valid(args) {
+		script, args = positional(args)+script, nil
+	}
+	return client.ExecCreateOptions{
+		User:         first(cmd.User, spec.User),
+		WorkingDir:   first(cmd.Dir, spec.Workdir),
+		Env:          append(env, frameVar+"="+word, execVar+"="+secret()),
+		Cmd:          append(append(shell, script, shell[0]), args...),
+		AttachStdin:  cmd.Stdin != nil,
+		AttachStdout: true,
+		AttachStderr: true,
+	}
+}
+
+func first(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// mergeEnv joins environments; the last value of a name wins and keeps the
+// place of the first.
+func mergeEnv(lists ...[]string) []string {
+	var merged []string
+	at := make(map[string]int)
+	for _, list := range lists {
+		for _, entry := range list {
+			name, _, _ := strings.Cut(entry, "=")
+			if i, seen := at[name]; seen {
+				merged[i] = entry
+				continue
+			}
+			at[name] = len(merged)
+			merged = append(merged, entry)
+		}
+	}
+	return merged
+}
+
+// splitEnv takes out what JSON cannot carry, values that are not UTF-8, and
+// returns it as shell text.
+func splitEnv(env []string) (plain []string, exports string) {
+	var b strings.Builder
+	for _, entry := range env {
+		name, value, _ := strings.Cut(entry, "=")
+		if utf8.ValidString(entry) || !identifier(name) {
+			plain = append(plain, entry)
+			continue
+		}
+		fmt.Fprintf(&b, "_proctor_raw=%s; export %s=\"${_proctor_raw%%.}\"\n", raw(value), name)
+	}
+	return plain, b.String()
+}
+
+func identifier(name string) bool {
+	for i, r := range name {
+		if r != '_' && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') && (i == 0 || r < '0' || r > '9') {
+			return false
+		}
+	}
+	return name != ""
+}
+
+func valid(args []string) bool {
+	for _, a := range args {
+		if !utf8.ValidString(a) {
+			return false
+		}
+	}
+	return true
+}
+
+// positional is shell text that sets the positional parameters byte by byte.
+func positional(args []string) string {
+	var b strings.Builder
+	b.WriteString("set --\n")
+	for _, a := range args {
+		fmt.Fprintf(&b, "_proctor_raw=%s; set -- \"$@\" \"${_proctor_raw%%.}\"\n", raw(a))
+	}
+	return b.String()
+}
+
+// raw is shell text that gives any bytes, and one point that keeps line ends
+// at their end.
+func raw(s string) string {
+	var b strings.Builder
+	b.WriteString("$(printf '")
+	for i := range len(s) {
+		fmt.Fprintf(&b, "\\%03o", s[i])
+	}
+	b.WriteString(".')")
+	return b.String()
+}

@@ -1,0 +1,195 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+
+	"github.com/proctor-run/proctor/sandbox"
+)
+
+var (
+	_ sandbox.Sandbox = (*Container)(nil)
+	_ sandbox.Stopper = (*Container)(nil)
+)
+
+// Container is a sandbox.
+type Container struct {
+	api  *client.Client
+	id   string
+	name string
+	spec sandbox.Spec
+
+	sweeping chan struct{} // holds one sweep
+
+	removing chan struct{} // holds the one that removes
+	removed  bool          // guarded by removing
+
+	mu        sync.Mutex
+	destroyed bool
+	processes map[*process]struct{} // whose streams are open
+}
+
+func newContainer(api *client.Client, id, name string, spec sandbox.Spec) *Container {
+	return &Container{
+		api: api, id: id, name: name, spec: spec,
+		sweeping:  make(chan struct{}, 1),
+		removing:  make(chan struct{}, 1),
+		processes: make(map[*process]struct{}),
+	}
+}
+
+// ID is the container's id.
+func (c *Container) ID() string { return c.id }
+
+func (c *Container) gone() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.destroyed
+}
+
+// usable is what every call asks first.
+func (c *Container) usable(ctx context.Context) error {
+	if c.gone() {
+		return fmt.Errorf("container %s: %w", c.name, sandbox.ErrDestroyed)
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("container %s: %w", c.name, context.Cause(ctx))
+	}
+	return nil
+}
+
+// explain wraps what went wrong during an action with the reason behind it: the
+// end of the context, or of the container.
+func (c *Container) explain(ctx context.Context, action string, err error) error {
+	switch {
+	case c.gone() && !errors.Is(err, sandbox.ErrDestroyed):
+		return fmt.Errorf("%s in container %s: %w: %w", action, c.name, sandbox.ErrDestroyed, err)
+	case ctx.Err() != nil && !errors.Is(err, context.Cause(ctx)):
+		return fmt.Errorf("%s in container %s: %w: %w", action, c.name, context.Cause(ctx), err)
+	}
+	return fmt.Errorf("%s in container %s: %w", action, c.name, err)
+}
+
+// enter notes an open stream, unless the container is destroyed.
+func (c *Container) enter(p *process) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.destroyed {
+		c.processes[p] = struct{}{}
+	}
+	return !c.destroyed
+}
+
+func (c *Container) leave(p *process) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.processes, p)
+}
+
+// notUnderWay lists the roots of commands that are not to be spared: the one
+// that is being ended, and those that have ended and left something that holds
+// their output.
+func (c *Container) notUnderWay(ending birth) string {
+	roots := []string{ending.String()}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for p := range c.processes {
+		select {
+		case <-p.ended:
+			p.mu.Lock()
+			if p.root != (birth{}) {
+				roots = append(roots, p.root.String())
+			}
+			p.mu.Unlock()
+		default:
+		}
+	}
+	return strings.Join(roots, " ")
+}
+
+// Destroy kills and removes the container with its anonymous volumes.
+func (c *Container) Destroy(ctx context.Context) error {
+	c.mu.Lock()
+	c.destroyed = true
+	open := make([]*process, 0, len(c.processes))
+	for p := range c.processes {
+		open = append(open, p)
+	}
+	c.mu.Unlock()
+
+	select {
+	case c.removing <- struct{}{}:
+		defer func() { <-c.removing }()
+	case <-ctx.Done():
+		return fmt.Errorf("destroying container %s: %w", c.name, context.Cause(ctx))
+	}
+	if !c.removed {
+		if err := remove(ctx, c.api, c.id); err != nil {
+			return fmt.Errorf("destroying container %s: %w", c.name, err)
+		}
+		c.removed = true
+	}
+	for _, p := range open {
+		p.conn.Close()
+	}
+	for _, p := range open {
+		select {
+		case <-p.over:
+		case <-ctx.Done(): // its reader waits for the caller's own sink
+			return nil
+		}
+	}
+	return nil
+}
+
+// remove kills and removes a container, and returns when it is not there. It
+// may be called for what is being removed, or has been.
+func remove(ctx context.Context, api *client.Client, id string) error {
+	for {
+		_, err := api.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+		switch {
+		case err == nil, cerrdefs.IsNotFound(err):
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case !cerrdefs.IsConflict(err):
+			return err
+		}
+		// Another call is removing it.
+		if err := pause(ctx, 50*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// Stop kills what runs and leaves the container's files for inspection.
+func (c *Container) Stop(ctx context.Context) (hint string, err error) {
+	if err := c.usable(ctx); err != nil {
+		return "", err
+	}
+	now := 0
+	if _, err := c.api.ContainerStop(ctx, c.id, client.ContainerStopOptions{Signal: "SIGKILL", Timeout: &now}); err != nil {
+		return "", c.explain(ctx, "stopping", err)
+	}
+	return fmt.Sprintf("docker start %[1]s && docker exec -it %[1]s bash; remove it with docker rm -f -v %[1]s", c.name), nil
+}
+
+// running tells whether the container's first process lives.
+func running(ctx context.Context, api *client.Client, id string) (bool, *container.State, error) {
+	r, err := api.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
+	if err != nil {
+		return false, nil, err
+	}
+	if r.Container.State == nil {
+		return false, nil, errors.New("the engine tells no state")
+	}
+	return r.Container.State.Running, r.Container.State, nil
+}

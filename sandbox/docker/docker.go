@@ -1,0 +1,182 @@
+// Package docker runs sandboxes as containers of a Docker Engine, or of Podman
+// through its Docker socket. It speaks the Engine API and needs no client
+// program.
+//
+// Begin with [New] and [Backend.Check].
+//
+// # How Harbor's behaviour is kept
+//
+// One sandbox is one container on the engine's default network, or on none:
+// no network of its own is made. The image's entrypoint is kept and gets a
+// shell that waits as its command, as Compose does it; where the entrypoint
+// does not carry on with that command but ends, the container is made again
+// without it. There is no init process, no restart policy and no auto-remove;
+// the waiting shell reaps orphans. The environment of the Spec is set for
+// commands, not on the container.
+//
+// # Commands
+//
+// The engine's exec closes a command's output two seconds after the command's
+// end, which kills daemons that still write to it, and holds the caller up
+// until then. A small shell wrapper therefore runs each command with a relay
+// behind it, reports the exit code in band, and stays for as long as the
+// output has a holder. Commands see one more environment variable,
+// PROCTOR_EXEC, by which a daemon is known as a command's own. The image needs
+// sh, cat and sleep, and bash for shell text.
+//
+// # Built images
+//
+// An image is built once for each content of its build context and tagged
+// proctor-build:HASH. It outlives its sandboxes: the next trial and the next
+// run reuse it. [Backend.Collect] removes those that nobody used for some days
+// and that were not built with KeepImage.
+package docker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/moby/moby/client"
+
+	"github.com/proctor-run/proctor/sandbox"
+)
+
+var (
+	_ sandbox.Backend   = (*Backend)(nil)
+	_ sandbox.Collector = (*Backend)(nil)
+)
+
+// Options of a Backend. The zero value is the engine on the default socket.
+type Options struct {
+	// Host is the engine's address: unix:///path, npipe:////path, tcp://host:port.
+	// Empty means what the environment and the user's configuration name.
+	Host string
+	// Getenv looks up DOCKER_HOST, DOCKER_CONTEXT, DOCKER_CONFIG,
+	// DOCKER_CERT_PATH, DOCKER_TLS_VERIFY, DOCKER_API_VERSION, HOME,
+	// USERPROFILE and XDG_RUNTIME_DIR. Nil means an empty environment.
+	Getenv func(string) string
+	// ImageTTL is how long a built image is kept without being used; 0 means
+	// DefaultImageTTL.
+	ImageTTL time.Duration
+	// Now is the clock for ImageTTL; nil means time.Now.
+	Now func() time.Time
+}
+
+// DefaultImageTTL is how long Collect leaves a built image that nobody uses.
+const DefaultImageTTL = 7 * 24 * time.Hour
+
+// Backend creates sandboxes on one engine.
+type Backend struct {
+	api      *client.Client
+	host     string // address, for messages
+	local    bool   // the engine sees this machine's files
+	imageTTL time.Duration
+	now      func() time.Time
+
+	images keyed // pulls and builds under way, by reference
+
+	mu          sync.Mutex
+	entrypoints map[string]bool // by image ID: whether it carries on with the command
+}
+
+// New returns the backend for the engine that the options name. It does not
+// connect; see Check. An address that cannot be used gives an error that wraps
+// sandbox.ErrUnavailable.
+func New(o Options) (*Backend, error) {
+	getenv := o.Getenv
+	if getenv == nil {
+		getenv = func(string) string { return "" }
+	}
+	at, err := findEngine(o.Host, getenv)
+	if err != nil {
+		return nil, fmt.Errorf("%w: finding the engine: %w", sandbox.ErrUnavailable, err)
+	}
+	options := []client.Opt{client.WithHost(at.host), client.WithUserAgent("proctor")}
+	if at.tls() {
+		options = append(options, client.WithTLSClientConfig(at.ca, at.cert, at.key))
+	}
+	if v := getenv("DOCKER_API_VERSION"); v != "" {
+		options = append(options, client.WithAPIVersion(v))
+	}
+	api, err := client.New(options...)
+	if err != nil {
+		return nil, fmt.Errorf("%w: engine address %q: %w", sandbox.ErrUnavailable, at.host, err)
+	}
+	b := &Backend{
+		api:         api,
+		host:        at.host,
+		local:       strings.HasPrefix(at.host, "unix:") || strings.HasPrefix(at.host, "npipe:"),
+		imageTTL:    cmp.Or(o.ImageTTL, DefaultImageTTL),
+		now:         o.Now,
+		entrypoints: make(map[string]bool),
+	}
+	if b.now == nil {
+		b.now = time.Now
+	}
+	return b, nil
+}
+
+// Name is "docker".
+func (b *Backend) Name() string { return "docker" }
+
+// Capabilities of the engine. Bind mounts show the host's files only when the
+// engine is on this machine.
+func (b *Backend) Capabilities() sandbox.Capabilities {
+	return sandbox.Capabilities{
+		Mounted:     b.local,
+		Build:       true,
+		NoNetwork:   true,
+		CPULimit:    true,
+		MemoryLimit: true,
+	}
+}
+
+// Check asks the engine for its version: it must answer and run Linux
+// containers.
+func (b *Backend) Check(ctx context.Context) error {
+	v, err := b.api.ServerVersion(ctx, client.ServerVersionOptions{})
+	if err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return fmt.Errorf("%w: asking the engine at %s: %w (%s)", sandbox.ErrUnavailable, b.host, err, fix(err))
+	}
+	if v.Os != "linux" {
+		return fmt.Errorf("%w: the engine at %s runs %q containers (switch it to Linux containers)", sandbox.ErrUnavailable, b.host, v.Os)
+	}
+	return nil
+}
+
+// fix says what helps against an engine that does not answer.
+func fix(err error) string {
+	switch text := err.Error(); {
+	case strings.Contains(text, "permission denied"):
+		return "add your user to the group that owns the socket, usually docker, and log in again; or choose another sandbox"
+	case client.IsErrConnectionFailed(err), strings.Contains(text, "no such file"), strings.Contains(text, "connection refused"):
+		return "start Docker or Podman's socket, or set DOCKER_HOST; or choose another sandbox"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "the engine hangs: restart it"
+	}
+	return "look at the engine's log"
+}
+
+// accepts refuses what no container of this backend can be.
+func (b *Backend) accepts(spec sandbox.Spec) error {
+	switch spec.Network.Mode {
+	case "", sandbox.NetworkPublic, sandbox.NetworkNone:
+	default:
+		return fmt.Errorf("network mode %q: %w", spec.Network.Mode, sandbox.ErrUnsupported)
+	}
+	if spec.Resources.GPUs > 0 {
+		return fmt.Errorf("%d GPUs: %w", spec.Resources.GPUs, sandbox.ErrUnsupported)
+	}
+	if spec.Image.Ref == "" && spec.Image.Build == nil {
+		return errors.New("neither an image nor a build is named")
+	}
+	return nil
+}
