@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/internal/yaml11"
@@ -81,7 +82,7 @@ func configFields(f *schema.Fields, now time.Time) Config {
 		Agents:                            schema.Default(f, "agents", def.Agents, schema.List(trial.DecodeAgent)),
 		Datasets:                          schema.Default(f, "datasets", nil, schema.List(decodeDataset)),
 		Tasks:                             schema.Default(f, "tasks", nil, schema.List(trial.DecodeTask)),
-		Artifacts:                         schema.Default(f, "artifacts", nil, schema.List(trial.DecodeArtifact)),
+		Artifacts:                         schema.Default(f, "artifacts", nil, schema.List(harbor.DecodeArtifact)),
 		ExtraInstructionPaths:             schema.Default(f, "extra_instruction_paths", nil, schema.List(schema.Path)),
 		Plugins:                           schema.Default(f, "plugins", nil, schema.List(schema.Model("PluginConfig", pluginFields))),
 	}

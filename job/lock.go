@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/dump"
 	"github.com/proctor-run/proctor/trial"
 )
@@ -165,7 +164,7 @@ func redactPair(pair string, host trial.HostEnv) string {
 	if !ok {
 		return pair
 	}
-	return name + "=" + harbor.RedactEnv(strings.TrimSpace(name), value, host)
+	return name + "=" + trial.RedactEnv(strings.TrimSpace(name), value, host)
 }
 
 // Equal tells whether two locks pin the same job. Trials are compared as a

@@ -8,6 +8,7 @@ import (
 	"github.com/proctor-run/proctor/internal/dump"
 	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/schema"
+	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/trial"
 )
 
@@ -74,26 +75,13 @@ func (e *Eval) value() *pyvalue.Object {
 		passAtK.Append(strconv.Itoa(p.K), pyvalue.Float(p.Value))
 	}
 	o.Set("pass_at_k", passAtK)
-	o.Set("reward_stats", e.RewardStats.value())
+	o.Set("reward_stats", e.RewardStats.Object())
 	exceptions := pyvalue.NewObject(e.ExceptionStats.Len())
 	for kind, names := range e.ExceptionStats.All() {
 		exceptions.Set(kind, dump.Strs(names))
 	}
 	o.Set("exception_stats", exceptions)
 	return o.Value()
-}
-
-// value dumps the entries; every nan repeats the name "nan".
-func (s *RewardStats) value() *pyvalue.Object {
-	out := pyvalue.NewObject(s.byName.Len())
-	for name, values := range s.byName.All() {
-		entries := pyvalue.NewObject(len(values.entries))
-		for _, e := range values.entries {
-			entries.Append(pyvalue.Repr(e.Value), dump.Strs(e.Trials))
-		}
-		out.Set(name, entries)
-	}
-	return out
 }
 
 // ParseResult reads a job's result.json, in the present and in older forms
@@ -233,61 +221,65 @@ func evalFields(f *schema.Fields) Eval {
 		NErrors:        schema.Default(f, "n_errors", 0, schema.SmallInt),
 		Metrics:        schema.Default(f, "metrics", nil, schema.List(schema.Object)),
 		PassAtK:        schema.Default(f, "pass_at_k", nil, decodePassAtK),
-		RewardStats:    schema.Default(f, "reward_stats", RewardStats{}, decodeRewardStats),
+		RewardStats:    schema.Default(f, "reward_stats", reward.Stats{}, decodeRewardStats),
 		ExceptionStats: schema.Default(f, "exception_stats", schema.Map[[]string]{}, schema.Dict(schema.List(schema.Str))),
 	}
 }
 
 // decodePassAtK validates a table whose keys are ints as text.
-func decodePassAtK(c *schema.Cursor, v pyvalue.Value) ([]PassAtK, bool) {
+func decodePassAtK(c *schema.Cursor, v pyvalue.Value) ([]reward.PassAtK, bool) {
 	values, ok := schema.Dict(schema.Float)(c, v)
 	if !ok {
 		return nil, false
 	}
-	var out []PassAtK
+	var out []reward.PassAtK
 	for key, value := range values.All() {
 		k, err := strconv.Atoi(strings.TrimSpace(key))
 		if err != nil {
 			c.Fail("int_parsing", "Input should be a valid integer, unable to parse string as an integer", pyvalue.Str(key))
 			return nil, false
 		}
-		out = append(out, PassAtK{K: k, Value: value})
+		out = append(out, reward.PassAtK{K: k, Value: value})
 	}
 	return out, true
 }
 
 // decodeRewardStats validates the table of reward values. Its keys become
-// floats, whatever they were.
-func decodeRewardStats(c *schema.Cursor, v pyvalue.Value) (RewardStats, bool) {
-	var out RewardStats
+// floats, whatever they were; of keys that become the same one, the last
+// counts.
+func decodeRewardStats(c *schema.Cursor, v pyvalue.Value) (reward.Stats, bool) {
+	var out reward.Stats
 	names, ok := schema.Dict(schema.Dict(schema.List(schema.Str)))(c, v)
 	if !ok {
 		return out, false
 	}
 	for name, values := range names.All() {
-		stats := &valueStats{index: map[numberKey]int{}}
+		var numbers schema.Map[[]string]
 		for key, trials := range values.All() {
 			x, ok := pyvalue.FloatLiteral(strings.TrimSpace(key))
 			if !ok {
 				c.Fail("float_parsing", "Input should be a valid number, unable to parse string as a number", pyvalue.Str(key))
 				return out, false
 			}
-			stats.put(x, trials)
+			numbers.Set(pyvalue.FloatRepr(float64(x)), trials)
 		}
-		out.byName.Set(name, stats)
+		for key, trials := range numbers.All() {
+			x, _ := pyvalue.FloatLiteral(key)
+			addValue(&out, name, x, trials)
+		}
 	}
 	return out, true
 }
 
-// put sets the trials of a value. Of equal values the last one counts.
-func (s *valueStats) put(x pyvalue.Number, trials []string) {
-	if !isNaN(x) {
-		key := keyOf(x)
-		if i, ok := s.index[key]; ok {
-			s.entries[i].Trials = trials
-			return
-		}
-		s.index[key] = len(s.entries)
+// addValue adds an entry, even one without trials, as live files have them.
+func addValue(s *reward.Stats, name string, x pyvalue.Number, trials []string) {
+	var r reward.Rewards
+	r.Set(name, x)
+	for _, trialName := range trials {
+		s.Add(&r, trialName)
 	}
-	s.entries = append(s.entries, RewardValue{Value: x, Trials: trials})
+	if len(trials) == 0 {
+		s.Add(&r, "")
+		s.Remove(&r, "")
+	}
 }

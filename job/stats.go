@@ -1,13 +1,13 @@
 package job
 
 import (
-	"math"
 	"slices"
 
 	"github.com/google/uuid"
 
 	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/schema"
+	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/trial"
 )
 
@@ -40,8 +40,8 @@ type Eval struct {
 	NTrials        int // trials with rewards
 	NErrors        int // trials with an exception; both may count the same trial
 	Metrics        []*pyvalue.Object
-	PassAtK        []PassAtK
-	RewardStats    RewardStats
+	PassAtK        []reward.PassAtK
+	RewardStats    reward.Stats         // which trials got which reward
 	ExceptionStats schema.Map[[]string] // trial names by exception type
 }
 
@@ -66,9 +66,7 @@ func (s *Stats) count(r Record) {
 	e := s.eval(r.EvalsKey())
 	if r.Rewards != nil {
 		e.NTrials++
-		for name, x := range r.Rewards.All() {
-			e.RewardStats.add(name, x, r.TrialName)
-		}
+		e.RewardStats.Add(r.Rewards, r.TrialName)
 	}
 	if r.ExceptionType != "" {
 		names, _ := e.ExceptionStats.Get(r.ExceptionType)
@@ -88,9 +86,7 @@ func (s *Stats) uncount(r Record) {
 	e := s.eval(r.EvalsKey())
 	if r.Rewards != nil {
 		e.NTrials--
-		for name, x := range r.Rewards.All() {
-			e.RewardStats.remove(name, x, r.TrialName)
-		}
+		e.RewardStats.Remove(r.Rewards, r.TrialName)
 	}
 	if r.ExceptionType != "" {
 		if names, ok := e.ExceptionStats.Get(r.ExceptionType); ok {
@@ -114,110 +110,4 @@ func removeLast(names []string, name string) []string {
 		}
 	}
 	return names
-}
-
-// RewardStats lists, per reward name and value, the trials that got it, in
-// order of first appearance. Values that are equal share one entry under the
-// spelling that came first: 1 and 1.0 do. A nan equals nothing and has an
-// entry of its own every time (reward semantics, section 9).
-//
-// The zero value is empty and ready.
-type RewardStats struct {
-	byName schema.Map[*valueStats]
-}
-
-// RewardValue is one entry of [RewardStats].
-type RewardValue struct {
-	Value  pyvalue.Number
-	Trials []string
-}
-
-type valueStats struct {
-	entries []RewardValue
-	index   map[numberKey]int // position of a value; never of a nan
-}
-
-// numberKey is the same for numbers that are equal.
-type numberKey struct {
-	small int64
-	bits  uint64 // of a float that is no int
-	large string // digits of an int beyond int64
-}
-
-func keyOf(x pyvalue.Number) numberKey {
-	n, isInt := x.(pyvalue.Int)
-	if f, isFloat := x.(pyvalue.Float); isFloat {
-		if f != pyvalue.Float(math.Trunc(float64(f))) || math.IsInf(float64(f), 0) {
-			return numberKey{bits: math.Float64bits(float64(f))}
-		}
-		n, _ = pyvalue.Truncate(float64(f))
-	} else if !isInt {
-		return numberKey{}
-	}
-	if small, fits := n.Int64(); fits {
-		return numberKey{small: small}
-	}
-	return numberKey{large: n.String()}
-}
-
-func isNaN(x pyvalue.Number) bool {
-	f, ok := x.(pyvalue.Float)
-	return ok && math.IsNaN(float64(f))
-}
-
-func (s *RewardStats) add(name string, x pyvalue.Number, trialName string) {
-	values, ok := s.byName.Get(name)
-	if !ok {
-		values = &valueStats{index: map[numberKey]int{}}
-		s.byName.Set(name, values)
-	}
-	if !isNaN(x) {
-		key := keyOf(x)
-		if i, ok := values.index[key]; ok {
-			values.entries[i].Trials = append(values.entries[i].Trials, trialName)
-			return
-		}
-		values.index[key] = len(values.entries)
-	}
-	values.entries = append(values.entries, RewardValue{Value: x, Trials: []string{trialName}})
-}
-
-func (s *RewardStats) remove(name string, x pyvalue.Number, trialName string) {
-	values, ok := s.byName.Get(name)
-	if !ok {
-		return
-	}
-	if !isNaN(x) {
-		if i, ok := values.index[keyOf(x)]; ok {
-			e := &values.entries[i]
-			e.Trials = removeLast(e.Trials, trialName)
-		}
-		return
-	}
-	for i := len(values.entries) - 1; i >= 0; i-- {
-		e := &values.entries[i]
-		if isNaN(e.Value) && slices.Contains(e.Trials, trialName) {
-			e.Trials = removeLast(e.Trials, trialName)
-			return
-		}
-	}
-}
-
-// Names returns the reward names in order.
-func (s *RewardStats) Names() []string {
-	names := make([]string, 0, s.byName.Len())
-	for name := range s.byName.All() {
-		names = append(names, name)
-	}
-	return names
-}
-
-// Values returns the entries of a reward name in order. The result must not be
-// changed.
-func (s *RewardStats) Values(name string) []RewardValue {
-	values, ok := s.byName.Get(name)
-	if !ok {
-		return nil
-	}
-	return values.entries
 }

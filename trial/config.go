@@ -3,6 +3,7 @@ package trial
 import (
 	"github.com/google/uuid"
 
+	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/pyvalue"
 )
 
@@ -77,14 +78,15 @@ func (t TaskConfig) Kind() TaskKind {
 	}
 }
 
-// Artifact is something to collect from the sandbox after the agent. In files
-// it is either a bare path or an object; Bare keeps which.
-type Artifact struct {
-	Bare        bool // written as the string Source alone
-	Source      string
-	Destination *string
-	Exclude     []string
-}
+// Models that tasks and configurations share.
+type (
+	// Artifact is something to collect from the sandbox after the agent.
+	Artifact = harbor.Artifact
+	// MCPServer is a tool server that an agent is told about.
+	MCPServer = harbor.MCPServer
+	// TPU asks for accelerator chips.
+	TPU = harbor.TPU
+)
 
 // AgentConfig chooses and configures an agent (Harbor job format, section
 // 1.3). [NewAgentConfig] gives the defaults.
@@ -110,22 +112,6 @@ const DefaultAgent = "oracle"
 // NewAgentConfig returns the configuration of the default agent.
 func NewAgentConfig() AgentConfig {
 	return AgentConfig{Name: new(DefaultAgent)}
-}
-
-// MCP transports.
-const (
-	TransportSSE            = "sse"
-	TransportStreamableHTTP = "streamable-http"
-	TransportStdio          = "stdio"
-)
-
-// MCPServer is a tool server that an agent is told about.
-type MCPServer struct {
-	Name      string
-	Transport string
-	URL       *string // required unless the transport is stdio
-	Command   *string // required for stdio
-	Args      []string
 }
 
 // EnvironmentConfig says how the sandbox of a trial is made (Harbor job
@@ -165,12 +151,6 @@ func NewEnvironmentConfig() EnvironmentConfig {
 		CPUEnforcementPolicy:    PolicyAuto,
 		MemoryEnforcementPolicy: PolicyAuto,
 	}
-}
-
-// TPU asks for accelerator chips.
-type TPU struct {
-	Type     string
-	Topology string // "2x4" or "2x2x1"
 }
 
 // VerifierConfig is the run side of verification (Harbor job format, section

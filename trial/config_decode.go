@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/schema"
 )
@@ -40,7 +41,7 @@ func configFields(f *schema.Fields) Config {
 		Agent:                             schema.Nested(f, "agent", DecodeAgent),
 		Environment:                       schema.Nested(f, "environment", DecodeEnvironment),
 		Verifier:                          schema.Nested(f, "verifier", DecodeVerifier),
-		Artifacts:                         schema.Default(f, "artifacts", nil, schema.List(DecodeArtifact)),
+		Artifacts:                         schema.Default(f, "artifacts", nil, schema.List(harbor.DecodeArtifact)),
 		ExtraInstructionPaths:             schema.Default(f, "extra_instruction_paths", nil, schema.List(schema.Path)),
 		JobID:                             schema.Optional(f, "job_id", DecodeUUID),
 	}
@@ -102,10 +103,10 @@ func agentFields(f *schema.Fields) AgentConfig {
 		OverrideTimeoutSec:      schema.Optional(f, "override_timeout_sec", schema.Float),
 		OverrideSetupTimeoutSec: schema.Optional(f, "override_setup_timeout_sec", schema.Float),
 		MaxTimeoutSec:           schema.Optional(f, "max_timeout_sec", schema.Float),
-		ExtraAllowedHosts:       schema.Default(f, "extra_allowed_hosts", nil, decodeHosts),
+		ExtraAllowedHosts:       schema.Default(f, "extra_allowed_hosts", nil, harbor.DecodeHosts),
 		Kwargs:                  schema.Default(f, "kwargs", nil, schema.Object),
 		Env:                     schema.Default(f, "env", Env{}, decodeEnv),
-		MCPServers:              schema.Default(f, "mcp_servers", nil, schema.List(DecodeMCPServer)),
+		MCPServers:              schema.Default(f, "mcp_servers", nil, schema.List(harbor.DecodeMCPServer)),
 	}
 	if a.Name == nil && a.ImportPath == nil {
 		a.Name = new(DefaultAgent)
@@ -126,22 +127,6 @@ func verifierFields(f *schema.Fields) VerifierConfig {
 		ImportPath:         schema.Optional(f, "import_path", schema.Str),
 		Kwargs:             schema.Default(f, "kwargs", nil, schema.Object),
 		Disable:            schema.Default(f, "disable", false, schema.Bool),
-	}
-}
-
-// DecodeArtifact validates an artifact: a bare path or an object.
-func DecodeArtifact(c *schema.Cursor, v pyvalue.Value) (Artifact, bool) {
-	return schema.Union(
-		schema.As("str", schema.Str, func(s string) Artifact { return Artifact{Bare: true, Source: s} }),
-		schema.As("ArtifactConfig", schema.Model("ArtifactConfig", artifactFields), func(a Artifact) Artifact { return a }),
-	)(c, v)
-}
-
-func artifactFields(f *schema.Fields) Artifact {
-	return Artifact{
-		Source:      schema.Required(f, "source", schema.Str),
-		Destination: schema.Optional(f, "destination", schema.Str),
-		Exclude:     schema.Default(f, "exclude", nil, schema.List(schema.Str)),
 	}
 }
 

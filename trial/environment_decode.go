@@ -1,10 +1,10 @@
 package trial
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/schema"
 )
@@ -36,12 +36,12 @@ func environmentFields(f *schema.Fields) EnvironmentConfig {
 		OverrideMemoryMB:        schema.Optional(f, "override_memory_mb", schema.SmallInt),
 		OverrideStorageMB:       schema.Optional(f, "override_storage_mb", schema.SmallInt),
 		OverrideGPUs:            schema.Optional(f, "override_gpus", schema.SmallInt),
-		OverrideTPU:             schema.Optional(f, "override_tpu", DecodeTPU),
+		OverrideTPU:             schema.Optional(f, "override_tpu", harbor.DecodeTPU),
 		Mounts:                  orNil(schema.Optional(f, "mounts", schema.List(decodeMount))),
 		ExtraDockerCompose:      schema.Default(f, "extra_docker_compose", nil, schema.List(schema.Path)),
 		Env:                     schema.Default(f, "env", Env{}, schema.Before(envFromList, decodeEnv)),
 		Kwargs:                  schema.Default(f, "kwargs", nil, schema.Object),
-		ExtraAllowedHosts:       schema.Default(f, "extra_allowed_hosts", nil, decodeHosts),
+		ExtraAllowedHosts:       schema.Default(f, "extra_allowed_hosts", nil, harbor.DecodeHosts),
 	}
 	if e.Type == nil && e.ImportPath == nil {
 		e.Type = new(DefaultEnvironment)
@@ -162,41 +162,4 @@ func subFields(key string, d schema.Decoder[pyvalue.Value]) schema.Decoder[pyval
 			return out
 		})(c, v)
 	}
-}
-
-// DecodeMCPServer validates a tool server.
-func DecodeMCPServer(c *schema.Cursor, v pyvalue.Value) (MCPServer, bool) {
-	return schema.After(schema.Model("MCPServerConfig", mcpFields), checkMCPServer)(c, v)
-}
-
-func mcpFields(f *schema.Fields) MCPServer {
-	return MCPServer{
-		Name:      schema.Required(f, "name", schema.Str),
-		Transport: schema.Default(f, "transport", TransportSSE, decodeTransport),
-		URL:       schema.Optional(f, "url", schema.Str),
-		Command:   schema.Optional(f, "command", schema.Str),
-		Args:      schema.Default(f, "args", nil, schema.List(schema.Str)),
-	}
-}
-
-func decodeTransport(c *schema.Cursor, v pyvalue.Value) (string, bool) {
-	if s, ok := v.(pyvalue.Str); ok && s == "http" {
-		v = pyvalue.Str(TransportStreamableHTTP)
-	}
-	return schema.Literal(TransportStdio, TransportSSE, TransportStreamableHTTP)(c, v)
-}
-
-var errNoCommand = errors.New("'command' is required for transport 'stdio'")
-
-func checkMCPServer(s MCPServer) (MCPServer, error) {
-	if s.Transport == TransportStdio {
-		if s.Command == nil || *s.Command == "" {
-			return s, errNoCommand
-		}
-		return s, nil
-	}
-	if s.URL == nil || *s.URL == "" {
-		return s, fmt.Errorf("'url' is required for transport '%s'", s.Transport)
-	}
-	return s, nil
 }

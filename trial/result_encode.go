@@ -113,11 +113,7 @@ func (e Encoder) verifierResult(parent *dump.Object, v *VerifierResult) {
 	if v.Rewards == nil {
 		o.Set("rewards", nil)
 	} else {
-		rewards := pyvalue.NewObject(v.Rewards.Len())
-		for name, x := range v.Rewards.All() {
-			rewards.Set(name, x)
-		}
-		o.Set("rewards", rewards)
+		o.Set("rewards", v.Rewards.Object())
 	}
 	parent.Set(key, o.Value())
 }
