@@ -17,6 +17,9 @@ type HeadlineError struct {
 
 func (e *HeadlineError) Error() string { return e.Exception + ": " + e.Message }
 
+// ErrorType returns the name of the exception.
+func (e *HeadlineError) ErrorType() string { return e.Exception }
+
 // Headline is the first value of the group's first metric as progress displays
 // show it: "Mean: 0.500". Groups without metrics have none.
 func (e *Eval) Headline() (string, error) {

@@ -1,0 +1,409 @@
+package job_test
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/internal/schema"
+	"github.com/proctor-run/proctor/internal/vectors"
+	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/reward"
+	"github.com/proctor-run/proctor/trial"
+)
+
+// TestResultVectors assembles final results byte for byte.
+func TestResultVectors(t *testing.T) {
+	t.Parallel()
+	names := vectors.Dir(t, "harbor-jobs", "*.json")
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			vector := decode(t, vectors.File(t, "harbor-jobs/"+name))
+			in := member[*pyvalue.Object](t, vector, "input")
+			var records []job.Record
+			for _, doc := range member[pyvalue.List](t, in, "trial_results") {
+				records = append(records, job.RecordOf(parseTrial(t, doc)))
+			}
+			total, retries := integer(t, in, "n_total_trials"), integer(t, in, "n_retries")
+			stats, err := job.Aggregate(metricsTable(t, in), records, total, retries)
+			if err != nil {
+				t.Fatal(err)
+			}
+			finished := parseTime(t, in, "finished_at")
+			r := job.Result{
+				ID:           uuid.MustParse(text(t, in, "id")),
+				StartedAt:    parseTime(t, in, "started_at"),
+				UpdatedAt:    &finished,
+				FinishedAt:   &finished,
+				NTotalTrials: total,
+				Stats:        stats,
+			}
+			equalText(t, string(r.AppendJSON(nil)), text(t, vector, "expected_text"))
+		})
+	}
+	t.Logf("%d cases", len(names))
+}
+
+// TestLiveVectors follows events and compares the file after each.
+func TestLiveVectors(t *testing.T) {
+	t.Parallel()
+	names := vectors.Dir(t, "harbor-jobs/live", "*.json")
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			vector := decode(t, vectors.File(t, "harbor-jobs/live/"+name))
+			in := member[*pyvalue.Object](t, vector, "input")
+			want := member[pyvalue.List](t, vector, "expected_texts")
+			started := parseTime(t, in, "started_at")
+			live := job.NewLive(job.LiveConfig{
+				ID:        uuid.MustParse(text(t, in, "id")),
+				StartedAt: started,
+				Now:       started,
+				Total:     integer(t, in, "n_total_trials"),
+				Retries:   integer(t, in, "n_retries"),
+				Metrics:   metricsTable(t, in),
+			})
+			equalText(t, string(live.AppendJSON(nil)), string(want[0].(pyvalue.Str)))
+			for i, e := range member[pyvalue.List](t, in, "events") {
+				event := e.(*pyvalue.Object)
+				at := parseTime(t, event, "timestamp")
+				var err error
+				switch kind := text(t, event, "event"); kind {
+				case "start":
+					err = live.Start(text(t, event, "trial_name"), at)
+				case "cancel":
+					live.Cancel(text(t, event, "trial_name"), at)
+				case "end":
+					doc, _ := event.Get("result")
+					err = live.End(job.RecordOf(parseTrial(t, doc)), at)
+				default:
+					t.Fatalf("unknown event %q", kind)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				equalText(t, string(live.AppendJSON(nil)), string(want[i+1].(pyvalue.Str)))
+			}
+		})
+	}
+	t.Logf("%d cases", len(names))
+}
+
+// TestJobLoadVectors rewrites job results of every age.
+func TestJobLoadVectors(t *testing.T) {
+	t.Parallel()
+	const dir = "harbor-jobs/job-load"
+	names := vectors.Dir(t, dir, "*.json")
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			vector := decode(t, vectors.File(t, dir+"/"+name))
+			in, _ := vector.Get("input")
+			r, err := job.ParseResult(pyvalue.AppendDumps(nil, in, pyvalue.DumpsOptions{}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			equalText(t, string(r.AppendJSON(nil)), text(t, vector, "expected_text"))
+		})
+	}
+	t.Logf("%d cases", len(names))
+}
+
+// TestConfigVectors rewrites configurations, or finds what is wrong with them.
+func TestConfigVectors(t *testing.T) {
+	t.Parallel()
+	const dir = "harbor-jobs/config"
+	names := vectors.Dir(t, dir, "*.json")
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			vector := decode(t, vectors.File(t, dir+"/"+name))
+			in := member[*pyvalue.Object](t, vector, "input")
+			host := hostEnv(t, in)
+			c, _, err := job.ParseConfig([]byte(text(t, in, "text")), job.Format(text(t, in, "format")), time.Time{})
+			if want, bad := vector.Get("expected_error"); bad {
+				equalErrors(t, err, want.(*pyvalue.Object))
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := string(c.AppendJSON(nil, host))
+			equalText(t, got, text(t, vector, "expected_text"))
+			again, _, err := job.ParseConfig([]byte(got), job.JSON, time.Time{})
+			if err != nil {
+				t.Fatalf("reading back: %v", err)
+			}
+			equalText(t, string(again.AppendJSON(nil, host)), got)
+			if !again.Equal(c, host) {
+				t.Error("the configuration read back is not equal")
+			}
+		})
+	}
+	t.Logf("%d cases", len(names))
+}
+
+func hostEnv(t *testing.T, in *pyvalue.Object) trial.HostEnv {
+	env := member[*pyvalue.Object](t, in, "env")
+	return func(name string) (string, bool) {
+		v, ok := env.Get(name)
+		if !ok {
+			return "", false
+		}
+		return string(v.(pyvalue.Str)), true
+	}
+}
+
+func equalErrors(t *testing.T, err error, want *pyvalue.Object) {
+	t.Helper()
+	var invalid *schema.Errors
+	if !errors.As(err, &invalid) {
+		t.Fatalf("got error %v, want %s", err, pyvalue.Repr(want))
+	}
+	list := member[pyvalue.List](t, want, "errors")
+	if len(invalid.List) != len(list) {
+		t.Fatalf("got %d errors, want %d:\n%v", len(invalid.List), len(list), err)
+	}
+	for i, w := range list {
+		w := w.(*pyvalue.Object)
+		var loc []string
+		for _, elem := range member[pyvalue.List](t, w, "loc") {
+			loc = append(loc, strings.Trim(pyvalue.Repr(elem), "'"))
+		}
+		got := invalid.List[i]
+		if got.Loc.String() != strings.Join(loc, ".") || got.Type != text(t, w, "type") || got.Msg != text(t, w, "msg") {
+			t.Errorf("error %d: got %s %s %q\nwant %s", i, got.Loc, got.Type, got.Msg, pyvalue.Repr(w))
+		}
+	}
+}
+
+// TestJobEvalsVectors runs whole jobs through the live and the final
+// aggregation.
+func TestJobEvalsVectors(t *testing.T) {
+	t.Parallel()
+	n := 0
+	lines := bufio.NewScanner(bytes.NewReader(vectors.File(t, "rewards/job_evals.jsonl")))
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		n++
+		vector := decode(t, lines.Bytes())
+		t.Run(text(t, vector, "id"), func(t *testing.T) {
+			t.Parallel()
+			jobEvals(t, vector)
+		})
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d cases", n)
+}
+
+func jobEvals(t *testing.T, vector *pyvalue.Object) {
+	metrics := job.Metrics{}
+	for _, pair := range member[pyvalue.List](t, vector, "metrics") {
+		pair := pair.(pyvalue.List)
+		metrics[string(pair[0].(pyvalue.Str))] = metricList(pair[1].(pyvalue.List))
+	}
+	var records []job.Record
+	for _, doc := range member[pyvalue.List](t, vector, "trials") {
+		records = append(records, evalsRecord(t, doc.(*pyvalue.Object)))
+	}
+	want := member[*pyvalue.Object](t, vector, "want")
+	live := job.NewLive(job.LiveConfig{Total: len(records), Metrics: metrics})
+	err := runLive(live, records)
+	if exception, fails := want.Get("error"); fails {
+		equalException(t, err, string(exception.(pyvalue.Str)), text(t, want, "message"))
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	stats, err := job.Aggregate(metrics, records, len(records), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equalText(t, compact(live.Result().Stats.EvalsValue()), text(t, want, "last_live_evals_json"))
+	equalText(t, compact(stats.EvalsValue()), text(t, want, "evals_json"))
+	got := [3]int{stats.NCompletedTrials, stats.NErroredTrials, stats.NCancelledTrials}
+	if w := [3]int{integer(t, want, "n_completed_trials"), integer(t, want, "n_errored_trials"), integer(t, want, "n_cancelled_trials")}; got != w {
+		t.Errorf("got counts %v, want %v", got, w)
+	}
+}
+
+// runLive lets trials end one by one and reads the headline after each, as a
+// progress display does.
+func runLive(live *job.Live, records []job.Record) error {
+	for _, r := range records {
+		if err := live.Start(r.TrialName, trial.Time{}); err != nil {
+			return err
+		}
+		if err := live.End(r, trial.Time{}); err != nil {
+			return err
+		}
+		e, _ := live.Result().Stats.Evals.Get(r.EvalsKey())
+		if _, err := e.Headline(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func equalException(t *testing.T, err error, exception, message string) {
+	t.Helper()
+	var typed interface{ ErrorType() string }
+	if !errors.As(err, &typed) {
+		t.Fatalf("got error %v, want %s: %s", err, exception, message)
+	}
+	if typed.ErrorType() != exception || !strings.HasSuffix(err.Error(), message) {
+		t.Errorf("got %s in %q, want %s: %s", typed.ErrorType(), err, exception, message)
+	}
+}
+
+func evalsRecord(t *testing.T, doc *pyvalue.Object) job.Record {
+	optional := func(key string) string {
+		v, _ := doc.Get(key)
+		s, _ := v.(pyvalue.Str)
+		return string(s)
+	}
+	r := job.Record{
+		TrialName:     text(t, doc, "trial_name"),
+		TaskName:      text(t, doc, "task"),
+		AgentName:     text(t, doc, "agent"),
+		ModelName:     optional("model"),
+		Source:        optional("source"),
+		ExceptionType: optional("exception_type"),
+	}
+	v, _ := doc.Get("verifier_result")
+	if result, ok := v.(*pyvalue.Object); ok {
+		if pairs, ok := result.Get("rewards"); ok && !pyvalue.IsNull(pairs) {
+			r.Rewards = &reward.Rewards{}
+			for _, p := range pairs.(pyvalue.List) {
+				p := p.(pyvalue.List)
+				r.Rewards.Set(key(t, p[0]), number(t, p[1].(*pyvalue.Object)))
+			}
+		}
+	}
+	return r
+}
+
+// key reads a reward name, which may be given as UTF-16 code units.
+func key(t *testing.T, v pyvalue.Value) string {
+	t.Helper()
+	if obj, ok := v.(*pyvalue.Object); ok {
+		quoted := []byte{'"'}
+		for _, unit := range member[pyvalue.List](t, obj, "u16") {
+			n, _ := unit.(pyvalue.Int).Int64()
+			quoted = fmt.Appendf(quoted, "\\u%04x", n)
+		}
+		decoded, err := pyvalue.Decode(append(quoted, '"'))
+		if err != nil {
+			t.Fatal(err)
+		}
+		v = decoded
+	}
+	return string(v.(pyvalue.Str))
+}
+
+func number(t *testing.T, v *pyvalue.Object) pyvalue.Number {
+	t.Helper()
+	if i, ok := v.Get("i"); ok {
+		n, err := pyvalue.ParseInt(string(i.(pyvalue.Str)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	f, err := strconv.ParseFloat(text(t, v, "f"), 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pyvalue.Float(f)
+}
+
+func parseTrial(t *testing.T, doc pyvalue.Value) *trial.Result {
+	t.Helper()
+	r, err := trial.ParseResult(pyvalue.AppendDumps(nil, doc, pyvalue.DumpsOptions{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &r
+}
+
+func metricsTable(t *testing.T, in *pyvalue.Object) job.Metrics {
+	metrics := job.Metrics{}
+	for name, list := range member[*pyvalue.Object](t, in, "metrics").All() {
+		metrics[name] = metricList(list.(pyvalue.List))
+	}
+	return metrics
+}
+
+func metricList(list pyvalue.List) []job.Metric {
+	var out []job.Metric
+	for _, kind := range list {
+		out = append(out, job.Metric{Type: job.MetricType(kind.(pyvalue.Str))})
+	}
+	return out
+}
+
+func compact(v pyvalue.Value) string { return string(pyvalue.AppendPydantic(nil, v, 0)) }
+
+func equalText(t *testing.T, got, want string) {
+	t.Helper()
+	if got == want {
+		return
+	}
+	i := 0
+	for i < len(got) && i < len(want) && got[i] == want[i] {
+		i++
+	}
+	from := max(i-200, 0)
+	t.Fatalf("texts differ at byte %d:\n got …%s\nwant …%s", i, got[from:min(i+200, len(got))], want[from:min(i+200, len(want))])
+}
+
+func decode(t *testing.T, data []byte) *pyvalue.Object {
+	t.Helper()
+	v, err := pyvalue.Decode(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v.(*pyvalue.Object)
+}
+
+func member[T pyvalue.Value](t *testing.T, obj *pyvalue.Object, key string) T {
+	t.Helper()
+	v, _ := obj.Get(key)
+	out, ok := v.(T)
+	if !ok {
+		t.Fatalf("%q is %s, want a %T", key, pyvalue.Repr(v), out)
+	}
+	return out
+}
+
+func text(t *testing.T, obj *pyvalue.Object, key string) string {
+	t.Helper()
+	return string(member[pyvalue.Str](t, obj, key))
+}
+
+func integer(t *testing.T, obj *pyvalue.Object, key string) int {
+	t.Helper()
+	n, _ := member[pyvalue.Int](t, obj, key).Int64()
+	return int(n)
+}
+
+func parseTime(t *testing.T, obj *pyvalue.Object, key string) trial.Time {
+	t.Helper()
+	at, err := trial.ParseTime(text(t, obj, key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
