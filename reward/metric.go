@@ -1,6 +1,7 @@
 package reward
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -27,23 +28,32 @@ const (
 // The order of the trials matters to the last bit. Errors are those of
 // [pyvalue.Sum], [pyvalue.Div], [pyvalue.Max] and [pyvalue.Min].
 func Aggregate(metric Metric, trials []*Rewards) (*pyvalue.Object, error) {
+	switch metric {
+	case Mean, Sum, Max, Min:
+	default:
+		return nil, fmt.Errorf("aggregating rewards: metric %q is not one of mean, sum, max and min", metric)
+	}
 	tallies := map[string]*tally{}
+	var t *tally // of the name last seen: most trials have the same one
+	last := ""
 	for i, r := range trials {
-		for name, x := range r.All() {
-			t := tallies[name]
-			if t == nil {
-				t = &tally{}
-				tallies[name] = t
+		for name, v := range r.Object().All() {
+			if t == nil || name != last {
+				if t = tallies[name]; t == nil {
+					t = &tally{metric: metric}
+					tallies[name] = t
+				}
+				last = name
 			}
-			t.add(i, x)
+			t.add(i, v.(pyvalue.Number))
 		}
 	}
 	if len(tallies) == 0 {
-		tallies[""] = &tally{}
+		tallies[""] = &tally{metric: metric}
 	}
 	out := pyvalue.NewObject(len(tallies))
 	for _, name := range slices.Sorted(maps.Keys(tallies)) {
-		x, err := tallies[name].result(metric, len(trials))
+		x, err := tallies[name].result(len(trials))
 		if err != nil {
 			return nil, err
 		}
@@ -59,61 +69,63 @@ func Aggregate(metric Metric, trials []*Rewards) (*pyvalue.Object, error) {
 // int 0, but are not visited: zeros do not change a sum, and only the first of
 // them can change an extreme.
 type tally struct {
-	next     int // the first trial not counted
-	skipped  bool
-	sum      pyvalue.Summation
-	max, min pyvalue.Number // nil before the first value
+	metric  Metric
+	next    int // the first trial not counted
+	skipped bool
+	sum     pyvalue.Summation
+	extreme pyvalue.Number // nil before the first value
 }
 
 // add counts a value of the trial with the given number.
 func (t *tally) add(trial int, x pyvalue.Number) {
-	t.skipTo(trial)
-	t.extremes(x)
-	_ = t.sum.Add(x) // the error stays in the sum
+	if trial > t.next {
+		t.skipTo(trial)
+	}
 	t.next = trial + 1
+	t.value(x)
 }
 
 // skipTo counts the trials before the given one.
 func (t *tally) skipTo(trial int) {
 	if trial > t.next && !t.skipped {
 		t.skipped = true
-		t.extremes(pyvalue.NewInt(0))
+		t.value(pyvalue.NewInt(0))
 	}
 	t.next = trial
 }
 
-func (t *tally) extremes(x pyvalue.Number) {
-	if t.max == nil {
-		t.max, t.min = x, x
+func (t *tally) value(x pyvalue.Number) {
+	want := 1
+	switch t.metric {
+	case Max:
+	case Min:
+		want = -1
+	default:
+		_ = t.sum.Add(x) // the error stays in the sum
 		return
 	}
-	if c, ordered := pyvalue.Compare(x, t.max); ordered && c > 0 {
-		t.max = x
-	}
-	if c, ordered := pyvalue.Compare(x, t.min); ordered && c < 0 {
-		t.min = x
+	if t.extreme == nil {
+		t.extreme = x
+	} else if c, ordered := pyvalue.Compare(x, t.extreme); ordered && c == want {
+		t.extreme = x
 	}
 }
 
 // result returns the metric over n trials.
-func (t *tally) result(metric Metric, n int) (pyvalue.Number, error) {
+func (t *tally) result(n int) (pyvalue.Number, error) {
 	t.skipTo(n)
-	switch metric {
-	case Max:
-		if t.max == nil {
-			return pyvalue.Max(nil)
-		}
-		return t.max, nil
-	case Min:
-		if t.min == nil {
-			return pyvalue.Min(nil)
-		}
-		return t.min, nil
+	switch {
+	case t.metric == Max && n == 0:
+		return pyvalue.Max(nil)
+	case t.metric == Min && n == 0:
+		return pyvalue.Min(nil)
+	case t.metric == Max, t.metric == Min:
+		return t.extreme, nil
 	}
 	if err := t.sum.Err(); err != nil {
 		return nil, err
 	}
-	if metric == Sum {
+	if t.metric == Sum {
 		return t.sum.Total(), nil
 	}
 	return mean(t.sum.Total(), n)

@@ -44,7 +44,7 @@ func Combine(strategy Strategy, steps []*Result) (*Result, error) {
 		}
 		for name, x := range s.Rewards.All() {
 			if tallies[name] == nil {
-				tallies[name] = &tally{}
+				tallies[name] = &tally{metric: Mean}
 			}
 			tallies[name].add(count, x)
 		}
@@ -55,7 +55,7 @@ func Combine(strategy Strategy, steps []*Result) (*Result, error) {
 	}
 	out := &Rewards{}
 	for _, name := range slices.Sorted(maps.Keys(tallies)) {
-		x, err := tallies[name].result(Mean, count)
+		x, err := tallies[name].result(count)
 		if err != nil {
 			return nil, err
 		}

@@ -122,12 +122,17 @@ func (e *Error) describe() string {
 			}
 		}
 		fmt.Fprintf(&b, "\n%s\n  %s [type=%s, input_value=%s, input_type=%s]\n    For further information visit https://errors.pydantic.dev/2.13/v/%s",
-			strings.ToValidUTF8(strings.Join(loc, "."), "\ufffd"), sentences[p.Type], p.Type, shorten(pyvalue.Repr(p.Input)), pythonType(p.Input), p.Type)
+			lossy(strings.Join(loc, ".")), sentences[p.Type], p.Type, shorten(pyvalue.Repr(p.Input)), pythonType(p.Input), p.Type)
 	}
 	if more := e.Total - len(e.Problems); more > 0 {
 		fmt.Fprintf(&b, "\n(%d more)", more)
 	}
 	return b.String()
+}
+
+// lossy replaces each byte of a lone surrogate by U+FFFD.
+func lossy(s string) string {
+	return string([]rune(s))
 }
 
 // shorten cuts the middle out of a long representation, between characters: 50
