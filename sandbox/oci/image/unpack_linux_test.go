@@ -1,0 +1,607 @@
+package image
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"github.com/proctor-run/proctor/internal/need"
+)
+
+// listing describes a tree: one line per path.
+func listing(t testing.TB, root string) map[string]string {
+	t.Helper()
+	lines := map[string]string{}
+	err := filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, path)
+		if err != nil || rel == "." {
+			return err
+		}
+		lines[filepath.ToSlash(rel)] = describe(t, path)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lines
+}
+
+func describe(t testing.TB, path string) string {
+	t.Helper()
+	var st unix.Stat_t
+	if err := unix.Lstat(path, &st); err != nil {
+		t.Fatal(err)
+	}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFDIR:
+		opaque := ""
+		if isOpaque(path) {
+			opaque = " opaque"
+		}
+		return fmt.Sprintf("dir %o%s", st.Mode&0o7777, opaque)
+	case unix.S_IFLNK:
+		target, err := os.Readlink(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return "link " + target
+	case unix.S_IFREG:
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(data) > 40 {
+			return fmt.Sprintf("file %o %d bytes", st.Mode&0o7777, len(data))
+		}
+		return fmt.Sprintf("file %o %s", st.Mode&0o7777, data)
+	case unix.S_IFIFO:
+		return fmt.Sprintf("fifo %o", st.Mode&0o7777)
+	case unix.S_IFCHR:
+		if st.Rdev == 0 {
+			return "whiteout"
+		}
+	}
+	return fmt.Sprintf("mode %o", st.Mode)
+}
+
+// testFormat is the one that this process can use.
+func testFormat(t testing.TB) format { return probeFormat(t.TempDir()) }
+
+// unpackIn unpacks into layer below a directory that also holds a file that
+// nobody may touch.
+func unpackIn(t testing.TB, raw []byte, limits Limits) (dir string, info layerInfo, err error) {
+	t.Helper()
+	top := t.TempDir()
+	dir = filepath.Join(top, "layer")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	canary := filepath.Join(top, "canary")
+	if err := os.WriteFile(canary, []byte("untouched"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before := describe(t, canary)
+	info, err = unpack(t.Context(), dir, bytes.NewReader(raw), testFormat(t), limits.withDefaults())
+	if after := describe(t, canary); after != before {
+		t.Errorf("the file beside the layer was %q, is %q", before, after)
+	}
+	if entries, err := os.ReadDir(top); err != nil || len(entries) != 2 {
+		t.Errorf("beside the layer there is %v (%v), expected nothing new", entries, err)
+	}
+	return dir, info, err
+}
+
+func TestUnpack(t *testing.T) {
+	t.Parallel()
+	fifo := entry{tar.Header{Typeflag: tar.TypeFifo, Name: "pipe", Mode: 0o622}, ""}
+	null := entry{tar.Header{Typeflag: tar.TypeChar, Name: "dev/null", Devmajor: 1, Devminor: 3, Mode: 0o666}, ""}
+	forged := entry{tar.Header{Typeflag: tar.TypeChar, Name: "forged", Mode: 0o666}, ""}
+	for _, tc := range []struct {
+		name     string
+		entries  []entry
+		want     map[string]string
+		implicit []string
+		opaque   bool
+		devices  int
+	}{
+		{name: "empty", want: map[string]string{}},
+		{
+			name:    "plain",
+			entries: []entry{dir("etc/", 0o755), file("etc/passwd", "root"), symlink("bin", "usr/bin"), fifo},
+			want:    map[string]string{"etc": "dir 755", "etc/passwd": "file 644 root", "bin": "link usr/bin", "pipe": "fifo 622"},
+		},
+		{
+			name:    "modes of directories, also closed ones",
+			entries: []entry{dir("a", 0o555), dir("a/b", 0o1777), file("a/b/c", "x"), dir("a/d", 0o2750)},
+			want:    map[string]string{"a": "dir 555", "a/b": "dir 1777", "a/b/c": "file 644 x", "a/d": "dir 2750"},
+		},
+		{
+			name:    "setuid",
+			entries: []entry{{tar.Header{Typeflag: tar.TypeReg, Name: "su", Mode: 0o4755}, "x"}},
+			want:    map[string]string{"su": "file 4755 x"},
+		},
+		{
+			name:     "implicit parents",
+			entries:  []entry{file("a/b/c", "x"), dir("a", 0o700)},
+			want:     map[string]string{"a": "dir 700", "a/b": "dir 755", "a/b/c": "file 644 x"},
+			implicit: []string{"a/b"},
+		},
+		{
+			name:    "absolute and dotted names",
+			entries: []entry{file("/abs", "1"), file("./dot", "2"), dir("./", 0o755), file("x/../flat", "3"), file("//two", "4")},
+			want:    map[string]string{"abs": "file 644 1", "dot": "file 644 2", "flat": "file 644 3", "two": "file 644 4"},
+		},
+		{
+			name:    "hard links",
+			entries: []entry{file("a", "x"), hardlink("b", "a"), hardlink("c", "/b"), symlink("s", "a"), hardlink("hs", "s")},
+			want:    map[string]string{"a": "file 644 x", "b": "file 644 x", "c": "file 644 x", "s": "link a", "hs": "link a"},
+		},
+		{
+			name:    "hard link to itself",
+			entries: []entry{file("a", "x"), hardlink("a", "./a")},
+			want:    map[string]string{"a": "file 644 x"},
+		},
+		{
+			name:    "parents through links stay inside",
+			entries: []entry{dir("usr", 0o755), dir("usr/lib", 0o755), symlink("lib", "usr/lib"), file("lib/a.so", "1"), symlink("abs", "/usr"), file("abs/lib/b.so", "2")},
+			want: map[string]string{
+				"usr": "dir 755", "usr/lib": "dir 755", "lib": "link usr/lib", "abs": "link /usr",
+				"usr/lib/a.so": "file 644 1", "usr/lib/b.so": "file 644 2",
+			},
+		},
+		{
+			name:    "whiteouts",
+			entries: []entry{dir("a", 0o755), whiteout("a/.wh.gone"), whiteout(".wh.top"), dir("o", 0o755), file("o/new", "x"), whiteout("o/.wh..wh..opq")},
+			want:    map[string]string{"a": "dir 755", "a/gone": "whiteout", "top": "whiteout", "o": "dir 755 opaque", "o/new": "file 644 x"},
+		},
+		{
+			name:     "whiteout in a directory without entry",
+			entries:  []entry{whiteout("a/b/.wh.c")},
+			want:     map[string]string{"a": "dir 755", "a/b": "dir 755", "a/b/c": "whiteout"},
+			implicit: []string{"a", "a/b"},
+		},
+		{
+			name:    "whiteout hides only lower layers, before",
+			entries: []entry{whiteout(".wh.f"), file("f", "new"), whiteout(".wh.d"), dir("d", 0o755), whiteout(".wh.l"), symlink("l", "f")},
+			want:    map[string]string{"f": "file 644 new", "d": "dir 755 opaque", "l": "link f"},
+		},
+		{
+			name:    "whiteout hides only lower layers, after",
+			entries: []entry{file("f", "new"), whiteout(".wh.f"), dir("d", 0o755), file("d/x", "x"), whiteout(".wh.d")},
+			want:    map[string]string{"f": "file 644 new", "d": "dir 755 opaque", "d/x": "file 644 x"},
+		},
+		{
+			name:     "file below a whiteout",
+			entries:  []entry{whiteout(".wh.d"), file("d/x", "x")},
+			want:     map[string]string{"d": "dir 755 opaque", "d/x": "file 644 x"},
+			implicit: []string{"d"},
+		},
+		{
+			name:    "opaque root",
+			entries: []entry{whiteout(".wh..wh..opq"), file("a", "x")},
+			want:    map[string]string{"a": "file 644 x"},
+			opaque:  true,
+		},
+		{
+			name:    "AUFS metadata",
+			entries: []entry{dir(".wh..wh.plnk", 0o700), file(".wh..wh.aufs", ""), file("a", "x")},
+			want:    map[string]string{"a": "file 644 x"},
+		},
+		{
+			name:    "devices are left out",
+			entries: []entry{dir("dev", 0o755), null, hardlink("dev/zero", "dev/null"), hardlink("dev/zero2", "dev/zero"), forged},
+			want:    map[string]string{"dev": "dir 755"},
+			devices: 4,
+		},
+		{
+			name:    "file after a device of the name",
+			entries: []entry{dir("dev", 0o755), null, file("dev/null", "x"), hardlink("copy", "dev/null")},
+			want:    map[string]string{"dev": "dir 755", "dev/null": "file 644 x", "copy": "file 644 x"},
+			devices: 1,
+		},
+		{
+			name:    "duplicates: the last one counts",
+			entries: []entry{file("a", "1"), file("a", "2"), symlink("l", "x"), symlink("l", "y"), dir("d", 0o700), file("d/x", "x"), dir("d", 0o755)},
+			want:    map[string]string{"a": "file 644 2", "l": "link y", "d": "dir 755", "d/x": "file 644 x"},
+		},
+		{
+			name:    "file over directory",
+			entries: []entry{dir("d", 0o755), dir("d/e", 0o755), file("d/e/x", "x"), whiteout("d/.wh.w"), file("d", "now a file")},
+			want:    map[string]string{"d": "file 644 now a file"},
+		},
+		{
+			name:     "directory over file, over link",
+			entries:  []entry{file("f", "x"), dir("f", 0o755), symlink("l", "/etc"), dir("l", 0o755), file("l/passwd", "x"), symlink("e", "/"), dir("e", 0o755), file("e/i/x", "")},
+			want:     map[string]string{"f": "dir 755", "l": "dir 755", "l/passwd": "file 644 x", "e": "dir 755", "e/i": "dir 755", "e/i/x": "file 644 "},
+			implicit: []string{"e/i"},
+		},
+		{
+			name:     "directory, file, directory",
+			entries:  []entry{file("d/x", "x"), file("d", "f"), file("g", ""), dir("d", 0o750), file("d/y", "y"), file("d/z/y", "y")},
+			want:     map[string]string{"d": "dir 750", "d/y": "file 644 y", "d/z": "dir 755", "d/z/y": "file 644 y", "g": "file 644 "},
+			implicit: []string{"d/z"},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			root, info, err := unpackIn(t, layerTar(t, tc.entries...), Limits{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, listing(t, root)); diff != "" {
+				t.Errorf("tree (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.implicit, info.Implicit); diff != "" {
+				t.Errorf("implicit directories (-want +got):\n%s", diff)
+			}
+			if info.OpaqueRoot != tc.opaque {
+				t.Errorf("opaque root is %t, want %t", info.OpaqueRoot, tc.opaque)
+			}
+			if info.Notes.Devices != tc.devices {
+				t.Errorf("%d devices noted, want %d", info.Notes.Devices, tc.devices)
+			}
+		})
+	}
+}
+
+// TestUnpackHostile holds one attack per case: each is refused, and nothing
+// outside of the layer changes (unpackIn looks).
+func TestUnpackHostile(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("n", 256)
+	deep := strings.Repeat("d/", 300)
+	links := []entry{}
+	for i := range 300 {
+		links = append(links, symlink(fmt.Sprintf("l%d", i), fmt.Sprintf("l%d", i+1)))
+	}
+	for _, tc := range []struct {
+		name    string
+		entries []entry
+		limits  Limits
+		want    error
+	}{
+		{name: "dotdot", entries: []entry{file("../canary", "x")}, want: ErrUnsafe},
+		{name: "dotdot inside", entries: []entry{file("a/../../canary", "x")}, want: ErrUnsafe},
+		{name: "dotdot absolute", entries: []entry{file("/../canary", "x")}, want: ErrUnsafe},
+		{name: "dotdot directory", entries: []entry{dir("..", 0o777)}, want: ErrUnsafe},
+		{name: "dotdot symlink name", entries: []entry{symlink("../canary", "x")}, want: ErrUnsafe},
+		{name: "hardlink out", entries: []entry{hardlink("a", "../canary")}, want: ErrUnsafe},
+		{name: "hardlink out absolute", entries: []entry{hardlink("a", "/../canary")}, want: ErrUnsafe},
+		{name: "hardlink to host file", entries: []entry{hardlink("a", "/etc/passwd")}, want: ErrMalformed},
+		{name: "hardlink through symlink", entries: []entry{symlink("s", ".."), hardlink("a", "s/canary")}, want: ErrMalformed},
+		{name: "hardlink through absolute symlink", entries: []entry{symlink("s", "/etc"), hardlink("a", "s/passwd")}, want: ErrMalformed},
+		{name: "hardlink to directory", entries: []entry{dir("d", 0o755), hardlink("a", "d")}, want: ErrMalformed},
+		{name: "hardlink to root", entries: []entry{hardlink("a", "/")}, want: ErrMalformed},
+		{name: "hardlink to whiteout", entries: []entry{whiteout(".wh.w"), hardlink("a", "w")}, want: ErrMalformed},
+		{name: "hardlink to later entry", entries: []entry{hardlink("a", "b"), file("b", "x")}, want: ErrMalformed},
+		{name: "whiteout of dotdot", entries: []entry{whiteout(".wh...")}, want: ErrUnsafe},
+		{name: "whiteout of dot", entries: []entry{whiteout(".wh..")}, want: ErrUnsafe},
+		{name: "whiteout of nothing", entries: []entry{whiteout(".wh.")}, want: ErrUnsafe},
+		{name: "whiteout outside", entries: []entry{whiteout("../.wh.canary")}, want: ErrUnsafe},
+		{name: "parent is a file", entries: []entry{file("f", "x"), file("f/x", "x")}, want: ErrMalformed},
+		{name: "parent is a pipe", entries: []entry{{tar.Header{Typeflag: tar.TypeFifo, Name: "p"}, ""}, file("p/x", "x")}, want: ErrMalformed},
+		{name: "symlink to itself as parent", entries: []entry{symlink("s", "s"), file("s/x", "x")}, want: ErrMalformed},
+		{name: "symlink ring as parent", entries: []entry{symlink("a", "b"), symlink("b", "a"), file("a/x", "x")}, want: ErrMalformed},
+		{name: "symlink chain as parent", entries: append(links, file("l0/x", "x")), want: ErrMalformed},
+		{name: "symlink growing as parent", entries: []entry{symlink("g", strings.Repeat("g/", 1000)+"x"), file("g/x", "x")}, want: ErrLimit},
+		{name: "symlink to nothing", entries: []entry{symlink("s", "")}, want: ErrMalformed},
+		{name: "symlink to a very long name", entries: []entry{symlink("s", strings.Repeat("x", 5000))}, want: ErrLimit},
+		{name: "root as file", entries: []entry{file(".", "")}, want: ErrMalformed},
+		{name: "root as symlink", entries: []entry{symlink(".", "/etc")}, want: ErrMalformed},
+		{name: "long component", entries: []entry{file(long, "x")}, want: ErrLimit},
+		{name: "long name", entries: []entry{file(strings.Repeat("a/", 2100)+"x", "x")}, want: ErrLimit},
+		{name: "deep name", entries: []entry{file(deep+"x", "x")}, want: ErrLimit},
+		{name: "too many entries", entries: []entry{file("a", ""), file("b", ""), file("c", "")}, limits: Limits{Entries: 2}, want: ErrLimit},
+		{name: "too many implicit directories", entries: []entry{file("a/b/c/d", "")}, limits: Limits{Entries: 3}, want: ErrLimit},
+		{name: "too large", entries: []entry{file("a", "12345")}, limits: Limits{Bytes: 4}, want: ErrLimit},
+		{name: "too large in sum", entries: []entry{file("a", "123"), file("b", "45")}, limits: Limits{Bytes: 4}, want: ErrLimit},
+		{name: "owner beyond 32 bits", entries: []entry{{tar.Header{Typeflag: tar.TypeReg, Name: "a", Uid: 1<<32 - 1}, ""}}, want: ErrMalformed},
+		{name: "unknown type", entries: []entry{{tar.Header{Typeflag: 'V', Name: "a"}, ""}}, want: ErrMalformed},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			_, _, err := unpackIn(t, layerTar(t, tc.entries...), tc.limits)
+			if !errors.Is(err, tc.want) {
+				t.Fatalf("got %v, want %v", err, tc.want)
+			}
+			var le *LayerError
+			if !errors.As(err, &le) || le.Entry == "" {
+				t.Errorf("got %v, want a *LayerError that names the entry", err)
+			}
+		})
+	}
+}
+
+// TestUnpackContained holds attacks that end inside of the layer, where they
+// do no harm.
+func TestUnpackContained(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name    string
+		entries []entry
+		want    map[string]string
+	}{
+		{
+			name:    "symlink parent",
+			entries: []entry{symlink("evil", ".."), file("evil/canary", "x")},
+			want:    map[string]string{"evil": "link ..", "canary": "file 644 x"},
+		},
+		{
+			name:    "symlink parent absolute",
+			entries: []entry{symlink("evil", "/etc"), file("evil/passwd", "x")},
+			want:    map[string]string{"evil": "link /etc", "etc": "dir 755", "etc/passwd": "file 644 x"},
+		},
+		{
+			name:    "symlink parent deep dotdot",
+			entries: []entry{dir("a", 0o755), symlink("a/evil", "../../../.."), file("a/evil/canary", "x")},
+			want:    map[string]string{"a": "dir 755", "a/evil": "link ../../../..", "canary": "file 644 x"},
+		},
+		{
+			name:    "file over symlink out",
+			entries: []entry{symlink("evil", "../canary"), file("evil", "x")},
+			want:    map[string]string{"evil": "file 644 x"},
+		},
+		{
+			name:    "mode of symlink out",
+			entries: []entry{{tar.Header{Typeflag: tar.TypeSymlink, Name: "evil", Linkname: "../canary", Mode: 0o4777, Uid: 1}, ""}},
+			want:    map[string]string{"evil": "link ../canary"},
+		},
+		{
+			name:    "whiteout through symlink",
+			entries: []entry{symlink("evil", ".."), whiteout("evil/.wh.canary")},
+			want:    map[string]string{"evil": "link ..", "canary": "whiteout"},
+		},
+		{
+			name:    "opaque through symlink",
+			entries: []entry{dir("d", 0o755), symlink("evil", "/d"), whiteout("evil/.wh..wh..opq")},
+			want:    map[string]string{"d": "dir 755 opaque", "evil": "link /d"},
+		},
+		{
+			name:    "directory replaced by symlink between entries",
+			entries: []entry{dir("d", 0o755), file("d/a", "1"), symlink("d", ".."), file("d/canary", "x")},
+			want:    map[string]string{"d": "link ..", "canary": "file 644 x"},
+		},
+		{
+			name:    "hardlink to symlink out, then written",
+			entries: []entry{symlink("s", "../canary"), hardlink("h", "s"), file("h", "x")},
+			want:    map[string]string{"s": "link ../canary", "h": "file 644 x"},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			root, _, err := unpackIn(t, layerTar(t, tc.entries...), Limits{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, listing(t, root)); diff != "" {
+				t.Errorf("tree (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestUnpackTimesOwnersXattrs(t *testing.T) {
+	t.Parallel()
+	at := time.Unix(1_500_000_000, 123_000_000)
+	records := map[string]string{
+		paxXattr + "user.mine":              "kept",
+		paxXattr + "user.overlay.opaque":    "y",
+		paxXattr + "trusted.overlay.opaque": "y",
+		paxXattr + "security.selinux":       "x",
+	}
+	owned := func(h tar.Header) entry {
+		h.Uid, h.Gid, h.ModTime, h.Format = 1234, 2345, at, tar.FormatPAX
+		return entry{h, ""}
+	}
+	root, info, err := unpackIn(t, layerTar(t,
+		owned(tar.Header{Typeflag: tar.TypeDir, Name: "d", Mode: 0o755, PAXRecords: records}),
+		owned(tar.Header{Typeflag: tar.TypeReg, Name: "d/f", Mode: 0o4755, PAXRecords: maps.Clone(records)}),
+		owned(tar.Header{Typeflag: tar.TypeSymlink, Name: "d/l", Linkname: "f"}),
+	), Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"d", "d/f", "d/l"} {
+		var st unix.Stat_t
+		if err := unix.Lstat(filepath.Join(root, name), &st); err != nil {
+			t.Fatal(err)
+		}
+		if got := timeOf(st.Mtim); !got.Equal(at) {
+			t.Errorf("time of %s is %v, want %v", name, got, at)
+		}
+		if os.Geteuid() == 0 && testFormat(t) == formatTrusted && (st.Uid != 1234 || st.Gid != 2345) {
+			t.Errorf("owner of %s is %d:%d, want 1234:2345", name, st.Uid, st.Gid)
+		}
+	}
+	if got := describe(t, filepath.Join(root, "d/f")); got != "file 4755 " {
+		t.Errorf("file is %q: its setuid bit must survive the change of owner", got)
+	}
+	if isOpaque(filepath.Join(root, "d")) {
+		t.Error("a layer could make a directory opaque by an attribute")
+	}
+	if os.Geteuid() != 0 && info.Notes.ForeignOwners != 3 {
+		t.Errorf("%d foreign owners noted, want 3", info.Notes.ForeignOwners)
+	}
+	value := make([]byte, 16)
+	n, err := unix.Lgetxattr(filepath.Join(root, "d/f"), "user.mine", value)
+	if errors.Is(err, unix.ENODATA) || errors.Is(err, unix.ENOTSUP) {
+		t.Skip("the file system here has no user attributes")
+	}
+	if err != nil || string(value[:n]) != "kept" {
+		t.Errorf("user.mine is %q (%v), want kept", value[:n], err)
+	}
+	if info.Notes.Xattrs != 6 {
+		t.Errorf("%d attributes left out, want 6", info.Notes.Xattrs)
+	}
+}
+
+func TestUnpackCapability(t *testing.T) {
+	t.Parallel()
+	need.Root(t)
+	need.That(t, "trusted-xattrs", testFormat(t) == formatTrusted, "needs the right to set trusted attributes")
+	// VFS_CAP_REVISION_2, cap_net_raw permitted and effective.
+	capability := "\x01\x00\x00\x02\x00\x20\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
+	root, _, err := unpackIn(t, layerTar(t, entry{tar.Header{
+		Typeflag: tar.TypeReg, Name: "ping", Mode: 0o755, Format: tar.FormatPAX,
+		PAXRecords: map[string]string{paxXattr + "security.capability": capability},
+	}, "x"}), Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	value := make([]byte, 64)
+	n, err := unix.Lgetxattr(filepath.Join(root, "ping"), "security.capability", value)
+	if err != nil || string(value[:n]) != capability {
+		t.Errorf("capability is %q (%v), want %q", value[:n], err, capability)
+	}
+}
+
+func TestUnpackSparse(t *testing.T) {
+	t.Parallel()
+	// A PAX sparse file, version 0.1: 1 MiB with "data" at 512 KiB.
+	const size, at = 1 << 20, 512 << 10
+	records := map[string]string{
+		"GNU.sparse.major": "0", "GNU.sparse.minor": "1", "GNU.sparse.name": "sparse",
+		"GNU.sparse.size": fmt.Sprint(size), "GNU.sparse.numblocks": "1", "GNU.sparse.map": fmt.Sprintf("%d,4", at),
+	}
+	raw := sparseTar(t, records, "data")
+	root, info, err := unpackIn(t, raw, Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(filepath.Join(root, "sparse"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := make([]byte, size)
+	copy(want[at:], "data")
+	if !bytes.Equal(got, want) {
+		t.Errorf("content of %d bytes differs from the %d expected", len(got), len(want))
+	}
+	if info.Notes.Bytes != size {
+		t.Errorf("%d bytes noted, want %d: holes count", info.Notes.Bytes, size)
+	}
+	var st unix.Stat_t
+	if err := unix.Stat(filepath.Join(root, "sparse"), &st); err != nil {
+		t.Fatal(err)
+	}
+	if st.Blocks*512 >= size {
+		t.Errorf("%d bytes on disk, expected holes", st.Blocks*512)
+	}
+
+	records["GNU.sparse.size"] = fmt.Sprint(int64(1) << 60)
+	if _, _, err := unpackIn(t, sparseTar(t, records, "data"), Limits{}); !errors.Is(err, ErrLimit) {
+		t.Errorf("a file of an exabyte of holes: got %v, want %v", err, ErrLimit)
+	}
+}
+
+// sparseTar writes what archive/tar refuses to write: PAX records of a sparse
+// file, by hand.
+func sparseTar(t testing.TB, records map[string]string, content string) []byte {
+	t.Helper()
+	var pax strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(records)) {
+		body := fmt.Sprintf(" %s=%s\n", key, records[key])
+		n := len(body) + 1
+		for len(fmt.Sprint(n))+len(body) != n {
+			n++
+		}
+		fmt.Fprintf(&pax, "%d%s", n, body)
+	}
+	header := layerTar(t, entry{tar.Header{Typeflag: tar.TypeReg, Name: "pax", Mode: 0o644}, pax.String()})
+	header = header[:len(header)-1024]
+	header[156] = 'x'
+	checksum(header[:512])
+	return append(header, layerTar(t, file("GNUSparseFile.0/sparse", content))...)
+}
+
+func checksum(header []byte) {
+	copy(header[148:156], "        ")
+	sum := 0
+	for _, b := range header[:512] {
+		sum += int(b)
+	}
+	copy(header[148:156], fmt.Sprintf("%06o\x00 ", sum))
+}
+
+func TestUnpackCancelled(t *testing.T) {
+	t.Parallel()
+	raw := layerTar(t, file("a", "x"))
+	ctx, cancel := cancelled(t)
+	defer cancel()
+	if _, err := unpack(ctx, t.TempDir(), bytes.NewReader(raw), testFormat(t), Limits{}.withDefaults()); !errors.Is(err, errTest) {
+		t.Errorf("got %v, want the cause of the cancellation", err)
+	}
+}
+
+func TestUnpackTruncated(t *testing.T) {
+	t.Parallel()
+	raw := layerTar(t, file("a", strings.Repeat("x", 4096)))
+	for _, n := range []int{1, 511, 600, 3000} {
+		if _, _, err := unpackIn(t, raw[:n], Limits{}); !errors.Is(err, ErrMalformed) {
+			t.Errorf("cut after %d bytes: got %v, want %v", n, err, ErrMalformed)
+		}
+	}
+}
+
+// FuzzUnpack: whatever the bytes are, nothing beside the layer changes.
+func FuzzUnpack(f *testing.F) {
+	f.Add(layerTar(f, dir("a", 0o755), file("a/b", "x"), symlink("s", "../canary"), hardlink("h", "a/b"), whiteout("a/.wh.c")))
+	f.Add(layerTar(f, symlink("s", ".."), file("s/canary", "x"), whiteout(".wh..wh..opq"), dir("s", 0o700)))
+	f.Add(layerTar(f, whiteout(".wh.d"), file("d/x", "x"), file("d", "y")))
+	f.Add(sparseTar(f, map[string]string{"GNU.sparse.major": "0", "GNU.sparse.minor": "1", "GNU.sparse.name": "s", "GNU.sparse.size": "100", "GNU.sparse.numblocks": "1", "GNU.sparse.map": "50,4"}, "data"))
+	limits := Limits{Entries: 200, Bytes: 1 << 20, Depth: 20}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		root, info, err := unpackIn(t, raw, limits)
+		if err == nil && info.Notes.Entries > limits.Entries {
+			t.Errorf("%d entries, at most %d", info.Notes.Entries, limits.Entries)
+		}
+		if err := removeTree(root); err != nil {
+			t.Error(err)
+		}
+		if err := os.Mkdir(root, 0o700); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// FuzzEntries drives the unpacker with well-formed entries of hostile names,
+// which random bytes rarely are.
+func FuzzEntries(f *testing.F) {
+	f.Add("5:a\n0:a/b\n2:s>..\n0:s/canary\n1:h>a/b\n0:a/.wh.b\n")
+	f.Add("2:a>b\n2:b>/\n0:a/c/d\n5:a\n1:x>b/c/d\n0:c/.wh..wh..opq\n")
+	types := "0123567"
+	f.Fuzz(func(t *testing.T, script string) {
+		var entries []entry
+		for line := range strings.SplitSeq(script, "\n") {
+			kind, rest, ok := strings.Cut(line, ":")
+			name, target, _ := strings.Cut(rest, ">")
+			if !ok || len(kind) != 1 || !strings.Contains(types, kind) || len(entries) > 30 {
+				continue
+			}
+			hdr := tar.Header{Typeflag: kind[0], Name: name, Linkname: target, Mode: 0o755}
+			if tar.NewWriter(&bytes.Buffer{}).WriteHeader(&hdr) != nil {
+				continue
+			}
+			entries = append(entries, entry{hdr, ""})
+		}
+		root, _, err := unpackIn(t, layerTar(t, entries...), Limits{Entries: 200, Depth: 20})
+		if err == nil {
+			listing(t, root)
+		}
+	})
+}
