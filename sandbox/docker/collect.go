@@ -45,7 +45,7 @@ func (b *Backend) Collect(ctx context.Context, keep func(sandbox.Owner) bool) ([
 }
 
 func (b *Backend) collectImages(ctx context.Context) ([]string, error) {
-	list, err := b.api.ImageList(ctx, client.ImageListOptions{Filters: make(client.Filters).Add("reference", builtPrefix+"*")})
+	list, err := b.api.ImageList(ctx, client.ImageListOptions{Filters: make(client.Filters).Add("reference", builtPrefix+"*", keptPrefix+"*")})
 	if err != nil {
 		return nil, fmt.Errorf("listing images: %w", err)
 	}
