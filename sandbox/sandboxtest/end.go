@@ -242,13 +242,18 @@ func sparesOthers(t *testing.T, s *suite) {
 	ctxB, cancelB := context.WithCancelCause(call(t))
 	b := start(t, ctxB, sb, withGrace(tagged(tagB, family+fmt.Sprintf(`echo ready; until [ -e %s/go ]; do sleep 0.02; done; exit 7`, dir)), shortGrace))
 	b.untilReady(t)
-	before := alive(t, sb, tagB)
+	const members = 3 // the shell, its child and its daemon; the forks in between are gone
+	for ctx := call(t); alive(t, sb, tagB) != members; {
+		if ctx.Err() != nil {
+			t.Fatal("the second Exec does not get its processes together")
+		}
+	}
 
 	cancelA(errCause)
 	a.wait(t)
 	gone(t, sb, tagA)
-	if after := alive(t, sb, tagB); after < before {
-		t.Errorf("ending the first Exec left %d of %d processes of the second", after, before)
+	if n := alive(t, sb, tagB); n != members {
+		t.Errorf("ending the first Exec left %d of %d processes of the second", n, members)
 	}
 	output(t, sb, sh(fmt.Sprintf(": >%s/go", dir)))
 	b.wait(t)

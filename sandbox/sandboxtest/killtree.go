@@ -21,13 +21,24 @@ var killObligations = []obligation{
 	}},
 	{"what was there before the mark is spared", processes, func(t *testing.T, s *suite) {
 		sb, before, since := s.fresh(t), s.tag(), s.tag()
-		exec(t, sb, tagged(before, daemonScript))
+		exec(t, sb, tagged(before, `(setsid bash -c 'sleep 86400; :' "$0" >/dev/null 2>&1 &)`))
 		waitAlive(t, sb, before)
 		m := mark(t, sb)
 		exec(t, sb, tagged(since, daemonScript))
 		waitAlive(t, sb, since)
 		killTree(t, sb, m)
 		gone(t, sb, since)
+		if alive(t, sb, before) == 0 {
+			t.Error("a process from before the mark is gone")
+		}
+	}},
+	{"what a spared process starts later stays with it", processes, func(t *testing.T, s *suite) {
+		// A service forks workers all the time: killing them would have no end.
+		sb, before := s.fresh(t), s.tag()
+		exec(t, sb, tagged(before, `(setsid bash -c 'while :; do sleep 0.03; done' "$0" >/dev/null 2>&1 &)`))
+		waitAlive(t, sb, before)
+		killTree(t, sb, mark(t, sb))
+		endReady(t, sb, withGrace(sh(ScriptHang), grace))
 		if alive(t, sb, before) == 0 {
 			t.Error("a process from before the mark is gone")
 		}

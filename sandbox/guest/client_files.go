@@ -1,0 +1,98 @@
+package guest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Upload unpacks a tar stream below dir, see sandbox.Sandbox. It reads from
+// tar in the calling goroutine and does not interrupt a Read.
+func (c *Client) Upload(ctx context.Context, dir string, tar io.Reader) error {
+	k, err := c.begin(ctx, reqUpload, []byte(dir), cancel)
+	if err != nil {
+		return fmt.Errorf("uploading to %q: %w", dir, err)
+	}
+	defer c.end(k)
+	readErr := c.pour(k, tar)
+	for {
+		f, err := c.next(k)
+		if err != nil {
+			return fmt.Errorf("uploading to %q: %w", dir, errors.Join(readErr, err))
+		}
+		if f.typ != repDone {
+			continue
+		}
+		_, err = c.result(ctx, f)
+		if readErr != nil {
+			err = readErr
+		}
+		if err != nil {
+			return fmt.Errorf("uploading to %q: %w", dir, err)
+		}
+		return nil
+	}
+}
+
+// pour sends the stream as far as the supervisor wants it, and returns the
+// error of the reader.
+func (c *Client) pour(k *call, tar io.Reader) error {
+	for {
+		n := k.credit.take(maxData, c.done, k.abandoned)
+		if n == 0 {
+			return nil // the reply says why
+		}
+		p := newPacket(n)
+		m, err := tar.Read(p.space(n))
+		if m > 0 {
+			k.credit.giveBack(n - m)
+			if c.w.sendPacket(reqData, k.id, p[:headerSize+m]) != nil {
+				return nil
+			}
+		} else {
+			k.credit.giveBack(n + frameCost)
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			_ = c.w.send(reqDataEnd, k.id, nil)
+			return nil
+		case err != nil:
+			_ = c.w.send(reqDataEnd, k.id, []byte("the stream broke off"))
+			return err
+		}
+	}
+}
+
+// Download writes path as a tar stream, see sandbox.Sandbox.
+func (c *Client) Download(ctx context.Context, path string, tar io.Writer) error {
+	k, err := c.begin(ctx, reqDownload, []byte(path), cancel)
+	if err != nil {
+		return fmt.Errorf("downloading %q: %w", path, err)
+	}
+	defer c.end(k)
+	var writeErr error
+	pending := 0
+	for {
+		f, err := c.next(k)
+		if err != nil {
+			return fmt.Errorf("downloading %q: %w", path, errors.Join(writeErr, err))
+		}
+		if f.typ == repDone {
+			_, err := c.result(ctx, f)
+			if writeErr != nil {
+				err = writeErr
+			}
+			if err != nil {
+				return fmt.Errorf("downloading %q: %w", path, err)
+			}
+			return nil
+		}
+		if writeErr == nil {
+			if _, writeErr = tar.Write(f.payload); writeErr != nil {
+				_ = c.send(reqCancel, k.id, nil)
+			}
+		}
+		c.consumed(k, &pending, len(f.payload))
+	}
+}

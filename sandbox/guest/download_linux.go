@@ -1,0 +1,183 @@
+package guest
+
+import (
+	"archive/tar"
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// download sends p as a tar stream. Links are not followed from p on; what
+// vanishes meanwhile is left out; pipes, sockets and devices are left out.
+func (s *server) download(c *service, p string) error {
+	if !path.IsAbs(p) {
+		return fmt.Errorf("%q is not an absolute path", p)
+	}
+	p = path.Clean(p)
+	fi, err := os.Lstat(p)
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+		return fmt.Errorf("%w: %q", errMissing, p)
+	}
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriterSize(&callWriter{s: s, c: c}, maxData)
+	w := packer{tw: tar.NewWriter(out), buf: make([]byte, maxData)}
+	if fi.IsDir() {
+		w.root, err = os.OpenRoot(p)
+		if err == nil {
+			err = w.dir(".")
+		}
+	} else {
+		w.root, err = os.OpenRoot(path.Dir(p))
+		if err == nil {
+			err = w.entry(path.Base(p), path.Base(p))
+		}
+	}
+	if w.root != nil {
+		defer func() { _ = w.root.Close() }()
+	}
+	if err == nil {
+		err = w.tw.Close()
+	}
+	if err == nil {
+		err = out.Flush()
+	}
+	return err
+}
+
+// callWriter sends data to the client as far as it has granted it.
+type callWriter struct {
+	s *server
+	c *service
+}
+
+func (w *callWriter) Write(p []byte) (int, error) {
+	sent := 0
+	for sent < len(p) {
+		n := w.c.credit.take(min(len(p)-sent, maxData), w.c.canceled, nil)
+		if n == 0 {
+			return sent, errCanceled
+		}
+		if err := w.s.w.send(repStdout, w.c.id, p[sent:sent+n]); err != nil {
+			return sent, err
+		}
+		sent += n
+	}
+	return sent, nil
+}
+
+// packer writes what lies below root as a tar stream.
+type packer struct {
+	root *os.Root
+	tw   *tar.Writer
+	buf  []byte
+}
+
+// dir writes the content of a directory, in the order of names.
+func (w *packer) dir(dir string) error {
+	f, err := w.root.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return ignoreVanished(err)
+	}
+	names, err := f.Readdirnames(-1)
+	_ = f.Close()
+	if err != nil {
+		return ignoreVanished(err)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		full := path.Join(dir, name)
+		if err := w.entry(full, full); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// entry writes one name and, for a directory, what is in it.
+func (w *packer) entry(file, name string) error {
+	fi, err := w.root.Lstat(file)
+	if err != nil {
+		return ignoreVanished(err)
+	}
+	h := header(fi, name)
+	switch fi.Mode().Type() {
+	case os.ModeDir:
+		h.Typeflag, h.Name = tar.TypeDir, name+"/"
+		if err := w.tw.WriteHeader(h); err != nil {
+			return err
+		}
+		return w.dir(file)
+	case os.ModeSymlink:
+		h.Typeflag = tar.TypeSymlink
+		if h.Linkname, err = w.root.Readlink(file); err != nil {
+			return ignoreVanished(err)
+		}
+		return w.tw.WriteHeader(h)
+	case 0:
+		return w.file(file, fi, h)
+	default:
+		return nil
+	}
+}
+
+// file writes as many bytes as the header says, also when the file grows or
+// shrinks meanwhile.
+func (w *packer) file(file string, fi os.FileInfo, h *tar.Header) error {
+	f, err := w.root.OpenFile(file, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return ignoreVanished(err)
+	}
+	defer func() { _ = f.Close() }()
+	if now, err := f.Stat(); err != nil || !os.SameFile(now, fi) {
+		return err // another one has taken its place
+	}
+	h.Typeflag, h.Size = tar.TypeReg, fi.Size()
+	if err := w.tw.WriteHeader(h); err != nil {
+		return err
+	}
+	n, err := io.CopyBuffer(onlyWriter{w.tw}, io.LimitReader(f, h.Size), w.buf)
+	if err != nil {
+		return err
+	}
+	_, err = io.CopyN(onlyWriter{w.tw}, zeros{}, h.Size-n)
+	return err
+}
+
+// onlyWriter hides methods that would make io.CopyBuffer ignore its buffer.
+type onlyWriter struct{ io.Writer }
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+// header has what is common to all types. Names of users are left out: they
+// are the sandbox's, the numbers count.
+func header(fi os.FileInfo, name string) *tar.Header {
+	h := &tar.Header{Name: strings.TrimPrefix(name, "./"), Mode: int64(fi.Mode().Perm()), ModTime: fi.ModTime().Truncate(time.Second)}
+	if st, ok := fi.Sys().(*syscall.Stat_t); ok {
+		h.Uid, h.Gid = int(st.Uid), int(st.Gid)
+		h.Mode = int64(st.Mode & 0o7777)
+	}
+	return h
+}
+
+func ignoreVanished(err error) error {
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
+		return nil
+	}
+	return err
+}

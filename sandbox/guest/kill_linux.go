@@ -1,0 +1,371 @@
+package guest
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+)
+
+const (
+	// sweeps of killing before everything in the namespace is stopped at
+	// once: what flees from a sweep does not flee from that.
+	sweepsBeforeFreeze = 8
+	// maxMarks are remembered; the oldest are forgotten.
+	maxMarks = 4096
+	// sureAfter is how many scans in a row have to find nothing where the
+	// kernel does not tell whether a scan was complete.
+	sureAfter = 3
+)
+
+// match picks processes from a scan.
+type match func([]process) []process
+
+// mark remembers which processes exist.
+func (s *server) mark() reply {
+	procs, _, err := s.proc.scan()
+	if err != nil {
+		return replyOf(err)
+	}
+	there := make(map[key]bool, len(procs))
+	for _, p := range procs {
+		there[p.key()] = true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lastMark++
+	// The process id and time tell marks of one supervisor from another's.
+	id := fmt.Sprintf("%d.%d.%d", s.self, s.started, s.lastMark)
+	s.marks[id] = there
+	s.markIDs = append(s.markIDs, id)
+	if len(s.markIDs) > maxMarks {
+		delete(s.marks, s.markIDs[0])
+		s.markIDs = s.markIDs[1:]
+	}
+	return reply{message: id}
+}
+
+// killTree ends everything born since a mark. What a process from before the
+// mark has started stays with it: a service goes on forking its workers, and
+// as long as it is spared there is no end to them.
+func (s *server) killTree(c *service, q killRequest) reply {
+	s.mu.Lock()
+	there, ok := s.marks[q.mark]
+	s.mu.Unlock()
+	if !ok {
+		return replyOf(fmt.Errorf("unknown mark %q", q.mark))
+	}
+	since := func(procs []process) (hit []process) {
+		older := s.descends(procs, func(p process) bool { return there[p.key()] })
+		for _, p := range s.ours(procs) {
+			if !older(p) {
+				hit = append(hit, p)
+			}
+		}
+		return hit
+	}
+	return replyOf(s.finish(since, q.grace, c.canceled))
+}
+
+// killExec ends a command that is under way: all that was born since it
+// started and belongs to no other command under way. It does not wait.
+func (s *server) killExec(c *service, grace time.Duration) {
+	e := c.exec
+	if e == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e.exited || e.killed != nil {
+		return
+	}
+	e.killed = make(chan struct{})
+	go func() { // ended waits for it
+		defer close(e.killed)
+		e.proof = s.finish(s.family(e), grace, nil)
+	}()
+}
+
+// family matches what a command is responsible for.
+func (s *server) family(e *execution) match {
+	return func(procs []process) (hit []process) {
+		owner := s.owners(procs)
+		s.mu.Lock()
+		root, started := e.root, e.started
+		s.mu.Unlock()
+		if !started {
+			return nil
+		}
+		older := s.descends(procs, func(p process) bool { return !p.bornSince(root) })
+		for _, p := range s.ours(procs) {
+			of := owner(p)
+			if of == e.call.id || (of == 0 && !older(p)) {
+				hit = append(hit, p)
+			}
+		}
+		return hit
+	}
+}
+
+// owners tells which command under way a process belongs to, 0 when to none:
+// by descent, else by session, else by brand.
+func (s *server) owners(procs []process) func(process) uint32 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	roots, brands, sessions := map[key]uint32{}, map[uint64]uint32{}, map[int]uint32{}
+	for _, c := range s.calls {
+		if c.exec != nil && c.exec.started {
+			roots[c.exec.root] = c.id
+			sessions[c.exec.root.pid] = c.id
+			brands[brandOf(c.id)] = c.id
+		}
+	}
+	var id uint32
+	below := s.descends(procs, func(p process) bool {
+		id = roots[p.key()]
+		return id != 0
+	})
+	return func(p process) uint32 {
+		if below(p) {
+			return id
+		}
+		if id := sessions[p.sid]; id != 0 {
+			return id
+		}
+		return brands[p.rss]
+	}
+}
+
+// descends tells whether a process or one that it descends from, below the
+// supervisor, is what is asked for.
+func (s *server) descends(procs []process, is func(process) bool) func(process) bool {
+	byPID := make(map[int]process, len(procs))
+	for _, p := range procs {
+		byPID[p.pid] = p
+	}
+	return func(p process) bool {
+		for steps := 0; steps < len(procs) && p.pid != s.self; steps++ {
+			if is(p) {
+				return true
+			}
+			parent, ok := byPID[p.ppid]
+			if !ok {
+				return false
+			}
+			p = parent
+		}
+		return false
+	}
+}
+
+// ours leaves out the supervisor, the dead and, where it is not process 1,
+// what does not descend from it.
+func (s *server) ours(procs []process) (out []process) {
+	child := s.descends(procs, func(p process) bool { return p.ppid == s.self })
+	for _, p := range procs {
+		if p.pid != s.self && !p.dead() && (s.init || child(p)) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// finish ends what m matches: SIGTERM, after grace SIGKILL, and nil only when
+// it is proven that nothing is left.
+func (s *server) finish(m match, grace time.Duration, canceled <-chan struct{}) error {
+	gone, err := s.terminate(m, grace, canceled)
+	if gone || err != nil {
+		return err
+	}
+	return s.kill(m, canceled)
+}
+
+// terminate asks to end and waits for it, at most for grace.
+func (s *server) terminate(m match, grace time.Duration, canceled <-chan struct{}) (gone bool, err error) {
+	asked := map[key]bool{}
+	over := time.NewTimer(max(grace, 0))
+	defer over.Stop()
+	var sure certainty
+	for nap := time.Millisecond; ; nap = min(2*nap, 20*time.Millisecond) {
+		procs, complete, err := s.proc.scan()
+		if err != nil {
+			return false, err
+		}
+		hit := m(procs)
+		if sure.gone(len(hit), complete) {
+			return true, nil
+		}
+		for _, p := range hit {
+			if !asked[p.key()] {
+				asked[p.key()] = true
+				_ = syscall.Kill(p.pid, syscall.SIGTERM)
+				_ = syscall.Kill(p.pid, syscall.SIGCONT) // a stopped one must hear it
+			}
+		}
+		if len(hit) == 0 {
+			nap = time.Millisecond // a moment, then look again
+		}
+		select {
+		case <-over.C:
+			return false, nil
+		case <-canceled:
+			return false, errCanceled
+		case <-time.After(nap):
+		}
+	}
+}
+
+// kill kills until nothing is left.
+func (s *server) kill(m match, canceled <-chan struct{}) error {
+	over := time.NewTimer(killLimit)
+	defer over.Stop()
+	var sure certainty
+	for sweep := 0; ; sweep++ {
+		procs, complete, err := s.proc.scan()
+		if err != nil {
+			return err
+		}
+		hit := m(procs)
+		if sure.gone(len(hit), complete) {
+			return nil
+		}
+		switch {
+		case len(hit) == 0:
+		case s.init && sweep >= sweepsBeforeFreeze:
+			if err := s.killFrozen(m); err != nil {
+				return err
+			}
+		default:
+			if err := s.killSweep(m, hit); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-over.C:
+			return fmt.Errorf("%d processes could not be ended, the first is %d", len(hit), firstPID(hit))
+		case <-canceled:
+			return errCanceled
+		case <-time.After(min(time.Duration(sweep)*100*time.Microsecond, 10*time.Millisecond)):
+		}
+	}
+}
+
+// killSweep stops everything first, so that nothing can restart what is
+// killed, and looks again for what was born meanwhile.
+func (s *server) killSweep(m match, hit []process) error {
+	stopped := map[key]bool{}
+	for range 4 {
+		fresh := 0
+		for _, p := range hit {
+			if !stopped[p.key()] {
+				stopped[p.key()] = true
+				fresh++
+				_ = syscall.Kill(p.pid, syscall.SIGSTOP)
+			}
+		}
+		if fresh == 0 {
+			break
+		}
+		procs, _, err := s.proc.scan()
+		if err != nil {
+			return err
+		}
+		hit = m(procs)
+	}
+	procs, _, err := s.proc.scan()
+	if err != nil {
+		return err
+	}
+	hit = m(procs)
+	for _, p := range hit {
+		_ = syscall.Kill(p.pid, syscall.SIGKILL)
+	}
+	// A signal to a group reaches members that were born since the scan.
+	for _, g := range wholeGroups(procs, hit) {
+		_ = syscall.Kill(-g, syscall.SIGKILL)
+	}
+	return nil
+}
+
+// wholeGroups are the process groups of which every member is hit.
+func wholeGroups(procs, hit []process) []int {
+	isHit := make(map[int]bool, len(hit))
+	for _, p := range hit {
+		isHit[p.pid] = true
+	}
+	whole := map[int]bool{}
+	for _, p := range hit {
+		whole[p.pgid] = p.pgid > 1
+	}
+	for _, p := range procs {
+		if !isHit[p.pid] {
+			delete(whole, p.pgid)
+		}
+	}
+	var groups []int
+	for g, ok := range whole {
+		if ok {
+			groups = append(groups, g)
+		}
+	}
+	return groups
+}
+
+// killFrozen stops every process of the namespace in one step, which none can
+// flee by forking, kills what m matches, and lets the others go on, but for
+// those that were stopped before.
+func (s *server) killFrozen(m match) error {
+	before, _, err := s.proc.scan()
+	if err != nil {
+		return err
+	}
+	stay := map[key]bool{}
+	for _, p := range before {
+		stay[p.key()] = p.state == 'T'
+	}
+	if err := syscall.Kill(-1, syscall.SIGSTOP); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("stopping all processes: %w", err)
+	}
+	procs, _, err := s.proc.scan()
+	if err != nil {
+		_ = syscall.Kill(-1, syscall.SIGCONT)
+		return err
+	}
+	for _, p := range m(procs) {
+		_ = syscall.Kill(p.pid, syscall.SIGKILL)
+		stay[p.key()] = true
+	}
+	for _, p := range s.ours(procs) {
+		if !stay[p.key()] {
+			_ = syscall.Kill(p.pid, syscall.SIGCONT)
+		}
+	}
+	return nil
+}
+
+// certainty says when an empty scan proves that nothing is left.
+type certainty struct{ empty int }
+
+func (c *certainty) gone(hits int, complete bool) bool {
+	if hits > 0 {
+		c.empty = 0
+		return false
+	}
+	c.empty++
+	return complete || c.empty >= sureAfter
+}
+
+func firstPID(procs []process) int {
+	if len(procs) == 0 {
+		return 0
+	}
+	return procs[0].pid
+}
+
+// killAll ends everything that is the supervisor's, because its own end has
+// come. As process 1 the kernel does it when the process ends.
+func (s *server) killAll() {
+	if !s.init {
+		_ = s.kill(s.ours, nil)
+	}
+}

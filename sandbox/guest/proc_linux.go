@@ -1,0 +1,158 @@
+package guest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// process is what /proc/PID/stat says.
+type process struct {
+	pid, ppid, pgid, sid int
+	threads              int
+	state                byte
+	start                uint64 // clock ticks since boot; with pid the order of birth
+	rss                  uint64 // the soft limit RLIMIT_RSS, see brand
+}
+
+// key names one process for as long as the machine runs.
+type key struct {
+	pid   int
+	start uint64
+}
+
+func (p process) key() key { return key{p.pid, p.start} }
+
+// dead processes cannot run any more; they wait to be reaped. A leader that
+// has exited before its threads is not dead.
+func (p process) dead() bool {
+	return p.state == 'X' || p.state == 'x' || (p.state == 'Z' && p.threads <= 1)
+}
+
+// bornSince tells whether p is q or younger. Process ids are given out in
+// ascending order, which decides within one clock tick.
+func (p process) bornSince(q key) bool {
+	return p.start > q.start || (p.start == q.start && p.pid >= q.pid)
+}
+
+// procfs reads /proc through a descriptor that was opened at the start, so
+// that nothing mounted over it later hides a process.
+type procfs struct{ dir *os.File }
+
+func openProc() (*procfs, error) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("opening /proc: %w", err)
+	}
+	var st unix.Statfs_t
+	if err := unix.Fstatfs(int(dir.Fd()), &st); err != nil || st.Type != unix.PROC_SUPER_MAGIC {
+		return nil, errors.Join(errors.New("/proc is not a proc file system"), err, dir.Close())
+	}
+	return &procfs{dir: dir}, nil
+}
+
+// scan lists the processes. complete tells that none was born meanwhile, so
+// that none can be missing; where the kernel does not tell, it is false.
+func (p *procfs) scan() (procs []process, complete bool, err error) {
+	before := p.lastPID()
+	// A descriptor of its own: concurrent scans must not share an offset.
+	fd, err := unix.Openat(int(p.dir.Fd()), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, false, fmt.Errorf("listing processes: %w", err)
+	}
+	dir := os.NewFile(uintptr(fd), "/proc")
+	names, err := dir.Readdirnames(-1)
+	_ = dir.Close()
+	if err != nil {
+		return nil, false, fmt.Errorf("listing processes: %w", err)
+	}
+	buf := make([]byte, 4096)
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		if ps, err := p.stat(pid, buf); err == nil {
+			procs = append(procs, ps)
+		} else if !vanished(err) {
+			return nil, false, err
+		}
+	}
+	return procs, before != 0 && before == p.lastPID(), nil
+}
+
+func vanished(err error) bool { return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH) }
+
+// stat reads one process.
+func (p *procfs) stat(pid int, buf []byte) (process, error) {
+	text, err := p.read(strconv.Itoa(pid)+"/stat", buf)
+	if err != nil {
+		return process{}, fmt.Errorf("reading process %d: %w", pid, err)
+	}
+	return parseStat(text)
+}
+
+// lastPID is the id that was given out last, 0 where that is not known.
+func (p *procfs) lastPID() int {
+	text, err := p.read("loadavg", make([]byte, 128))
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(text))
+	if len(fields) == 0 {
+		return 0
+	}
+	n, _ := strconv.Atoi(fields[len(fields)-1])
+	return n
+}
+
+func (p *procfs) read(name string, buf []byte) ([]byte, error) {
+	fd, err := unix.Openat(int(p.dir.Fd()), name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	for {
+		n, err := unix.Read(fd, buf)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		return buf[:n], nil
+	}
+}
+
+// parseStat reads the format of proc_pid_stat(5). The command's name is in
+// parentheses and can hold anything, also parentheses and newlines.
+func parseStat(text []byte) (process, error) {
+	open, end := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
+	if open < 0 || end < open {
+		return process{}, fmt.Errorf("reading a process: malformed stat %q", text)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text[:open])))
+	// f[i] is field i+3 of the manual.
+	f := strings.Fields(string(text[end+1:]))
+	if err != nil || len(f) < 23 {
+		return process{}, fmt.Errorf("reading a process: malformed stat %q", text)
+	}
+	p := process{pid: pid, state: f[0][0]}
+	for i, dst := range map[int]*int{1: &p.ppid, 2: &p.pgid, 3: &p.sid, 17: &p.threads} {
+		if *dst, err = strconv.Atoi(f[i]); err != nil {
+			return process{}, fmt.Errorf("reading process %d: field %d: %w", pid, i+3, err)
+		}
+	}
+	if p.start, err = strconv.ParseUint(f[19], 10, 64); err != nil {
+		return process{}, fmt.Errorf("reading process %d: start time: %w", pid, err)
+	}
+	if p.rss, err = strconv.ParseUint(f[22], 10, 64); err != nil {
+		return process{}, fmt.Errorf("reading process %d: limit: %w", pid, err)
+	}
+	return p, nil
+}

@@ -1,0 +1,223 @@
+package guest
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Main is the supervisor. It serves the client at the other ends of stdin and
+// stdout until stdin ends, then kills everything and returns the exit code.
+// What goes wrong before the greeting is written to stderr.
+//
+// As process 1 of a PID namespace it is responsible for all of it. As any
+// other process it is responsible for its descendants: it becomes their
+// reaper, and touches nothing else.
+func Main(stdin, stdout *os.File, stderr io.Writer, build string) int {
+	s, err := newServer(stdout)
+	if err == nil {
+		err = s.serve(stdin, stdout, build)
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		_, _ = fmt.Fprintln(stderr, "proctor guest:", err)
+		return 1
+	}
+	return 0
+}
+
+// server is the state of the supervisor.
+type server struct {
+	w        frameWriter
+	proc     *procfs
+	self     int
+	started  uint64 // the start time of self
+	init     bool   // process 1: all processes are ours
+	children chan os.Signal
+
+	mu       sync.Mutex
+	calls    map[uint32]*service
+	byPID    map[int]*execution // not reaped yet
+	marks    map[string]map[key]bool
+	markIDs  []string // oldest first
+	lastMark int
+}
+
+// service is the inner side of one call.
+type service struct {
+	id       uint32
+	in       *inbox  // standard input or a tar
+	credit   *credit // for output or a tar
+	canceled chan struct{}
+	once     sync.Once // closes canceled
+	exec     *execution
+}
+
+func (c *service) cancel() { c.once.Do(func() { close(c.canceled) }) }
+
+func newServer(stdout *os.File) (*server, error) {
+	s := &server{
+		w: frameWriter{w: stdout}, self: os.Getpid(), children: make(chan os.Signal, 1),
+		calls: map[uint32]*service{}, byPID: map[int]*execution{}, marks: map[string]map[key]bool{},
+	}
+	s.init = s.self == 1
+	holdSignals(s.children)
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil && !s.init {
+		return nil, fmt.Errorf("becoming the reaper of descendants: %w", err)
+	}
+	if s.init {
+		// Commands that run as the same user must not trace the supervisor.
+		_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+	}
+	var err error
+	if s.proc, err = openProc(); err != nil {
+		return nil, err
+	}
+	own, err := s.proc.stat(s.self, make([]byte, 4096))
+	s.started = own.start
+	return s, err
+}
+
+// holdSignals keeps signals that commands may send from ending the supervisor.
+// SIGURG is the Go runtime's own.
+func holdSignals(children chan os.Signal) {
+	signal.Notify(children, syscall.SIGCHLD)
+	held := make(chan os.Signal, 1) // nobody reads: what does not fit is dropped
+	for n := syscall.Signal(1); n < 32; n++ {
+		switch n {
+		case syscall.SIGCHLD, syscall.SIGURG, syscall.SIGKILL, syscall.SIGSTOP, syscall.SIGPROF:
+		default:
+			signal.Notify(held, n)
+		}
+	}
+}
+
+func (s *server) serve(stdin io.Reader, stdout io.Writer, build string) error {
+	defer s.killAll()
+	own := greeting{protocol: protocolVersion, build: build}
+	if _, err := stdout.Write(own.encode()); err != nil {
+		return fmt.Errorf("greeting: %w", err)
+	}
+	theirs, err := readGreeting(stdin)
+	if err == nil {
+		err = theirs.check(own)
+	}
+	if err != nil {
+		return fmt.Errorf("greeting: %w", err)
+	}
+	go s.reap() // until the process ends
+	r := bufio.NewReaderSize(stdin, maxData)
+	for {
+		f, err := readFrame(r, requestLimit)
+		if err == nil {
+			err = s.dispatch(f)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// dispatch never waits: what takes time gets a goroutine, which lives as long
+// as its call.
+func (s *server) dispatch(f frame) error {
+	s.mu.Lock()
+	c := s.calls[f.id]
+	s.mu.Unlock()
+	switch f.typ {
+	case reqExec, reqMark, reqKillTree, reqUpload, reqDownload:
+		if c != nil {
+			return fmt.Errorf("%w: call %d is begun twice", errProtocol, f.id)
+		}
+		return s.start(f)
+	}
+	if c == nil {
+		return nil // of a call that is over
+	}
+	switch f.typ {
+	case reqData:
+		return c.in.push(f)
+	case reqDataEnd:
+		c.in.end(f)
+	case reqCredit:
+		n, err := creditOf(f.payload)
+		if err != nil {
+			return err
+		}
+		return c.credit.add(n)
+	case reqCancel:
+		c.cancel()
+	case reqKill:
+		q, err := decodeKillRequest(f.payload)
+		if err != nil {
+			return err
+		}
+		s.killExec(c, q.grace)
+	default:
+		return fmt.Errorf("%w: unknown frame of type %d", errProtocol, f.typ)
+	}
+	return nil
+}
+
+// start begins a call. Requests are decoded here, so that a malformed one ends
+// the connection.
+func (s *server) start(f frame) error {
+	c := &service{id: f.id, in: newInbox(), credit: newCredit(), canceled: make(chan struct{})}
+	var work func() reply
+	switch f.typ {
+	case reqExec:
+		q, err := decodeExecRequest(f.payload)
+		if err != nil {
+			return err
+		}
+		c.exec = newExecution(c)
+		work = func() reply { return s.exec(c.exec, q) }
+	case reqMark:
+		work = s.mark
+	case reqKillTree:
+		q, err := decodeKillRequest(f.payload)
+		if err != nil {
+			return err
+		}
+		work = func() reply { return s.killTree(c, q) }
+	case reqUpload:
+		work = func() reply { return replyOf(s.upload(c, string(f.payload))) }
+	case reqDownload:
+		work = func() reply { return replyOf(s.download(c, string(f.payload))) }
+	}
+	s.mu.Lock()
+	s.calls[c.id] = c
+	s.mu.Unlock()
+	go func() {
+		r := work()
+		c.cancel()
+		s.mu.Lock()
+		delete(s.calls, c.id)
+		s.mu.Unlock()
+		_ = s.w.send(repDone, c.id, r.encode()) // a broken pipe ends serve as well
+	}()
+	return nil
+}
+
+// errCanceled ends work that the client has given up.
+var errCanceled = errors.New("canceled")
+
+// replyOf is the reply of work that has no result but an error.
+func replyOf(err error) reply {
+	switch {
+	case err == nil:
+		return reply{}
+	case errors.Is(err, errCanceled):
+		return reply{failure: failCanceled, message: err.Error()}
+	case errors.Is(err, errMissing):
+		return reply{failure: failNotExist, message: err.Error()}
+	default:
+		return reply{failure: failOther, message: err.Error()}
+	}
+}

@@ -1,0 +1,236 @@
+package guest
+
+import (
+	"archive/tar"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// errMissing marks a download whose path is not there.
+var errMissing = errors.New("nothing to download")
+
+// upload unpacks the call's data below dir. The path of dir is resolved in the
+// sandbox's own root, which the supervisor cannot see beyond; entries stay
+// below dir whatever links they meet.
+func (s *server) upload(c *service, dir string) error {
+	if !path.IsAbs(dir) {
+		return fmt.Errorf("%q is not an absolute path", dir)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	in := &callReader{s: s, c: c}
+	if err := (&unpacker{root: root}).unpack(tar.NewReader(in)); err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, in) // what follows the end of the archive
+	return err
+}
+
+// callReader reads what the client sends for a call.
+type callReader struct {
+	s       *server
+	c       *service
+	rest    []byte
+	pending int
+	err     error
+}
+
+func (r *callReader) Read(p []byte) (int, error) {
+	for len(r.rest) == 0 {
+		if r.err != nil {
+			return 0, r.err
+		}
+		f, ok := r.c.in.pop(r.c.canceled, nil)
+		switch {
+		case !ok:
+			r.err = errCanceled
+		case f.typ == reqDataEnd && len(f.payload) > 0:
+			r.err = errors.New(string(f.payload))
+		case f.typ == reqDataEnd:
+			r.err = io.EOF
+		default:
+			r.rest = f.payload
+			if n := r.c.in.granted(&r.pending, len(f.payload)); n > 0 {
+				_ = r.s.w.sendCredit(repCredit, r.c.id, n)
+			}
+		}
+	}
+	n := copy(p, r.rest)
+	r.rest = r.rest[n:]
+	return n, nil
+}
+
+// unpacker writes tar entries below root. Directories get their modes, owners
+// and times at the end, so that a read-only one can be filled.
+type unpacker struct {
+	root *os.Root
+	dirs []*tar.Header
+}
+
+func (u *unpacker) unpack(tr *tar.Reader) error {
+	for {
+		h, err := tr.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if err := u.entry(h, tr); err != nil {
+			return fmt.Errorf("entry %q: %w", h.Name, err)
+		}
+	}
+	for i := len(u.dirs) - 1; i >= 0; i-- {
+		h := u.dirs[i]
+		if err := u.attributes(path.Clean(h.Name), h); err != nil {
+			return fmt.Errorf("entry %q: %w", h.Name, err)
+		}
+	}
+	return nil
+}
+
+func (u *unpacker) entry(h *tar.Header, body io.Reader) error {
+	name := path.Clean(strings.TrimLeft(h.Name, "/"))
+	h.Name = name
+	if name == "." {
+		if h.Typeflag == tar.TypeDir {
+			u.dirs = append(u.dirs, h)
+		}
+		return nil
+	}
+	if err := u.root.MkdirAll(path.Dir(name), 0o755); err != nil {
+		return err
+	}
+	switch h.Typeflag {
+	case tar.TypeReg:
+		return u.file(name, h, body)
+	case tar.TypeDir:
+		return u.dir(name, h)
+	case tar.TypeSymlink:
+		err := u.replacing(name, func() error { return u.root.Symlink(h.Linkname, name) })
+		if err == nil {
+			err = u.own(name, h)
+		}
+		return err
+	case tar.TypeLink:
+		target := path.Clean(strings.TrimLeft(h.Linkname, "/"))
+		if target == name {
+			return nil
+		}
+		return u.replacing(name, func() error { return u.root.Link(target, name) })
+	case tar.TypeXGlobalHeader:
+		return nil
+	default:
+		return fmt.Errorf("type %q cannot be unpacked", h.Typeflag)
+	}
+}
+
+// replacing makes something new under a name; what has the name goes first,
+// so that nothing is written through a link.
+func (u *unpacker) replacing(name string, make func() error) error {
+	err := make()
+	if errors.Is(err, os.ErrExist) {
+		if err := u.root.RemoveAll(name); err != nil {
+			return err
+		}
+		err = make()
+	}
+	return err
+}
+
+func (u *unpacker) file(name string, h *tar.Header, body io.Reader) error {
+	var f *os.File
+	err := u.replacing(name, func() (err error) {
+		f, err = u.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, body)
+	if err == nil {
+		err = ignoreOwner(f.Chown(h.Uid, h.Gid))
+	}
+	if err == nil {
+		err = f.Chmod(fileMode(h))
+	}
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = u.times(name, h)
+	}
+	return err
+}
+
+func (u *unpacker) dir(name string, h *tar.Header) error {
+	err := u.root.Mkdir(name, 0o700)
+	if errors.Is(err, os.ErrExist) {
+		fi, lerr := u.root.Lstat(name)
+		switch {
+		case lerr != nil:
+			return lerr
+		case fi.IsDir():
+			err = nil
+		default:
+			if err = u.root.Remove(name); err == nil {
+				err = u.root.Mkdir(name, 0o700)
+			}
+		}
+	}
+	if err == nil {
+		u.dirs = append(u.dirs, h)
+	}
+	return err
+}
+
+func (u *unpacker) attributes(name string, h *tar.Header) error {
+	err := u.own(name, h)
+	if err == nil {
+		err = u.root.Chmod(name, fileMode(h))
+	}
+	if err == nil {
+		err = u.times(name, h)
+	}
+	return err
+}
+
+func (u *unpacker) own(name string, h *tar.Header) error {
+	return ignoreOwner(u.root.Lchown(name, h.Uid, h.Gid))
+}
+
+func (u *unpacker) times(name string, h *tar.Header) error {
+	if h.ModTime.IsZero() || h.ModTime.Unix() == 0 {
+		return nil // a header without a time
+	}
+	return u.root.Chtimes(name, h.ModTime, h.ModTime)
+}
+
+// ignoreOwner lets owners be where they cannot be given: without root, and in
+// a user namespace that does not map them.
+func ignoreOwner(err error) error {
+	if errors.Is(err, unix.EINVAL) || (errors.Is(err, unix.EPERM) && os.Geteuid() != 0) {
+		return nil
+	}
+	return err
+}
+
+func fileMode(h *tar.Header) os.FileMode {
+	m := os.FileMode(h.Mode) & os.ModePerm
+	for bit, mode := range map[int64]os.FileMode{0o4000: os.ModeSetuid, 0o2000: os.ModeSetgid, 0o1000: os.ModeSticky} {
+		if h.Mode&bit != 0 {
+			m |= mode
+		}
+	}
+	return m
+}
