@@ -1,0 +1,198 @@
+package oci
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+
+	"github.com/proctor-run/proctor/sandbox"
+)
+
+// Backend makes sandboxes with an OCI runtime.
+type Backend struct {
+	opts    Options
+	runtime runtimeProgram
+	owner   sandbox.Owner
+	root    bool // of the host
+	cgroups bool // can be made
+	// single: the programs that map ranges of ids have failed.
+	single atomic.Bool
+}
+
+var (
+	_ sandbox.Backend   = (*Backend)(nil)
+	_ sandbox.Collector = (*Backend)(nil)
+)
+
+// New makes a backend. It creates nothing yet; errors that wrap
+// sandbox.ErrUnavailable say that the runtime is not there.
+func New(opts Options) (*Backend, error) {
+	if !filepath.IsAbs(opts.StateDir) || !filepath.IsAbs(opts.Executable) {
+		return nil, fmt.Errorf("state directory %q, executable %q: want absolute paths", opts.StateDir, opts.Executable)
+	}
+	if opts.Guest == "" {
+		opts.Guest = opts.Executable
+	}
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	owner, err := sandbox.Self()
+	if err != nil {
+		return nil, err
+	}
+	r, err := findRuntime(opts.Runtime)
+	if err != nil {
+		return nil, err
+	}
+	return &Backend{
+		opts: opts, runtime: r, owner: owner, root: os.Geteuid() == 0,
+		cgroups: !r.builtin() && cgroupsWritable(),
+	}, nil
+}
+
+// Name is BackendHost or BackendSandbox.
+func (b *Backend) Name() string {
+	if b.opts.Host {
+		return BackendHost
+	}
+	return BackendSandbox
+}
+
+// Runtime is the name of the runtime in use.
+func (b *Backend) Runtime() string { return b.runtime.name }
+
+// Capabilities are those of this machine: limits are enforced with runc and
+// crun by root where the cgroup file system can be written.
+func (b *Backend) Capabilities() sandbox.Capabilities {
+	return sandbox.Capabilities{Mounted: true, NoNetwork: true, CPULimit: b.cgroups, MemoryLimit: b.cgroups}
+}
+
+// accept refuses a Spec beyond the capabilities. Limits that are not enforced
+// are no reason to: callers learn that from Capabilities.
+func (b *Backend) accept(spec sandbox.Spec) error {
+	switch spec.Network.Mode {
+	case "", sandbox.NetworkPublic, sandbox.NetworkNone:
+	default:
+		return fmt.Errorf("network mode %q: %w", spec.Network.Mode, sandbox.ErrUnsupported)
+	}
+	if spec.Resources.GPUs > 0 {
+		return fmt.Errorf("%d GPUs: %w", spec.Resources.GPUs, sandbox.ErrUnsupported)
+	}
+	return validMounts(spec.Mounts)
+}
+
+// Create makes and starts a sandbox.
+func (b *Backend) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err := b.accept(spec); err != nil {
+		return nil, fmt.Errorf("creating sandbox %q: %w", spec.Name, err)
+	}
+	base, err := b.base(ctx, spec)
+	if err != nil {
+		return nil, fmt.Errorf("creating sandbox %q: %w", spec.Name, err)
+	}
+	s, err := b.start(ctx, spec, base)
+	if errors.Is(err, errMapping) && b.single.CompareAndSwap(false, true) {
+		b.opts.Log.Warn("sandboxes have one user", "cause", err)
+		s, err = b.start(ctx, spec, base)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("creating sandbox %q: %w", spec.Name, err)
+	}
+	return s, nil
+}
+
+// start makes a sandbox on a base. What it leaves when it fails has a record.
+func (b *Backend) start(ctx context.Context, spec sandbox.Spec, base *base) (_ *Sandbox, err error) {
+	id := newID()
+	owner := spec.Labels.Owner
+	if owner == (sandbox.Owner{}) {
+		owner = b.owner
+	}
+	dir, err := newRecord(b.opts.StateDir, record{
+		ID: id, Name: spec.Name, Backend: b.Name(), Runtime: b.runtime.name,
+		Job: spec.Labels.Job, Trial: spec.Labels.Trial, Owner: owner,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s := &Sandbox{backend: b, id: id, dir: dir, busy: make(chan struct{}, 1)}
+	defer func() {
+		if err != nil {
+			cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), destroyLimit)
+			defer cancel()
+			err = errors.Join(err, s.Destroy(cleanup))
+		}
+	}()
+	if !b.root {
+		s.ids = callerIDs(!b.single.Load())
+	}
+	l, err := b.prepare(s, spec, base)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.run(ctx, l, base, spec); err != nil {
+		if ctx.Err() == nil {
+			err = b.explain(err)
+		}
+		return nil, err
+	}
+	return s, nil
+}
+
+// prepare writes everything that the runtime needs into the sandbox's directory.
+func (b *Backend) prepare(s *Sandbox, spec sandbox.Spec, base *base) (*launch, error) {
+	bn := &bundle{
+		id: s.id, rootfs: filepath.Join(s.dir, dirRoot), hostname: s.id, guest: b.opts.Guest, mounts: spec.Mounts,
+		noNetwork: spec.Network.Mode == sandbox.NetworkNone, emulated: b.runtime.builtin(),
+		userNS: !b.root, ttyGroup: s.ids == nil || s.ids.ranged(), seccomp: true, resources: spec.Resources,
+	}
+	if b.cgroups {
+		bn.cgroupsPath = "/" + cgroupParent + "/" + s.id
+	}
+	plan, err := b.plan(bn, base)
+	if err != nil {
+		return nil, err
+	}
+	if err := plan.write(s.dir, !b.runtime.builtin()); err != nil {
+		return nil, fmt.Errorf("laying out the root file system: %w", err)
+	}
+	l := &launch{
+		Root: bn.rootfs, Parts: plan.parts, Trees: filepath.Join(s.dir, dirTrees), Fresh: plan.fresh, Hide: plan.hide, UserXattr: base.userXattr, Memory: filepath.Join(s.dir, dirMemory),
+		HideUnified: b.runtime.hideUnified(), Argv: b.runtime.argv(s.dir, bn), Builtin: b.runtime.builtin(),
+	}
+	if err := writeJSON(filepath.Join(s.dir, fileConfig), bn.spec()); err != nil {
+		return nil, err
+	}
+	if s.ids != nil {
+		return l, writeJSON(filepath.Join(s.dir, fileLaunch), l)
+	}
+	return l, nil
+}
+
+// plan lays out the root file system.
+func (b *Backend) plan(bn *bundle, base *base) (*rootPlan, error) {
+	if !b.opts.Host {
+		return planImage(base.layers, func(below attributes) tree { return identity(bn.hostname, bn.noNetwork, below) }), nil
+	}
+	mounts, err := hostMounts()
+	if err != nil {
+		return nil, err
+	}
+	files, ok := os.DirFS("/").(fs.ReadLinkFS)
+	if !ok {
+		return nil, errors.New("the host's file system cannot be read")
+	}
+	h := host{files: files, mounts: mounts, locked: !b.root}
+	masks := hostMasks(files, append(slices.Clone(b.opts.Mask), b.opts.StateDir))
+	p := hostPlanner{host: h}
+	return planHost(h, masks, identity(bn.hostname, bn.noNetwork, p.below))
+}

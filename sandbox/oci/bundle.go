@@ -1,0 +1,208 @@
+package oci
+
+import (
+	"fmt"
+	"math"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/proctor-run/proctor/sandbox"
+)
+
+// Places inside a sandbox.
+const (
+	// guestPath is where the guest supervisor is mounted.
+	guestPath = "/.proctor/" + GuestArg0
+	// defaultPath is used where neither the image nor the Spec sets PATH.
+	defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+)
+
+// bundle is what an OCI config.json says about one sandbox.
+type bundle struct {
+	id       string
+	rootfs   string // absolute path on the host
+	hostname string
+	guest    string // host path of the guest program
+	mounts   []sandbox.Mount
+
+	noNetwork bool
+	// emulated: the runtime has a kernel of its own, which masks and filters
+	// by itself.
+	emulated bool
+	// userNS: the runtime is root of a user namespace only. It cannot mount
+	// what belongs to namespaces of the host.
+	userNS bool
+	// ttyGroup: group 5 is mapped, so that terminals can belong to it.
+	ttyGroup bool
+	// seccomp: the runtime was built with filters.
+	seccomp bool
+
+	cgroupsPath string
+	resources   sandbox.Resources
+}
+
+// capabilities are those that container engines give by default.
+func capabilities() []string {
+	return []string{
+		"CAP_AUDIT_WRITE", "CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID",
+		"CAP_KILL", "CAP_MKNOD", "CAP_NET_BIND_SERVICE", "CAP_NET_RAW", "CAP_SETFCAP",
+		"CAP_SETGID", "CAP_SETPCAP", "CAP_SETUID", "CAP_SYS_CHROOT",
+	}
+}
+
+// spec is the runtime configuration (OCI runtime specification 1.2, sections
+// "Configuration" and "Linux Container Configuration").
+func (b *bundle) spec() *specs.Spec {
+	caps := capabilities()
+	s := &specs.Spec{
+		Version:  "1.0.2", // what every runc and crun in use understands
+		Hostname: b.hostname,
+		Root:     &specs.Root{Path: b.rootfs},
+		Process: &specs.Process{
+			Args: []string{guestPath},
+			Env:  []string{"PATH=" + defaultPath},
+			Cwd:  "/",
+			Capabilities: &specs.LinuxCapabilities{
+				Bounding: caps, Effective: caps, Permitted: caps,
+			},
+			Rlimits: []specs.POSIXRlimit{},
+		},
+		Mounts: b.specMounts(),
+		Linux: &specs.Linux{
+			Namespaces:  b.namespaces(),
+			CgroupsPath: b.cgroupsPath,
+			Resources:   b.limits(),
+		},
+	}
+	if !b.emulated {
+		s.Linux.MaskedPaths = maskedPaths()
+		s.Linux.ReadonlyPaths = readonlyPaths()
+		if b.seccomp {
+			s.Linux.Seccomp = refusedCalls()
+		}
+	}
+	return s
+}
+
+func (b *bundle) namespaces() []specs.LinuxNamespace {
+	ns := []specs.LinuxNamespace{
+		{Type: specs.PIDNamespace}, {Type: specs.MountNamespace}, {Type: specs.IPCNamespace}, {Type: specs.UTSNamespace},
+	}
+	if b.noNetwork {
+		ns = append(ns, specs.LinuxNamespace{Type: specs.NetworkNamespace})
+	}
+	return ns
+}
+
+func (b *bundle) specMounts() []specs.Mount {
+	pts := []string{"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"}
+	if b.ttyGroup {
+		pts = append(pts, "gid=5")
+	}
+	mounts := []specs.Mount{
+		{Destination: "/proc", Type: "proc", Source: "proc", Options: []string{"nosuid", "noexec", "nodev"}},
+		{Destination: "/dev", Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "strictatime", "mode=755", "size=65536k"}},
+		{Destination: "/dev/pts", Type: "devpts", Source: "devpts", Options: pts},
+		{Destination: "/dev/shm", Type: "tmpfs", Source: "shm", Options: []string{"nosuid", "noexec", "nodev", "mode=1777", "size=67108864"}},
+		{Destination: "/dev/mqueue", Type: "mqueue", Source: "mqueue", Options: []string{"nosuid", "noexec", "nodev"}},
+		b.sysMount(),
+		{Destination: guestPath, Type: "bind", Source: b.guest, Options: []string{"bind", "ro", "nosuid", "nodev"}},
+	}
+	for _, m := range b.mounts {
+		mode := "rw"
+		if m.ReadOnly {
+			mode = "ro"
+		}
+		mounts = append(mounts, specs.Mount{
+			Destination: m.Target, Type: "bind", Source: m.Source,
+			Options: []string{"rbind", "rprivate", mode},
+		})
+	}
+	return mounts
+}
+
+// sysMount shows /sys read-only. A new sysfs belongs to the network namespace,
+// so that the root of a user namespace can mount one only together with a
+// network namespace of its own; otherwise it can just bind the host's.
+func (b *bundle) sysMount() specs.Mount {
+	if b.userNS && !b.noNetwork && !b.emulated {
+		return specs.Mount{Destination: "/sys", Type: "none", Source: "/sys", Options: []string{"rbind", "nosuid", "noexec", "nodev", "ro"}}
+	}
+	return specs.Mount{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"nosuid", "noexec", "nodev", "ro"}}
+}
+
+func (b *bundle) limits() *specs.LinuxResources {
+	if b.cgroupsPath == "" {
+		return nil
+	}
+	r := &specs.LinuxResources{}
+	if b.resources.CPUs > 0 {
+		period := uint64(100_000) // microseconds, the kernel's default
+		quota := int64(math.Max(1000, b.resources.CPUs*float64(period)))
+		r.CPU = &specs.LinuxCPU{Quota: &quota, Period: &period}
+	}
+	if b.resources.MemoryMB > 0 {
+		bytes := b.resources.MemoryMB << 20
+		r.Memory = &specs.LinuxMemory{Limit: &bytes}
+	}
+	return r
+}
+
+// maskedPaths show information about the host, or let root change it.
+func maskedPaths() []string {
+	return []string{
+		"/proc/asound", "/proc/acpi", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
+		"/proc/timer_list", "/proc/timer_stats", "/proc/sched_debug", "/proc/scsi",
+		"/sys/firmware", "/sys/devices/virtual/powercap",
+	}
+}
+
+func readonlyPaths() []string {
+	return []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
+}
+
+// refusedCalls makes the system calls fail that change the host or reach
+// deep into its kernel, and that commands in containers have no use for. It is
+// the short counterpart of the allow lists of container engines: the
+// capabilities refuse most of these too.
+func refusedCalls() *specs.LinuxSeccomp {
+	eperm, enosys := uint(1), uint(38)
+	return &specs.LinuxSeccomp{
+		DefaultAction: specs.ActAllow,
+		Architectures: seccompArchitectures(),
+		Syscalls: []specs.LinuxSyscall{
+			{Action: specs.ActErrno, ErrnoRet: &eperm, Names: []string{
+				"acct", "add_key", "bpf", "clock_adjtime", "clock_settime", "create_module", "delete_module",
+				"finit_module", "fsconfig", "fsmount", "fsopen", "fspick", "get_kernel_syms", "init_module",
+				"ioperm", "iopl", "kcmp", "kexec_file_load", "kexec_load", "keyctl", "lookup_dcookie", "mount",
+				"mount_setattr", "move_mount", "move_pages", "nfsservctl", "open_by_handle_at", "open_tree", "perf_event_open",
+				"pivot_root", "query_module", "quotactl", "quotactl_fd", "reboot", "request_key", "setns", "settimeofday",
+				"stime", "swapoff", "swapon", "syslog", "umount", "umount2", "unshare", "uselib", "userfaultfd", "ustat",
+				"vhangup", "vm86", "vm86old",
+			}},
+			// Programs fall back to epoll when there is no io_uring.
+			{Action: specs.ActErrno, ErrnoRet: &enosys, Names: []string{"io_uring_enter", "io_uring_register", "io_uring_setup"}},
+			// A user namespace would give all capabilities again. clone3 has its
+			// flags in memory, where filters cannot look; libc falls back to clone.
+			{Action: specs.ActErrno, ErrnoRet: &enosys, Names: []string{"clone3"}},
+			{Action: specs.ActErrno, ErrnoRet: &eperm, Names: []string{"clone"}, Args: []specs.LinuxSeccompArg{{
+				Index: 0, Value: cloneNewUser, ValueTwo: cloneNewUser, Op: specs.OpMaskedEqual,
+			}}},
+		},
+	}
+}
+
+const cloneNewUser = 0x10000000
+
+// validMounts refuses what a runtime would mount somewhere else than asked.
+func validMounts(mounts []sandbox.Mount) error {
+	for _, m := range mounts {
+		if len(m.Source) == 0 || m.Source[0] != '/' {
+			return fmt.Errorf("mount source %q: want an absolute path", m.Source)
+		}
+		if len(m.Target) < 2 || m.Target[0] != '/' {
+			return fmt.Errorf("mount target %q: want an absolute path other than /", m.Target)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,81 @@
+package oci
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	cgroupRoot = "/sys/fs/cgroup"
+	// cgroupParent holds a group per sandbox, in each hierarchy.
+	cgroupParent = "proctor"
+)
+
+// cgroupsWritable tells whether groups with CPU and memory limits can be made.
+func cgroupsWritable() bool {
+	if os.Geteuid() != 0 {
+		return false
+	}
+	if !unified(cgroupRoot) {
+		return writableDir(filepath.Join(cgroupRoot, "cpu")) && writableDir(filepath.Join(cgroupRoot, "memory"))
+	}
+	// Controllers can be passed on from the real root only; a container's root
+	// group is full of processes.
+	controllers, err := os.ReadFile(filepath.Join(cgroupRoot, "cgroup.subtree_control"))
+	if err != nil || !writableDir(cgroupRoot) {
+		return false
+	}
+	have := strings.Fields(string(controllers))
+	_, err = os.Stat(filepath.Join(cgroupRoot, "cgroup.type")) // the real root has none
+	passed := containsAll(have, "cpu", "memory")
+	return passed || errors.Is(err, fs.ErrNotExist)
+}
+
+func containsAll(have []string, want ...string) bool {
+	for _, w := range want {
+		found := false
+		for _, h := range have {
+			found = found || h == w
+		}
+		if !found {
+			return false
+		}
+	}
+	return true
+}
+
+func unified(dir string) bool {
+	var st unix.Statfs_t
+	return unix.Statfs(dir, &st) == nil && st.Type == unix.CGROUP2_SUPER_MAGIC
+}
+
+func writableDir(dir string) bool { return unix.Access(dir, unix.W_OK) == nil }
+
+// cgroupDirs lists the groups of a sandbox that are left.
+func cgroupDirs(id string) []string {
+	var dirs []string
+	for _, pattern := range []string{
+		filepath.Join(cgroupRoot, cgroupParent, id),
+		filepath.Join(cgroupRoot, "*", cgroupParent, id),
+	} {
+		found, _ := filepath.Glob(pattern) // the pattern is correct
+		dirs = append(dirs, found...)
+	}
+	return dirs
+}
+
+// removeCgroups removes the empty groups of a sandbox.
+func removeCgroups(id string) error {
+	var errs []error
+	for _, dir := range cgroupDirs(id) {
+		if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}

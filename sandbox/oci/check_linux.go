@@ -1,0 +1,134 @@
+package oci
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/proctor-run/proctor/sandbox"
+)
+
+// Check makes a sandbox, on the host's root so that it needs no image, and
+// removes it.
+func (b *Backend) Check(ctx context.Context) error {
+	probe := &Backend{opts: b.opts, runtime: b.runtime, owner: b.owner, root: b.root, cgroups: b.cgroups}
+	probe.opts.Host = true
+	probe.single.Store(b.single.Load())
+	s, err := probe.Create(ctx, sandbox.Spec{Name: "check"})
+	if err != nil {
+		if ctx.Err() == nil && !errors.Is(err, sandbox.ErrUnavailable) {
+			err = fmt.Errorf("%w: %w", sandbox.ErrUnavailable, err)
+		}
+		return err
+	}
+	b.single.Store(probe.single.Load())
+	return s.Destroy(ctx)
+}
+
+// Runtimes tries each runtime with the given options and says which can be
+// used here.
+func Runtimes(ctx context.Context, opts Options) []RuntimeStatus {
+	var all []RuntimeStatus
+	for _, name := range []string{RuntimeGVisor, RuntimeRunc, RuntimeCrun} {
+		opts.Runtime = name
+		status := RuntimeStatus{Name: name}
+		b, err := New(opts)
+		if err == nil {
+			status.Path = b.runtime.path
+			err = b.Check(ctx)
+		}
+		status.Available = err == nil
+		if err != nil {
+			status.Reason, status.Fix = err.Error(), fixFor(name, status.Path, err)
+		}
+		all = append(all, status)
+	}
+	return all
+}
+
+func fixFor(name, path string, err error) string {
+	if e, ok := errors.AsType[*unavailableError](err); ok {
+		return e.fix
+	}
+	if name != RuntimeGVisor && path == "" {
+		return fmt.Sprintf("install the package %q, or use the built-in runtime %q", name, RuntimeGVisor)
+	}
+	return "use another runtime, or -e docker"
+}
+
+// unavailableError says what the machine lacks for any sandbox.
+type unavailableError struct {
+	missing string
+	fix     string
+	err     error
+}
+
+func (e *unavailableError) Error() string {
+	return fmt.Sprintf("%v: %s; %s (%v)", sandbox.ErrUnavailable, e.missing, e.fix, e.err)
+}
+
+func (e *unavailableError) Unwrap() []error { return []error{sandbox.ErrUnavailable, e.err} }
+
+// Hint tells what to do about it.
+func (e *unavailableError) Hint() string { return e.fix }
+
+// explain turns the failure of a start into what the machine lacks, where that
+// can be told.
+func (b *Backend) explain(err error) error {
+	const otherwise = ", or run as root, or use -e docker"
+	if b.root {
+		if errors.Is(err, unix.EPERM) {
+			return &unavailableError{
+				missing: "root is not allowed to make namespaces or to mount here, probably because this is a container",
+				fix:     "run it with --privileged, or on the host, or use -e docker", err: err,
+			}
+		}
+		return err
+	}
+	for _, s := range userNamespaceSwitches {
+		if strings.TrimSpace(readSmall(s.file)) == s.off {
+			return &unavailableError{missing: s.missing, fix: s.fix + otherwise, err: err}
+		}
+	}
+	if _, statErr := os.Stat("/proc/self/ns/user"); errors.Is(statErr, fs.ErrNotExist) {
+		return &unavailableError{missing: "the kernel has no user namespaces", fix: "use another kernel" + otherwise, err: err}
+	}
+	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EACCES) || helperRefused(err) {
+		return &unavailableError{
+			missing: "ordinary users are not allowed to make user namespaces here",
+			fix:     "allow them (in a container: run it with a seccomp and AppArmor profile that permits unshare and mount)" + otherwise, err: err,
+		}
+	}
+	return err
+}
+
+// helperRefused recognises what the helper in a user namespace printed.
+func helperRefused(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, launchArg0+": ") && strings.Contains(text, unix.EPERM.Error())
+}
+
+// userNamespaceSwitches are the settings that keep ordinary users from making
+// namespaces, or from being root in them.
+var userNamespaceSwitches = []struct{ file, off, missing, fix string }{
+	{
+		"/proc/sys/user/max_user_namespaces", "0",
+		"user.max_user_namespaces is 0, so that ordinary users cannot make user namespaces",
+		"set it with: sysctl user.max_user_namespaces=10000",
+	},
+	{
+		"/proc/sys/kernel/unprivileged_userns_clone", "0",
+		"kernel.unprivileged_userns_clone is 0, so that ordinary users cannot make user namespaces",
+		"set it with: sysctl kernel.unprivileged_userns_clone=1",
+	},
+	{
+		"/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1",
+		"kernel.apparmor_restrict_unprivileged_userns is 1, so that ordinary users have no rights in their user namespaces",
+		"set it with: sysctl kernel.apparmor_restrict_unprivileged_userns=0",
+	},
+}

@@ -1,0 +1,39 @@
+// Package oci runs sandboxes without a daemon: proctor itself prepares a root
+// file system, an OCI bundle and the namespaces, and an OCI runtime runs it.
+//
+// Two backends share the machinery. "sandbox" puts a writable layer on the
+// layers of an image that package image has unpacked. "host" puts it on the
+// host's own root file system, with home directories and credentials masked;
+// it isolates what commands write, but shows them most of what the machine
+// has, and is meant for demonstrations, task authors and trusted agents.
+//
+// Begin with [New]. A program that uses the package must call [Reexec] first
+// thing in main, because the runtime that is built in, gVisor, and the helper
+// that sets up user namespaces are the program itself, executed again.
+//
+// # How a sandbox is made
+//
+// Each sandbox has one directory below the state directory. It begins with
+// owner.json, which names the process that the sandbox belongs to, so that
+// [Backend.Collect] finds what a killed process left. All mounts are made in a
+// mount namespace of the sandbox's own, which the kernel removes with the last
+// process in it: no mount is ever visible on the host. As root a thread of the
+// calling process enters the namespace and starts the runtime; otherwise a
+// helper process does so in a user namespace, where it is root. The runtime is
+// killed by the kernel when the calling process dies, and the guest supervisor
+// inside ends when its standard input does.
+//
+// # Network
+//
+// Mode public uses the host's network namespace: no bridge, no address
+// translation and no privileges are needed, and ports that commands open are
+// ports of the host. gVisor passes TCP and UDP sockets through to the host.
+// Mode no-network is an empty namespace with a loopback device.
+//
+// # What the runtimes enforce
+//
+// gVisor runs commands on a kernel of its own; with runc and crun they use the
+// host's kernel with the capabilities, masked paths and refused system calls
+// that container engines use by default. CPU and memory limits need runc or
+// crun, root and a writable cgroup file system, see [Backend.Capabilities].
+package oci

@@ -1,0 +1,42 @@
+package oci
+
+import (
+	"io"
+	"os"
+	"strings"
+)
+
+// identityLimit bounds the host files that are shown in sandboxes.
+const identityLimit = 1 << 20
+
+// identity is the tree of the files by which a sandbox finds itself and others.
+func identity(hostname string, noNetwork bool, below attributes) tree {
+	hosts := "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n"
+	resolver := ""
+	if !noNetwork {
+		// The network is the host's, so are the ways to resolve names.
+		if h := readSmall("/etc/hosts"); h != "" {
+			hosts = strings.TrimRight(h, "\n") + "\n"
+		}
+		resolver = readSmall("/etc/resolv.conf")
+	}
+	t := tree{}
+	t.file("/etc/hosts", 0o644, []byte(hosts+"127.0.1.1\t"+hostname+"\n"), below)
+	t.file("/etc/resolv.conf", 0o644, []byte(resolver), below)
+	t.file("/etc/hostname", 0o644, []byte(hostname+"\n"), below)
+	return t
+}
+
+// readSmall returns a host file's content, or nothing when it cannot be read.
+func readSmall(name string) string {
+	f, err := os.Open(name)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, identityLimit))
+	if err != nil {
+		return ""
+	}
+	return string(data)
+}

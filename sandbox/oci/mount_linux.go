@@ -1,0 +1,154 @@
+package oci
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// launch is what has to happen in the mount namespace of a sandbox before the
+// runtime starts.
+type launch struct {
+	Root  string `json:"root"` // directory that the parts are mounted below
+	Parts []part `json:"parts"`
+	// Trees is where the tmpfs with Fresh and Hide is mounted.
+	Trees string `json:"trees"`
+	Fresh tree   `json:"fresh"`
+	Hide  tree   `json:"hide"`
+	// UserXattr: the overlays keep their marks in user attributes.
+	UserXattr bool `json:"user_xattr,omitempty"`
+	// Memory is the directory for a tmpfs that holds the upper layers when
+	// the disk's file system cannot.
+	Memory string `json:"memory"`
+	// HideUnified covers the second cgroup hierarchy of systems that have
+	// both, which crun refuses.
+	HideUnified bool `json:"hide_unified,omitempty"`
+	// Argv of the runtime. Builtin: it is the program itself as runsc.
+	Argv    []string `json:"argv"`
+	Builtin bool     `json:"builtin,omitempty"`
+}
+
+// mountAll makes the mounts. The calling thread is in a mount namespace of its own.
+func (l *launch) mountAll() error {
+	// What is mounted here must not reach the host; what the host unmounts
+	// must not be held by the sandbox.
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
+		return fmt.Errorf("detaching mounts from the host: %w", err)
+	}
+	if l.HideUnified {
+		if err := unix.Mount("tmpfs", unifiedDir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "size=4k"); err != nil {
+			return fmt.Errorf("covering %q: %w", unifiedDir, err)
+		}
+	}
+	if err := l.makeTrees(); err != nil {
+		return fmt.Errorf("making the layers above the root file system: %w", err)
+	}
+	for i := range l.Parts {
+		if err := l.mountPart(i); err != nil {
+			return fmt.Errorf("mounting the root file system's %q: %w", l.Parts[i].Path, err)
+		}
+	}
+	return nil
+}
+
+func (l *launch) makeTrees() error {
+	if err := unix.Mount("tmpfs", l.Trees, "tmpfs", unix.MS_NODEV, "mode=755"); err != nil {
+		return fmt.Errorf("mounting a tmpfs: %w", err)
+	}
+	if err := l.Fresh.create(filepath.Join(l.Trees, filepath.Base(dirFresh))); err != nil {
+		return err
+	}
+	return l.Hide.create(filepath.Join(l.Trees, filepath.Base(dirHide)))
+}
+
+func (l *launch) mountPart(i int) error {
+	p := &l.Parts[i]
+	target := filepath.Join(l.Root, p.Path)
+	if p.Upper == "" && len(p.Lower) == 1 {
+		return bindReadOnly(p.Lower[0], target)
+	}
+	err := mountOverlay(target, *p, l.UserXattr)
+	if p.Upper == "" || !errors.Is(err, unix.EINVAL) {
+		return err
+	}
+	// Network file systems and other overlays cannot hold an upper layer.
+	if memErr := l.moveToMemory(); memErr != nil {
+		return errors.Join(err, memErr)
+	}
+	return mountOverlay(target, *p, l.UserXattr)
+}
+
+// moveToMemory puts the upper layers of all parts on a tmpfs. The kernel bounds
+// it to half of the memory.
+func (l *launch) moveToMemory() error {
+	if strings.HasPrefix(l.Parts[0].Upper, l.Memory+"/") {
+		return nil
+	}
+	if err := os.MkdirAll(l.Memory, 0o700); err != nil {
+		return err
+	}
+	if err := unix.Mount("tmpfs", l.Memory, "tmpfs", unix.MS_NODEV, "mode=700"); err != nil {
+		return fmt.Errorf("mounting a tmpfs for the upper layer: %w", err)
+	}
+	for i := range l.Parts {
+		p := &l.Parts[i]
+		p.Upper, p.Work = filepath.Join(l.Memory, dirUpper, strconv.Itoa(i)), filepath.Join(l.Memory, dirWork, strconv.Itoa(i))
+		if err := p.makeUpper(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mountOverlay names the lower directories by file descriptors: their paths
+// would have to fit, escaped, into one page together.
+func mountOverlay(target string, p part, userXattr bool) error {
+	var lower []string
+	for _, dir := range p.Lower {
+		fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return &os.PathError{Op: "open", Path: dir, Err: err}
+		}
+		defer unix.Close(fd)
+		lower = append(lower, "/proc/self/fd/"+strconv.Itoa(fd))
+	}
+	options := []string{"lowerdir=" + strings.Join(lower, ":")}
+	flags := uintptr(unix.MS_NODEV)
+	if p.Upper == "" {
+		flags |= unix.MS_RDONLY
+	} else {
+		options = append(options, "upperdir="+escapeOption(p.Upper), "workdir="+escapeOption(p.Work))
+	}
+	if userXattr {
+		options = append(options, "userxattr")
+	}
+	if err := unix.Mount("overlay", target, "overlay", flags, strings.Join(options, ",")); err != nil {
+		return fmt.Errorf("mounting an overlay: %w", err)
+	}
+	return nil
+}
+
+func escapeOption(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `,`, `\,`, `:`, `\:`).Replace(path)
+}
+
+func bindReadOnly(source, target string) error {
+	if err := unix.Mount(source, target, "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("binding %q: %w", source, err)
+	}
+	var st unix.Statfs_t
+	if err := unix.Statfs(target, &st); err != nil {
+		return err
+	}
+	// A user namespace must keep the flags that the mount has.
+	keep := uintptr(st.Flags) & (unix.ST_NOSUID | unix.ST_NODEV | unix.ST_NOEXEC)
+	if err := unix.Mount("", target, "", keep|unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""); err != nil {
+		return fmt.Errorf("binding %q read-only: %w", source, err)
+	}
+	return nil
+}

@@ -1,0 +1,65 @@
+package oci
+
+import (
+	"log/slog"
+
+	"github.com/proctor-run/proctor/sandbox/oci/image"
+)
+
+// Names of the backends.
+const (
+	BackendSandbox = "sandbox"
+	BackendHost    = "host"
+)
+
+// Names of the runtimes. Any other value of Options.Runtime is the path of a
+// program with runc's command line.
+const (
+	RuntimeGVisor = "gvisor"
+	RuntimeRunc   = "runc"
+	RuntimeCrun   = "crun"
+)
+
+// GuestArg0 is the base name of os.Args[0] of the guest supervisor inside a
+// sandbox. A program that is its own guest knows by it that it has to call
+// guest.Main.
+const GuestArg0 = "proctor-guest"
+
+// Options of a backend.
+type Options struct {
+	// Host selects backend "host"; otherwise it is "sandbox".
+	Host bool
+	// StateDir holds one directory per sandbox. It is created when missing,
+	// readable by its owner only. It should be short and on a disk: its file
+	// system holds what commands write.
+	StateDir string
+	// Executable is the absolute path of the running program (os.Executable).
+	// It must call Reexec.
+	Executable string
+	// Guest is the absolute path of the program that is PID 1 in sandboxes,
+	// started as GuestArg0. Empty means Executable. It must need no shared
+	// libraries that images may lack.
+	Guest string
+	// Build is the version that the guest must have, see guest.Options.
+	Build string
+	// Runtime is RuntimeGVisor, RuntimeRunc, RuntimeCrun or a path; empty
+	// means RuntimeGVisor.
+	Runtime string
+	// Mask lists further absolute host paths that backend host must not show:
+	// the jobs directory, the tasks with their solutions.
+	Mask []string
+	// Images is where backend "sandbox" takes images from.
+	Images *image.Store
+	// Log is told what went wrong without being an error of a call; nil
+	// discards.
+	Log *slog.Logger
+}
+
+// RuntimeStatus says whether a runtime can be used on this machine.
+type RuntimeStatus struct {
+	Name      string // RuntimeGVisor, RuntimeRunc or RuntimeCrun
+	Path      string // of the program; empty when it is not installed
+	Available bool
+	Reason    string // why not, empty when available
+	Fix       string // what to do about it
+}

@@ -1,0 +1,53 @@
+//go:build !linux
+
+package oci
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+
+	"github.com/proctor-run/proctor/sandbox"
+)
+
+// Backend makes sandboxes on Linux; on other systems it cannot be made.
+type Backend struct{}
+
+var _ sandbox.Backend = (*Backend)(nil)
+var _ sandbox.Collector = (*Backend)(nil)
+
+func unavailable() error {
+	return fmt.Errorf("%w: sandboxes without a container engine need Linux, this is %s; use -e docker", sandbox.ErrUnavailable, runtime.GOOS)
+}
+
+// New fails with sandbox.ErrUnavailable.
+func New(Options) (*Backend, error) { return nil, unavailable() }
+
+// Reexec does nothing on this system.
+func Reexec([]string) (code int, handled bool) { return 0, false }
+
+// Runtimes lists none that is available.
+func Runtimes(context.Context, Options) []RuntimeStatus {
+	var all []RuntimeStatus
+	for _, name := range []string{RuntimeGVisor, RuntimeRunc, RuntimeCrun} {
+		all = append(all, RuntimeStatus{Name: name, Reason: "needs Linux", Fix: "use -e docker"})
+	}
+	return all
+}
+
+// Name is the name of backend "sandbox".
+func (*Backend) Name() string { return BackendSandbox }
+
+// Capabilities promise nothing.
+func (*Backend) Capabilities() sandbox.Capabilities { return sandbox.Capabilities{} }
+
+// Check fails with sandbox.ErrUnavailable.
+func (*Backend) Check(context.Context) error { return unavailable() }
+
+// Create fails with sandbox.ErrUnavailable.
+func (*Backend) Create(context.Context, sandbox.Spec) (sandbox.Sandbox, error) {
+	return nil, unavailable()
+}
+
+// Collect finds nothing.
+func (*Backend) Collect(context.Context, func(sandbox.Owner) bool) ([]string, error) { return nil, nil }

@@ -1,0 +1,152 @@
+package oci
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/proctor-run/proctor/internal/bounded"
+)
+
+// diagnosticsLimit bounds what is kept of a runtime's standard error.
+const diagnosticsLimit = 8 << 10
+
+// process is a runtime, or the helper that becomes one. The kernel kills it
+// when this process dies.
+type process struct {
+	stdin  *os.File // of the guest
+	stdout *os.File
+	stderr *bounded.Tail
+	cmd    *exec.Cmd
+	done   chan struct{} // closed when the process has been waited for
+}
+
+// startRuntime starts the runtime of a sandbox in a mount namespace that only
+// the sandbox has. As root the namespace belongs to the thread that starts the
+// runtime, and no other process is needed.
+func startRuntime(l *launch, launchFile string, ids *idMap, executable string) (*process, error) {
+	p := &process{stderr: bounded.NewTail(diagnosticsLimit), done: make(chan struct{})}
+	cmd, err := runtimeCommand(l, launchFile, ids, executable)
+	if err != nil {
+		return nil, err
+	}
+	guestIn, stdin, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	stdout, guestOut, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, guestIn.Close(), stdin.Close())
+	}
+	p.cmd, p.stdin, p.stdout = cmd, stdin, stdout
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = guestIn, guestOut, p.stderr
+	cmd.WaitDelay = time.Second // for what still holds standard error
+
+	enter := l.enterAsRoot
+	if ids != nil {
+		enter = func() error { return nil } // the helper does it
+	}
+	err = p.startOnThread(enter)
+	_ = guestIn.Close()
+	_ = guestOut.Close()
+	if err == nil && ids != nil {
+		err = ids.apply(cmd)
+	}
+	if err != nil {
+		_ = stdin.Close()
+		_ = stdout.Close()
+		p.kill()
+		<-p.done
+		return nil, err
+	}
+	return p, nil
+}
+
+func runtimeCommand(l *launch, launchFile string, ids *idMap, executable string) (*exec.Cmd, error) {
+	argv, path := l.Argv, l.Argv[0]
+	if l.Builtin {
+		path = executable
+	}
+	if ids != nil {
+		argv, path = []string{launchArg0, launchFile}, executable
+	}
+	// The end of the sandbox is its Destroy, not a context.
+	cmd := &exec.Cmd{Path: path, Args: argv, Env: runtimeEnv(), Dir: "/"}
+	// Signals of the terminal are for the caller, who then destroys the sandbox.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	if ids == nil {
+		return cmd, nil
+	}
+	return cmd, ids.prepare(cmd)
+}
+
+// runtimeEnv holds nothing of the caller's environment, so that no runtime can
+// pass it on.
+func runtimeEnv() []string { return []string{"PATH=" + defaultPath} }
+
+func (l *launch) enterAsRoot() error {
+	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
+		return fmt.Errorf("making a mount namespace: %w", err)
+	}
+	return l.mountAll()
+}
+
+// startOnThread runs enter and starts the command on a thread that lives until
+// the command has ended, because the kernel kills the command with it, and that
+// is not used again, because of its namespace.
+func (p *process) startOnThread(enter func() error) error {
+	started := make(chan error)
+	go p.onThread(enter, started)
+	return <-started
+}
+
+func (p *process) onThread(enter func() error, started chan<- error) {
+	runtime.LockOSThread()
+	if unix.Gettid() == os.Getpid() {
+		// The main thread never ends, and it is what /proc/self shows.
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			p.onThread(enter, started)
+		}()
+		<-ended
+		runtime.UnlockOSThread()
+		return
+	}
+	err := enter()
+	if err == nil {
+		err = p.cmd.Start()
+	}
+	started <- err
+	if err == nil {
+		_ = p.cmd.Wait() // how it ended is in stderr; that it ended is in done
+	}
+	close(p.done)
+}
+
+// kill ends the process itself. Its sandbox dies with it, or with its pipes.
+func (p *process) kill() {
+	if p.cmd.Process != nil {
+		_ = p.cmd.Process.Kill() // an error means that it has ended
+	}
+}
+
+// wait returns when the process has ended or ctx has.
+func (p *process) wait(ctx context.Context) error {
+	select {
+	case <-p.done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+var _ io.Writer = (*bounded.Tail)(nil)

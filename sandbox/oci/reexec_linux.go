@@ -1,0 +1,112 @@
+package oci
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+	"gvisor.dev/gvisor/runsc/cli/maincli"
+)
+
+// Names under which the program executes itself.
+const (
+	runscArg0  = "runsc" // gVisor's own children have names that begin with it
+	launchArg0 = "proctor-launch"
+	removeArg0 = "proctor-remove"
+	// waitForMap as the last argument of a helper says that it has to wait
+	// until its user namespace is mapped.
+	waitForMap = "--wait-for-map"
+)
+
+// Reexec is to be called first thing in main, with os.Args. When the program
+// was executed as one of this package's helpers it does the helper's work and
+// returns the exit code for the caller to exit with.
+func Reexec(args []string) (code int, handled bool) {
+	if len(args) == 0 {
+		return 0, false
+	}
+	name := filepath.Base(args[0])
+	var err error
+	switch {
+	case name == runscArg0 || strings.HasPrefix(name, runscArg0+"-"):
+		maincli.Main() // exits by itself
+		return 0, true
+	case name == launchArg0:
+		err = runLaunch(args[1:])
+	case name == removeArg0:
+		err = runRemove(args[1:])
+	default:
+		return 0, false
+	}
+	if err != nil {
+		_, _ = fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+		return 1, true
+	}
+	return 0, true
+}
+
+// runLaunch is the helper in a user and mount namespace of its own. It becomes
+// the runtime.
+func runLaunch(args []string) error {
+	// The signal at the parent's death is asked for by one thread, and kept
+	// by an execution on that thread.
+	runtime.LockOSThread()
+	if err := becomeRoot(args); err != nil {
+		return err
+	}
+	data, err := os.ReadFile(args[0])
+	if err != nil {
+		return err
+	}
+	var l launch
+	if err := json.Unmarshal(data, &l); err != nil {
+		return fmt.Errorf("reading %q: %w", args[0], err)
+	}
+	if err := l.mountAll(); err != nil {
+		return err
+	}
+	if l.Builtin {
+		os.Args = l.Argv
+		maincli.Main() // exits by itself
+		return nil
+	}
+	return fmt.Errorf("executing %q: %w", l.Argv[0], syscall.Exec(l.Argv[0], l.Argv, os.Environ()))
+}
+
+// runRemove removes directories that hold files of users other than the caller.
+func runRemove(args []string) error {
+	if err := becomeRoot(args); err != nil {
+		return err
+	}
+	return removeTree(args[0])
+}
+
+// becomeRoot waits until the process is root of its user namespace.
+func becomeRoot(args []string) error {
+	if len(args) == 0 {
+		return errors.New("an argument is missing")
+	}
+	if args[len(args)-1] != waitForMap {
+		return nil
+	}
+	const mapped = 3 // the first of exec.Cmd.ExtraFiles
+	pipe := os.NewFile(mapped, "mapped")
+	if n, err := pipe.Read(make([]byte, 1)); n != 1 {
+		return fmt.Errorf("waiting for the user namespace: %w", err)
+	}
+	if err := pipe.Close(); err != nil {
+		return err
+	}
+	// Change of credentials undoes it.
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+		return err
+	}
+	// The caller's other groups would open its files to the sandbox.
+	return unix.Setgroups(nil)
+}

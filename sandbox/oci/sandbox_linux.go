@@ -1,0 +1,250 @@
+package oci
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/guest"
+)
+
+const (
+	// startLimit bounds the start of a runtime up to the guest's greeting.
+	startLimit = 60 * time.Second
+	// destroyLimit bounds the removal of a sandbox that could not be created.
+	destroyLimit = 30 * time.Second
+	// exitLimit is how long a runtime has to clean up when its sandbox has been
+	// killed. Then it is killed itself.
+	exitLimit = 10 * time.Second
+)
+
+// Sandbox is a running sandbox.
+type Sandbox struct {
+	backend *Backend
+	id      string
+	dir     string
+	ids     *idMap // nil as root of the host
+
+	process *process
+	client  *guest.Client
+	first   *os.File // pidfd of the sandbox's first process on the host, or nil
+
+	busy chan struct{} // held by the Destroy that is at work
+	mu   sync.Mutex
+	gone bool // guarded by mu: everything is removed
+}
+
+var _ sandbox.Sandbox = (*Sandbox)(nil)
+
+// run starts the runtime and waits for the guest's greeting.
+func (s *Sandbox) run(ctx context.Context, l *launch, base *base, spec sandbox.Spec) error {
+	p, err := startRuntime(l, filepath.Join(s.dir, fileLaunch), s.ids, s.backend.opts.Executable)
+	if err != nil {
+		return fmt.Errorf("starting runtime %q: %w", s.backend.runtime.name, err)
+	}
+	s.process = p
+	start, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("no answer within %v", startLimit))
+	defer cancel()
+	c, err := guest.Dial(start, p.stdout, p.stdin, base.guestOptions(s.backend.opts.Build, spec))
+	if err != nil {
+		if ctx.Err() == nil {
+			err = p.diagnose(err)
+		}
+		return fmt.Errorf("starting runtime %q: %w", s.backend.runtime.name, err)
+	}
+	s.client = c
+	s.first = s.openFirst()
+	if base.workdir == "" || base.workdir == "/" {
+		return nil
+	}
+	var empty bytes.Buffer
+	if err := tar.NewWriter(&empty).Close(); err != nil {
+		return err
+	}
+	if err := c.Upload(ctx, base.workdir, &empty); err != nil {
+		return fmt.Errorf("creating the working directory %q: %w", base.workdir, err)
+	}
+	return nil
+}
+
+// diagnose adds what the runtime said to the error that its end caused.
+func (p *process) diagnose(err error) error {
+	select {
+	case <-p.done:
+	case <-time.After(time.Second): // it hangs instead of failing
+		p.kill()
+		<-p.done
+	}
+	if said := strings.TrimSpace(p.stderr.String()); said != "" {
+		return fmt.Errorf("%w: %s", err, said)
+	}
+	return fmt.Errorf("%w: %v", err, p.cmd.ProcessState)
+}
+
+// openFirst returns a handle of the process that the runtime has written down.
+// While the guest is connected it lives, so that its pid means nothing else.
+func (s *Sandbox) openFirst() *os.File {
+	data, err := os.ReadFile(filepath.Join(s.dir, filePID))
+	if err != nil {
+		return nil
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
+	if err != nil || pid <= 1 {
+		return nil
+	}
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return nil
+	}
+	return os.NewFile(uintptr(fd), "pidfd")
+}
+
+// ID is the container id that the runtime knows.
+func (s *Sandbox) ID() string { return s.id }
+
+// Exec runs a command.
+func (s *Sandbox) Exec(ctx context.Context, cmd sandbox.Command) (sandbox.ExitStatus, error) {
+	return s.client.Exec(ctx, cmd)
+}
+
+// Mark notes which processes exist now.
+func (s *Sandbox) Mark(ctx context.Context) (sandbox.Mark, error) { return s.client.Mark(ctx) }
+
+// KillTree ends everything born since the mark.
+func (s *Sandbox) KillTree(ctx context.Context, since sandbox.Mark, grace time.Duration) error {
+	return s.client.KillTree(ctx, since, grace)
+}
+
+// Upload unpacks a tar stream below dir.
+func (s *Sandbox) Upload(ctx context.Context, dir string, tar io.Reader) error {
+	return s.client.Upload(ctx, dir, tar)
+}
+
+// Download writes path as a tar stream.
+func (s *Sandbox) Download(ctx context.Context, path string, tar io.Writer) error {
+	return s.client.Download(ctx, path, tar)
+}
+
+// Destroy kills everything in the sandbox, waits until it is gone and removes
+// what was made for it. When it fails, a later call goes on.
+func (s *Sandbox) Destroy(ctx context.Context) error {
+	select {
+	case s.busy <- struct{}{}:
+		defer func() { <-s.busy }()
+	case <-ctx.Done():
+		return fmt.Errorf("destroying sandbox %q: %w", s.id, context.Cause(ctx))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.gone {
+		return nil
+	}
+	if err := s.destroy(ctx); err != nil {
+		return fmt.Errorf("destroying sandbox %q: %w", s.id, err)
+	}
+	s.gone = true
+	return nil
+}
+
+func (s *Sandbox) destroy(ctx context.Context) error {
+	if err := s.end(ctx); err != nil {
+		return err
+	}
+	// A runtime that was killed has not removed its groups.
+	if err := removeCgroups(s.id); err != nil {
+		return err
+	}
+	removeSockets(s.id)
+	return s.backend.removeDir(ctx, s.dir)
+}
+
+// end kills the processes of the sandbox and returns when they are gone.
+func (s *Sandbox) end(ctx context.Context) error {
+	if s.process == nil {
+		return nil
+	}
+	if s.client != nil {
+		_ = s.client.Close()
+	}
+	if s.first != nil {
+		_ = unix.PidfdSendSignal(int(s.first.Fd()), unix.SIGKILL, nil, 0) // an error means that it is gone
+		exit, cancel := context.WithTimeout(ctx, exitLimit)
+		defer cancel()
+		if s.process.wait(exit) == nil {
+			return s.closeFirst(ctx)
+		}
+	}
+	s.process.kill()
+	if err := s.process.wait(ctx); err != nil {
+		return fmt.Errorf("waiting for the runtime: %w", err)
+	}
+	return killOf(ctx, s.id)
+}
+
+// closeFirst proves that the first process is gone: the kernel reports its
+// handle as readable.
+func (s *Sandbox) closeFirst(ctx context.Context) error {
+	for {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(s.first.Fd()), Events: unix.POLLIN}}, 100)
+		if n == 1 {
+			return s.first.Close()
+		}
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// removeDir removes a sandbox's directory, as root of a user namespace where
+// it holds files of other users.
+func (b *Backend) removeDir(ctx context.Context, dir string) error {
+	err := removeTree(dir)
+	if b.root || !errors.Is(err, os.ErrPermission) {
+		return err
+	}
+	ids := callerIDs(!b.single.Load())
+	cmd := exec.CommandContext(ctx, b.opts.Executable)
+	cmd.Args, cmd.Env = []string{removeArg0, dir}, runtimeEnv()
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	cmd.SysProcAttr = &syscall.SysProcAttr{}
+	if err := ids.prepare(cmd); err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("removing %q: %w", dir, err)
+	}
+	if err := ids.apply(cmd); err != nil {
+		return errors.Join(err, cmd.Process.Kill(), cmd.Wait())
+	}
+	if err := cmd.Wait(); err != nil {
+		return fmt.Errorf("removing %q: %w: %s", dir, err, strings.TrimSpace(said.String()))
+	}
+	return nil
+}
+
+func writeJSON(name string, v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(name, data, 0o600)
+}

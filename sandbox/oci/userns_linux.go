@@ -1,0 +1,150 @@
+package oci
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// idRange is a range of user or group ids of the host.
+type idRange struct{ first, count int }
+
+// idMap says how the users of a sandbox's user namespace are mapped to the
+// host's. The caller is root in it. With ranges there are other users too, as
+// far as subuid(5) and subgid(5) give the caller any.
+type idMap struct {
+	uid, gid               int
+	uids, gids             idRange // of users from 1 on; count 0 means none
+	newuidmap, newgidmap   string
+	helperEnd, callersSide *os.File // the helper waits for a byte that says that it is mapped
+}
+
+// callerIDs makes the map for the calling user; ranges false means that the
+// caller is the only user.
+func callerIDs(ranges bool) *idMap {
+	m := &idMap{uid: os.Geteuid(), gid: os.Getegid()}
+	if !ranges {
+		return m
+	}
+	uidProgram, uidErr := exec.LookPath("newuidmap")
+	gidProgram, gidErr := exec.LookPath("newgidmap")
+	uids, gids := subordinate("/etc/subuid", m.uid), subordinate("/etc/subgid", m.uid)
+	if uidErr == nil && gidErr == nil && uids.count > 0 && gids.count > 0 {
+		m.newuidmap, m.newgidmap, m.uids, m.gids = uidProgram, gidProgram, uids, gids
+	}
+	return m
+}
+
+func (m *idMap) ranged() bool { return m.uids.count > 0 }
+
+// subordinate returns the largest range that the file gives to the user, at
+// most as many ids as there are on one system.
+func subordinate(file string, uid int) idRange {
+	f, err := os.Open(file)
+	if err != nil {
+		return idRange{}
+	}
+	defer f.Close()
+	names := []string{strconv.Itoa(uid)}
+	if u, err := user.LookupId(names[0]); err == nil {
+		names = append(names, u.Username)
+	}
+	var best idRange
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		if r, ok := parseSubordinate(lines.Text(), names); ok && r.count > best.count {
+			best = r
+		}
+	}
+	best.count = min(best.count, 1<<16-1)
+	return best
+}
+
+// parseSubordinate reads a line "name:first:count".
+func parseSubordinate(line string, names []string) (idRange, bool) {
+	fields := strings.Split(strings.TrimSpace(line), ":")
+	if len(fields) != 3 {
+		return idRange{}, false
+	}
+	first, err1 := strconv.ParseUint(fields[1], 10, 31)
+	count, err2 := strconv.ParseUint(fields[2], 10, 31)
+	if err1 != nil || err2 != nil {
+		return idRange{}, false
+	}
+	for _, n := range names {
+		if fields[0] == n {
+			return idRange{int(first), int(count)}, true
+		}
+	}
+	return idRange{}, false
+}
+
+// prepare makes cmd start in new user and mount namespaces.
+func (m *idMap) prepare(cmd *exec.Cmd) error {
+	cmd.SysProcAttr.Cloneflags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS
+	if !m.ranged() {
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: m.uid, Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: m.gid, Size: 1}}
+		return nil
+	}
+	var err error
+	if m.helperEnd, m.callersSide, err = os.Pipe(); err != nil {
+		return err
+	}
+	cmd.ExtraFiles = []*os.File{m.helperEnd}
+	cmd.Args = append(cmd.Args, waitForMap)
+	// Nobody is mapped when the helper is executed, and then only ambient
+	// capabilities are kept.
+	for c := uintptr(0); c <= lastCapability(); c++ {
+		cmd.SysProcAttr.AmbientCaps = append(cmd.SysProcAttr.AmbientCaps, c)
+	}
+	return nil
+}
+
+func lastCapability() uintptr {
+	data, err := os.ReadFile("/proc/sys/kernel/cap_last_cap")
+	if n, convErr := strconv.Atoi(strings.TrimSpace(string(data))); err == nil && convErr == nil {
+		return uintptr(n)
+	}
+	return unix.CAP_LAST_CAP
+}
+
+// errMapping says that the programs that map ranges do not work here.
+var errMapping = errors.New("mapping the subordinate ids")
+
+// apply maps the ids of a started helper and lets it go on.
+func (m *idMap) apply(cmd *exec.Cmd) error {
+	if !m.ranged() {
+		return nil
+	}
+	defer m.callersSide.Close()
+	_ = m.helperEnd.Close()
+	for program, args := range map[string][]string{
+		m.newuidmap: m.arguments(cmd.Process.Pid, m.uid, m.uids),
+		m.newgidmap: m.arguments(cmd.Process.Pid, m.gid, m.gids),
+	} {
+		if out, err := exec.Command(program, args...).CombinedOutput(); err != nil {
+			return fmt.Errorf("%w: %s %s: %w: %s", errMapping, program, strings.Join(args, " "), err, strings.TrimSpace(string(out)))
+		}
+	}
+	if _, err := m.callersSide.Write([]byte{0}); err != nil {
+		return fmt.Errorf("starting the helper: %w", err)
+	}
+	return nil
+}
+
+func (m *idMap) arguments(pid, id int, r idRange) []string {
+	var args []string
+	for _, n := range []int{pid, 0, id, 1, 1, r.first, r.count} {
+		args = append(args, strconv.Itoa(n))
+	}
+	return args
+}
