@@ -1,6 +1,8 @@
 package job
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/proctor-run/proctor/internal/pyvalue"
@@ -59,10 +61,43 @@ func finalName(evalsKey string) string {
 	}
 }
 
+var errNoScriptRunner = errors.New("nothing here runs metric scripts")
+
 // compute returns the metric's value for a group.
 func (m Metric) compute(acc *accumulator, rewards []*reward.Rewards) (*pyvalue.Object, error) {
 	if m.Compute != nil {
 		return m.Compute(rewards)
 	}
+	if m.Type == MetricUVScript {
+		return nil, errNoScriptRunner
+	}
 	return acc.metric(m.Type)
+}
+
+// ScriptMetric returns what computes a uv-script metric, given the path of its
+// script.
+type ScriptMetric func(script string) func([]*reward.Rewards) (*pyvalue.Object, error)
+
+// ConfiguredMetrics makes metrics of their configurations. Without scripts,
+// metrics of type uv-script cannot be computed.
+func ConfiguredMetrics(list []MetricConfig, scripts ScriptMetric) ([]Metric, error) {
+	out := make([]Metric, len(list))
+	for i, c := range list {
+		out[i].Type = c.Type
+		if c.Type != MetricUVScript {
+			continue
+		}
+		var v pyvalue.Value
+		if c.Kwargs != nil {
+			v, _ = c.Kwargs.Get("script_path")
+		}
+		script, ok := v.(pyvalue.Str)
+		if !ok {
+			return nil, fmt.Errorf("metrics[%d]: a %q metric needs kwargs.script_path", i, c.Type)
+		}
+		if scripts != nil {
+			out[i].Compute = scripts(string(script))
+		}
+	}
+	return out, nil
 }

@@ -24,6 +24,29 @@ const (
 	maxNamePrefix = 32
 )
 
+// Task is a task that a job has resolved its configuration to.
+type Task struct {
+	Config trial.TaskConfig
+	// Name is what filters and trial names call the task. Empty, it comes
+	// from the configuration: the package's name, or the last part of the
+	// path. Set it to the name of the resolved directory where that differs,
+	// as for "." and for links.
+	Name string
+}
+
+// IDName returns Name or what it defaults to.
+func (t Task) IDName() string {
+	switch {
+	case t.Name != "":
+		return t.Name
+	case t.Config.Kind() == trial.PackageTask:
+		return *t.Config.Name
+	case t.Config.Path == nil:
+		return ""
+	}
+	return path.Base(*t.Config.Path)
+}
+
 // Plan expands a job into its trials (Harbor job format, section 2.1). tasks
 // are the resolved tasks: those of the configuration as given, then those of
 // each dataset. The trials come in the order in which they start: attempt
@@ -31,7 +54,7 @@ const (
 //
 // random returns a number in [0, n); it makes the ends of trial names.
 // Use rand.IntN of math/rand/v2 or a generator with a seed.
-func Plan(c Config, id uuid.UUID, tasks []trial.TaskConfig, random func(n int) int) ([]trial.Config, error) {
+func Plan(c Config, id uuid.UUID, tasks []Task, random func(n int) int) ([]trial.Config, error) {
 	if len(tasks) == 0 {
 		return nil, ErrNoTasks
 	}
@@ -41,8 +64,8 @@ func Plan(c Config, id uuid.UUID, tasks []trial.TaskConfig, random func(n int) i
 		for _, task := range tasks {
 			for _, agent := range c.Agents {
 				planned = append(planned, trial.Config{
-					Task:                              task,
-					TrialName:                         TrialName(task, random),
+					Task:                              task.Config,
+					TrialName:                         TrialName(task.IDName(), random),
 					TrialsDir:                         dir,
 					TimeoutMultiplier:                 c.TimeoutMultiplier,
 					AgentTimeoutMultiplier:            c.AgentTimeoutMultiplier,
@@ -73,28 +96,17 @@ func joinPath(dir, name string) string {
 	return schema.CleanPath(dir + "/" + name)
 }
 
-// TrialName makes a trial's name from its task's directory or package name:
-// up to 32 characters without trailing "_" and "-", "__", and seven random
+// TrialName makes a trial's name from its task's ([Task.IDName]): of its last
+// part up to 32 characters without trailing "_" and "-", "__", and seven random
 // characters.
-func TrialName(task trial.TaskConfig, random func(n int) int) string {
+func TrialName(taskName string, random func(n int) int) string {
 	var b strings.Builder
-	b.WriteString(NamePrefix(taskIDName(task)))
+	b.WriteString(NamePrefix(taskName))
 	b.WriteString("__")
 	for range suffixLength {
 		b.WriteByte(nameAlphabet[random(len(nameAlphabet))])
 	}
 	return b.String()
-}
-
-// taskIDName is the name by which filters and trial names know a task.
-func taskIDName(task trial.TaskConfig) string {
-	if task.Kind() == trial.PackageTask {
-		return *task.Name
-	}
-	if task.Path == nil {
-		return ""
-	}
-	return path.Base(*task.Path)
 }
 
 // NamePrefix is the part of trial names that comes from the task's name.
