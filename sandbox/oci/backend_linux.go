@@ -162,7 +162,7 @@ func (b *Backend) prepare(s *Sandbox, spec sandbox.Spec, base *base) (*launch, e
 	if err != nil {
 		return nil, err
 	}
-	if err := plan.write(s.dir, !b.runtime.builtin()); err != nil {
+	if err := plan.write(s.dir); err != nil {
 		return nil, fmt.Errorf("laying out the root file system: %w", err)
 	}
 	l := &launch{

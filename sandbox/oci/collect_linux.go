@@ -193,7 +193,7 @@ func belongs(pid int, id string) bool {
 func helperOf(cmdline, id string) bool {
 	name, rest, _ := strings.Cut(cmdline, "\x00")
 	name = filepath.Base(name)
-	if name != launchArg0 && name != removeArg0 && name != runscArg0 && !strings.HasPrefix(name, runscArg0+"-") {
+	if name != launchArg0 && name != removeArg0 && !isRunsc(name) {
 		return false
 	}
 	return strings.Contains(rest, id)

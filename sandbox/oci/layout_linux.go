@@ -54,8 +54,8 @@ const (
 )
 
 // write completes the parts of the plan for a sandbox in dir, and creates what
-// they need there, except the trees. A writable root gets upper directories.
-func (p *rootPlan) write(dir string, writable bool) error {
+// they need there, except the trees.
+func (p *rootPlan) write(dir string) error {
 	at := func(names ...string) string { return filepath.Join(append([]string{dir}, names...)...) }
 	if err := os.Mkdir(at(dirTrees), 0o700); err != nil {
 		return err
@@ -73,9 +73,6 @@ func (p *rootPlan) write(dir string, writable bool) error {
 			lower = append(lower, at(dirHide, pt.Path))
 		}
 		pt.Lower = append(lower, pt.Lower...)
-		if !writable {
-			continue
-		}
 		pt.Upper, pt.Work = at(dirUpper, strconv.Itoa(i)), at(dirWork, strconv.Itoa(i))
 		if err := pt.makeUpper(); err != nil {
 			return err

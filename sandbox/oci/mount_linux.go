@@ -69,11 +69,8 @@ func (l *launch) makeTrees() error {
 func (l *launch) mountPart(i int) error {
 	p := &l.Parts[i]
 	target := filepath.Join(l.Root, p.Path)
-	if p.Upper == "" && len(p.Lower) == 1 {
-		return bindReadOnly(p.Lower[0], target)
-	}
 	err := mountOverlay(target, *p, l.UserXattr)
-	if p.Upper == "" || !errors.Is(err, unix.EINVAL) {
+	if !errors.Is(err, unix.EINVAL) {
 		return err
 	}
 	// Network file systems and other overlays cannot hold an upper layer.
@@ -117,17 +114,11 @@ func mountOverlay(target string, p part, userXattr bool) error {
 		defer unix.Close(fd)
 		lower = append(lower, "/proc/self/fd/"+strconv.Itoa(fd))
 	}
-	options := []string{"lowerdir=" + strings.Join(lower, ":")}
-	flags := uintptr(unix.MS_NODEV)
-	if p.Upper == "" {
-		flags |= unix.MS_RDONLY
-	} else {
-		options = append(options, "upperdir="+escapeOption(p.Upper), "workdir="+escapeOption(p.Work))
-	}
+	options := []string{"lowerdir=" + strings.Join(lower, ":"), "upperdir=" + escapeOption(p.Upper), "workdir=" + escapeOption(p.Work)}
 	if userXattr {
 		options = append(options, "userxattr")
 	}
-	if err := unix.Mount("overlay", target, "overlay", flags, strings.Join(options, ",")); err != nil {
+	if err := unix.Mount("overlay", target, "overlay", unix.MS_NODEV, strings.Join(options, ",")); err != nil {
 		return fmt.Errorf("mounting an overlay: %w", err)
 	}
 	return nil
@@ -135,20 +126,4 @@ func mountOverlay(target string, p part, userXattr bool) error {
 
 func escapeOption(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `,`, `\,`, `:`, `\:`).Replace(path)
-}
-
-func bindReadOnly(source, target string) error {
-	if err := unix.Mount(source, target, "", unix.MS_BIND, ""); err != nil {
-		return fmt.Errorf("binding %q: %w", source, err)
-	}
-	var st unix.Statfs_t
-	if err := unix.Statfs(target, &st); err != nil {
-		return err
-	}
-	// A user namespace must keep the flags that the mount has.
-	keep := uintptr(st.Flags) & (unix.ST_NOSUID | unix.ST_NODEV | unix.ST_NOEXEC)
-	if err := unix.Mount("", target, "", keep|unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""); err != nil {
-		return fmt.Errorf("binding %q read-only: %w", source, err)
-	}
-	return nil
 }

@@ -13,11 +13,11 @@ import (
 // part is one mounted piece of a root file system.
 type part struct {
 	Path string `json:"path"` // where it lies in the sandbox
-	// Lower directories on the host, highest first. With an Upper they are
-	// one overlay; without, they are read-only.
+	// Lower directories on the host, highest first, and those that the overlay
+	// writes to.
 	Lower []string `json:"lower"`
-	Upper string   `json:"upper,omitempty"`
-	Work  string   `json:"work,omitempty"`
+	Upper string   `json:"upper"`
+	Work  string   `json:"work"`
 	// Mode and owner that the merged directory must have.
 	Mode fs.FileMode `json:"mode"`
 	UID  int         `json:"uid"`

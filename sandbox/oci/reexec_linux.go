@@ -16,7 +16,8 @@ import (
 
 // Names under which the program executes itself.
 const (
-	runscArg0  = "runsc" // gVisor's own children have names that begin with it
+	runscArg0  = "runsc" // gVisor's own children have names that begin with it, or
+	runscExe   = "/proc/self/exe"
 	launchArg0 = "proctor-launch"
 	removeArg0 = "proctor-remove"
 	// waitForMap as the last argument of a helper says that it has to wait
@@ -34,7 +35,7 @@ func Reexec(args []string) (code int, handled bool) {
 	name := filepath.Base(args[0])
 	var err error
 	switch {
-	case name == runscArg0 || strings.HasPrefix(name, runscArg0+"-"):
+	case args[0] == runscExe || isRunsc(name):
 		maincli.Main() // exits by itself
 		return 0, true
 	case name == launchArg0:
@@ -49,6 +50,10 @@ func Reexec(args []string) (code int, handled bool) {
 		return 1, true
 	}
 	return 0, true
+}
+
+func isRunsc(name string) bool {
+	return name == runscArg0 || strings.HasPrefix(name, runscArg0+"-")
 }
 
 // runLaunch is the helper in a user and mount namespace of its own. It becomes

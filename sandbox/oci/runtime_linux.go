@@ -59,8 +59,9 @@ func (r runtimeProgram) argv(dir string, b *bundle) []string {
 		}
 		argv = []string{
 			runscArg0, "--root=" + at(dirRuntime), "--network=" + network, "--host-settings=ignore",
-			// The sentry's own overlay is many times faster than one on the
-			// host, because it asks the host for nothing that it has written.
+			// The sentry's own overlay on top of the host's, which then only
+			// holds mount points, is many times faster: it asks the host for
+			// nothing that it has written.
 			"--overlay2=root:dir=" + dir,
 			// Setuid programs work as they do with the other runtimes.
 			"--allow-suid=true",
