@@ -77,6 +77,9 @@ func (e *Errors) Error() string {
 	return b.String()
 }
 
+// ErrorType returns the name of pydantic's exception, which results record.
+func (e *Errors) ErrorType() string { return "ValidationError" }
+
 // Brief renders each error on one line as "location: message".
 func (e *Errors) Brief() []string {
 	lines := make([]string, len(e.List))

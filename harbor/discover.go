@@ -1,0 +1,145 @@
+package harbor
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/proctor-run/proctor/internal/dump"
+	"github.com/proctor-run/proctor/internal/pyvalue"
+)
+
+// maxExamples is how many task names the error of a filter without a match
+// lists.
+const maxExamples = 5
+
+// IsValidDir reports whether a directory is a task that can be run (section
+// 1.3). With verification disabled only the instruction is needed.
+func IsValidDir(dir string, disableVerification bool) bool {
+	ok, err := checkValidDir(dir, disableVerification)
+	return ok && err == nil
+}
+
+// checkValidDir is IsValidDir with the one error that Harbor does not take as
+// an answer: a task.toml that is not UTF-8.
+func checkValidDir(dir string, disableVerification bool) (bool, error) {
+	if !exists(filepath.Join(dir, "task.toml")) || !exists(filepath.Join(dir, "environment")) {
+		return false, nil
+	}
+	t, err := open(dir)
+	if err != nil {
+		if isInvalid(err) {
+			return false, nil
+		}
+		return false, err
+	}
+	if !disableVerification {
+		return t.check() == nil, nil
+	}
+	if !t.Config.HasSteps() {
+		return exists(filepath.Join(t.Dir, "instruction.md")), nil
+	}
+	for i := range t.Config.Steps {
+		if t.checkStep(&t.Config.Steps[i]) != nil {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// Found is what a path turned out to be.
+type Found struct {
+	// Dirs are the task directories, below the path as it was given.
+	Dirs []string
+	// Source is the name of the dataset; empty for a single task.
+	Source string
+	// Skipped are the names of directories in a dataset that are no tasks.
+	Skipped []string
+}
+
+// Discover finds the task or tasks at a path (section 1.6): the path itself if
+// it is a task directory, else its direct children that are, by name.
+func Discover(path string, disableVerification bool) (Found, error) {
+	single, err := checkValidDir(path, disableVerification)
+	if err != nil {
+		return Found{}, err
+	}
+	if single {
+		return Found{Dirs: []string{path}}, nil
+	}
+	real, err := resolve(path)
+	if err != nil {
+		return Found{}, err
+	}
+	found := Found{Source: filepath.Base(real)}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return Found{}, fmt.Errorf("listing the tasks in %q: %w", path, osError(path, err))
+	}
+	for _, entry := range entries {
+		dir := filepath.Join(path, entry.Name())
+		if !isDir(dir) {
+			continue
+		}
+		ok, err := checkValidDir(dir, disableVerification)
+		switch {
+		case err != nil:
+			return Found{}, fmt.Errorf("looking at %q: %w", dir, err)
+		case ok:
+			found.Dirs = append(found.Dirs, dir)
+		default:
+			found.Skipped = append(found.Skipped, entry.Name())
+		}
+	}
+	return found, nil
+}
+
+// Filter says which tasks of a dataset to run (Harbor job format, section
+// 2.2). The patterns are globs; nil is no filter.
+type Filter struct {
+	Include, Exclude []string
+	Limit            *int // after the patterns; nil is none
+}
+
+// Apply selects by name: the items that match any include pattern and no
+// exclude pattern, then the first Limit of them (a negative limit leaves out
+// so many at the end, as in Python). Include patterns without any match are a
+// ValueError that names some tasks.
+func (f Filter) Apply(names []string) (kept []int, err error) {
+	for i, name := range names {
+		if len(f.Include) == 0 || matchesAny(f.Include, name) {
+			kept = append(kept, i)
+		}
+	}
+	if len(f.Include) > 0 && len(kept) == 0 {
+		examples := slices.Sorted(slices.Values(names))
+		return nil, raise(ValueError, "No tasks matched the filter(s) %s. There are %d tasks available in this dataset. "+
+			"Example task names: %s", reprList(f.Include), len(names), reprList(examples[:min(maxExamples, len(examples))]))
+	}
+	kept = slices.DeleteFunc(kept, func(i int) bool { return matchesAny(f.Exclude, names[i]) })
+	if f.Limit == nil {
+		return kept, nil
+	}
+	n := *f.Limit
+	if n < 0 {
+		n = max(0, len(kept)+n)
+	}
+	return kept[:min(n, len(kept))], nil
+}
+
+func matchesAny(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return Match(p, name) })
+}
+
+func reprList(list []string) string { return pyvalue.Repr(dump.Strs(list)) }
+
+// LocalName is the name by which filters know a local task: the base name of
+// its directory, links resolved.
+func LocalName(dir string) string {
+	real, err := resolve(dir)
+	if err != nil {
+		return filepath.Base(dir)
+	}
+	return filepath.Base(real)
+}

@@ -1,0 +1,43 @@
+package harbor
+
+// Well-known paths inside a Linux environment (section 4.6). A Windows
+// environment has the same below "C:".
+const (
+	AgentLogsDir    = "/logs/agent"
+	VerifierLogsDir = "/logs/verifier"
+	ArtifactsDir    = "/logs/artifacts"
+	TestsDir        = "/tests"
+	SolutionDir     = "/solution"
+	SkillsDir       = "/harbor/skills"
+)
+
+// Names of the entry scripts for Linux (section 1.2); see [OS.TestScript] for
+// other systems.
+const (
+	TestScript     = "test.sh"
+	SolutionScript = "solve.sh"
+)
+
+// InEnvironment returns a well-known path as the system spells it.
+func (os OS) InEnvironment(path string) string {
+	if os == Windows {
+		return "C:" + path
+	}
+	return path
+}
+
+// TestScript is the name of the verifier's entry (section 1.2).
+func (os OS) TestScript() string {
+	if os == Windows {
+		return "test.bat"
+	}
+	return TestScript
+}
+
+// SolutionScript is the name of the solution's entry (section 1.2).
+func (os OS) SolutionScript() string {
+	if os == Windows {
+		return "solve.bat"
+	}
+	return SolutionScript
+}
