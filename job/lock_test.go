@@ -106,13 +106,17 @@ func TestLockEqual(t *testing.T) {
 		{"path and name of the task", func(l *job.Lock) { p := "elsewhere"; l.Trials[0].Task.Path = &p; l.Trials[0].Task.Name = "b" }, true},
 		{"content of the task", func(l *job.Lock) { l.Trials[0].Task.Digest = digest("f") }, false},
 		{"path of an instruction", func(l *job.Lock) { l.Trials[0].ExtraInstructions = []job.FileLock{{Path: "b", Digest: digest("1")}} }, true},
-		{"content of an instruction", func(l *job.Lock) { l.Trials[0].ExtraInstructions = []job.FileLock{{Path: "extra.md", Digest: digest("f")}} }, false},
+		{"content of an instruction", func(l *job.Lock) {
+			l.Trials[0].ExtraInstructions = []job.FileLock{{Path: "extra.md", Digest: digest("f")}}
+		}, false},
 		{"no instruction", func(l *job.Lock) { l.Trials[0].ExtraInstructions = nil }, false},
 		{"paths of skills", func(l *job.Lock) {
 			l.Trials[0].Agent.Skills = []string{"other"}
 			l.Trials[0].Skills = []job.SkillLock{{Name: "s", Source: "other", Digest: digest("2")}}
 		}, true},
-		{"name of a skill", func(l *job.Lock) { l.Trials[0].Skills = []job.SkillLock{{Name: "t", Source: "skills/s", Digest: digest("2")}} }, false},
+		{"name of a skill", func(l *job.Lock) {
+			l.Trials[0].Skills = []job.SkillLock{{Name: "t", Source: "skills/s", Digest: digest("2")}}
+		}, false},
 		{"paths of compose files", func(l *job.Lock) { l.Trials[0].Environment.ExtraDockerCompose = []string{"other.yaml"} }, true},
 		{"agent", func(l *job.Lock) { m := "m"; l.Trials[0].Agent.ModelName = &m }, false},
 		{"multiplier", func(l *job.Lock) { l.Trials[0].TimeoutMultiplier = 2 }, false},

@@ -1,0 +1,151 @@
+package job_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/internal/vectors"
+	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/trial"
+)
+
+// sameRecord compares what two readers made of one file.
+func sameRecord(a, b job.Record) bool {
+	return a.TrialName == b.TrialName && a.TaskName == b.TaskName && a.TaskChecksum == b.TaskChecksum &&
+		a.AgentName == b.AgentName && a.ModelName == b.ModelName && a.Source == b.Source &&
+		a.ExceptionType == b.ExceptionType && (a.Rewards == nil) == (b.Rewards == nil) &&
+		compact(a.Rewards.Object()) == compact(b.Rewards.Object()) && sameUsage(a.Usage, b.Usage)
+}
+
+func sameUsage(a, b job.Usage) bool {
+	show := func(u job.Usage) string {
+		var s job.Stats
+		s.Usage = u
+		r := job.Result{Stats: s}
+		return string(r.AppendJSON(nil))
+	}
+	return show(a) == show(b)
+}
+
+// TestReadRecord reads every trial result of the vectors and fixtures both
+// ways.
+func TestReadRecord(t *testing.T) {
+	t.Parallel()
+	var texts []string
+	for _, name := range fixtures {
+		for _, path := range globOf(t, filepath.Join("testdata", "jobs", name, "*", "result.json")) {
+			texts = append(texts, read(t, path))
+		}
+	}
+	for _, name := range vectors.Dir(t, "harbor-jobs", "*.json") {
+		in := member[*pyvalue.Object](t, decode(t, vectors.File(t, "harbor-jobs/"+name)), "input")
+		for _, doc := range member[pyvalue.List](t, in, "trial_results") {
+			r := parseTrial(t, doc)
+			texts = append(texts, string(r.AppendJSON(nil, nil)))
+			texts = append(texts, string(pyvalue.AppendDumps(nil, doc, pyvalue.DumpsOptions{})))
+		}
+	}
+	path := filepath.Join(t.TempDir(), "some-trial", "result.json")
+	for _, text := range texts {
+		write(t, path, []byte(text))
+		got, err := job.ReadRecord(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		full, err := trial.ParseResult([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := job.RecordOf(&full); !sameRecord(got.Record, want) || got.Dir != "some-trial" {
+			t.Fatalf("got %+v\nwant %+v", got, want)
+		}
+	}
+	t.Logf("%d results", len(texts))
+}
+
+func TestScan(t *testing.T) {
+	t.Parallel()
+	dir := copyJob(t, filepath.Join("testdata", "jobs", "mixed-oracle"))
+	for _, name := range []string{"unfinished__1", "broken__1"} {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, filepath.Join(dir, "broken__1", "result.json"), []byte(`{"id": }`))
+	s, err := job.Scan(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Records) != 8 || !slices.IsSortedFunc(s.Records, func(a, b job.FileRecord) int { return strings.Compare(a.Dir, b.Dir) }) {
+		t.Errorf("got %d records, want 8 in order", len(s.Records))
+	}
+	if !slices.Equal(s.Unfinished, []string{"unfinished__1"}) {
+		t.Errorf("got unfinished %q", s.Unfinished)
+	}
+	if len(s.Errors) != 1 || !strings.Contains(s.Errors[0].Error(), "broken__1") {
+		t.Errorf("got errors %v", s.Errors)
+	}
+}
+
+func TestScanStops(t *testing.T) {
+	t.Parallel()
+	cause := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(cause)
+	if _, err := job.Scan(ctx, filepath.Join("testdata", "jobs", "mixed-oracle")); !errors.Is(err, cause) {
+		t.Errorf("got %v, want the cause", err)
+	}
+	if _, err := job.Scan(t.Context(), filepath.Join(t.TempDir(), "nothing")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("got %v, want that the directory does not exist", err)
+	}
+}
+
+// FuzzReadRecord compares the fast reader with the full one: where both read
+// a text, they agree, and what the full one reads the fast one reads too.
+func FuzzReadRecord(f *testing.F) {
+	for _, name := range fixtures {
+		paths, err := filepath.Glob(filepath.Join("testdata", "jobs", name, "*", "result.json"))
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, path := range paths {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(data)
+		}
+	}
+	for _, text := range []string{
+		`{"task_name":"t","trial_name":"n","trial_uri":"u","task_id":{"path":"p"},"task_checksum":"c","config":{"task":{"path":"p"}},"agent_info":{"name":"a","version":"1"}}`,
+		`{"task_name":"t","trial_name":"n","trial_uri":"u","task_id":{"path":"p"},"task_checksum":"c","config":{"task":{"path":"p"}},"agent_info":{"name":"a","version":"1","model_info":{"name":"m"}},"step_results":[{"step_name":"s","agent_result":{"cost_usd":1e400,"n_input_tokens":3}}],"verifier_result":{"rewards":{"r":null,"b":true,"x":-0.0,"big":123456789012345678901234567890}},"exception_info":{"exception_type":"E","exception_message":"\u00e9","exception_traceback":"","occurred_at":"2026-06-09T10:00:00"},"started_at":"2026-06-09T10:00:00.5Z"}`,
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		path := filepath.Join(t.TempDir(), "d", "result.json")
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, data, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		got, err := job.ReadRecord(path)
+		full, fullErr := trial.ParseResult(data)
+		if fullErr != nil {
+			return // the fast reader does not look at everything
+		}
+		if err != nil {
+			t.Fatalf("the full reader takes it, the fast one says %v", err)
+		}
+		if want := job.RecordOf(&full); !sameRecord(got.Record, want) {
+			t.Fatalf("got %+v\nwant %+v", got, want)
+		}
+	})
+}
