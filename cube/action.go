@@ -1,0 +1,136 @@
+package cube
+
+import (
+	"strings"
+
+	"github.com/proctor-run/proctor/internal/pyvalue"
+)
+
+// ActionSchema describes an action to a model (CUBE, section 2).
+type ActionSchema struct {
+	Name        string  `json:"name" cube:"nonblank"`
+	Description string  `json:"description" cube:"nonblank"`
+	Parameters  *Object `json:"parameters" default:"{}"` // a JSON schema of kind object
+}
+
+// TypeName returns "cube.core.ActionSchema".
+func (*ActionSchema) TypeName() string { return "cube.core.ActionSchema" }
+
+// StopName is the name of the stop action. It is matched exactly.
+const StopName = "final_step"
+
+// StopAction is the schema of the action with which an agent ends a task. It is
+// not part of a task's action set: what drives the agent adds it.
+func StopAction() ActionSchema {
+	return ActionSchema{Name: StopName, Description: "Stop the task execution."}
+}
+
+// ToolDescriptor returns the schema as models take it:
+// {"type": "function", "function": {"name", "description", "parameters"}}.
+func (s *ActionSchema) ToolDescriptor() *Object {
+	params := s.Parameters
+	if params == nil {
+		params = pyvalue.NewObject(0)
+	}
+	return Pairs("type", "function", "function",
+		Pairs("name", s.Name, "description", s.Description, "parameters", params))
+}
+
+// CheckDescriptions reports the first parameter that has no description, in
+// the reference's words, as an error; nil when there is none (CUBE, section 2.1).
+func (s *ActionSchema) CheckDescriptions() error {
+	v, _ := s.Parameters.Get("properties")
+	properties, ok := v.(*Object)
+	if !ok {
+		return nil
+	}
+	for name, p := range properties.All() {
+		if name == "self" {
+			continue
+		}
+		property, ok := p.(*Object)
+		if !ok {
+			return ValueErrorf("parameter '%s' invalid", name)
+		}
+		desc, _ := property.Get("description")
+		if s, ok := desc.(Str); !ok || strings.TrimSpace(string(s)) == "" {
+			return ValueErrorf("parameter '%s' missing description", name)
+		}
+	}
+	return nil
+}
+
+// Action is one call of an action.
+type Action struct {
+	ID        *string `json:"id"` // the model's tool-call id
+	Name      string  `json:"name"`
+	Arguments *Object `json:"arguments" default:"{}"`
+}
+
+// TypeName returns "cube.core.Action".
+func (*Action) TypeName() string { return "cube.core.Action" }
+
+// NewAction returns a call with arguments given as alternating names and
+// values, as for [Pairs].
+func NewAction(name string, args ...any) Action {
+	return Action{Name: name, Arguments: Pairs(args...)}
+}
+
+// Stop returns a call of the stop action.
+func Stop() Action { return Action{Name: StopName} }
+
+// ActionFromToolCall reads a tool call of an OpenAI-style API, both the chat
+// form (with "function") and the responses form. Missing arguments are none,
+// text arguments are parsed as JSON (CUBE, section 2.1).
+func ActionFromToolCall(call *Object) (Action, error) {
+	source := call
+	if f, ok := call.Get("function"); ok {
+		source, _ = f.(*Object)
+	}
+	name, ok := source.Get("name")
+	if !ok {
+		return Action{}, KeyErrorf("name")
+	}
+	args, err := callArguments(source)
+	if err != nil {
+		return Action{}, err
+	}
+	id, _ := call.Get("id")
+	if falsy(id) {
+		id, _ = call.Get("call_id")
+	}
+	return toolCallAction(id, name, args)
+}
+
+func toolCallAction(id, name, args Value) (Action, error) {
+	var a Action
+	d := &decoder{}
+	if id != nil && !pyvalue.IsNull(id) {
+		d.enter("id")
+		if s, ok := readString(d, id, fieldTag{}); ok {
+			a.ID = &s
+		}
+		d.leave()
+	}
+	d.enter("name")
+	a.Name, _ = readString(d, name, fieldTag{})
+	d.leave()
+	var ok bool
+	if a.Arguments, ok = args.(*Object); !ok {
+		d.enter("arguments")
+		d.fail("dict_type", "Input should be a valid dictionary")
+		d.leave()
+	}
+	return a, d.err(a.TypeName())
+}
+
+func callArguments(source *Object) (Value, error) {
+	args, _ := source.Get("arguments")
+	if falsy(args) {
+		return pyvalue.NewObject(0), nil
+	}
+	if s, ok := args.(Str); ok {
+		return pyvalue.DecodeText(string(s))
+	}
+	return args, nil
+}

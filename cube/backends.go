@@ -1,0 +1,163 @@
+package cube
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/proctor-run/proctor/sandbox"
+)
+
+// LocalContainerBackend launches containers as sandboxes of the backend that
+// its [Registry] was given ([Options]). One that is made in memory gets it from
+// [NewLocalContainerBackend].
+type LocalContainerBackend struct {
+	ContainerBackendBase
+	PullPolicy    string `json:"pull_policy" default:"missing"`
+	NetworkMode   string `json:"network_mode" default:"bridge"`
+	RemoveOnClose bool   `json:"remove_on_close" default:"true"`
+
+	sandbox sandbox.Backend
+}
+
+// TypeName returns "cube.backends.local.LocalContainerBackend".
+func (*LocalContainerBackend) TypeName() string { return "cube.backends.local.LocalContainerBackend" }
+
+// NewLocalContainerBackend returns a backend on top of a sandbox backend.
+func NewLocalContainerBackend(b sandbox.Backend) *LocalContainerBackend {
+	out := Default[LocalContainerBackend]()
+	out.sandbox = b
+	return &out
+}
+
+func (b *LocalContainerBackend) bind(r *Registry, _ Typed) { b.sandbox = r.opts.Sandbox }
+
+// Launch creates a sandbox of the config's image. Limits that the sandbox
+// backend cannot enforce are dropped; a GPU that it cannot give is an error.
+func (b *LocalContainerBackend) Launch(ctx context.Context, cfg *ContainerConfig) (Container, error) {
+	if b.sandbox == nil {
+		return nil, containerErrorf(ContainerLaunchErrorKind, "launching image %q: no sandbox backend is wired in", cfg.Image)
+	}
+	mode := sandbox.NetworkPublic
+	if b.NetworkMode == "none" {
+		mode = sandbox.NetworkNone
+	}
+	return launchSandbox(ctx, b.sandbox, launch{
+		name:    "cube",
+		cfg:     cfg,
+		network: mode,
+		timeout: time.Duration(b.TimeoutSeconds) * time.Second,
+		keep:    !b.RemoveOnClose,
+	})
+}
+
+// launch is what is needed to turn a ContainerConfig into a sandbox.
+type launch struct {
+	name    string
+	cfg     *ContainerConfig
+	network sandbox.NetworkMode
+	timeout time.Duration
+	keep    bool // stop instead of destroy, where the backend can
+}
+
+func launchSandbox(ctx context.Context, backend sandbox.Backend, l launch) (Container, error) {
+	if l.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, l.timeout)
+		defer cancel()
+	}
+	owner, err := sandbox.Self()
+	if err != nil {
+		return nil, containerErrorf(ContainerLaunchErrorKind, "launching image %q: %s", l.cfg.Image, err)
+	}
+	spec := sandbox.Spec{
+		Name:      l.name + "-" + uuid.NewString()[:8],
+		Image:     sandbox.Image{Ref: l.cfg.Image},
+		Resources: resourcesOf(l.cfg, backend.Capabilities()),
+		Network:   sandbox.Network{Mode: l.network},
+	}
+	spec.Labels = sandbox.Labels{Job: "cube", Trial: spec.Name, Owner: owner}
+	sb, err := backend.Create(ctx, spec)
+	if err != nil {
+		return nil, containerErrorf(ContainerLaunchErrorKind, "launching image %q: %s", l.cfg.Image, err)
+	}
+	return &sandboxContainer{sb: sb, ports: l.cfg.Ports, keep: l.keep}, nil
+}
+
+func resourcesOf(cfg *ContainerConfig, can sandbox.Capabilities) sandbox.Resources {
+	var r sandbox.Resources
+	if can.CPULimit {
+		r.CPUs = cfg.CPUCores
+	}
+	if can.MemoryLimit {
+		r.MemoryMB = int64(cfg.RAMGB * 1024)
+	}
+	if cfg.GPU {
+		r.GPUs = 1
+	}
+	return r
+}
+
+// remote is a backend whose containers run at a provider that this program has
+// no client for. Its config can be carried to where there is one.
+type remote struct{}
+
+func (remote) launch(provider string) (Container, error) {
+	return nil, containerErrorf(ContainerLaunchErrorKind, "%s containers cannot be launched from here: use LocalContainerBackend", provider)
+}
+
+// ModalContainerBackend is the config of Modal containers.
+type ModalContainerBackend struct {
+	ContainerBackendBase
+	AppName string `json:"app_name" default:"cube-container"`
+}
+
+// TypeName returns "cube.backends.modal.ModalContainerBackend".
+func (*ModalContainerBackend) TypeName() string { return "cube.backends.modal.ModalContainerBackend" }
+
+// Launch is an error: there is no client for it.
+func (*ModalContainerBackend) Launch(context.Context, *ContainerConfig) (Container, error) {
+	return remote{}.launch("Modal")
+}
+
+// DaytonaContainerBackend is the config of Daytona containers.
+type DaytonaContainerBackend struct {
+	ContainerBackendBase
+	APIKey            *string `json:"api_key"`
+	APIURL            *string `json:"api_url"`
+	Target            *string `json:"target"`
+	Ephemeral         bool    `json:"ephemeral" default:"true"`
+	AutoStopMinutes   int     `json:"auto_stop_minutes" default:"10"`
+	AutoDeleteMinutes int     `json:"auto_delete_minutes" default:"5"`
+}
+
+// TypeName returns "cube.backends.daytona.DaytonaContainerBackend".
+func (*DaytonaContainerBackend) TypeName() string {
+	return "cube.backends.daytona.DaytonaContainerBackend"
+}
+
+// Launch is an error: there is no client for it.
+func (*DaytonaContainerBackend) Launch(context.Context, *ContainerConfig) (Container, error) {
+	return remote{}.launch("Daytona")
+}
+
+// ToolkitContainerBackend is the config of Toolkit containers.
+type ToolkitContainerBackend struct {
+	ContainerBackendBase
+	Profile     *string `json:"profile"`
+	Account     *string `json:"account"`
+	Interactive bool    `json:"interactive" default:"false"`
+	Preemptable bool    `json:"preemptable" default:"false"`
+	ExecMode    string  `json:"exec_mode" default:"sidecar" enum:"sidecar,direct"`
+}
+
+// TypeName returns "cube.backends.toolkit.ToolkitContainerBackend".
+func (*ToolkitContainerBackend) TypeName() string {
+	return "cube.backends.toolkit.ToolkitContainerBackend"
+}
+
+// Launch is an error: there is no client for it.
+func (*ToolkitContainerBackend) Launch(context.Context, *ContainerConfig) (Container, error) {
+	return remote{}.launch("Toolkit")
+}

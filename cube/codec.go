@@ -1,0 +1,264 @@
+package cube
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+
+	"github.com/proctor-run/proctor/internal/pyvalue"
+)
+
+// custom is a field type of this package with a form of its own.
+type custom interface {
+	decode(d *decoder, v Value)
+	encode(e *encoder) Value
+}
+
+var (
+	customType = reflect.TypeFor[custom]()
+	typedType  = reflect.TypeFor[Typed]()
+	objectType = reflect.TypeFor[*Object]()
+	valueType  = reflect.TypeFor[Value]()
+)
+
+// codecOf returns how fields of a type are read and written.
+func codecOf(t reflect.Type, tag fieldTag) (codec, error) {
+	switch {
+	case t == objectType:
+		return objectCodec(tag), nil
+	case t == valueType:
+		return codec{
+			dec: func(_ *decoder, v Value, dst reflect.Value) { dst.Set(reflect.ValueOf(v)) },
+			enc: encodeUntyped,
+		}, nil
+	case reflect.PointerTo(t).Implements(customType):
+		return customCodec(), nil
+	}
+	switch t.Kind() {
+	case reflect.String:
+		c := stringCodec(tag)
+		if tag.nullable {
+			return nullString(c), nil
+		}
+		return c, nil
+	case reflect.Bool:
+		return boolCodec(tag), nil
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return intCodec(), nil
+	case reflect.Float32, reflect.Float64:
+		return floatCodec(), nil
+	case reflect.Slice, reflect.Array:
+		return listCodec(t, tag)
+	case reflect.Interface:
+		return slotCodec(t, tag), nil
+	case reflect.Pointer:
+		return pointerCodec(t, tag)
+	case reflect.Map:
+		return codec{}, TypeErrorf("%s loses the order of its keys: use cube.Map[%s]", t, t.Elem())
+	}
+	return codec{}, TypeErrorf("%s cannot be a field of a typed object", t)
+}
+
+func encodeUntyped(_ *encoder, v reflect.Value) Value {
+	if v.IsNil() {
+		return Null{}
+	}
+	return v.Interface().(Value)
+}
+
+func objectCodec(tag fieldTag) codec {
+	return codec{
+		dec: func(d *decoder, v Value, dst reflect.Value) {
+			if tag.nullable && pyvalue.IsNull(v) {
+				dst.SetZero()
+				return
+			}
+			o, ok := v.(*Object)
+			if !ok {
+				d.fail("dict_type", "Input should be an object")
+				return
+			}
+			dst.Set(reflect.ValueOf(o))
+		},
+		enc: func(_ *encoder, v reflect.Value) Value {
+			if !v.IsNil() {
+				return v.Interface().(*Object)
+			}
+			if tag.nullable {
+				return Null{}
+			}
+			return pyvalue.NewObject(0)
+		},
+	}
+}
+
+func customCodec() codec {
+	return codec{
+		dec: func(d *decoder, v Value, dst reflect.Value) { dst.Addr().Interface().(custom).decode(d, v) },
+		enc: func(e *encoder, v reflect.Value) Value {
+			if v.CanAddr() {
+				return v.Addr().Interface().(custom).encode(e)
+			}
+			p := reflect.New(v.Type())
+			p.Elem().Set(v)
+			return p.Interface().(custom).encode(e)
+		},
+	}
+}
+
+// nullString reads null as the empty string, and back.
+func nullString(c codec) codec {
+	return codec{
+		dec: func(d *decoder, v Value, dst reflect.Value) {
+			if pyvalue.IsNull(v) {
+				dst.SetZero()
+				return
+			}
+			c.dec(d, v, dst)
+		},
+		enc: func(e *encoder, v reflect.Value) Value {
+			if v.Len() == 0 {
+				return Null{}
+			}
+			return c.enc(e, v)
+		},
+	}
+}
+
+func listCodec(t reflect.Type, tag fieldTag) (codec, error) {
+	if t.Elem().Kind() == reflect.Uint8 {
+		return codec{}, TypeErrorf("%s cannot be a field of a typed object: JSON has no bytes", t)
+	}
+	elem, err := codecOf(t.Elem(), fieldTag{enum: tag.enum, options: []string{"required"}})
+	if err != nil {
+		return codec{}, err
+	}
+	dec := func(d *decoder, v Value, dst reflect.Value) {
+		if tag.nullable && pyvalue.IsNull(v) {
+			dst.SetZero()
+			return
+		}
+		list, ok := v.(List)
+		if !ok {
+			d.fail("list_type", "Input should be a valid array")
+			return
+		}
+		if t.Kind() == reflect.Array && len(list) != t.Len() {
+			d.fail("value_error", fmt.Sprintf("Input should have %d items, not %d", t.Len(), len(list)))
+			return
+		}
+		out := dst
+		if t.Kind() == reflect.Slice {
+			out = reflect.MakeSlice(t, len(list), len(list))
+		}
+		for i, item := range list {
+			d.index(i)
+			elem.dec(d, item, out.Index(i))
+			d.leave()
+		}
+		dst.Set(out)
+	}
+	enc := func(e *encoder, v reflect.Value) Value {
+		if tag.nullable && t.Kind() == reflect.Slice && v.IsNil() {
+			return Null{}
+		}
+		out := make(List, v.Len())
+		for i := range out {
+			e.path = append(e.path, strconv.Itoa(i))
+			out[i] = elem.enc(e, v.Index(i))
+			e.path = e.path[:len(e.path)-1]
+		}
+		return out
+	}
+	return codec{dec, enc}, nil
+}
+
+// slotCodec is a slot of an interface type: what stands in it says by its _type
+// which of the types it is.
+func slotCodec(t reflect.Type, tag fieldTag) codec {
+	return codec{
+		dec: func(d *decoder, v Value, dst reflect.Value) {
+			if !tag.has("required") && pyvalue.IsNull(v) {
+				dst.SetZero()
+				return
+			}
+			declared := d.reg.family(t)
+			if declared == nil {
+				d.fail("value_error", fmt.Sprintf("no family of types is registered for %s", t))
+				return
+			}
+			if ptr := d.load(declared, v); ptr.IsValid() {
+				dst.Set(ptr)
+			}
+		},
+		enc: func(e *encoder, v reflect.Value) Value {
+			if v.IsNil() {
+				return Null{}
+			}
+			inner := v.Elem()
+			if _, ok := v.Interface().(Typed); !ok {
+				e.fail(fmt.Sprintf("%s has no TypeName", inner.Type()))
+				return Null{}
+			}
+			return e.typed(inner)
+		},
+	}
+}
+
+// pointerCodec is a nullable scalar, or a slot of a concrete typed struct.
+func pointerCodec(t reflect.Type, tag fieldTag) (codec, error) {
+	if t.Implements(typedType) && t.Elem().Kind() == reflect.Struct {
+		return typedPointerCodec(t, tag), nil
+	}
+	elem, err := codecOf(t.Elem(), tag)
+	if err != nil {
+		return codec{}, err
+	}
+	return codec{
+		dec: func(d *decoder, v Value, dst reflect.Value) {
+			if pyvalue.IsNull(v) {
+				dst.SetZero()
+				return
+			}
+			p := reflect.New(t.Elem())
+			elem.dec(d, v, p.Elem())
+			dst.Set(p)
+		},
+		enc: func(e *encoder, v reflect.Value) Value {
+			if v.IsNil() {
+				return Null{}
+			}
+			return elem.enc(e, v.Elem())
+		},
+	}, nil
+}
+
+func typedPointerCodec(t reflect.Type, tag fieldTag) codec {
+	return codec{
+		dec: func(d *decoder, v Value, dst reflect.Value) {
+			if !tag.has("required") && pyvalue.IsNull(v) {
+				dst.SetZero()
+				return
+			}
+			declared := d.reg.typeOf(t.Elem())
+			if declared == nil {
+				d.fail("value_error", fmt.Sprintf("%s is not registered", t.Elem()))
+				return
+			}
+			ptr := d.load(declared, v)
+			if !ptr.IsValid() {
+				return
+			}
+			base, ok := embeddedIn(ptr, t.Elem())
+			if !ok {
+				d.fail("value_error", fmt.Sprintf("%s does not embed %s", ptr.Type(), t.Elem()))
+				return
+			}
+			if l, ok := base.Interface().(linked); ok && ptr.Type() != t {
+				l.subtypeLink().outer = ptr.Interface()
+			}
+			dst.Set(base)
+		},
+		enc: func(e *encoder, v reflect.Value) Value { return e.typed(v) },
+	}
+}

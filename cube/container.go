@@ -1,0 +1,179 @@
+package cube
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/proctor-run/proctor/internal/pyvalue"
+)
+
+// ContainerConfig says what container a task needs (CUBE, section 5). Make one
+// with [NewContainerConfig]: a literal has no memory.
+type ContainerConfig struct {
+	link
+	Image    string  `json:"image"`
+	RAMGB    float64 `json:"ram_gb" default:"4.0"`
+	CPUCores float64 `json:"cpu_cores" default:"2.0"`
+	GPU      bool    `json:"gpu" default:"false"`
+	DiskGB   float64 `json:"disk_gb" default:"10.0"` // a wish: most backends cannot limit it
+	Ports    []int   `json:"ports" cube:"nullable"`  // to be reachable from outside
+}
+
+// TypeName returns "cube.container.ContainerConfig".
+func (*ContainerConfig) TypeName() string { return "cube.container.ContainerConfig" }
+
+// NewContainerConfig returns a config of the image with the default resources:
+// 2 cores, 4 GB of memory, 10 GB of disk.
+func NewContainerConfig(image string) *ContainerConfig {
+	c := Default[ContainerConfig]()
+	c.Image = image
+	return &c
+}
+
+// ContainerBackend launches containers.
+type ContainerBackend interface {
+	Typed
+	// Launch starts a container and returns when it is ready. When it returns
+	// an error, nothing of the container is left.
+	Launch(ctx context.Context, cfg *ContainerConfig) (Container, error)
+}
+
+// ContainerBackendBase has the fields of every backend; embed it.
+type ContainerBackendBase struct {
+	TimeoutSeconds int     `json:"timeout_seconds" default:"1800"` // for Launch
+	BackendConfig  *Object `json:"backend_config" default:"{}"`
+}
+
+// Container is a running container. It lives in one process and is never
+// written anywhere.
+type Container interface {
+	ID() string
+	// Exec runs a shell command. An exit code other than 0 is a result.
+	Exec(ctx context.Context, req ExecRequest) (ExecResult, error)
+	// Stop ends and removes the container. It may be called repeatedly.
+	Stop(ctx context.Context) error
+}
+
+// PortForwarder is the ability of a container to make its ports reachable.
+type PortForwarder interface {
+	// ForwardPort returns the port on this host that leads to a port of the
+	// container.
+	ForwardPort(ctx context.Context, port int) (int, error)
+}
+
+// ExecRequest is a command for a container's shell.
+type ExecRequest struct {
+	Command string
+	Timeout time.Duration // 0: none
+	Workdir string        // "": the container's
+	Env     Map[string]
+}
+
+// ExecResult is how a command ended.
+type ExecResult struct {
+	Stdout, Stderr  string
+	ExitCode        int // 124 when the timeout passed
+	DurationSeconds float64
+}
+
+// TimedOutCode is the exit code of a command whose timeout passed.
+const TimedOutCode = 124
+
+// ContainerError is an error of a container; Kind is its class in the
+// reference.
+type ContainerError struct {
+	Kind    string
+	Message string
+	Cause   error
+}
+
+// The classes of container errors. All derive from "ContainerError".
+const (
+	ContainerErrorKind       = "ContainerError"
+	ContainerLaunchErrorKind = "ContainerLaunchError"
+	HealthCheckErrorKind     = "HealthCheckError"
+	ContainerExecErrorKind   = "ContainerExecError"
+)
+
+func (e *ContainerError) Error() string { return e.Message }
+
+// ErrorType returns the class name.
+func (e *ContainerError) ErrorType() string { return e.Kind }
+
+// Unwrap returns the cause.
+func (e *ContainerError) Unwrap() error { return e.Cause }
+
+func containerErrorf(kind, format string, args ...any) error {
+	err := &ContainerError{Kind: kind, Message: fmt.Sprintf(format, args...)}
+	for _, a := range args {
+		if cause, ok := a.(error); ok {
+			err.Cause = cause
+		}
+	}
+	return err
+}
+
+// HealthChecker is the ability of a backend to tell whether what it launched
+// works.
+type HealthChecker interface {
+	HealthCheck(ctx context.Context, c Container) (bool, error)
+}
+
+// RunHealthCheck asks the backend, if it can tell, whether a container works,
+// and stops one that does not.
+func RunHealthCheck(ctx context.Context, b ContainerBackend, c Container) error {
+	checker, ok := b.(HealthChecker)
+	if !ok {
+		return nil
+	}
+	healthy := false
+	err := guarded("HealthCheck", func() (err error) {
+		healthy, err = checker.HealthCheck(ctx, c)
+		return err
+	})
+	switch {
+	case err != nil:
+		err = containerErrorf(HealthCheckErrorKind, "Health check raised an exception: %s", err)
+	case !healthy:
+		err = containerErrorf(HealthCheckErrorKind, "Health check returned False")
+	default:
+		return nil
+	}
+	ctx, cancel := detached(ctx)
+	defer cancel()
+	return joinCleanup(err, c.Stop(ctx))
+}
+
+// ForwardPort returns the port on this host that leads to a port of the
+// container, or a ContainerError.
+func ForwardPort(ctx context.Context, c Container, port int) (int, error) {
+	f, ok := c.(PortForwarder)
+	if !ok {
+		return 0, notExposed(port, nil)
+	}
+	return f.ForwardPort(ctx, port)
+}
+
+func notExposed(port int, available []int) error {
+	return containerErrorf(ContainerErrorKind, "Port %d is not exposed. Available ports: %s", port, pyvalue.Repr(mustValue(available)))
+}
+
+// PortFromURL returns the port that a URL leads to.
+func PortFromURL(raw string) (int, error) {
+	u, err := url.Parse(raw)
+	if err == nil {
+		if p, err := strconv.Atoi(u.Port()); err == nil {
+			return p, nil
+		}
+		switch u.Scheme {
+		case "https":
+			return 443, nil
+		case "http":
+			return 80, nil
+		}
+	}
+	return 0, containerErrorf(ContainerErrorKind, "Could not determine port from URL: %s", raw)
+}

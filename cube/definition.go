@@ -1,0 +1,217 @@
+package cube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"reflect"
+)
+
+// BenchmarkMetadata describes a benchmark (CUBE, section 6.1).
+type BenchmarkMetadata struct {
+	Name         string   `json:"name"`
+	Version      string   `json:"version"`
+	Description  string   `json:"description"`
+	Authors      []string `json:"authors" default:"[]"`
+	License      string   `json:"license" default:""`
+	Requirements *Object  `json:"requirements" default:"{}"`
+	NumTasks     int      `json:"num_tasks" default:"0"` // of the whole benchmark
+	Tags         []string `json:"tags" default:"[]"`
+	// ResetIsolation is how far a reset goes; empty when it is not known.
+	ResetIsolation string `json:"reset_isolation" cube:"nullable" enum:"snapshot,restart,app_level,new_instance"`
+	// NamedSubsets are pairs of a metadata field and a glob pattern.
+	NamedSubsets Map[[2]string] `json:"named_subsets" default:"{}"`
+}
+
+// TypeName returns "cube.benchmark.BenchmarkMetadata".
+func (*BenchmarkMetadata) TypeName() string { return "cube.benchmark.BenchmarkMetadata" }
+
+// BenchmarkConfig is a selection of a benchmark's tasks and how to run them, as
+// data. Embed [BenchmarkConfigBase] and write Definition:
+//
+//	type Config struct{ cube.BenchmarkConfigBase }
+//
+//	func (*Config) TypeName() string { return "my_cube.benchmark.Config" }
+//
+//	func (*Config) Definition() cube.Definition {
+//		return cube.Definition{Metadata: …, Tasks: …, TaskConfig: &TaskConfig{}}
+//	}
+//
+// What a benchmark can do besides is told at [Installer] and [Uninstaller].
+// [Registry.Select] turns a config into the tasks it selects.
+type BenchmarkConfig interface {
+	Typed
+	// Definition says what the benchmark consists of. It is called once, when
+	// the type is registered, and does not depend on the fields.
+	Definition() Definition
+	// Base comes with the embedded BenchmarkConfigBase.
+	Base() *BenchmarkConfigBase
+}
+
+// BenchmarkConfigBase holds the data of a benchmark config.
+type BenchmarkConfigBase struct {
+	TaskIDs          []string         `json:"task_ids" cube:"nullable"` // nil: all tasks
+	Resources        []Resource       `json:"resources" default:"[]"`
+	ContainerBackend ContainerBackend `json:"container_backend"`
+	ToolConfig       ToolConfig       `json:"tool_config"` // nil: the cube's default
+	SeedGenerator    SeedGenerator    `json:"seed_generator"`
+}
+
+// Base returns b.
+func (b *BenchmarkConfigBase) Base() *BenchmarkConfigBase { return b }
+
+// Definition is what a benchmark consists of.
+type Definition struct {
+	// Metadata describes the benchmark; nil takes benchmark_metadata.json, or
+	// .csv, of Files.
+	Metadata *BenchmarkMetadata
+	// Tasks in order; nil takes task_metadata.json, or .csv, of Files.
+	Tasks []Metadata
+	// Files holds metadata files, often an embed.FS.
+	Files fs.FS
+	// TaskConfig names the type of the task configs by a value, usually
+	// &TaskConfig{}. Configs are new values of the type with the defaults of
+	// its tags. One benchmark has one type.
+	TaskConfig TaskConfig
+	// Runtime makes what lives as long as the running benchmark; nil when there
+	// is nothing to set up.
+	Runtime func() Runtime
+
+	byID map[string]Metadata
+}
+
+// Runtime is the live part of a benchmark: servers, clients, shared data.
+type Runtime interface {
+	// Setup starts what the tasks share and notes in s what they need to know.
+	// When it returns an error it has cleaned up after itself.
+	Setup(ctx context.Context, s *Setup) error
+	// Close stops it. It is called once.
+	Close(ctx context.Context) error
+}
+
+// Installer is the optional ability of a benchmark config to prepare a machine:
+// it stores one execution info per task. Doing it again changes nothing.
+type Installer interface {
+	Install(ctx context.Context, c *Cache) error
+}
+
+// Uninstaller is the optional ability to remove what Installer did.
+type Uninstaller interface {
+	Uninstall(ctx context.Context, c *Cache) error
+}
+
+// Files that a Definition is completed from.
+const (
+	benchmarkMetadataFile = "benchmark_metadata"
+	taskMetadataFile      = "task_metadata"
+)
+
+// define completes and checks a benchmark's definition and keeps it (CUBE,
+// section 6.2).
+func (r *Registry) define(cfg BenchmarkConfig) error {
+	t := reflect.TypeOf(cfg).Elem()
+	if _, isComposite := cfg.(*CompositeBenchmarkConfig); isComposite || r.defs[t] != nil {
+		return nil
+	}
+	def := cfg.Definition()
+	name := simpleTypeName(cfg)
+	if err := r.completeMetadata(&def, name); err != nil {
+		return err
+	}
+	if err := r.completeTasks(&def, name); err != nil {
+		return err
+	}
+	if def.TaskConfig == nil {
+		return TypeErrorf("Concrete benchmark config class %s must define 'task_config_class' as a ClassVar subclass of TaskConfig, not None.", name)
+	}
+	if err := r.own(def.TaskConfig, def.Metadata.Name); err != nil {
+		return err
+	}
+	r.defs[t] = &def
+	return nil
+}
+
+func (r *Registry) completeMetadata(def *Definition, name string) error {
+	if def.Metadata != nil {
+		return nil
+	}
+	data, file, err := definitionFile(def.Files, benchmarkMetadataFile)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return TypeErrorf("Concrete benchmark config class %s must define 'benchmark_metadata' as a ClassVar, declare it as a @property, or ship 'benchmark_metadata.json' / '.csv' next to the module.", name)
+	case err != nil:
+		return err
+	case filepath.Ext(file) == ".csv":
+		def.Metadata, err = r.BenchmarkMetadataFromCSV(file, data)
+	default:
+		def.Metadata, err = r.BenchmarkMetadataFromJSON(data)
+	}
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", file, err)
+	}
+	return nil
+}
+
+func (r *Registry) completeTasks(def *Definition, name string) error {
+	if def.Tasks == nil {
+		data, file, err := definitionFile(def.Files, taskMetadataFile)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return TypeErrorf("%s must declare 'task_metadata' as a ClassVar, declare it as a @property, or ship 'task_metadata.json' / '.csv' next to the module.", name)
+		case err != nil:
+			return err
+		case filepath.Ext(file) == ".csv":
+			def.Tasks, err = r.TaskMetadataFromCSV(data)
+		default:
+			def.Tasks, err = r.TaskMetadataFromJSON(data)
+		}
+		if err != nil {
+			return fmt.Errorf("reading %s: %w", file, err)
+		}
+	}
+	def.byID = make(map[string]Metadata, len(def.Tasks))
+	for i, m := range def.Tasks {
+		base := baseOf(m)
+		if base == nil {
+			return TypeErrorf("task %d of %s is nil", i, name)
+		}
+		if def.byID[base.ID] != nil {
+			return TypeErrorf("task id %s of %s is there twice", quote(base.ID), name)
+		}
+		if r.byGo[reflect.TypeOf(m).Elem()] == nil {
+			return TypeErrorf("%T is not registered: add it with the benchmark", m)
+		}
+		def.byID[base.ID] = m
+	}
+	return nil
+}
+
+// own notes which benchmark the task configs of a type belong to.
+func (r *Registry) own(c TaskConfig, benchmark string) error {
+	info := r.byGo[reflect.TypeOf(c).Elem()]
+	if info == nil {
+		return TypeErrorf("%T is not registered: add it with the benchmark", c)
+	}
+	dir := filepath.Join(r.opts.CacheRoot, benchmark)
+	if info.owner != "" && info.owner != dir {
+		return TypeErrorf("%s is already owned by benchmark at %s; cannot reassign to %s. Each BenchmarkConfig must declare its own TaskConfig subclass.", info.name, info.owner, dir)
+	}
+	info.owner = dir
+	return nil
+}
+
+// definitionFile reads NAME.json, else NAME.csv.
+func definitionFile(files fs.FS, name string) (data []byte, file string, err error) {
+	if files == nil {
+		return nil, "", fs.ErrNotExist
+	}
+	for _, ext := range []string{".json", ".csv"} {
+		data, err = fs.ReadFile(files, name+ext)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return data, name + ext, err
+		}
+	}
+	return nil, "", err
+}

@@ -1,0 +1,193 @@
+package cube
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/proctor-run/proctor/sandbox"
+)
+
+// ProvisionStatus says whether a resource can be launched.
+type ProvisionStatus string
+
+// The provision statuses.
+const (
+	Ready             ProvisionStatus = "ready"
+	NeedsProvisioning ProvisionStatus = "needs_provisioning"
+)
+
+// Infra is where resources are provisioned and launched (CUBE, section 7). A
+// task whose runtime context has one under "infra" gets its container there.
+type Infra interface {
+	Typed
+	// Fingerprint names the place, so that what is provisioned at one is not
+	// taken for provisioned at another.
+	Fingerprint() string
+	// Capabilities lists the abilities, in the words of [Resource].
+	Capabilities() []string
+	ProvisionStatus(ctx context.Context, r Resource) (ProvisionStatus, error)
+	// Provision makes a resource ready. It may be called repeatedly.
+	Provision(ctx context.Context, r Resource) error
+	// Launch starts a resource that is ready.
+	Launch(ctx context.Context, r Resource) (Handle, error)
+}
+
+// Handle is a launched resource.
+type Handle interface {
+	// Container returns the one container of the resource.
+	Container() (Container, error)
+	// Close ends the resource. It may be called repeatedly.
+	Close(ctx context.Context) error
+}
+
+// InfraConfigBase has the fields of every infra; embed it.
+type InfraConfigBase struct {
+	DefaultTTLSeconds *int   `json:"default_ttl_seconds" default:"86400"`
+	ImageNameSuffix   string `json:"image_name_suffix" default:""`
+}
+
+// CanServe reports whether an infra has all that a resource requires.
+func CanServe(i Infra, r Resource) bool {
+	have := i.Capabilities()
+	return !slices.ContainsFunc(r.Requirements(), func(need string) bool { return !slices.Contains(have, need) })
+}
+
+// ResourceNotReady is the error for launching what was never provisioned.
+func ResourceNotReady(name, fingerprint string) error {
+	return &Error{Type: "ResourceNotReadyError", Message: "'" + name + "' is not registered for '" + fingerprint + "'.\n" +
+		"  Run: infra.register(resource, {...})        # manual\n" +
+		"  Or:  infra.provision(resource)               # automated, if supported"}
+}
+
+// UnsupportedResource is the error for a resource that an infra cannot serve.
+func UnsupportedResource(i Infra, r Resource) error {
+	return &Error{Type: "UnsupportedResourceType", Message: simpleTypeName(i) + " does not support " + simpleTypeName(r) +
+		" ('" + r.Base().Name + "'). Check infra.capabilities() vs resource.requirements()."}
+}
+
+// containerResource is the resource that stands for a task's container.
+func containerResource(id string, cfg *ContainerConfig) *DockerServiceConfig {
+	r := Default[DockerServiceConfig]()
+	r.Name = id
+	r.Scope = "task"
+	r.DockerImages = []string{cfg.Image}
+	r.LaunchScript = DockerRunScript(id+"-"+uuid.NewString()[:8], cfg)
+	r.container = cfg
+	return &r
+}
+
+// LocalInfraConfig is this machine. It launches single containers, as sandboxes
+// of the backend that its [Registry] was given, and no virtual machines.
+type LocalInfraConfig struct {
+	InfraConfigBase
+	CPUCores     int    `json:"cpu_cores" default:"4"`
+	RAMGB        int    `json:"ram_gb" default:"4"`
+	ScreenWidth  int    `json:"screen_width" default:"1920"`
+	ScreenHeight int    `json:"screen_height" default:"1080"`
+	Headless     bool   `json:"headless" default:"true"`
+	EnableKVM    bool   `json:"enable_kvm" default:"true"`
+	ImageDir     string `json:"image_dir" default:""` // empty: "images" in the cache root
+
+	sandbox sandbox.Backend
+	store   *ProvisionStore
+}
+
+// TypeName returns "cube.infra_local.LocalInfraConfig".
+func (*LocalInfraConfig) TypeName() string { return "cube.infra_local.LocalInfraConfig" }
+
+// NewLocalInfra returns this machine with what the registry was given.
+func (r *Registry) NewLocalInfra() *LocalInfraConfig {
+	out := Default[LocalInfraConfig]()
+	out.bind(r, &out)
+	return &out
+}
+
+func (c *LocalInfraConfig) bind(r *Registry, _ Typed) {
+	c.sandbox = r.opts.Sandbox
+	if r.opts.CacheRoot == "" {
+		return
+	}
+	c.store = NewProvisionStore(filepath.Join(r.opts.CacheRoot, "provisions"))
+	if c.ImageDir == "" {
+		c.ImageDir = filepath.Join(r.opts.CacheRoot, "images")
+	}
+}
+
+// Fingerprint returns "local".
+func (*LocalInfraConfig) Fingerprint() string { return "local" }
+
+// Capabilities returns docker, if there is a sandbox backend.
+func (c *LocalInfraConfig) Capabilities() []string {
+	if c.sandbox == nil {
+		return nil
+	}
+	if c.sandbox.Capabilities().GPUs {
+		return []string{NeedsDocker, NeedsGPU}
+	}
+	return []string{NeedsDocker}
+}
+
+// ProvisionStatus looks the resource up among what is provisioned.
+func (c *LocalInfraConfig) ProvisionStatus(_ context.Context, r Resource) (ProvisionStatus, error) {
+	if c.store == nil || c.store.Has(c.key(r.Base().Name+c.ImageNameSuffix)) {
+		return Ready, nil
+	}
+	return NeedsProvisioning, nil
+}
+
+func (c *LocalInfraConfig) key(name string) string { return name + "@" + c.Fingerprint() }
+
+// Provision notes that the resource may be launched: images are fetched when
+// they are first needed.
+func (c *LocalInfraConfig) Provision(_ context.Context, r Resource) error {
+	if !CanServe(c, r) {
+		return UnsupportedResource(c, r)
+	}
+	if c.store == nil {
+		return nil
+	}
+	return c.store.Put(c.key(r.Base().Name+c.ImageNameSuffix), Pairs("provisioned_by", "proctor"))
+}
+
+// Register notes that a resource has been provisioned by hand, under its own
+// name: the suffix for image names is the caller's business here.
+func (c *LocalInfraConfig) Register(r Resource, info *Object) error {
+	if c.store == nil {
+		return nil
+	}
+	return c.store.Put(c.key(r.Base().Name), info)
+}
+
+// Launch starts the container of a task.
+func (c *LocalInfraConfig) Launch(ctx context.Context, r Resource) (Handle, error) {
+	service, ok := r.(*DockerServiceConfig)
+	if !ok || c.sandbox == nil || !CanServe(c, r) {
+		return nil, UnsupportedResource(c, r)
+	}
+	status, err := c.ProvisionStatus(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if status != Ready {
+		return nil, ResourceNotReady(r.Base().Name, c.Fingerprint())
+	}
+	if service.container == nil || len(service.DockerImages) != 1 {
+		return nil, RuntimeErrorf("LocalDockerServiceHandle.container is only defined for single-container resources (got %d containers).", len(service.DockerImages))
+	}
+	container, err := launchSandbox(ctx, c.sandbox, launch{name: "cube-task", cfg: service.container, network: sandbox.NetworkPublic})
+	if err != nil {
+		return nil, err
+	}
+	return containerHandle{container}, nil
+}
+
+// containerHandle is a launched container.
+type containerHandle struct{ c Container }
+
+func (h containerHandle) Container() (Container, error)   { return h.c, nil }
+func (h containerHandle) Close(ctx context.Context) error { return h.c.Stop(ctx) }
+
+var _ Infra = (*LocalInfraConfig)(nil)

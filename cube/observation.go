@@ -1,0 +1,134 @@
+package cube
+
+import "strings"
+
+// Observation is what an agent sees after a step: contents in order.
+type Observation struct {
+	link
+	Contents []Content `json:"contents" default:"[]"`
+}
+
+// TypeName returns "cube.core.Observation".
+func (*Observation) TypeName() string { return "cube.core.Observation" }
+
+// Observe returns an observation of the contents.
+func Observe(contents ...Content) *Observation { return &Observation{Contents: contents} }
+
+// Append adds the contents of other to o, sharing them, and returns o. other
+// is not changed and may be nil.
+func (o *Observation) Append(other *Observation) *Observation {
+	if other != nil {
+		o.Contents = append(o.Contents, other.Contents...)
+	}
+	return o
+}
+
+// Markdown renders the contents for people, with blank lines between.
+func (o *Observation) Markdown() (string, error) {
+	parts := make([]string, len(o.Contents))
+	for i, c := range o.Contents {
+		part, err := c.Markdown()
+		if err != nil {
+			return "", err
+		}
+		parts[i] = part
+	}
+	return strings.Join(parts, "\n\n"), nil
+}
+
+// Messages returns one chat message per content.
+func (o *Observation) Messages() (List, error) {
+	out := make(List, len(o.Contents))
+	for i, c := range o.Contents {
+		m, err := Message(c)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = m
+	}
+	return out, nil
+}
+
+// EnvironmentOutput is what a step returns.
+type EnvironmentOutput struct {
+	Obs    *Observation `json:"obs" cube:"required"`
+	Reward float64      `json:"reward" default:"0.0"`
+	Done   bool         `json:"done" default:"false"`
+	// Truncated is always false: limits are the business of what drives the
+	// agent.
+	Truncated bool `json:"truncated" default:"false"`
+	// Info is what Evaluate told; empty when it was not called. In JSON it
+	// also has the key "profiling", see FullInfo.
+	Info Info `json:"info" default:"{}"`
+	// Error is set when an action failed; the step then ended the task.
+	Error *StepError `json:"error"`
+
+	// Profiling is how long the parts of the step took. It is nil in an output
+	// that was read: its Info has the key then.
+	Profiling *Profiling `json:"-"`
+}
+
+// TypeName returns "cube.core.EnvironmentOutput".
+func (*EnvironmentOutput) TypeName() string { return "cube.core.EnvironmentOutput" }
+
+// FullInfo returns a copy of Info with the key "profiling": last, or in the
+// place of a key of that name.
+func (o *EnvironmentOutput) FullInfo() Info {
+	info := cloneObject(o.Info)
+	if o.Profiling != nil {
+		info.Set("profiling", o.Profiling.object())
+	}
+	return info
+}
+
+func (o *EnvironmentOutput) complete(out *Object) {
+	if o.Profiling != nil {
+		out.Set("info", o.FullInfo())
+	}
+}
+
+// Profiling holds seconds (CUBE, section 4.4).
+type Profiling struct {
+	// Actions is the number of executed actions, ToolExecute their time; both
+	// are left out of JSON when nothing was executed.
+	Actions     int
+	ToolExecute float64
+	// Evaluate is nil when Evaluate was not called.
+	Evaluate       *float64
+	ObsPostprocess float64
+}
+
+func (p *Profiling) object() *Object {
+	out := &Object{}
+	if p.Actions > 0 {
+		out.Append("tool_execute", Pairs("total", p.ToolExecute,
+			"avg_per_action", p.ToolExecute/float64(p.Actions), "n_actions", p.Actions))
+	}
+	if p.Evaluate != nil {
+		out.Append("evaluate", Float(*p.Evaluate))
+	}
+	out.Append("obs_postprocess", Float(p.ObsPostprocess))
+	return out
+}
+
+// StepError is an action that failed, as data.
+type StepError struct {
+	link
+	ErrorType    string `json:"error_type"`
+	ExceptionStr string `json:"exception_str"`
+	StackTrace   string `json:"stack_trace"`
+}
+
+// TypeName returns "cube.core.StepError".
+func (*StepError) TypeName() string { return "cube.core.StepError" }
+
+// NewStepError describes an error: its class name ([ErrorType]), its text and
+// where it came from.
+func NewStepError(err error) *StepError {
+	kind := ErrorType(err)
+	trace := kind + ": " + err.Error() + "\n"
+	if p, ok := err.(*PanicError); ok && p.Stack != "" {
+		trace = strings.TrimSuffix(p.Stack, "\n") + "\n" + trace
+	}
+	return &StepError{ErrorType: kind, ExceptionStr: err.Error(), StackTrace: trace}
+}

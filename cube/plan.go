@@ -1,0 +1,224 @@
+package cube
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/proctor-run/proctor/internal/pyvalue"
+)
+
+// plan is how a struct type is read and written.
+type plan struct {
+	typ    reflect.Type
+	fields []field
+	// embeds leads to every embedded struct; the type itself has an empty path.
+	embeds map[reflect.Type][]int
+	// zero holds the defaults that can be copied by assignment.
+	zero reflect.Value
+	// fresh are the fields whose default has to be made anew each time.
+	fresh []int
+}
+
+type field struct {
+	name     string
+	index    []int
+	codec    codec
+	required bool
+	def      Value // nil: the type's zero value
+}
+
+// codec reads and writes one Go type. dec reports what is wrong to the decoder
+// and leaves dst as it is.
+type codec struct {
+	dec func(d *decoder, v Value, dst reflect.Value)
+	enc func(e *encoder, v reflect.Value) Value
+}
+
+// plans remembers what planOf found out about a type; entries never change.
+var plans sync.Map
+
+type planResult struct {
+	plan *plan
+	err  error
+}
+
+// planOf returns the plan of a struct type, or says why it cannot be a typed
+// object.
+func planOf(t reflect.Type) (*plan, error) {
+	if known, ok := plans.Load(t); ok {
+		r := known.(planResult)
+		return r.plan, r.err
+	}
+	p, err := newPlan(t)
+	known, _ := plans.LoadOrStore(t, planResult{p, err})
+	r := known.(planResult)
+	return r.plan, r.err
+}
+
+func newPlan(t reflect.Type) (*plan, error) {
+	if t.Kind() != reflect.Struct {
+		return nil, TypeErrorf("%s is not a struct", t)
+	}
+	p := &plan{typ: t, embeds: map[reflect.Type][]int{t: {}}}
+	if err := p.collect(t, nil); err != nil {
+		return nil, err
+	}
+	if err := checkOwnName(t, p); err != nil {
+		return nil, err
+	}
+	return p, p.setDefaults()
+}
+
+// checkOwnName refuses a type that has its base's TypeName by embedding only:
+// its data would be written under the base's name and its fields lost.
+func checkOwnName(t reflect.Type, p *plan) error {
+	own, ok := reflect.New(t).Interface().(Typed)
+	if !ok {
+		return nil
+	}
+	for base := range p.embeds {
+		if base == t {
+			continue
+		}
+		if b, ok := reflect.New(base).Interface().(Typed); ok && b.TypeName() == own.TypeName() {
+			return TypeErrorf("%s has the TypeName of the %s it embeds: declare func (*%s) TypeName() string", t, base, t.Name())
+		}
+	}
+	return nil
+}
+
+func (p *plan) collect(t reflect.Type, prefix []int) error {
+	for i := range t.NumField() {
+		sf := t.Field(i)
+		index := append(slices.Clone(prefix), i)
+		tag, tagged := sf.Tag.Lookup("json")
+		if sf.Anonymous && !tagged {
+			if sf.Type.Kind() != reflect.Struct || !sf.IsExported() {
+				continue
+			}
+			p.embeds[sf.Type] = index
+			if err := p.collect(sf.Type, index); err != nil {
+				return err
+			}
+			continue
+		}
+		name, _, _ := strings.Cut(tag, ",")
+		if !sf.IsExported() || name == "-" || name == "" {
+			continue
+		}
+		f, err := newField(name, sf)
+		if err != nil {
+			return fmt.Errorf("field %s of %s: %w", sf.Name, t, err)
+		}
+		f.index = index
+		p.add(f)
+	}
+	return nil
+}
+
+// add puts a field at the end, or in the place of an earlier one that it
+// redeclares.
+func (p *plan) add(f field) {
+	for i := range p.fields {
+		if p.fields[i].name == f.name {
+			p.fields[i] = f
+			return
+		}
+	}
+	p.fields = append(p.fields, f)
+}
+
+func (p *plan) setDefaults() error {
+	p.zero = reflect.New(p.typ).Elem()
+	for i := range p.fields {
+		f := &p.fields[i]
+		if f.def == nil {
+			continue
+		}
+		d := decoder{}
+		dst := p.zero.FieldByIndex(f.index)
+		f.codec.dec(&d, f.def, dst)
+		if err := d.err(p.typ.String()); err != nil {
+			return TypeErrorf("default of field %q of %s: %w", f.name, p.typ, err)
+		}
+		switch dst.Kind() {
+		case reflect.Slice, reflect.Pointer, reflect.Interface, reflect.Struct, reflect.Map:
+			dst.SetZero()
+			if !falsy(f.def) {
+				p.fresh = append(p.fresh, i)
+			}
+		}
+	}
+	return nil
+}
+
+// init gives a struct the defaults of its fields.
+func (p *plan) init(v reflect.Value) {
+	v.Set(p.zero)
+	for _, i := range p.fresh {
+		f := &p.fields[i]
+		f.codec.dec(&decoder{}, clone(f.def), v.FieldByIndex(f.index))
+	}
+}
+
+// names returns the declared field names in order.
+func (p *plan) names() []string {
+	out := make([]string, len(p.fields))
+	for i, f := range p.fields {
+		out[i] = f.name
+	}
+	return out
+}
+
+// fieldTag is what the tags of a field say.
+type fieldTag struct {
+	enum     []string
+	options  []string
+	def      string
+	hasDef   bool
+	nullable bool
+}
+
+func (t fieldTag) has(option string) bool { return slices.Contains(t.options, option) }
+
+func newField(name string, sf reflect.StructField) (field, error) {
+	var tag fieldTag
+	if list := sf.Tag.Get("enum"); list != "" {
+		tag.enum = strings.Split(list, ",")
+	}
+	tag.options = strings.Split(sf.Tag.Get("cube"), ",")
+	tag.def, tag.hasDef = sf.Tag.Lookup("default")
+	tag.nullable = tag.has("nullable")
+	c, err := codecOf(sf.Type, tag)
+	if err != nil {
+		return field{}, err
+	}
+	f := field{name: name, codec: c}
+	if tag.hasDef {
+		if f.def, err = defaultValue(sf.Type, tag.def); err != nil {
+			return field{}, err
+		}
+		return f, nil
+	}
+	kind := sf.Type.Kind()
+	optional := kind == reflect.Pointer || kind == reflect.Interface || tag.nullable || tag.has("optional")
+	f.required = !optional || tag.has("required")
+	return f, nil
+}
+
+func defaultValue(t reflect.Type, text string) (Value, error) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.Kind() == reflect.String {
+		return Str(text), nil
+	}
+	v, err := pyvalue.DecodeText(text)
+	if err != nil {
+		return nil, TypeErrorf("default %q is not JSON: %w", text, err)
+	}
+	return v, nil
+}

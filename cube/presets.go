@@ -1,0 +1,57 @@
+package cube
+
+import (
+	"iter"
+	"maps"
+	"slices"
+)
+
+// Presets is a read-only map from names to canonical configs (the reference's
+// ConfigRegistry, CUBE, section 1.7). Whatever is taken out is a copy: changing
+// it does not change the preset.
+type Presets[T Typed] struct {
+	reg    *Registry
+	values map[string]*Object
+}
+
+// NewPresets keeps copies of the configs; their types must be registered.
+func NewPresets[T Typed](r *Registry, configs map[string]T) (*Presets[T], error) {
+	p := &Presets[T]{reg: r, values: map[string]*Object{}}
+	for name, cfg := range configs {
+		dump, err := Dump(cfg)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := FromValue[T](r, dump); err != nil {
+			return nil, err
+		}
+		p.values[name] = dump
+	}
+	return p, nil
+}
+
+// Get returns a copy of the config of that name, or a KeyError that lists the
+// names there are.
+func (p *Presets[T]) Get(name string) (T, error) {
+	dump, ok := p.values[name]
+	if !ok {
+		var zero T
+		return zero, KeyErrorf("Unknown config %s. Available: %s", quote(name), quoteList(p.Names()))
+	}
+	return FromValue[T](p.reg, cloneObject(dump))
+}
+
+// Names returns the names, sorted.
+func (p *Presets[T]) Names() []string { return slices.Sorted(maps.Keys(p.values)) }
+
+// All yields names and copies of the configs, in order of the names.
+func (p *Presets[T]) All() iter.Seq2[string, T] {
+	return func(yield func(string, T) bool) {
+		for _, name := range p.Names() {
+			cfg, err := p.Get(name)
+			if err != nil || !yield(name, cfg) { // NewPresets has read each once
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,235 @@
+package cube
+
+import (
+	"math"
+	"reflect"
+	"strings"
+
+	"github.com/proctor-run/proctor/internal/pyvalue"
+)
+
+// Lax reading of scalars (CUBE, section 1.5).
+
+func stringCodec(tag fieldTag) codec {
+	dec := func(d *decoder, v Value, dst reflect.Value) {
+		if s, ok := readString(d, v, tag); ok {
+			dst.SetString(s)
+		}
+	}
+	enc := func(_ *encoder, v reflect.Value) Value { return Str(v.String()) }
+	if len(tag.enum) > 0 && tag.hasDef {
+		// An empty choice is none of the choices: a literal that leaves the
+		// field alone means the default.
+		enc = func(_ *encoder, v reflect.Value) Value {
+			if v.Len() == 0 {
+				return Str(tag.def)
+			}
+			return Str(v.String())
+		}
+	}
+	return codec{dec, enc}
+}
+
+func readString(d *decoder, v Value, tag fieldTag) (string, bool) {
+	if tag.has("text") {
+		v = textOf(v)
+	}
+	s, ok := v.(Str)
+	switch {
+	case len(tag.enum) > 0 && (!ok || !contains(tag.enum, string(s))):
+		d.fail("literal_error", "Input should be "+choices(tag.enum))
+		return "", false
+	case !ok:
+		d.fail("string_type", "Input should be a valid string")
+		return "", false
+	case tag.has("nonblank") && strings.TrimSpace(string(s)) == "":
+		d.failWith("value_error", ValueErrorf("must be a non-empty string"))
+		return "", false
+	}
+	return string(s), true
+}
+
+// textOf turns scalars into Python's text of them.
+func textOf(v Value) Value {
+	switch v.(type) {
+	case Int, Float, Bool:
+		return Str(text(v))
+	}
+	return v
+}
+
+func contains(list []string, s string) bool {
+	for _, item := range list {
+		if item == s {
+			return true
+		}
+	}
+	return false
+}
+
+// choices renders "'train', 'val' or 'test'".
+func choices(names []string) string {
+	var b strings.Builder
+	for i, n := range names {
+		switch {
+		case i == 0:
+		case i == len(names)-1:
+			b.WriteString(" or ")
+		default:
+			b.WriteString(", ")
+		}
+		b.WriteString("'" + n + "'")
+	}
+	return b.String()
+}
+
+func boolCodec(tag fieldTag) codec {
+	invert := tag.has("invert")
+	return codec{
+		dec: func(d *decoder, v Value, dst reflect.Value) {
+			if b, ok := readBool(d, v); ok {
+				dst.SetBool(b != invert)
+			}
+		},
+		enc: func(_ *encoder, v reflect.Value) Value { return Bool(v.Bool() != invert) },
+	}
+}
+
+const (
+	msgBool        = "Input should be a valid boolean"
+	msgBoolParsing = "Input should be a valid boolean, unable to interpret input"
+	msgInt         = "Input should be a valid integer"
+	msgIntFraction = "Input should be a valid integer, got a number with a fractional part"
+	msgIntParsing  = "Input should be a valid integer, unable to parse string as an integer"
+	msgFloat       = "Input should be a valid number"
+	msgFloatParse  = "Input should be a valid number, unable to parse string as a number"
+)
+
+func readBool(d *decoder, v Value) (value, ok bool) {
+	switch v := v.(type) {
+	case Bool:
+		return bool(v), true
+	case Str:
+		switch strings.ToLower(string(v)) {
+		case "true", "t", "yes", "y", "on", "1":
+			return true, true
+		case "false", "f", "no", "n", "off", "0":
+			return false, true
+		}
+		d.fail("bool_parsing", msgBoolParsing)
+		return false, false
+	case Int:
+		n, fits := v.Int64()
+		if fits && (n == 0 || n == 1) {
+			return n == 1, true
+		}
+		d.fail("bool_parsing", msgBoolParsing)
+		return false, false
+	case Float:
+		if v == 0 || v == 1 {
+			return v == 1, true
+		}
+		if float64(v) == math.Trunc(float64(v)) {
+			d.fail("bool_parsing", msgBoolParsing)
+			return false, false
+		}
+	}
+	d.fail("bool_type", msgBool)
+	return false, false
+}
+
+func intCodec() codec {
+	return codec{
+		dec: func(d *decoder, v Value, dst reflect.Value) {
+			n, ok := readInt(d, v)
+			switch {
+			case !ok:
+			case dst.OverflowInt(n):
+				d.fail("int_type", msgInt)
+			default:
+				dst.SetInt(n)
+			}
+		},
+		enc: func(_ *encoder, v reflect.Value) Value { return pyvalue.NewInt(v.Int()) },
+	}
+}
+
+func readInt(d *decoder, v Value) (int64, bool) {
+	switch v := v.(type) {
+	case Int:
+		return fitInt(d, v)
+	case Bool:
+		if v {
+			return 1, true
+		}
+		return 0, true
+	case Float:
+		f := float64(v)
+		if math.IsNaN(f) || math.IsInf(f, 0) {
+			d.fail("finite_number", "Input should be a finite number")
+			return 0, false
+		}
+		if f != math.Trunc(f) {
+			d.fail("int_from_float", msgIntFraction)
+			return 0, false
+		}
+		if f < -(1<<63) || f >= 1<<63 {
+			d.fail("int_type", msgInt)
+			return 0, false
+		}
+		return int64(f), true
+	case Str:
+		if n, ok := pyvalue.LaxInt(string(v)); ok {
+			return fitInt(d, n)
+		}
+		d.fail("int_parsing", msgIntParsing)
+		return 0, false
+	}
+	d.fail("int_type", msgInt)
+	return 0, false
+}
+
+func fitInt(d *decoder, n Int) (int64, bool) {
+	i, fits := n.Int64()
+	if !fits {
+		d.fail("int_parsing_size", "Input should be a valid integer of at most 64 bits")
+	}
+	return i, fits
+}
+
+func floatCodec() codec {
+	return codec{
+		dec: func(d *decoder, v Value, dst reflect.Value) {
+			if f, ok := readFloat(d, v); ok {
+				dst.SetFloat(f)
+			}
+		},
+		enc: func(_ *encoder, v reflect.Value) Value { return Float(v.Float()) },
+	}
+}
+
+func readFloat(d *decoder, v Value) (float64, bool) {
+	switch v := v.(type) {
+	case Float:
+		return float64(v), true
+	case Int:
+		f, err := v.Float64()
+		if err != nil {
+			return math.Inf(v.Sign()), true
+		}
+		return f, true
+	case Bool:
+		if v {
+			return 1, true
+		}
+		return 0, true
+	case Str:
+		if f, ok := pyvalue.LaxFloat(string(v)); ok {
+			return float64(f), true
+		}
+		d.fail("float_parsing", msgFloatParse)
+		return 0, false
+	}
+	d.fail("float_type", msgFloat)
+	return 0, false
+}

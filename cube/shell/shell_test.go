@@ -1,0 +1,187 @@
+package shell_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/proctor-run/proctor/cube"
+	"github.com/proctor-run/proctor/cube/shell"
+	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/internal/vectors"
+)
+
+// container answers commands from a list and keeps what it was asked.
+type container struct {
+	results  cube.List
+	requests cube.List
+}
+
+func (*container) ID() string                 { return "c" }
+func (*container) Stop(context.Context) error { return nil }
+
+func (c *container) Exec(_ context.Context, req cube.ExecRequest) (cube.ExecResult, error) {
+	request := cube.Pairs("command", req.Command, "timeout", nil, "workdir", req.Workdir, "env", nil)
+	if req.Timeout > 0 {
+		request.Set("timeout", pyvalue.NewInt(int64(req.Timeout.Seconds())))
+	}
+	if req.Env.Len() > 0 {
+		env := cube.Pairs()
+		for k, v := range req.Env.All() {
+			env.Set(k, cube.Str(v))
+		}
+		request.Set("env", env)
+	}
+	c.requests = append(c.requests, request)
+	if len(c.results) == 0 {
+		return cube.ExecResult{}, errors.New("no more results")
+	}
+	r := c.results[0].(*cube.Object)
+	c.results = c.results[1:]
+	return cube.ExecResult{Stdout: str(r, "stdout"), Stderr: str(r, "stderr"), ExitCode: num(r, "exit_code")}, nil
+}
+
+func str(o *cube.Object, key string) string {
+	v, _ := o.Get(key)
+	s, _ := v.(cube.Str)
+	return string(s)
+}
+
+func num(o *cube.Object, key string) int {
+	v, _ := o.Get(key)
+	n, _ := v.(cube.Int)
+	i, _ := n.Int64()
+	return int(i)
+}
+
+func compact(v cube.Value) string { return string(pyvalue.AppendPydantic(nil, v, 0)) }
+
+func TestVectors(t *testing.T) {
+	t.Parallel()
+	reg := cube.NewRegistry(cube.Options{})
+	if err := shell.Register(reg); err != nil {
+		t.Fatal(err)
+	}
+	v, err := pyvalue.Decode(vectors.File(t, "cube/bash_tool.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, _ := v.(*cube.Object).Get("cases")
+	for _, item := range list.(cube.List) {
+		c := item.(*cube.Object)
+		t.Run(str(c, "id"), func(t *testing.T) {
+			switch str(c, "op") {
+			case "":
+				runAction(t, reg, c)
+			case "parse_line_range":
+				parseLineRange(t, c)
+			case "local_container_exec_command_line":
+				req := cube.ExecRequest{Command: str(c, "command")}
+				req.Timeout = seconds(c, "timeout")
+				if got := cube.ShellLine(req); got != str(c, "exec_string") {
+					t.Errorf("got %q, want %q", got, str(c, "exec_string"))
+				}
+			default:
+				t.Skipf("unknown op %q", str(c, "op"))
+			}
+		})
+	}
+	t.Logf("bash_tool.json: %d cases", len(list.(cube.List)))
+}
+
+func runAction(t *testing.T, reg *cube.Registry, c *cube.Object) {
+	conf, _ := c.Get("config")
+	cfg, err := cube.FromValue[*shell.BashToolConfig](reg, conf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	results, _ := c.Get("exec_results")
+	box := &container{results: results.(cube.List)}
+	tool, err := cfg.Make(t.Context(), box)
+	if err != nil {
+		t.Fatal(err)
+	}
+	call, _ := c.Get("action")
+	action, err := cube.FromValue[*cube.Action](reg, call)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := tool.Execute(t.Context(), *action)
+	if err != nil || r.Err != nil {
+		t.Fatalf("execute: %v, %+v", err, r.Err)
+	}
+	got, err := cube.Dump(r.Obs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, _ := c.Get("result")
+	if diff := cmp.Diff(compact(want), compact(got)); diff != "" {
+		t.Errorf("result (-want +got):\n%s", diff)
+	}
+	calls, _ := c.Get("container_calls")
+	if diff := cmp.Diff(compact(calls), compact(box.requests)); diff != "" {
+		t.Errorf("container calls (-want +got):\n%s", diff)
+	}
+	var names cube.List
+	for _, a := range tool.Actions() {
+		names = append(names, cube.Str(a.Name))
+	}
+	wantNames, _ := c.Get("action_names")
+	if diff := cmp.Diff(compact(wantNames), compact(names)); diff != "" {
+		t.Errorf("actions (-want +got):\n%s", diff)
+	}
+}
+
+func parseLineRange(t *testing.T, c *cube.Object) {
+	start, _ := c.Get("line_start")
+	end, _ := c.Get("line_end")
+	first, last := shell.LineRange(start, end)
+	got, err := cube.ValueOf([]*int{first, last})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, _ := c.Get("result")
+	if diff := cmp.Diff(compact(want), compact(got)); diff != "" {
+		t.Errorf("range (-want +got):\n%s", diff)
+	}
+}
+
+func seconds(c *cube.Object, key string) time.Duration {
+	return time.Duration(num(c, key)) * time.Second
+}
+
+func TestToolsNeedAContainer(t *testing.T) {
+	t.Parallel()
+	for want, cfg := range map[string]cube.ToolConfig{
+		"BashTool requires a container":              shell.NewBashToolConfig(),
+		"ContainerTerminalTool requires a container": shell.NewTerminalToolConfig(),
+	} {
+		if _, err := cfg.Make(t.Context(), nil); err == nil || err.Error() != want || cube.ErrorType(err) != "ValueError" {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+func TestTimeoutIsCapped(t *testing.T) {
+	t.Parallel()
+	cfg := shell.NewTerminalToolConfig()
+	cfg.MaxTimeout = new(30)
+	box := &container{results: cube.List{cube.Pairs("exit_code", 124)}}
+	tool, err := cfg.Make(t.Context(), box)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := tool.Execute(t.Context(), cube.NewAction("bash", "command", "sleep 100", "timeout", 90))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := r.Obs.Contents[0].(*cube.TextContent).Data; got != "[timed out after 30s]" {
+		t.Errorf("got %q", got)
+	}
+	if got := num(box.requests[0].(*cube.Object), "timeout"); got != 30 {
+		t.Errorf("timeout %d, want 30", got)
+	}
+}

@@ -1,0 +1,220 @@
+package shell
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/proctor-run/proctor/cube"
+)
+
+// Tool runs commands and moves files in a container.
+type Tool struct {
+	*cube.ActionTool
+	container  cube.Container
+	cfg        BashToolConfig
+	maxTimeout *int
+	env        cube.Map[string]
+}
+
+var _ cube.Tool = (*Tool)(nil)
+
+// baseEnv keeps programs from paging and from drawing progress bars.
+var baseEnv = [...][2]string{
+	{"PAGER", "cat"}, {"MANPAGER", "cat"}, {"LESS", "-R"}, {"PIP_PROGRESS_BAR", "off"}, {"TQDM_DISABLE", "1"},
+}
+
+func newTool(name string, cfg BashToolConfig, container cube.Container) (*Tool, error) {
+	t := base(cfg, container)
+	return t, t.declare(name, cube.Func("read_file", readDescription, t.readFile))
+}
+
+func newTerminalTool(name string, cfg TerminalToolConfig, container cube.Container) (*Tool, error) {
+	t := base(cfg.BashToolConfig, container)
+	t.maxTimeout = cfg.MaxTimeout
+	return t, t.declare(name, cube.Func("read_file", readDescription, func(ctx context.Context, in terminalReadInput) (any, error) {
+		return t.readFile(ctx, readInput(in))
+	}))
+}
+
+const readDescription = "Read a text file, or a range of its lines."
+
+func base(cfg BashToolConfig, container cube.Container) *Tool {
+	t := &Tool{container: container, cfg: cfg}
+	for _, kv := range baseEnv {
+		t.env.Set(kv[0], kv[1])
+	}
+	for k, v := range cfg.ExtraEnv.All() {
+		t.env.Set(k, v)
+	}
+	return t
+}
+
+func (t *Tool) declare(name string, read cube.Declaration) (err error) {
+	write := cube.Func("write_file", "Write text to a file, replacing what it had. Missing directories are made.", t.writeFile)
+	if !t.cfg.EnableFileActions {
+		read, write = read.Hidden(), write.Hidden()
+	}
+	t.ActionTool, err = cube.NewActionTool(name,
+		cube.Func("bash", "Run a shell command and return what it prints.", t.bash), read, write)
+	return err
+}
+
+type bashInput struct {
+	Command string `json:"command" desc:"The command line. Each call has a shell of its own."`
+	Timeout int    `json:"timeout" desc:"Seconds after which the command is ended." default:"120"`
+}
+
+func (t *Tool) bash(ctx context.Context, in bashInput) (any, error) {
+	timeout := in.Timeout
+	if t.maxTimeout != nil {
+		timeout = min(timeout, *t.maxTimeout)
+	}
+	r, err := t.container.Exec(ctx, cube.ExecRequest{
+		Command: in.Command,
+		Timeout: time.Duration(timeout) * time.Second,
+		Workdir: t.cfg.WorkingDir,
+		Env:     t.env,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if t.cfg.OutputFormat == "returncode_envelope" {
+		return Truncate(envelope(r, timeout), t.cfg.MaxOutputBytes), nil
+	}
+	return Truncate(plain(r, timeout), t.cfg.MaxOutputBytes), nil
+}
+
+func streams(r cube.ExecResult) []string {
+	var parts []string
+	for _, s := range []string{r.Stdout, r.Stderr} {
+		if s != "" {
+			parts = append(parts, s)
+		}
+	}
+	return parts
+}
+
+func plain(r cube.ExecResult, timeout int) string {
+	parts := streams(r)
+	switch r.ExitCode {
+	case 0:
+	case cube.TimedOutCode:
+		parts = append(parts, fmt.Sprintf("[timed out after %ds]", timeout))
+	default:
+		parts = append(parts, fmt.Sprintf("[exit_code: %d]", r.ExitCode))
+	}
+	if len(parts) == 0 {
+		return noOutput
+	}
+	return strings.Join(parts, "\n")
+}
+
+const noOutput = "(no output)"
+
+func envelope(r cube.ExecResult, timeout int) string {
+	body := strings.Join(streams(r), "\n")
+	if body == "" {
+		body = noOutput
+	}
+	if r.ExitCode == cube.TimedOutCode {
+		body += fmt.Sprintf("\n[timed out after %ds]", timeout)
+	}
+	return fmt.Sprintf("<returncode>%d</returncode>\n<output>\n%s\n</output>", r.ExitCode, body)
+}
+
+// Truncate keeps a fifth of limit bytes from the beginning of s and the rest
+// from its end, and says how much is missing between. Characters that are cut
+// are dropped.
+func Truncate(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	limit = max(limit, 0)
+	head := limit / 5
+	return whole(s[:head]) + fmt.Sprintf("\n[... %d bytes elided ...]\n", len(s)-limit) + whole(s[len(s)-(limit-head):])
+}
+
+// whole drops what is no whole character.
+func whole(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	return strings.ToValidUTF8(s, "")
+}
+
+// readInput is what read_file takes. Models often write line numbers as text;
+// the terminal tool says so in its schema, both accept it.
+type readInput struct {
+	Path      string     `json:"path" desc:"Path of the file; relative ones start in the working directory."`
+	LineStart cube.Value `json:"line_start" type:"int" desc:"First line, from 1." default:"null"`
+	LineEnd   cube.Value `json:"line_end" type:"int" desc:"Last line." default:"null"`
+}
+
+type terminalReadInput struct {
+	Path      string     `json:"path" desc:"Path of the file; relative ones start in the working directory."`
+	LineStart cube.Value `json:"line_start" type:"str" desc:"First line, from 1, or a range of lines." default:"null"`
+	LineEnd   cube.Value `json:"line_end" type:"str" desc:"Last line." default:"null"`
+}
+
+func (t *Tool) exec(ctx context.Context, command string) (cube.ExecResult, error) {
+	return t.container.Exec(ctx, cube.ExecRequest{Command: command, Workdir: t.cfg.WorkingDir})
+}
+
+func (t *Tool) readFile(ctx context.Context, in readInput) (any, error) {
+	start, end := LineRange(in.LineStart, in.LineEnd)
+	command := "cat " + cube.ShellQuote(in.Path)
+	if start != nil || end != nil {
+		first, last := 1, "$"
+		if start != nil {
+			first = max(1, *start)
+		}
+		if end != nil {
+			last = strconv.Itoa(*end)
+		}
+		command = fmt.Sprintf("sed -n '%d,%sp' %s", first, last, cube.ShellQuote(in.Path))
+	}
+	r, err := t.exec(ctx, command)
+	switch {
+	case err != nil:
+		return nil, err
+	case r.ExitCode != 0:
+		return fmt.Sprintf("Error reading %s: %s", in.Path, failure(r)), nil
+	case start == nil && end == nil && len(r.Stdout) > t.cfg.MaxOutputBytes:
+		return fmt.Sprintf("File too large (%d KB). Use line_start/line_end to read a specific range.", len(r.Stdout)/1024), nil
+	}
+	return r.Stdout, nil
+}
+
+func failure(r cube.ExecResult) string {
+	if r.Stderr != "" {
+		return r.Stderr
+	}
+	return r.Stdout
+}
+
+type writeInput struct {
+	Path    string `json:"path" desc:"Path of the file; relative ones start in the working directory."`
+	Content string `json:"content" desc:"The whole new content."`
+}
+
+func (t *Tool) writeFile(ctx context.Context, in writeInput) (any, error) {
+	r, err := t.exec(ctx, "mkdir -p "+cube.ShellQuote(path.Dir(in.Path)))
+	if err != nil {
+		return nil, err
+	}
+	if r.ExitCode == 0 {
+		content := "'" + strings.ReplaceAll(in.Content, "'", `'\''`) + "'"
+		if r, err = t.exec(ctx, "printf '%s' "+content+" > "+cube.ShellQuote(in.Path)); err != nil {
+			return nil, err
+		}
+	}
+	if r.ExitCode != 0 {
+		return fmt.Sprintf("Error writing %s: %s", in.Path, failure(r)), nil
+	}
+	return fmt.Sprintf("Wrote %d bytes to %s", utf8.RuneCountInString(in.Content), in.Path), nil
+}

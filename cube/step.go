@@ -1,0 +1,149 @@
+package cube
+
+import (
+	"context"
+
+	"github.com/proctor-run/proctor/internal/pyvalue"
+)
+
+// stopText is what an agent that stops sees.
+const stopText = "Task finished by the agent."
+
+// score is what evaluating gave.
+type score struct {
+	value Value // nil: number holds the reward
+	num   float64
+	info  Info
+}
+
+// reward reads the reward as a number.
+func (s score) reward() (float64, error) {
+	if s.value == nil {
+		return s.num, nil
+	}
+	d := &decoder{path: []string{"reward"}}
+	f, _ := readFloat(d, s.value)
+	return f, d.err("cube.core.EnvironmentOutput")
+}
+
+func (t *Task) evaluate(ctx context.Context, obs *Observation) (s score, err error) {
+	err = t.hook(ctx, "Evaluate", func() (err error) {
+		if v, ok := t.problem.(ValueEvaluator); ok {
+			s.value, s.info, err = v.EvaluateValue(ctx, obs)
+			if s.value == nil {
+				s.value = Null{}
+			}
+			return err
+		}
+		s.num, s.info, err = t.problem.Evaluate(ctx, obs)
+		return err
+	})
+	return s, err
+}
+
+// Step executes actions in order and tells what became of the task (CUBE,
+// section 4.4). A stop action, if the task accepts it, and an action that fails
+// end the task and skip the actions after them. When the task has ended, or
+// ValidatePerStep is set, it is evaluated.
+//
+// Step is not atomic: what the actions before a failure did stays done. An
+// error means that there is no output: an unknown action, a tool or a hook that
+// could not work. The task can still be evaluated and must still be closed.
+func (t *Task) Step(ctx context.Context, actions ...Action) (*EnvironmentOutput, error) {
+	if err := t.brokenErr(); err != nil {
+		return nil, err
+	}
+	out := &EnvironmentOutput{Obs: &Observation{}, Profiling: &Profiling{}}
+	if err := t.execute(ctx, out, actions); err != nil {
+		return nil, err
+	}
+	if f, ok := t.problem.(Finisher); ok && !out.Done {
+		err := t.hook(ctx, "Finished", func() (err error) {
+			out.Done, err = f.Finished(ctx, out.Obs)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	var s score
+	if out.Done || t.c.ValidatePerStep {
+		start := t.now()
+		var err error
+		if s, err = t.evaluate(ctx, out.Obs); err != nil {
+			return nil, err
+		}
+		took := t.now().Sub(start).Seconds()
+		out.Profiling.Evaluate = &took
+	}
+	if err := t.postprocess(ctx, out); err != nil {
+		return nil, err
+	}
+	if s.info != nil {
+		out.Info = cloneObject(s.info) // the cube may go on using its own
+	}
+	var err error
+	out.Reward, err = s.reward()
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (t *Task) execute(ctx context.Context, out *EnvironmentOutput, actions []Action) error {
+	for _, a := range actions {
+		if a.Name == StopName && t.AcceptsStop() {
+			out.Obs.Contents = append(out.Obs.Contents, Text(stopText))
+			out.Done = true
+			return nil
+		}
+		start := t.now()
+		var r Result
+		err := t.hook(ctx, "Execute", func() (err error) {
+			r, err = t.c.tool.Execute(ctx, a)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		out.Profiling.ToolExecute += t.now().Sub(start).Seconds()
+		out.Profiling.Actions++
+		switch {
+		case r.Err != nil:
+			out.Error = r.Err
+			out.Done = true
+			return nil
+		case r.Obs != nil:
+			out.Obs.Append(r.Obs)
+		default:
+			return ValueErrorf("Unknown result type from calling action %s with args %s: got NoneType, expected Observation or StepError",
+				quote(a.Name), pyvalue.Repr(orEmpty(a.Arguments)))
+		}
+	}
+	return nil
+}
+
+func (t *Task) postprocess(ctx context.Context, out *EnvironmentOutput) error {
+	start := t.now()
+	if p, ok := t.problem.(ObsPostprocessor); ok {
+		err := t.hook(ctx, "PostprocessObs", func() (err error) {
+			out.Obs, err = p.PostprocessObs(ctx, out.Obs)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if out.Obs == nil {
+			return TypeErrorf("PostprocessObs of %s returned no observation", simpleTypeName(t.problem))
+		}
+	}
+	out.Profiling.ObsPostprocess = t.now().Sub(start).Seconds()
+	return nil
+}
+
+func orEmpty(o *Object) *Object {
+	if o == nil {
+		return pyvalue.NewObject(0)
+	}
+	return o
+}

@@ -1,0 +1,171 @@
+package cube
+
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/proctor-run/proctor/internal/pyvalue"
+)
+
+// typeKey is the discriminator of every typed object, always its last key.
+const typeKey = "_type"
+
+// Typed is a value that crosses process boundaries as a JSON object with a
+// _type. Implement it on the pointer of a struct:
+//
+//	type Metadata struct {
+//		cube.TaskMetadata            // the base type: its fields come first
+//		Difficulty string `json:"difficulty" default:"easy"`
+//		Tags       []string `json:"tags" default:"[]"`
+//	}
+//
+//	func (*Metadata) TypeName() string { return "my_cube.task.Metadata" }
+//
+// The name is a dotted path; use the one that the type has, or would have, in
+// Python, so that both can read each other's data.
+//
+// Exported fields with a json tag are the object's fields, embedded structs
+// first, in declaration order. A field of pointer or interface type may be null
+// and may be missing. Any other field is required unless it has a default tag:
+// text for strings, JSON for all else. An enum tag lists what a string may be.
+// The field types are strings, booleans, ints, floats, slices and arrays of
+// field types, [Map], *[Object] and [Value] for untyped data, pointers to typed
+// structs and the interfaces of this package ([ToolConfig], [Content], …).
+//
+// A Go literal has Go's zero values, not the defaults; [Default] has those.
+//
+// A type may check itself with a method Validate() error, which is called when
+// its fields have been read.
+type Typed interface {
+	TypeName() string
+}
+
+type validator interface{ Validate() error }
+
+// Default returns a T whose fields have the defaults of their tags.
+func Default[T any]() T {
+	var out T
+	if p, err := planOf(reflect.TypeFor[T]()); err == nil {
+		p.init(reflect.ValueOf(&out).Elem())
+	}
+	return out
+}
+
+// Dump returns a typed object as an untyped one: every field, defaults and
+// nulls included, and _type last, at every depth (CUBE, section 1.1).
+func Dump(v Typed) (*Object, error) {
+	var e encoder
+	out := e.typed(reflect.ValueOf(v))
+	if err := e.err(v.TypeName()); err != nil {
+		return nil, err
+	}
+	obj, ok := out.(*Object)
+	if !ok {
+		return nil, TypeErrorf("writing %T: not a pointer to a struct", v)
+	}
+	return obj, nil
+}
+
+// Marshal writes a typed object as compact JSON (CUBE, section 1.3).
+func Marshal(v Typed) ([]byte, error) { return MarshalIndent(v, 0) }
+
+// MarshalIndent writes a typed object with so many spaces per level; 0 is
+// compact.
+func MarshalIndent(v Typed, indent int) ([]byte, error) {
+	out, err := Dump(v)
+	if err != nil {
+		return nil, err
+	}
+	return appendModel(nil, out, indent)
+}
+
+// appendModel writes model JSON. Text that UTF-8 cannot hold is an error, as in
+// the reference.
+func appendModel(dst []byte, v Value, indent int) ([]byte, error) {
+	if path, bad := surrogateIn(v); bad {
+		return nil, ValueErrorf("writing JSON: %s holds a lone surrogate, which UTF-8 cannot", path)
+	}
+	return pyvalue.AppendPydantic(dst, v, indent), nil
+}
+
+func surrogateIn(v Value) (string, bool) {
+	switch v := v.(type) {
+	case Str:
+		return "text", pyvalue.HasSurrogate(string(v))
+	case List:
+		for i, item := range v {
+			if path, bad := surrogateIn(item); bad {
+				return fmt.Sprintf("item %d: %s", i, path), true
+			}
+		}
+	case *Object:
+		for k, item := range v.All() {
+			if pyvalue.HasSurrogate(k) {
+				return "a key", true
+			}
+			if path, bad := surrogateIn(item); bad {
+				return k + ": " + path, true
+			}
+		}
+	}
+	return "", false
+}
+
+// encoder carries what writing one value needs.
+type encoder struct {
+	errs []FieldError
+	path []string
+}
+
+func (e *encoder) fail(msg string) {
+	e.errs = append(e.errs, FieldError{Loc: append(Loc{}, e.path...), Type: "value_error", Msg: msg})
+}
+
+func (e *encoder) err(name string) error {
+	if len(e.errs) == 0 {
+		return nil
+	}
+	return &ValidationError{Type: name, Errors: e.errs}
+}
+
+// maxDepth bounds how deep typed objects may nest, so that a value that
+// contains itself is an error and not a crash.
+const maxDepth = 1000
+
+// typed writes a pointer to a typed struct as the subtype it really is.
+func (e *encoder) typed(ptr reflect.Value) Value {
+	if ptr.Kind() != reflect.Pointer || ptr.IsNil() || ptr.Elem().Kind() != reflect.Struct {
+		return Null{}
+	}
+	ptr = outermost(ptr)
+	name := ptr.Interface().(Typed).TypeName()
+	p, err := planOf(ptr.Type().Elem())
+	if err != nil {
+		e.fail(err.Error())
+		return Null{}
+	}
+	if len(e.path) > maxDepth {
+		e.fail("nested too deep")
+		return Null{}
+	}
+	out := e.object(p, ptr.Elem(), 1)
+	if c, ok := ptr.Interface().(completer); ok {
+		c.complete(out)
+	}
+	out.Append(typeKey, Str(name))
+	return out
+}
+
+// completer lets a type of this package add what is no plain field.
+type completer interface{ complete(*Object) }
+
+func (e *encoder) object(p *plan, v reflect.Value, extra int) *Object {
+	out := pyvalue.NewObject(len(p.fields) + extra)
+	for i := range p.fields {
+		f := &p.fields[i]
+		e.path = append(e.path, f.name)
+		out.Append(f.name, f.codec.enc(e, v.FieldByIndex(f.index)))
+		e.path = e.path[:len(e.path)-1]
+	}
+	return out
+}

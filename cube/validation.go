@@ -1,0 +1,115 @@
+package cube
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Loc is a path into a JSON document: field names and list indexes.
+type Loc []string
+
+// String joins the path with dots: "contents.1.data".
+func (l Loc) String() string { return strings.Join(l, ".") }
+
+// FieldError is one thing that is wrong with a document.
+type FieldError struct {
+	// Loc is where; empty means the document itself.
+	Loc Loc
+	// Type is the reference's error type: "missing", "value_error",
+	// "int_parsing", …
+	Type string
+	// Msg says what was expected.
+	Msg string
+	// Err, when set, is the error behind it: an [*UnknownTypeError], an
+	// [*ImageError], what a Validate method returned.
+	Err error
+}
+
+func (e FieldError) String() string {
+	if len(e.Loc) == 0 {
+		return e.Msg
+	}
+	return e.Loc.String() + ": " + e.Msg
+}
+
+// ValidationError lists everything that is wrong with a document, in the order
+// of its fields (CUBE, section 1.1).
+type ValidationError struct {
+	// Type names the type that was asked for, "cube.core.Action".
+	Type   string
+	Errors []FieldError
+}
+
+// Error renders one line per error, each with the JSON path.
+func (e *ValidationError) Error() string {
+	if len(e.Errors) == 1 {
+		return fmt.Sprintf("reading %s: %s", e.Type, e.Errors[0])
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "reading %s: %d errors", e.Type, len(e.Errors))
+	for _, f := range e.Errors {
+		b.WriteString("\n  " + f.String())
+	}
+	return b.String()
+}
+
+// ErrorType returns "ValidationError".
+func (e *ValidationError) ErrorType() string { return "ValidationError" }
+
+// Unwrap returns the errors behind the field errors.
+func (e *ValidationError) Unwrap() []error {
+	var causes []error
+	for _, f := range e.Errors {
+		if f.Err != nil {
+			causes = append(causes, f.Err)
+		}
+	}
+	return causes
+}
+
+// UnknownTypeError reports a _type value that cannot be used: not a string,
+// without a dot, or not the name of a registered type that fits the slot.
+type UnknownTypeError struct {
+	// Path is the value of _type; what is no string is shown in Python's
+	// notation.
+	Path string
+	// Declared is the simple name of the type that the slot holds.
+	Declared string
+}
+
+// Error is the reference's text for a path that is no suitable type.
+func (e *UnknownTypeError) Error() string {
+	return fmt.Sprintf("Cannot deserialize '%s': class must be a subclass of '%s'.", e.Path, e.Declared)
+}
+
+// ErrorType returns "UnknownTypeError".
+func (e *UnknownTypeError) ErrorType() string { return "UnknownTypeError" }
+
+// decoder carries what reading one document needs: where it is and what is
+// wrong so far.
+type decoder struct {
+	reg  *Registry
+	path []string
+	errs []FieldError
+}
+
+func (d *decoder) enter(name string) { d.path = append(d.path, name) }
+func (d *decoder) index(i int)       { d.path = append(d.path, strconv.Itoa(i)) }
+func (d *decoder) leave()            { d.path = d.path[:len(d.path)-1] }
+
+func (d *decoder) fail(kind, msg string) {
+	d.errs = append(d.errs, FieldError{Loc: append(Loc{}, d.path...), Type: kind, Msg: msg})
+}
+
+func (d *decoder) failWith(kind string, err error) {
+	d.fail(kind, "Value error, "+err.Error())
+	d.errs[len(d.errs)-1].Err = err
+}
+
+func (d *decoder) err(declared string) error {
+	if len(d.errs) == 0 {
+		return nil
+	}
+	return &ValidationError{Type: declared, Errors: d.errs}
+}
