@@ -1,6 +1,9 @@
 package oci
 
 import (
+	"os"
+	"os/exec"
+	"syscall"
 	"testing"
 
 	"github.com/proctor-run/proctor/internal/need"
@@ -8,13 +11,23 @@ import (
 	"github.com/proctor-run/proctor/sandbox/sandboxtest"
 )
 
-// needRuntime skips unless the runtime can be used by a test as root.
+// needRuntime skips unless the runtime can be used by the test's user.
 func needRuntime(t testing.TB, name string) {
 	t.Helper()
-	need.Root(t)
 	if name != RuntimeGVisor {
-		need.Program(t, name)
+		_, err := findRuntime(name)
+		need.That(t, name, err == nil, "needs "+name)
 	}
+	if os.Geteuid() != 0 {
+		need.That(t, "userns", userNamespaces(), "needs root, or user namespaces for ordinary users")
+	}
+}
+
+// userNamespaces tells whether an ordinary user is root in a new user namespace.
+func userNamespaces() bool {
+	cmd := exec.Command("/bin/true")
+	cmd.SysProcAttr = &syscall.SysProcAttr{}
+	return callerIDs(false).prepare(cmd) == nil && cmd.Run() == nil
 }
 
 func runtimeNames() []string { return []string{RuntimeGVisor, RuntimeRunc, RuntimeCrun} }
@@ -26,12 +39,15 @@ func TestContractHost(t *testing.T) {
 			t.Parallel()
 			needRuntime(t, name)
 			sandboxtest.Run(t, sandboxtest.Config{
-				New:  func(t testing.TB) sandbox.Backend { return newBackend(t, testOptions(t, name)) },
-				Spec: sandbox.Spec{Name: "contract"},
+				New:     func(t testing.TB) sandbox.Backend { return newBackend(t, testOptions(t, name)) },
+				Spec:    sandbox.Spec{Name: "contract"},
+				OneUser: oneUser(),
 			})
 		})
 	}
 }
+
+func oneUser() bool { return os.Geteuid() != 0 && !callerIDs(true).ranged() }
 
 func newBackend(t testing.TB, opts Options) *Backend {
 	t.Helper()

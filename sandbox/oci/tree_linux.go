@@ -25,7 +25,10 @@ func (e entry) create(name string) error {
 		}
 	}
 	if e.UID != 0 || e.GID != 0 {
-		if err := os.Lchown(name, e.UID, e.GID); err != nil && !errors.Is(err, fs.ErrPermission) {
+		err := os.Lchown(name, e.UID, e.GID)
+		// Ordinary users cannot give files away, and only mapped users have
+		// any in a user namespace.
+		if err != nil && !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.EINVAL) {
 			return err
 		}
 	}
