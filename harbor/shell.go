@@ -1,0 +1,71 @@
+package harbor
+
+import (
+	"path"
+	"strings"
+
+	"github.com/proctor-run/proctor/internal/pyvalue"
+)
+
+// Quote makes a word of a shell command for the system: for bash, single
+// quotes where they are needed; for cmd.exe, backslashes for slashes and double
+// quotes. The error is for words that cmd.exe cannot take safely.
+func (os OS) Quote(word string) (string, error) {
+	if os == Windows {
+		return quoteWindows(word)
+	}
+	return quotePOSIX(word), nil
+}
+
+// bareMarks need no quotes in bash, besides ASCII letters and digits.
+const bareMarks = "@%+=:,./_-"
+
+func quotePOSIX(word string) string {
+	special := strings.IndexFunc(word, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(bareMarks, r))
+	})
+	if word != "" && special < 0 {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'"'"'`) + "'"
+}
+
+func quoteWindows(word string) (string, error) {
+	for _, mark := range [...]string{`"`, "%", "!", "\r", "\n", "\x00"} {
+		if strings.Contains(word, mark) {
+			return "", raise(ValueError, "Value %s contains %s, which cannot be safely embedded in a cmd.exe command string",
+				pyvalue.Repr(pyvalue.Str(word)), pyvalue.Repr(pyvalue.Str(mark)))
+		}
+	}
+	word = strings.ReplaceAll(word, "/", `\`)
+	if strings.ContainsAny(word, " &|<>()^") {
+		return `"` + word + `"`, nil
+	}
+	return word, nil
+}
+
+// ScriptCommand returns the command that runs a script inside an environment,
+// with its output in the file stdout unless that is empty (section 6.2). Paths
+// are given with slashes.
+func (os OS) ScriptCommand(script, stdout string) (string, error) {
+	command, err := os.Quote(script)
+	if err != nil {
+		return "", err
+	}
+	if os == Windows {
+		command = "cmd /c " + command
+	}
+	if stdout == "" {
+		return command, nil
+	}
+	target, err := os.Quote(stdout)
+	if err != nil {
+		return "", err
+	}
+	return "(" + command + ") > " + target + " 2>&1", nil
+}
+
+// NeedsChmod reports whether a script must be made executable before it runs.
+func (os OS) NeedsChmod(script string) bool {
+	return os != Windows && strings.EqualFold(path.Ext(script), ".sh")
+}
