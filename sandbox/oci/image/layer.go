@@ -103,7 +103,14 @@ func (s *Store) ensureLayer(ctx context.Context, key string, fill func(ctx conte
 			if ok || err != nil {
 				return layer, err
 			}
-			if err := s.makeLayer(ctx, key, fill); err != nil {
+			free, err := s.makeLayer(ctx, key, fill)
+			if err != nil {
+				return Layer{}, err
+			}
+			if free {
+				continue
+			}
+			if err := sleep(ctx, lockPoll); err != nil {
 				return Layer{}, err
 			}
 		}
@@ -111,28 +118,26 @@ func (s *Store) ensureLayer(ctx context.Context, key string, fill func(ctx conte
 }
 
 // makeLayer holds the layer's lock alone, so that of several processes one
-// works and the others find the result.
-func (s *Store) makeLayer(ctx context.Context, key string, fill func(ctx context.Context, diff string) (layerInfo, error)) (err error) {
+// works and the others find the result. Where another one has the lock it does
+// nothing, and free is false.
+func (s *Store) makeLayer(ctx context.Context, key string, fill func(ctx context.Context, diff string) (layerInfo, error)) (free bool, err error) {
 	lock := s.layerLock(key)
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	if _, err := lock.TryLockContext(ctx, lockPoll); err != nil {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		return fmt.Errorf("locking a layer in the image store: %w", err)
+	if ok, err := lock.TryLock(); err != nil || !ok {
+		return false, err
 	}
 	if ok, err := readJSON(filepath.Join(s.layerDir(key), "layer.json"), &layerInfo{}); ok || err != nil {
-		return err
+		return true, err
 	}
 	work, err := s.session.mkdir("layer-*")
 	if err != nil {
-		return fmt.Errorf("making a layer: %w", err)
+		return true, fmt.Errorf("making a layer: %w", err)
 	}
 	err = s.fillLayer(ctx, key, work, fill)
 	if err != nil {
-		return errors.Join(err, removeTree(work))
+		return true, errors.Join(err, removeTree(work))
 	}
-	return nil
+	return true, nil
 }
 
 // fillLayer publishes a layer by renaming it when all of it is on disk.

@@ -164,7 +164,9 @@ func (r *repository) manifestBy(ctx context.Context, id string) (raw []byte, med
 	if err := transport.CheckError(resp, http.StatusOK); err != nil {
 		return nil, "", err
 	}
-	raw, err = readBounded(resp.Body, maxManifest)
+	if raw, err = readBounded(resp.Body, maxManifest); err != nil {
+		err = fmt.Errorf("reading manifest %s of %s: %w", id, r.repo.Name(), err)
+	}
 	return raw, types.MediaType(resp.Header.Get("Content-Type")), err
 }
 

@@ -1,0 +1,671 @@
+package image
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	memregistry "github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+
+	"github.com/proctor-run/proctor/sandbox"
+)
+
+// flaky is a registry that is hostile or broken in front of a good one. handle
+// reports whether it dealt with the request.
+type flaky struct {
+	next   http.Handler
+	handle atomic.Pointer[func(w http.ResponseWriter, r *http.Request) bool]
+}
+
+func (f *flaky) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if h := f.handle.Load(); h != nil && (*h)(w, r) {
+		return
+	}
+	f.next.ServeHTTP(w, r)
+}
+
+func newFlaky(t *testing.T) (f *flaky, host string) {
+	t.Helper()
+	f = &flaky{next: memregistry.New(memregistry.Logger(quiet()))}
+	srv := httptest.NewUnstartedServer(f)
+	srv.Config.ErrorLog = quiet()
+	srv.Start()
+	t.Cleanup(srv.Close)
+	return f, strings.TrimPrefix(srv.URL, "http://")
+}
+
+func isLayer(r *http.Request, img v1.Image) bool {
+	layers, err := img.Layers()
+	if err != nil {
+		return false
+	}
+	for _, l := range layers {
+		if d, err := l.Digest(); err == nil && strings.HasSuffix(r.URL.Path, "/blobs/"+d.String()) {
+			return r.Method == http.MethodGet
+		}
+	}
+	return false
+}
+
+func isManifest(r *http.Request) bool {
+	return r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/manifests/")
+}
+
+// bigImage has one layer that does not compress, so that it can be cut.
+func bigImage(t *testing.T) v1.Image {
+	t.Helper()
+	var content strings.Builder
+	for i := range 40_000 {
+		content.WriteString(digestOf([]byte(strconv.Itoa(i))))
+	}
+	return imageOf(t, v1.Config{}, layerTar(t, file("big", content.String())))
+}
+
+func layerBytes(t *testing.T, img v1.Image) []byte {
+	t.Helper()
+	layers, err := img.Layers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := layers[0].Compressed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+func hijack(t *testing.T, w http.ResponseWriter, send []byte) {
+	t.Helper()
+	conn, buf, err := w.(http.Hijacker).Hijack()
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	_, _ = buf.Write(send) // the client may be gone
+	_ = buf.Flush()
+	_ = conn.Close()
+}
+
+func TestRegistryFaults(t *testing.T) {
+	t.Parallel()
+	img := bigImage(t)
+	raw := layerBytes(t, img)
+	for _, tc := range []struct {
+		name string
+		// fault deals with the n-th request that it concerns, from 1.
+		fault  func(t *testing.T, n int, w http.ResponseWriter, r *http.Request) bool
+		waited []time.Duration // the first waits; nil means that none are checked
+		check  func(t *testing.T, err error)
+	}{
+		{
+			name: "429 with Retry-After, then recovering",
+			fault: func(_ *testing.T, n int, w http.ResponseWriter, r *http.Request) bool {
+				if n > 2 || !isManifest(r) {
+					return false
+				}
+				w.Header().Set("Retry-After", strconv.Itoa(10*n))
+				w.WriteHeader(http.StatusTooManyRequests)
+				return true
+			},
+			waited: []time.Duration{10 * time.Second, 20 * time.Second},
+		},
+		{
+			name: "Retry-After is bounded",
+			fault: func(_ *testing.T, n int, w http.ResponseWriter, r *http.Request) bool {
+				if n > 1 || !isManifest(r) {
+					return false
+				}
+				w.Header().Set("Retry-After", "86400")
+				w.WriteHeader(http.StatusTooManyRequests)
+				return true
+			},
+			waited: []time.Duration{time.Minute},
+		},
+		{
+			name: "429 for ever",
+			fault: func(_ *testing.T, _ int, w http.ResponseWriter, r *http.Request) bool {
+				w.WriteHeader(http.StatusTooManyRequests)
+				return true
+			},
+			check: wantError[*UnreachableError],
+		},
+		{
+			name: "503 on a layer, then recovering",
+			fault: func(_ *testing.T, n int, w http.ResponseWriter, r *http.Request) bool {
+				if n > 3 || !isLayer(r, img) {
+					return false
+				}
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return true
+			},
+			waited: []time.Duration{time.Second, 2 * time.Second, 4 * time.Second},
+		},
+		{
+			name: "500 for ever",
+			fault: func(_ *testing.T, _ int, w http.ResponseWriter, r *http.Request) bool {
+				w.WriteHeader(http.StatusInternalServerError)
+				return isLayer(r, img)
+			},
+			check: wantError[*UnreachableError],
+		},
+		{
+			name: "connection reset before the answer",
+			fault: func(t *testing.T, n int, w http.ResponseWriter, r *http.Request) bool {
+				if n > 2 || !isManifest(r) {
+					return false
+				}
+				hijack(t, w, nil)
+				return true
+			},
+		},
+		{
+			name: "connection reset mid-blob, every time later, resumed",
+			fault: func(t *testing.T, n int, w http.ResponseWriter, r *http.Request) bool {
+				if !isLayer(r, img) {
+					return false
+				}
+				from := 0
+				if h := r.Header.Get("Range"); h != "" {
+					if _, err := fmt.Sscanf(h, "bytes=%d-", &from); err != nil {
+						t.Errorf("range is %q: %v", h, err)
+					}
+				}
+				if want := (n - 1) * len(raw) / 4; from != want {
+					t.Errorf("request %d begins at %d, want %d", n, from, want)
+				}
+				head := "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes %d-%d/%d\r\nContent-Length: %d\r\n\r\n"
+				if from == 0 {
+					head = strings.Replace(head, "206 Partial Content", "200 OK", 1)
+				}
+				end := n * len(raw) / 4
+				hijack(t, w, append(fmt.Appendf(nil, head, from, len(raw)-1, len(raw), len(raw)-from), raw[from:end]...))
+				return true
+			},
+		},
+		{
+			name: "connection reset mid-blob, registry without ranges",
+			fault: func(t *testing.T, n int, w http.ResponseWriter, r *http.Request) bool {
+				if !isLayer(r, img) {
+					return false
+				}
+				r.Header.Del("Range")
+				if n > 2 {
+					_, _ = w.Write(raw)
+					return true
+				}
+				head := fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", len(raw))
+				hijack(t, w, append(head, raw[:len(raw)/2]...))
+				return true
+			},
+		},
+		{
+			name: "range answered with 416",
+			fault: func(t *testing.T, n int, w http.ResponseWriter, r *http.Request) bool {
+				switch {
+				case !isLayer(r, img) || n > 2:
+					return false
+				case n == 2:
+					w.WriteHeader(http.StatusRequestedRangeNotSatisfiable)
+				default:
+					head := fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", len(raw))
+					hijack(t, w, append(head, raw[:len(raw)/2]...))
+				}
+				return true
+			},
+		},
+		{
+			name: "connection reset without progress",
+			fault: func(t *testing.T, _ int, w http.ResponseWriter, r *http.Request) bool {
+				if !isLayer(r, img) {
+					return false
+				}
+				hijack(t, w, nil)
+				return true
+			},
+			check: wantError[*UnreachableError],
+		},
+		{
+			name: "truncated blob",
+			fault: func(_ *testing.T, _ int, w http.ResponseWriter, r *http.Request) bool {
+				if !isLayer(r, img) {
+					return false
+				}
+				_, _ = w.Write(raw[:len(raw)/2])
+				return true
+			},
+			check: wantError[*DigestError],
+		},
+		{
+			name: "blob too long",
+			fault: func(_ *testing.T, _ int, w http.ResponseWriter, r *http.Request) bool {
+				if !isLayer(r, img) {
+					return false
+				}
+				_, _ = w.Write(append(bytes.Clone(raw), "more"...))
+				return true
+			},
+			check: wantError[*DigestError],
+		},
+		{
+			name: "wrong digest once",
+			fault: func(_ *testing.T, n int, w http.ResponseWriter, r *http.Request) bool {
+				if !isLayer(r, img) || n > 1 {
+					return false
+				}
+				_, _ = w.Write(flipped(raw))
+				return true
+			},
+		},
+		{
+			name: "wrong digest",
+			fault: func(_ *testing.T, _ int, w http.ResponseWriter, r *http.Request) bool {
+				if !isLayer(r, img) {
+					return false
+				}
+				_, _ = w.Write(flipped(raw))
+				return true
+			},
+			check: wantError[*DigestError],
+		},
+		{
+			name: "wrong config",
+			fault: func(_ *testing.T, _ int, w http.ResponseWriter, r *http.Request) bool {
+				if r.Method != http.MethodGet || !strings.Contains(r.URL.Path, "/blobs/") || isLayer(r, img) {
+					return false
+				}
+				_, _ = io.WriteString(w, `{"os":"linux"}`)
+				return true
+			},
+			check: wantError[*DigestError],
+		},
+		{
+			name: "layer missing",
+			fault: func(_ *testing.T, _ int, w http.ResponseWriter, r *http.Request) bool {
+				if !isLayer(r, img) {
+					return false
+				}
+				w.WriteHeader(http.StatusNotFound)
+				return true
+			},
+			check: wantError[*NotFoundError],
+		},
+		{
+			name: "unauthorised",
+			fault: func(_ *testing.T, _ int, w http.ResponseWriter, r *http.Request) bool {
+				if !isManifest(r) {
+					return false
+				}
+				w.WriteHeader(http.StatusUnauthorized)
+				return true
+			},
+			check: wantError[*UnauthorizedError],
+		},
+		{
+			name: "denied",
+			fault: func(_ *testing.T, _ int, w http.ResponseWriter, r *http.Request) bool {
+				if !isManifest(r) {
+					return false
+				}
+				w.WriteHeader(http.StatusForbidden)
+				_, _ = io.WriteString(w, `{"errors":[{"code":"DENIED","message":"requested access is denied"}]}`)
+				return true
+			},
+			check: wantError[*UnauthorizedError],
+		},
+		{
+			name: "endless manifest",
+			fault: func(_ *testing.T, _ int, w http.ResponseWriter, r *http.Request) bool {
+				if !isManifest(r) {
+					return false
+				}
+				for range 2 * maxManifest / 1024 {
+					if _, err := w.Write(make([]byte, 1024)); err != nil {
+						break
+					}
+				}
+				return true
+			},
+			check: func(t *testing.T, err error) {
+				if err == nil || !strings.Contains(err.Error(), "more than") {
+					t.Errorf("got %v, want that the manifest is too long", err)
+				}
+			},
+		},
+		{
+			name: "redirect away from TLS",
+			fault: func(_ *testing.T, _ int, w http.ResponseWriter, r *http.Request) bool {
+				if !isLayer(r, img) {
+					return false
+				}
+				http.Redirect(w, r, "http://registry.invalid/blob", http.StatusTemporaryRedirect)
+				return true
+			},
+			check: func(t *testing.T, err error) {
+				if !errors.Is(err, errPlain) {
+					t.Errorf("got %v, want %v", err, errPlain)
+				}
+			},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			f, host := newFlaky(t)
+			push(t, host+"/img", img)
+			s := openStore(t, t.TempDir(), Options{})
+			var waited []time.Duration
+			noSleep(s, &waited)
+			var concerned atomic.Int64
+			handle := func(w http.ResponseWriter, r *http.Request) bool {
+				done := tc.fault(t, int(concerned.Load())+1, w, r)
+				if done {
+					concerned.Add(1)
+				}
+				return done
+			}
+			f.handle.Store(&handle)
+			got, err := s.Pull(t.Context(), host+"/img", nil)
+			if tc.check != nil {
+				if err == nil {
+					t.Fatal("the pull succeeded")
+				}
+				tc.check(t, err)
+				if !strings.Contains(err.Error(), host+"/img") {
+					t.Errorf("the error %q does not name the image", err)
+				}
+				if hint, ok := err.(interface{ Hint() string }); ok && hint.Hint() == "" {
+					t.Error("the hint is empty")
+				}
+				assertNoLeftovers(t, s)
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(got.Layers) != 1 || got.Layers[0].Notes.Bytes != 40_000*71 {
+				t.Errorf("layers are %+v, want one of all content", got.Layers)
+			}
+			if tc.waited != nil && fmt.Sprint(waited) != fmt.Sprint(tc.waited) {
+				t.Errorf("waited %v, want %v", waited, tc.waited)
+			}
+			assertNoLeftovers(t, s)
+		})
+	}
+}
+
+func flipped(raw []byte) []byte {
+	out := bytes.Clone(raw)
+	out[len(out)/2] ^= 0xff
+	return out
+}
+
+func wantError[E error](t *testing.T, err error) {
+	t.Helper()
+	if _, ok := errors.AsType[E](err); !ok {
+		var want E
+		t.Errorf("got %T %v, want a %T", err, err, want)
+	}
+}
+
+// assertNoLeftovers: whatever happened, nothing but whole layers is in the
+// store, and nothing in the work directory.
+func assertNoLeftovers(t *testing.T, s *Store) {
+	t.Helper()
+	work, err := os.ReadDir(s.session.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range work {
+		t.Errorf("%s is left in the work directory", e.Name())
+	}
+	layers, err := filepath.Glob(filepath.Join(s.dir, "layers", "*", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range layers {
+		if _, err := os.Stat(filepath.Join(l, "layer.json")); err != nil {
+			t.Errorf("layer without description: %v", err)
+		}
+	}
+}
+
+func TestWrongDiffID(t *testing.T) {
+	t.Parallel()
+	img := imageOf(t, v1.Config{}, layerTar(t, file("a", "x")))
+	cfg, err := img.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg = cfg.DeepCopy()
+	cfg.RootFS.DiffIDs[0].Hex = strings.Repeat("0", 64)
+	forged, err := mutate.ConfigFile(img, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := openStore(t, t.TempDir(), Options{})
+	_, err = s.Pull(t.Context(), "oci:"+writeLayout(t, map[string]v1.Image{"x": forged}), nil)
+	wantError[*DigestError](t, err)
+	assertNoLeftovers(t, s)
+}
+
+func TestDamagedLayout(t *testing.T) {
+	t.Parallel()
+	img := bigImage(t)
+	raw := layerBytes(t, img)
+	for _, tc := range []struct {
+		name string
+		blob []byte
+	}{
+		{"truncated", raw[:len(raw)/2]},
+		{"changed", flipped(raw)},
+		{"longer", append(bytes.Clone(raw), 0)},
+		{"empty", nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			dir := writeLayout(t, map[string]v1.Image{"x": img})
+			blob := filepath.Join(dir, "blobs", "sha256", strings.TrimPrefix(digestOf(raw), "sha256:"))
+			if err := os.WriteFile(blob, tc.blob, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s := openStore(t, t.TempDir(), Options{})
+			_, err := s.Pull(t.Context(), "oci:"+dir, nil)
+			wantError[*DigestError](t, err)
+			assertNoLeftovers(t, s)
+		})
+	}
+}
+
+func TestBombs(t *testing.T) {
+	t.Parallel()
+	img := imageOf(t, v1.Config{}, layerTar(t, file("zeros", strings.Repeat("\x00", 1<<20))))
+	ref := "oci:" + writeLayout(t, map[string]v1.Image{"x": img})
+	s := openStore(t, t.TempDir(), Options{Limits: Limits{Bytes: 1 << 19}})
+	if _, err := s.Pull(t.Context(), ref, nil); !errors.Is(err, ErrLimit) {
+		t.Errorf("got %v, want %v", err, ErrLimit)
+	}
+	assertNoLeftovers(t, s)
+
+	// What follows the end of the archive counts too.
+	tail := append(layerTar(t, file("a", "x")), make([]byte, 1<<20)...)
+	img = imageOf(t, v1.Config{}, tail)
+	ref = "oci:" + writeLayout(t, map[string]v1.Image{"x": img})
+	if _, err := s.Pull(t.Context(), ref, nil); !errors.Is(err, ErrLimit) {
+		t.Errorf("behind the end: got %v, want %v", err, ErrLimit)
+	}
+	if _, err := openStore(t, t.TempDir(), Options{}).Pull(t.Context(), ref, nil); err != nil {
+		t.Errorf("padding is no error: %v", err)
+	}
+}
+
+func TestCredentials(t *testing.T) {
+	t.Parallel()
+	f, host := newFlaky(t)
+	push(t, host+"/private", sample(t))
+	handle := func(w http.ResponseWriter, r *http.Request) bool {
+		user, password, ok := r.BasicAuth()
+		if ok && user == "me" && password == "secret" {
+			return false
+		}
+		w.Header().Set("WWW-Authenticate", `Basic realm="test"`)
+		w.WriteHeader(http.StatusUnauthorized)
+		return true
+	}
+	f.handle.Store(&handle)
+	s := openStore(t, t.TempDir(), Options{})
+	_, err := s.Pull(t.Context(), host+"/private", nil)
+	wantError[*UnauthorizedError](t, err)
+	if errors.Is(err, sandbox.ErrImageNotFound) {
+		t.Error("a refused image counts as not found")
+	}
+
+	s = openStore(t, t.TempDir(), Options{Keychain: keychain{user: "me", password: "secret"}})
+	checkSample(t, mustPull(t, s, host+"/private"))
+
+	s = openStore(t, t.TempDir(), Options{Keychain: keychain{user: "me", password: "hunter2"}})
+	_, err = s.Pull(t.Context(), host+"/private", nil)
+	wantError[*UnauthorizedError](t, err)
+	if strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("the error %q tells the password", err)
+	}
+
+	s = openStore(t, t.TempDir(), Options{Keychain: keychain{err: errTest}})
+	if _, err := s.Pull(t.Context(), host+"/private", nil); err == nil || !strings.Contains(err.Error(), "refuses") {
+		t.Errorf("with a broken keychain: got %v", err)
+	}
+	f.handle.Store(nil)
+	checkSample(t, mustPull(t, s, host+"/private"))
+}
+
+type keychain struct {
+	user, password string
+	err            error
+}
+
+func (k keychain) Resolve(authn.Resource) (authn.Authenticator, error) {
+	if k.err != nil {
+		return nil, k.err
+	}
+	return authn.FromConfig(authn.AuthConfig{Username: k.user, Password: k.password}), nil
+}
+
+func TestPlainHTTPIsForThisMachineOnly(t *testing.T) {
+	t.Parallel()
+	var reached atomic.Bool
+	s := openStore(t, t.TempDir(), Options{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		if r.URL.Scheme == "http" {
+			reached.Store(true)
+		}
+		return nil, fmt.Errorf("no route to %s", r.URL.Host)
+	})})
+	for _, ref := range []string{"10.0.0.1:5000/a", "192.168.1.1/a", "registry.local/a", "example.org/a"} {
+		if _, err := s.Pull(t.Context(), ref, nil); err == nil {
+			t.Errorf("pulling %q succeeded", ref)
+		}
+	}
+	if reached.Load() {
+		t.Error("a registry elsewhere was asked without TLS")
+	}
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestCheckRedirect(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		from, to string
+		ok       bool
+	}{
+		{"https://registry.example/v2/", "https://cdn.example/blob", true},
+		{"https://registry.example/v2/", "https://registry.example/elsewhere", true},
+		{"https://registry.example/v2/", "https://169.254.169.254/latest", false},
+		{"https://registry.example/v2/", "https://10.1.2.3/", false},
+		{"https://registry.example/v2/", "https://127.0.0.1/", false},
+		{"https://registry.example/v2/", "https://[::1]/", false},
+		{"https://registry.example/v2/", "https://localhost/", false},
+		{"http://localhost:5000/v2/", "http://127.0.0.1:9000/", true},
+		{"https://10.0.0.1/v2/", "https://10.0.0.2/", true},
+	} {
+		from, err := http.NewRequest(http.MethodGet, tc.from, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		to, err := http.NewRequest(http.MethodGet, tc.to, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := checkRedirect(to, []*http.Request{from}); (err == nil) != tc.ok {
+			t.Errorf("from %s to %s: got %v, want allowed: %t", tc.from, tc.to, err, tc.ok)
+		}
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	r := &retrier{now: func() time.Time { return now }}
+	for _, tc := range []struct {
+		value string
+		want  time.Duration
+		ok    bool
+	}{
+		{"7", 7 * time.Second, true},
+		{"0", 0, true},
+		{now.Add(90 * time.Second).Format(http.TimeFormat), 90 * time.Second, true},
+		{now.Add(-time.Hour).Format(http.TimeFormat), 0, true},
+		{"", 0, false},
+		{"-1", 0, false},
+		{"soon", 0, false},
+		{"99999999999999999999", 0, false},
+	} {
+		got, ok := r.retryAfter(http.Header{"Retry-After": {tc.value}})
+		if got != tc.want || ok != tc.ok {
+			t.Errorf("Retry-After %q: got %v %t, want %v %t", tc.value, got, ok, tc.want, tc.ok)
+		}
+	}
+}
+
+func TestPullCancelled(t *testing.T) {
+	t.Parallel()
+	f, host := newFlaky(t)
+	img := bigImage(t)
+	push(t, host+"/img", img)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	handle := func(w http.ResponseWriter, r *http.Request) bool {
+		if !isLayer(r, img) {
+			return false
+		}
+		cancel(errTest)
+		<-r.Context().Done()
+		return true
+	}
+	f.handle.Store(&handle)
+	s := openStore(t, t.TempDir(), Options{})
+	if _, err := s.Pull(ctx, host+"/img", nil); !errors.Is(err, errTest) {
+		t.Errorf("got %v, want the cause of the cancellation", err)
+	}
+	s.pulls.wg.Wait()
+	s.layers.wg.Wait()
+	assertNoLeftovers(t, s)
+	f.handle.Store(nil)
+	mustPull(t, s, host+"/img")
+}
