@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"encoding/hex"
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -19,10 +20,13 @@ var runScript string
 //go:embed sweep.sh
 var sweepScript string
 
-// The two variables that the wrapper gets. The first frames the output and is
-// unset before the command; the second stays and marks the command's daemons.
+// The variables that the wrapper gets: the word that frames the output, the
+// command, and the mark of the command's daemons. Only the mark is left for the
+// command to see.
 const (
 	frameVar = "PROCTOR_FRAME"
+	countVar = "PROCTOR_ARGC"
+	argVar   = "PROCTOR_ARG_"
 	execVar  = "PROCTOR_EXEC"
 )
 
@@ -41,20 +45,25 @@ func wrapped(spec sandbox.Spec, cmd sandbox.Command, word string) client.ExecCre
 	}
 	// Shell text needs bash anyway, and bash hands on variables whose names
 	// no shell accepts. -p keeps it from reading BASH_ENV twice.
-	shell, args := []string{"bash", "-p", "-c"}, []string{mode, "bash", "-c", cmd.Shell}
+	shell, argv := []string{"bash", "-p", "-c"}, []string{"bash", "-c", cmd.Shell}
 	if len(cmd.Argv) > 0 {
-		shell, args = []string{"sh", "-c"}, append([]string{mode}, cmd.Argv...)
+		shell, argv = []string{"sh", "-c"}, cmd.Argv
 	}
 	env, exports := splitEnv(mergeEnv(spec.Env, cmd.Env))
 	script := exports + runScript
-	if !valid(args) {
-		script, args = positional(args)+script, nil
+	if valid(argv) {
+		env = append(env, countVar+"="+strconv.Itoa(len(argv)))
+		for i, arg := range argv {
+			env = append(env, argVar+strconv.Itoa(i)+"="+arg)
+		}
+	} else {
+		script = positional(append([]string{mode}, argv...)) + script
 	}
 	return client.ExecCreateOptions{
 		User:         first(cmd.User, spec.User),
 		WorkingDir:   first(cmd.Dir, spec.Workdir),
 		Env:          append(env, frameVar+"="+word, execVar+"="+secret()),
-		Cmd:          append(append(shell, script, shell[0]), args...),
+		Cmd:          append(shell, script, shell[0], mode),
 		AttachStdin:  cmd.Stdin != nil,
 		AttachStdout: true,
 		AttachStderr: true,

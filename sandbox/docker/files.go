@@ -179,7 +179,7 @@ func (c *Container) Download(ctx context.Context, src string, dst io.Writer) err
 	defer r.Content.Close()
 	out := tar.NewWriter(dst)
 	if r.Stat.Mode.IsDir() {
-		err = rewrite(out, r.Content, relative)
+		err = rewrite(out, r.Content, relativeTo(strings.TrimPrefix(path.Clean("/"+r.Stat.Name), "/")))
 	} else {
 		err = rewrite(out, r.Content, func(*tar.Header) (bool, error) { return true, nil })
 	}
@@ -192,16 +192,25 @@ func (c *Container) Download(ctx context.Context, src string, dst io.Writer) err
 	return nil
 }
 
-// relative cuts off the first part of the names: the engine's archives of a
-// directory begin with its own name. The directory itself is left out.
-func relative(h *tar.Header) (bool, error) {
+// relativeTo cuts a directory's own name off the names: the engine's archives of
+// a directory begin with it, and those of the root with nothing or a point. The
+// directory itself is left out.
+func relativeTo(dir string) func(*tar.Header) (bool, error) {
 	cut := func(name string) string {
-		_, rest, _ := strings.Cut(strings.TrimPrefix(name, "/"), "/")
-		return rest
+		name = strings.TrimLeft(strings.TrimPrefix(name, "./"), "/")
+		if dir == "" {
+			return name
+		}
+		if rest, found := strings.CutPrefix(name, dir); found && (rest == "" || rest[0] == '/') {
+			return strings.TrimPrefix(rest, "/")
+		}
+		return name
 	}
-	h.Name = cut(h.Name)
-	if h.Typeflag == tar.TypeLink {
-		h.Linkname = cut(h.Linkname)
+	return func(h *tar.Header) (bool, error) {
+		h.Name = cut(h.Name)
+		if h.Typeflag == tar.TypeLink {
+			h.Linkname = cut(h.Linkname)
+		}
+		return h.Name != "" && h.Name != ".", nil
 	}
-	return h.Name != "", nil
 }

@@ -72,12 +72,15 @@ func ignorePattern(pattern string) (*regexp.Regexp, error) {
 	for i := 0; i < len(pattern); i++ {
 		rest := pattern[i:]
 		switch {
-		case strings.HasPrefix(rest, "**/"):
-			re.WriteString("(?:.*/)?")
-			i += 2
-		case strings.HasPrefix(rest, "**"):
+		case rest == "**":
 			re.WriteString(".*")
 			i++
+		case strings.HasPrefix(rest, "**"):
+			re.WriteString("(?:.*/)?")
+			i++
+			if strings.HasPrefix(rest, "**/") {
+				i++
+			}
 		case rest[0] == '*':
 			re.WriteString("[^/]*")
 		case rest[0] == '?':

@@ -126,8 +126,7 @@ const maxLine = 4 << 10
 type framed struct {
 	word   []byte
 	sink   *sink
-	opens  bool           // the stream begins with the birth
-	born   func(birth)    // called once, when it does
+	born   func(birth)    // called once, with the first line; nil: there is none
 	ended  func(code int) // called once, when the exit code is read
 	buf    []byte         // not yet understood
 	state  int            // opening, body or over

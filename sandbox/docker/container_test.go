@@ -1,0 +1,284 @@
+package docker_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/moby/moby/client"
+
+	"github.com/proctor-run/proctor/internal/need"
+	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/docker"
+)
+
+func base() sandbox.Spec { return sandbox.Spec{Image: sandbox.Image{Ref: testImage}} }
+
+func TestContainerIsAsHarborMakesIt(t *testing.T) {
+	t.Parallel()
+	spec := base()
+	spec.Resources = sandbox.Resources{CPUs: 0.5, MemoryMB: 256}
+	dir := t.TempDir()
+	spec.Mounts = []sandbox.Mount{{Source: dir, Target: "/logs/agent"}, {Source: dir, Target: "/readonly", ReadOnly: true}}
+	spec.Env = []string{"SECRET=1"}
+	sb := create(t, newBackend(t), spec)
+	r, err := api(t).ContainerInspect(t.Context(), sb.ID(), client.ContainerInspectOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, config := r.Container.HostConfig, r.Container.Config
+	if host.NanoCPUs != 500_000_000 || host.Memory != 268_435_456 {
+		t.Errorf("limits: %d nano CPUs and %d bytes", host.NanoCPUs, host.Memory)
+	}
+	if host.AutoRemove || host.Init != nil && *host.Init || !host.RestartPolicy.IsNone() {
+		t.Errorf("auto-remove %v, init %v, restart %v; want none of them", host.AutoRemove, host.Init, host.RestartPolicy)
+	}
+	for _, m := range r.Container.Mounts {
+		if m.Propagation != "rprivate" || m.RW == (m.Destination == "/readonly") {
+			t.Errorf("mount %s: propagation %q, writable %v", m.Destination, m.Propagation, m.RW)
+		}
+	}
+	if slices.Contains(config.Env, "SECRET=1") {
+		t.Error("the Spec's environment is on the container")
+	}
+	self := labels(t)
+	if config.Labels["proctor.owner"] != self.Owner.String() || config.Labels["proctor.job"] != "test" || config.Labels["proctor.trial"] != t.Name() {
+		t.Errorf("labels: %v", config.Labels)
+	}
+	if n := len(r.Container.NetworkSettings.Networks); n != 1 {
+		t.Errorf("the container is on %d networks", n)
+	}
+}
+
+func TestEntrypoint(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	for _, tt := range []struct{ name, entrypoint, want string }{
+		{"one that carries on is kept", `["sh","-c","echo yes >/ran; exec \"$@\"","sh"]`, "yes"},
+		{"one that ends is left out", `["sh","-c","echo yes >/ran; exit 3"]`, ""},
+		{"one that cannot use the command is left out", `["cat"]`, ""},
+		{"a service stays beside the commands", `["sh","-c","echo yes >/ran; while :; do sleep 1; done"]`, "yes"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			dir := writeFiles(t, map[string]string{"Dockerfile": "FROM " + testImage + "\nENTRYPOINT " + tt.entrypoint + "\n# " + time.Now().String() + "\n"})
+			for range 2 { // the second time it is known
+				sb := create(t, b, buildSpec(dir))
+				if got := output(t, sb, sandbox.Command{Shell: "cat /ran 2>/dev/null || true"}); got != tt.want {
+					t.Errorf("got %q, want %q", got, tt.want)
+				}
+			}
+		})
+	}
+}
+
+// leftovers are the containers of a trial.
+func leftovers(t testing.TB, trial string) []string {
+	t.Helper()
+	list, err := api(t).ContainerList(t.Context(), client.ContainerListOptions{All: true, Filters: make(client.Filters).Add("label", "proctor.trial="+trial)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, c := range list.Items {
+		names = append(names, c.Names...)
+	}
+	return names
+}
+
+func TestCreateErrorsLeaveNothing(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	for _, tt := range []struct {
+		name   string
+		change func(*sandbox.Spec)
+		is     error
+		want   string
+	}{
+		{name: "a mount's source is missing", change: func(s *sandbox.Spec) {
+			s.Mounts = []sandbox.Mount{{Source: "/no/such/source", Target: "/x"}}
+		}, want: "/no/such/source"},
+		{name: "a mount's target is the root", change: func(s *sandbox.Spec) {
+			s.Mounts = []sandbox.Mount{{Source: "/tmp", Target: "/"}}
+		}, want: "'/'"},
+		{name: "a file over a directory", change: func(s *sandbox.Spec) {
+			s.Mounts = []sandbox.Mount{{Source: "/etc/passwd", Target: "/usr"}}
+		}, want: "not a directory"},
+		{name: "too little memory", change: func(s *sandbox.Spec) { s.Resources.MemoryMB = 1 }, want: "memory"},
+		{name: "allowlist", change: func(s *sandbox.Spec) { s.Network.Mode = sandbox.NetworkAllowlist }, is: sandbox.ErrUnsupported, want: "allowlist"},
+		{name: "GPUs", change: func(s *sandbox.Spec) { s.Resources.GPUs = 1 }, is: sandbox.ErrUnsupported, want: "GPU"},
+		{name: "no image", change: func(s *sandbox.Spec) { s.Image = sandbox.Image{} }, want: "image"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			spec := base()
+			spec.Name, spec.Labels = t.Name(), labels(t)
+			tt.change(&spec)
+			_, err := b.Create(t.Context(), spec)
+			if err == nil || !strings.Contains(err.Error(), tt.want) || tt.is != nil && !errors.Is(err, tt.is) {
+				t.Errorf("got error %v, want one that says %q", err, tt.want)
+			}
+			if left := leftovers(t, t.Name()); len(left) > 0 {
+				t.Errorf("left behind: %v", left)
+			}
+		})
+	}
+}
+
+func TestCreateCancelledLeavesNothing(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t)
+	cause := errors.New("enough")
+	for i := range 8 {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Duration(i*40)*time.Millisecond, cause)
+			defer cancel()
+			spec := base()
+			spec.Name, spec.Labels = t.Name(), labels(t)
+			sb, err := b.Create(ctx, spec)
+			if err == nil {
+				if err := sb.Destroy(t.Context()); err != nil {
+					t.Error(err)
+				}
+			} else if !errors.Is(err, cause) {
+				t.Errorf("got error %v, want the cause", err)
+			}
+			if left := leftovers(t, t.Name()); len(left) > 0 {
+				t.Errorf("left behind: %v", left)
+			}
+		})
+	}
+}
+
+func TestNoNetworksAreMade(t *testing.T) {
+	c := api(t)
+	count := func() int {
+		list, err := c.NetworkList(t.Context(), client.NetworkListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list.Items)
+	}
+	before := count()
+	for _, mode := range []sandbox.NetworkMode{sandbox.NetworkPublic, sandbox.NetworkNone} {
+		spec := base()
+		spec.Network.Mode = mode
+		create(t, newBackend(t), spec)
+	}
+	if after := count(); after != before {
+		t.Errorf("%d networks, before it were %d", after, before)
+	}
+}
+
+func TestAnonymousVolumesAreRemoved(t *testing.T) {
+	t.Parallel()
+	dir := writeFiles(t, map[string]string{"Dockerfile": "FROM " + testImage + "\nVOLUME /data\n# " + time.Now().String() + "\n"})
+	sb := create(t, newBackend(t), buildSpec(dir))
+	r, err := api(t).ContainerInspect(t.Context(), sb.ID(), client.ContainerInspectOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Container.Mounts) != 1 {
+		t.Fatalf("mounts: %v", r.Container.Mounts)
+	}
+	volume := r.Container.Mounts[0].Name
+	if err := sb.Destroy(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := api(t).VolumeInspect(t.Context(), volume, client.VolumeInspectOptions{}); err == nil {
+		t.Errorf("volume %s is left", volume)
+	}
+}
+
+func TestStop(t *testing.T) {
+	t.Parallel()
+	sb := create(t, newBackend(t), base())
+	hint, err := sb.(sandbox.Stopper).Stop(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := api(t).ContainerInspect(t.Context(), sb.ID(), client.ContainerInspectOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Container.State.Running || !strings.Contains(hint, strings.TrimPrefix(r.Container.Name, "/")) {
+		t.Errorf("running %v, hint %q", r.Container.State.Running, hint)
+	}
+	if _, err := sb.Exec(t.Context(), sandbox.Command{Shell: "true"}); err == nil {
+		t.Error("a stopped container runs a command")
+	}
+}
+
+// crashVar makes the test binary the owner of a container, to be killed.
+const crashVar = "PROCTOR_TEST_DOCKER_CRASH"
+
+func TestCollectAfterTheOwnerWasKilled(t *testing.T) {
+	if trial := os.Getenv(crashVar); trial != "" {
+		spec := base()
+		spec.Name, spec.Labels = trial, labels(t)
+		spec.Labels.Trial = trial
+		if _, err := newBackend(t).Create(t.Context(), spec); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Println("created")
+		select {}
+	}
+	need.Docker(t)
+	trial := fmt.Sprintf("crash-%d", time.Now().UnixNano())
+	owner := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+	owner.Env = append(os.Environ(), crashVar+"="+trial)
+	pipe, err := owner.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := owner.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for lines := bufio.NewScanner(pipe); lines.Scan() && lines.Text() != "created"; {
+	}
+	if left := leftovers(t, trial); len(left) != 1 {
+		t.Errorf("containers of the owner: %v", left)
+	}
+	b := newBackend(t)
+	mine := create(t, b, base())
+	alive := func(o sandbox.Owner) bool { return o.Alive() }
+	if _, err := b.Collect(t.Context(), alive); err != nil {
+		t.Fatal(err)
+	}
+	if left := leftovers(t, trial); len(left) != 1 {
+		t.Errorf("the container of a living owner is gone: %v", left)
+	}
+	_ = owner.Process.Kill()
+	_ = owner.Wait()
+	lines, err := b.Collect(t.Context(), alive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left := leftovers(t, trial); len(left) != 0 || !strings.Contains(strings.Join(lines, "\n"), trial) {
+		t.Errorf("left %v, told %q", left, lines)
+	}
+	if got := output(t, mine, sandbox.Command{Shell: "echo here"}); got != "here" {
+		t.Errorf("another owner's container: %q", got)
+	}
+}
+
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	if err := newBackend(t).Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+	missing, err := docker.New(docker.Options{Host: "unix:///no/such/docker.sock"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := missing.Check(t.Context()); !errors.Is(err, sandbox.ErrUnavailable) || !strings.Contains(err.Error(), "DOCKER_HOST") {
+		t.Errorf("got error %v, want ErrUnavailable and a fix", err)
+	}
+}
