@@ -39,6 +39,9 @@ type Agent interface {
 // Env is where an agent works.
 type Env struct {
 	Sandbox sandbox.Sandbox
+	// User runs the agent's commands unless they need root; empty means the
+	// image's user.
+	User string
 	// LogDir is the host directory that keeps the agent's files.
 	LogDir string
 	// OutputLimit bounds each output file that the agent writes there, in
@@ -80,8 +83,8 @@ func (e *ExitError) Error() string {
 	return fmt.Sprintf("Command failed (exit %d): %s\nstdout: %s\nstderr: None", e.Code, e.Command, out)
 }
 
-// ExceptionType is the name under which results record the error.
-func (e *ExitError) ExceptionType() string { return "NonZeroAgentExitCodeError" }
+// ErrorType is the name under which results record the error.
+func (e *ExitError) ErrorType() string { return "NonZeroAgentExitCodeError" }
 
 // errorOutputLimit bounds the output quoted in an ExitError, in bytes.
 const errorOutputLimit = 1000
@@ -98,5 +101,5 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
-// ExceptionType is the name under which results record the error.
-func (e *Error) ExceptionType() string { return e.Type }
+// ErrorType is the name under which results record the error.
+func (e *Error) ErrorType() string { return e.Type }

@@ -85,7 +85,7 @@ func (c *Command) Run(ctx context.Context, env Env, task Task) (Result, error) {
 	if len(task.Instruction) <= instructionInEnvLimit && !strings.ContainsRune(task.Instruction, 0) {
 		vars = append(vars, "PROCTOR_INSTRUCTION="+task.Instruction)
 	}
-	return Result{}, c.exec(ctx, env, "command.txt", sandbox.Command{Shell: c.Command, Env: vars})
+	return Result{}, c.exec(ctx, env, "command.txt", sandbox.Command{Shell: c.Command, Env: vars, User: env.User})
 }
 
 func (c *Command) exec(ctx context.Context, env Env, log string, cmd sandbox.Command) error {

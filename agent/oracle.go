@@ -57,6 +57,7 @@ func (o *Oracle) Run(ctx context.Context, env Env, _ Task) (Result, error) {
 	status, err := runLogged(ctx, env, "oracle.txt", sandbox.Command{
 		Shell: "(" + path.Join(solutionDir, o.Script) + ")",
 		Env:   vars,
+		User:  env.User,
 	}, nil)
 	if err != nil {
 		return Result{}, err

@@ -14,8 +14,6 @@ type attempts struct {
 	index map[string]int    // position of a task
 }
 
-type attemptCount struct{ trials, solved int }
-
 func (a *attempts) add(task string, rewards *reward.Rewards) {
 	if a.off {
 		return

@@ -1,7 +1,6 @@
 package job
 
 import (
-	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -31,7 +30,7 @@ func FormatOf(name string) (Format, error) {
 	case ".yaml":
 		return YAML, nil
 	default:
-		return "", fmt.Errorf("Unsupported config file format: %s", ext) //nolint:staticcheck // the format's words
+		return "", trial.RuleError("Unsupported config file format: " + ext)
 	}
 }
 
@@ -208,7 +207,7 @@ func legacyRegistry(_ *schema.Cursor, v pyvalue.Value) (pyvalue.Value, error) {
 	return out, nil
 }
 
-var errVersionAndRef = errors.New("Cannot set both 'version' and 'ref'.") //nolint:staticcheck // the format's words
+const errVersionAndRef trial.RuleError = "Cannot set both 'version' and 'ref'."
 
 func checkDataset(d DatasetConfig) (DatasetConfig, error) {
 	switch {

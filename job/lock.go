@@ -1,7 +1,6 @@
 package job
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -132,7 +131,7 @@ func PackageDigest(name, contentHash string, ref *string) (string, error) {
 	if ref != nil && isDigest(*ref) {
 		return *ref, nil
 	}
-	return "", fmt.Errorf("Package task '%s' was not resolved to a sha256 digest.", name) //nolint:staticcheck // the format's words
+	return "", trial.RuleError("Package task '" + name + "' was not resolved to a sha256 digest.")
 }
 
 func isDigest(s string) bool {

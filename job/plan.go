@@ -14,7 +14,7 @@ import (
 )
 
 // ErrNoTasks is the error of a job that has nothing to do.
-var ErrNoTasks = errors.New("Either datasets or tasks must be provided.") //nolint:staticcheck // the format's words
+const ErrNoTasks trial.RuleError = "Either datasets or tasks must be provided."
 
 // Alphabet of the random part of trial names, and its length: digits and
 // letters without those that are easily mixed up.

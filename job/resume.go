@@ -1,14 +1,10 @@
 package job
 
-import (
-	"errors"
-
-	"github.com/proctor-run/proctor/trial"
-)
+import "github.com/proctor-run/proctor/trial"
 
 // ErrForeignTrial is the error of a job directory that holds a trial which the
 // plan does not have.
-var ErrForeignTrial = errors.New("Existing trial config does not match planned job config.") //nolint:staticcheck // the format's words
+const ErrForeignTrial trial.RuleError = "Existing trial config does not match planned job config."
 
 // Match is a plan reconciled with what a job directory holds.
 type Match struct {

@@ -1,7 +1,6 @@
 package trial
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -65,14 +64,19 @@ func taskFields(f *schema.Fields) TaskConfig {
 	}
 }
 
-// The words of rules between fields, as they appear behind "Value error, ".
-var (
-	// ErrNoSource and the others say which source of a task or dataset is
-	// missing or one too many.
-	ErrNoSource         = errors.New("Either 'path' or 'name' must be set.") //nolint:staticcheck // the format's words
-	ErrTwoSources       = errors.New("Cannot set both 'path' and 'name'.")   //nolint:staticcheck // the format's words
-	errRefWithoutName   = errors.New("'ref' requires 'name' to be set.")
-	errCommitWithoutURL = errors.New("'git_commit_id' requires 'git_url' to be set.")
+// RuleError is the violation of a rule, in the words of the format: other
+// programs show and match them, so they follow no style of ours.
+type RuleError string
+
+// Error returns the words.
+func (e RuleError) Error() string { return string(e) }
+
+// The rules between fields of tasks and datasets.
+const (
+	ErrNoSource         RuleError = "Either 'path' or 'name' must be set."
+	ErrTwoSources       RuleError = "Cannot set both 'path' and 'name'."
+	errRefWithoutName   RuleError = "'ref' requires 'name' to be set."
+	errCommitWithoutURL RuleError = "'git_commit_id' requires 'git_url' to be set."
 )
 
 func checkTask(t TaskConfig) (TaskConfig, error) {

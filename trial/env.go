@@ -2,10 +2,10 @@ package trial
 
 import (
 	"log/slog"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/schema"
 )
 
@@ -47,9 +47,6 @@ func (e Env) LogValue() slog.Value { return slog.StringValue(e.String()) }
 // HostEnv looks up a variable of the environment that proctor runs in.
 type HostEnv func(name string) (value string, ok bool)
 
-// wholeTemplate matches a value that only refers to a host variable.
-var wholeTemplate = regexp.MustCompile(`(?s)^\$\{[^}:]+(:-.*)?\}$`)
-
 // Lengths of the parts of a redacted credential that stay readable, and the
 // length up to which nothing does, in characters.
 const (
@@ -63,7 +60,7 @@ const (
 // name does not look like a credential; else as a reference when the host has
 // the same; else masked. Redacting twice changes nothing.
 func RedactEnv(name, value string, host HostEnv) string {
-	if wholeTemplate.MatchString(value) || !schema.Sensitive(name) {
+	if _, refers := harbor.ParseTemplate(value); refers || !schema.Sensitive(name) {
 		return value
 	}
 	if host != nil {

@@ -1,7 +1,6 @@
 package trial
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/proctor-run/proctor/harbor"
@@ -90,7 +89,7 @@ func envFromList(_ *schema.Cursor, v pyvalue.Value) (pyvalue.Value, error) {
 		text, _ := item.(pyvalue.Str)
 		key, value, ok := strings.Cut(string(text), "=")
 		if !ok {
-			return v, fmt.Errorf("Invalid env var format: %s. Expected KEY=VALUE", pyvalue.Repr(item)) //nolint:staticcheck // the format's words
+			return v, RuleError("Invalid env var format: " + pyvalue.Repr(item) + ". Expected KEY=VALUE")
 		}
 		out.Set(strings.TrimSpace(key), pyvalue.Str(strings.TrimSpace(value)))
 	}

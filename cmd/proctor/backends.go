@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/docker"
+	"github.com/proctor-run/proctor/sandbox/oci"
+	"github.com/proctor-run/proctor/sandbox/oci/image"
+	"github.com/proctor-run/proctor/trial"
+)
+
+// Directories that proctor keeps things in besides the jobs.
+type directories struct {
+	// state holds what belongs to running sandboxes, cache what can be had
+	// again.
+	state, cache string
+}
+
+// findDirectories follows PROCTOR_STATE_DIR and PROCTOR_CACHE_DIR, then the
+// XDG variables; root without them uses /var/lib and /var/cache.
+func findDirectories(env *Env) (directories, error) {
+	home := env.Getenv("HOME")
+	root := os.Geteuid() == 0
+	find := func(own, xdg, below, system string) (string, error) {
+		switch {
+		case env.Getenv(own) != "":
+			return filepath.Abs(env.Getenv(own))
+		case env.Getenv(xdg) != "":
+			return filepath.Join(env.Getenv(xdg), "proctor"), nil
+		case root:
+			return system, nil
+		case home != "":
+			return filepath.Join(home, below, "proctor"), nil
+		}
+		return "", usageErrorf("no place for proctor's files: set HOME or %s", own)
+	}
+	state, stateErr := find("PROCTOR_STATE_DIR", "XDG_STATE_HOME", ".local/state", "/var/lib/proctor")
+	cache, cacheErr := find("PROCTOR_CACHE_DIR", "XDG_CACHE_HOME", ".cache", "/var/cache/proctor")
+	return directories{state: state, cache: cache}, errors.Join(stateErr, cacheErr)
+}
+
+// backendOptions are what the command line and the configuration say of a
+// backend beyond its name.
+type backendOptions struct {
+	runtime string
+	// mirrors are OCI layout directories that are asked for images before a
+	// registry is.
+	mirrors []string
+	// mask lists host paths that backend host must not show.
+	mask []string
+}
+
+// optionsOf reads the settings of an environment, given as --ek.
+func optionsOf(cfg trial.EnvironmentConfig, runtime string) (backendOptions, error) {
+	o := backendOptions{runtime: runtime}
+	if cfg.Kwargs == nil {
+		return o, nil
+	}
+	if v, ok := cfg.Kwargs.Get("runtime"); ok && runtime == "" {
+		name, isText := v.(pyvalue.Str)
+		if !isText {
+			return o, usageErrorf("environment setting runtime: want a name, have %s", pyvalue.Repr(v))
+		}
+		o.runtime = string(name)
+	}
+	if v, ok := cfg.Kwargs.Get("mirror"); ok {
+		list, isList := v.(pyvalue.List)
+		if !isList {
+			list = pyvalue.List{v}
+		}
+		for _, item := range list {
+			dir, isText := item.(pyvalue.Str)
+			if !isText {
+				return o, usageErrorf("environment setting mirror: want a directory or a list of them, have %s", pyvalue.Repr(item))
+			}
+			o.mirrors = append(o.mirrors, string(dir))
+		}
+	}
+	return o, nil
+}
+
+// ourBackends are the names that openBackend knows.
+var ourBackends = []string{"docker", trial.BackendSandbox, trial.BackendHost}
+
+// openBackend makes a backend; it does not look whether it works here. close
+// releases what the backend holds open.
+func openBackend(env *Env, name string, o backendOptions) (b sandbox.Backend, closeBackend func() error, err error) {
+	nothing := func() error { return nil }
+	switch name {
+	case "docker":
+		b, err := docker.New(docker.Options{Getenv: env.Getenv, Now: env.Now})
+		if err != nil {
+			return nil, nil, err
+		}
+		return b, nothing, nil
+	case trial.BackendSandbox, trial.BackendHost:
+		return openOCI(env, name, o)
+	}
+	return nil, nil, withHint(usageErrorf("environment %q cannot be run here", name), "choose one of %v with -e", ourBackends)
+}
+
+func openOCI(env *Env, name string, o backendOptions) (sandbox.Backend, func() error, error) {
+	opts, closeStore, err := ociOptions(env, name, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	b, err := oci.New(opts)
+	if err != nil {
+		return nil, nil, errors.Join(err, closeStore())
+	}
+	return b, closeStore, nil
+}
+
+// ociOptions are the options of the daemonless backends on this machine.
+func ociOptions(env *Env, name string, o backendOptions) (opts oci.Options, closeStore func() error, err error) {
+	dirs, err := findDirectories(env)
+	if err != nil {
+		return opts, nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return opts, nil, fmt.Errorf("finding the program: %w", err)
+	}
+	opts = oci.Options{
+		Host:       name == trial.BackendHost,
+		StateDir:   filepath.Join(dirs.state, "sandboxes"),
+		Executable: self,
+		Build:      buildID(),
+		Runtime:    o.runtime,
+		Mask:       slices.Concat(o.mask, []string{dirs.state, dirs.cache}),
+	}
+	if opts.Host {
+		return opts, func() error { return nil }, nil
+	}
+	store, err := image.Open(filepath.Join(dirs.cache, "images"), image.Options{Mirrors: o.mirrors})
+	if err != nil {
+		return opts, nil, err
+	}
+	opts.Images = store
+	return opts, store.Close, nil
+}
+
+// chooseBackend resolves "auto": docker if an engine answers, else sandbox.
+func chooseBackend(ctx context.Context, env *Env, name string) string {
+	if name != "auto" {
+		return name
+	}
+	b, closeBackend, err := openBackend(env, "docker", backendOptions{})
+	if err != nil {
+		return trial.BackendSandbox
+	}
+	defer func() { _ = closeBackend() }()
+	if b.Check(ctx) != nil {
+		return trial.BackendSandbox
+	}
+	return "docker"
+}

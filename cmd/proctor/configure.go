@@ -1,0 +1,195 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/compose-spec/compose-go/v2/dotenv"
+	"github.com/spf13/cobra"
+
+	"github.com/proctor-run/proctor/harbor"
+	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/job"
+)
+
+// configure makes the job's configuration: that of the file or the default,
+// with the command line on top. backendGiven tells whether either names an
+// environment.
+func configure(env *Env, f *runFlags) (cfg job.Config, backendGiven bool, err error) {
+	if err := f.checkHub(); err != nil {
+		return cfg, false, err
+	}
+	now := env.Now().Local()
+	cfg = job.NewConfig(now)
+	backendGiven = f.set.EnvironmentType != nil || f.set.EnvironmentImportPath != nil
+	if f.config != "" {
+		var named bool
+		if cfg, named, err = readConfig(env, f.config); err != nil {
+			return cfg, false, err
+		}
+		backendGiven = backendGiven || named
+	}
+	for _, path := range f.mcpConfigs {
+		servers, err := job.ReadMCPServers(path)
+		if err != nil {
+			return cfg, false, usageErrorf("%w", err)
+		}
+		f.set.MCPServers = append(f.set.MCPServers, servers...)
+	}
+	isTask := func(path string) bool {
+		return harbor.IsValidDir(path, cfg.Verifier.Disable || f.set.DisableVerification)
+	}
+	if err := f.set.Apply(&cfg, isTask); err != nil {
+		return cfg, false, usageErrorf("%w", err)
+	}
+	if err := cfg.CheckRunnable(); err != nil {
+		return cfg, false, usageErrorf("%w", err)
+	}
+	return cfg, backendGiven, nil
+}
+
+// readConfig reads a configuration file; keys that mean nothing are named in a
+// warning. namesBackend tells whether it chooses an environment.
+func readConfig(env *Env, path string) (cfg job.Config, namesBackend bool, err error) {
+	format, err := job.FormatOf(path)
+	if err != nil {
+		return cfg, false, withHint(usageErrorf("%w", err), "name the file .yaml or .json")
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return cfg, false, usageErrorf("reading the job configuration: %w", err)
+	}
+	cfg, report, err := job.ParseConfig(data, format, env.Now().Local())
+	if err != nil {
+		return cfg, false, usageErrorf("%s: %w", path, err)
+	}
+	for _, loc := range report.Unknown {
+		fmt.Fprintf(env.Stderr, "proctor: warning: %s: unknown key %s is ignored\n", path, clean(loc.String()))
+	}
+	doc, err := job.DecodeDocument(data, format)
+	if err != nil {
+		return cfg, false, usageErrorf("%s: %w", path, err)
+	}
+	return cfg, namesEnvironment(doc), nil
+}
+
+func namesEnvironment(doc pyvalue.Value) bool {
+	root, _ := doc.(*pyvalue.Object)
+	if root == nil {
+		return false
+	}
+	v, _ := root.Get("environment")
+	environment, _ := v.(*pyvalue.Object)
+	return environment != nil && (environment.Has("type") || environment.Has("import_path"))
+}
+
+// checkHub answers wrong combinations of the hub's flags as Harbor does.
+func (f *runFlags) checkHub() error {
+	switch {
+	case f.upload:
+		return nil
+	case f.public != nil:
+		return usageErrorf("--public / --private requires --upload.")
+	case len(f.shareOrgs)+len(f.shareUsers) > 0:
+		return usageErrorf("--share-org / --share-user requires --upload.")
+	}
+	return nil
+}
+
+// loadEnvFile puts the variables of a file over those of the process.
+func loadEnvFile(env *Env, path string) error {
+	if path == "" {
+		return nil
+	}
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return usageErrorf("Env file not found: %s", path)
+	}
+	if err != nil {
+		return usageErrorf("reading --env-file: %w", err)
+	}
+	defer f.Close()
+	vars, err := dotenv.ParseWithLookup(f, env.Lookup)
+	if err != nil {
+		return usageErrorf("reading --env-file %q: %w", path, err)
+	}
+	for k, v := range vars {
+		env.Environ = append(env.Environ, k+"="+v)
+	}
+	return nil
+}
+
+// registerRunCompletions completes the flags that take words.
+func registerRunCompletions(cmd *cobra.Command) {
+	for flag, words := range map[string][]string{
+		"agent":   {"oracle", "nop", "command"},
+		"env":     {"auto", "docker", "sandbox", "host"},
+		"runtime": {"gvisor", "runc", "crun"},
+		"cpus":    {"auto", "limit", "ignore"},
+		"memory":  {"auto", "limit", "ignore"},
+	} {
+		complete := func(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+			var out []string
+			for _, w := range words {
+				if strings.HasPrefix(w, prefix) {
+					out = append(out, w)
+				}
+			}
+			return out, cobra.ShellCompDirectiveNoFileComp
+		}
+		if err := cmd.RegisterFlagCompletionFunc(flag, complete); err != nil {
+			panic(err) // the flag is defined a few lines above
+		}
+	}
+	for _, flag := range []string{"path", "jobs-dir"} {
+		if err := cmd.MarkFlagDirname(flag); err != nil {
+			panic(err)
+		}
+	}
+	if err := cmd.MarkFlagFilename("config", "json", "yaml"); err != nil {
+		panic(err)
+	}
+}
+
+// confirmVariables shows which variables of this host the tasks will load, and
+// asks. A variable that is needed and not set ends the run before it starts.
+func confirmVariables(env *Env, p *job.Prepared, yes bool) error {
+	vars := p.HostVariables(env.Lookup)
+	var missing, loaded []job.HostVariable
+	for _, v := range vars {
+		switch {
+		case v.Missing:
+			missing = append(missing, v)
+		case v.Set:
+			loaded = append(loaded, v)
+		}
+	}
+	if len(missing) > 0 {
+		fmt.Fprintln(env.Stderr, "Missing Environment Variables")
+		for _, v := range missing {
+			fmt.Fprintf(env.Stderr, "  %s  (%s, %s)\n", clean(v.Name), v.Phase, clean(v.Task))
+		}
+		return withHint(usageErrorf("the tasks need %s that this machine does not set", count(len(missing), "variable")), "export them, or give them in a file with --env-file")
+	}
+	in, isFile := env.Stdin.(*os.File)
+	if yes || len(loaded) == 0 || !isFile {
+		return nil
+	}
+	if _, terminal := env.terminalWidth(in); !terminal {
+		return nil
+	}
+	fmt.Fprintln(env.Stderr, "Tasks in this run will load these from your environment:")
+	for _, v := range loaded {
+		fmt.Fprintf(env.Stderr, "  %s  (%s, %s)\n", clean(v.Name), v.Phase, clean(v.Task))
+	}
+	fmt.Fprint(env.Stderr, "Proceed? (Y/n): ")
+	var answer string
+	_, _ = fmt.Fscanln(in, &answer)
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "n", "no":
+		return errQuiet(exitOK)
+	}
+	return nil
+}

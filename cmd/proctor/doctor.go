@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/proctor-run/proctor/sandbox/oci"
+	"github.com/proctor-run/proctor/trial"
+)
+
+// diagnosis is one thing that works here or does not.
+type diagnosis struct {
+	Kind      string `json:"kind"` // "environment" or "runtime"
+	Name      string `json:"name"`
+	Available bool   `json:"available"`
+	Detail    string `json:"detail,omitempty"` // why not, or where it is
+	Fix       string `json:"fix,omitempty"`
+}
+
+func newDoctor(env *Env) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Tell which environments and runtimes work on this machine",
+		Long: `doctor tries every environment (-e) and every runtime (--runtime) and says why
+one does not work and what to do about it. Its exit code is 0 when at least one
+environment works, and 1 otherwise.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			found := diagnose(cmd.Context(), env)
+			if asJSON {
+				if err := json.NewEncoder(env.Stdout).Encode(found); err != nil {
+					return err
+				}
+			} else if err := printDiagnoses(env.Stdout, found); err != nil {
+				return err
+			}
+			for _, d := range found {
+				if d.Kind == "environment" && d.Available {
+					return nil
+				}
+			}
+			return errQuiet(exitFailed)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON list")
+	return cmd
+}
+
+func diagnose(ctx context.Context, env *Env) []diagnosis {
+	var all []diagnosis
+	for _, name := range ourBackends {
+		all = append(all, diagnoseEnvironment(ctx, env, name))
+	}
+	self, closeBackend, err := ociOptions(env, trial.BackendHost, backendOptions{})
+	if err != nil {
+		return append(all, diagnosis{Kind: "runtime", Name: "all", Detail: err.Error()})
+	}
+	defer func() { _ = closeBackend() }()
+	for _, r := range oci.Runtimes(ctx, self) {
+		d := diagnosis{Kind: "runtime", Name: r.Name, Available: r.Available, Detail: r.Reason, Fix: r.Fix}
+		if r.Available {
+			d.Detail = r.Path
+		}
+		all = append(all, d)
+	}
+	return all
+}
+
+func diagnoseEnvironment(ctx context.Context, env *Env, name string) diagnosis {
+	d := diagnosis{Kind: "environment", Name: name}
+	b, closeBackend, err := openBackend(env, name, backendOptions{})
+	if err != nil {
+		d.Detail = err.Error()
+		return d
+	}
+	defer func() { _ = closeBackend() }()
+	if err := b.Check(ctx); err != nil {
+		d.Detail = err.Error()
+		return d
+	}
+	d.Available = true
+	return d
+}
+
+func printDiagnoses(w io.Writer, all []diagnosis) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, d := range all {
+		state := "works"
+		if !d.Available {
+			state = "does not work"
+		}
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", d.Kind, d.Name, state, clean(d.Detail))
+		if d.Fix != "" {
+			fmt.Fprintf(tw, "\t\t\t→ %s\n", clean(d.Fix))
+		}
+	}
+	return tw.Flush()
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+
+	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/job"
+)
+
+// prepareOptions are what preparing a job takes from the outside world.
+func prepareOptions(env *Env) job.PrepareOptions {
+	return job.PrepareOptions{
+		Now: env.Now().Local(), Host: env.Lookup, Home: env.Getenv("HOME"),
+		Random: rand.IntN, Invocation: env.Args,
+	}
+}
+
+// prepareError makes what is wrong with the tasks or the job directory an
+// error of usage: nothing was run.
+func prepareError(err error) error {
+	if errors.Is(err, job.ErrNoTasks) {
+		return withHint(usageErrorf("%w", err), "name a task directory or a directory of tasks with -p")
+	}
+	return usageErrorf("%w", err)
+}
+
+// finishRun prints the result and turns it into an exit code.
+func finishRun(env *Env, f *runFlags, p *job.Prepared, out *job.Outcome) error {
+	dir := p.Config.Dir()
+	if out.Interrupted {
+		if !f.json {
+			fmt.Fprintf(env.Stderr, "proctor: interrupted: %s\nproctor: what was done is in %s\n", progressText(out.Progress), dir)
+		}
+		return errQuiet(exitInterrupted)
+	}
+	if !f.json {
+		printSummary(env.Stdout, out)
+		fmt.Fprintf(env.Stdout, "Job Info\nTotal runtime: %s\nResults written to %s\n",
+			runtimeText(env.Now().Sub(out.Result.StartedAt.In(env.Now().Location()))), filepath.Join(dir, "result.json"))
+	}
+	if err := thresholds(f, out); err != nil {
+		return err
+	}
+	if out.Result.Stats.NErroredTrials > 0 {
+		return errQuiet(exitTrialErrors)
+	}
+	return nil
+}
+
+// thresholds checks what the user asked for: every metric of every group, and
+// the share of trials with rewards.
+func thresholds(f *runFlags, out *job.Outcome) error {
+	var missed []error
+	if f.failUnder != nil {
+		missed = append(missed, underThreshold(*f.failUnder, out)...)
+	}
+	if f.failUnderCoverage != nil {
+		p := out.Progress
+		coverage := 1.0
+		if p.Total > 0 {
+			coverage = float64(p.Scored+p.ErroredWithReward) / float64(p.Total)
+		}
+		if coverage < *f.failUnderCoverage {
+			missed = append(missed, fmt.Errorf("coverage %.3f (%d of %d trials have a reward) is below --fail-under-coverage %g",
+				coverage, p.Scored+p.ErroredWithReward, p.Total, *f.failUnderCoverage))
+		}
+	}
+	if len(missed) == 0 {
+		return nil
+	}
+	return &commandError{code: exitThreshold, err: errors.Join(missed...)}
+}
+
+func underThreshold(threshold float64, out *job.Outcome) []error {
+	var missed []error
+	for key, e := range out.Result.Stats.Evals.All() {
+		for _, m := range e.Metrics {
+			for name, v := range m.All() {
+				x, ok := v.(pyvalue.Number)
+				if !ok {
+					continue
+				}
+				// A metric that is not a number has not reached anything.
+				if c, ordered := pyvalue.Compare(x, pyvalue.Float(threshold)); !ordered || c < 0 {
+					missed = append(missed, fmt.Errorf("%s of %s is %s, below --fail-under %g", clean(name), clean(key), pyvalue.Repr(v), threshold))
+				}
+			}
+		}
+	}
+	return missed
+}

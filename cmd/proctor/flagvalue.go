@@ -1,0 +1,113 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// optional is a flag whose absence differs from every value.
+type optional[T any] struct {
+	dst   **T
+	parse func(string) (T, error)
+	kind  string
+}
+
+func (o *optional[T]) Set(text string) error {
+	v, err := o.parse(text)
+	if err != nil {
+		return err
+	}
+	*o.dst = &v
+	return nil
+}
+
+func (o *optional[T]) String() string {
+	if o == nil || o.dst == nil || *o.dst == nil {
+		return ""
+	}
+	return fmt.Sprint(**o.dst)
+}
+
+func (o *optional[T]) Type() string { return o.kind }
+
+// optionalVar defines a flag that leaves *dst nil unless it is given.
+func optionalVar[T any](fs *pflag.FlagSet, dst **T, parse func(string) (T, error), name, short, usage string) {
+	var zero T
+	value := &optional[T]{dst: dst, parse: parse, kind: fmt.Sprintf("%T", zero)}
+	flag := fs.VarPF(value, name, short, usage)
+	if _, isBool := any(zero).(bool); isBool {
+		flag.NoOptDefVal = "true"
+	}
+}
+
+func parseString(s string) (string, error) { return s, nil }
+
+func parseInt(s string) (int, error) {
+	n, err := strconv.Atoi(strings.TrimSpace(s))
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a whole number", s)
+	}
+	return n, nil
+}
+
+func parseFloat(s string) (float64, error) {
+	f, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a number", s)
+	}
+	return f, nil
+}
+
+func parseBool(s string) (bool, error) {
+	b, err := strconv.ParseBool(s)
+	if err != nil {
+		return false, fmt.Errorf("%q is neither true nor false", s)
+	}
+	return b, nil
+}
+
+func parseNotBool(s string) (bool, error) {
+	b, err := parseBool(s)
+	return !b, err
+}
+
+func oneOf(s, what string, words []string) (string, error) {
+	if slices.Contains(words, s) {
+		return s, nil
+	}
+	return "", fmt.Errorf("%q is no %s; choose from %s", s, what, strings.Join(words, ", "))
+}
+
+func parseAgent(s string) (string, error) { return oneOf(s, "agent", agentNames()) }
+
+// agentNames are the agents that run here, then Harbor's others, which files
+// may name although they do not.
+func agentNames() []string {
+	return append([]string{"oracle", "nop", "command"}, harborAgents...)
+}
+
+var harborAgents = []string{
+	"claude-code", "cline-cli", "terminus", "terminus-1", "terminus-2", "aider", "codex", "cursor-cli",
+	"gemini-cli", "antigravity-cli", "rovodev-cli", "goose", "hermes", "mini-swe-agent", "nemo-agent", "swe-agent",
+	"opencode", "openclaw", "openhands", "openhands-sdk", "kimi-cli", "langgraph", "pi", "qwen-coder", "copilot-cli",
+	"devin", "trae-agent",
+}
+
+func parseEnvironment(s string) (string, error) { return oneOf(s, "environment", environmentNames()) }
+
+func environmentNames() []string {
+	return append([]string{"auto", "docker", "sandbox", "host"}, harborEnvironments...)
+}
+
+var harborEnvironments = []string{
+	"daytona", "e2b", "modal", "runloop", "langsmith", "gke", "novita", "apple-container", "singularity", "islo",
+	"tensorlake", "cwsandbox", "wandb", "use-computer",
+}
+
+func parsePolicy(s string) (string, error) {
+	return oneOf(strings.ToLower(s), "policy", []string{"auto", "limit", "request", "guarantee", "ignore"})
+}

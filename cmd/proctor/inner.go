@@ -1,0 +1,25 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/proctor-run/proctor/sandbox/guest"
+	"github.com/proctor-run/proctor/sandbox/oci"
+)
+
+// innerMain is the program's other lives: it is executed again as the
+// supervisor inside sandboxes and as the built-in OCI runtime.
+func innerMain(args []string) (code int, done bool) {
+	if filepath.Base(args[0]) == oci.GuestArg0 {
+		return guest.Main(os.Stdin, os.Stdout, os.Stderr, buildID()), true
+	}
+	return oci.Reexec(args)
+}
+
+// buildID tells one build of the program from another, so that a supervisor
+// and its client never come from different ones.
+func buildID() string {
+	v := currentVersion()
+	return v.Version + " " + v.Commit
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"time"
+
+	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/trial"
+)
+
+// jsonView writes one JSON object per event. docs/json-events.md is its
+// promise: fields may be added, none changes its meaning.
+type jsonView struct{ enc *json.Encoder }
+
+func newJSONView(w io.Writer) *jsonView { return &jsonView{enc: json.NewEncoder(w)} }
+
+type jsonEvent struct {
+	Type     string        `json:"type"`
+	Time     time.Time     `json:"time"`
+	Job      string        `json:"job"`
+	Trial    string        `json:"trial,omitempty"`
+	Task     string        `json:"task,omitempty"`
+	Attempt  int           `json:"attempt,omitempty"`
+	Message  string        `json:"message,omitempty"`
+	Result   *jsonResult   `json:"result,omitempty"`
+	Progress *jsonProgress `json:"progress,omitempty"`
+}
+
+type jsonResult struct {
+	// Rewards is the object of the trial's result file, null without rewards.
+	Rewards   json.RawMessage `json:"rewards"`
+	Exception *jsonException  `json:"exception"`
+	Seconds   float64         `json:"seconds"`
+}
+
+type jsonException struct {
+	Type    string `json:"type"`
+	Message string `json:"message"`
+}
+
+type jsonProgress struct {
+	Total             int          `json:"total"`
+	Done              int          `json:"done"`
+	Running           int          `json:"running"`
+	Pending           int          `json:"pending"`
+	Scored            int          `json:"scored"`
+	ErroredWithReward int          `json:"errored_with_reward"`
+	ErroredUnscored   int          `json:"errored_unscored"`
+	Metrics           []jsonMetric `json:"metrics"`
+}
+
+type jsonMetric struct {
+	Group   string          `json:"group"`
+	Name    string          `json:"name"`
+	Value   json.RawMessage `json:"value"`
+	N       int             `json:"n"`
+	NScored int             `json:"n_scored"`
+}
+
+func (v *jsonView) event(e job.Event) {
+	out := jsonEvent{Type: string(e.Kind), Time: e.Time.UTC(), Job: e.JobName, Message: e.Message, Progress: newJSONProgress(e.Progress)}
+	if t := e.Trial; t != nil {
+		if e.Kind == job.EventTrial {
+			out.Type = "trial_" + string(t.Kind)
+		}
+		out.Trial, out.Task, out.Attempt = t.TrialName, t.TaskName, t.Attempt
+		if out.Message == "" {
+			out.Message = t.Message
+		}
+		if t.Result != nil {
+			out.Result = newJSONResult(t.Result)
+		}
+	}
+	// A reader that went away ends the run by its own signal, if at all.
+	_ = v.enc.Encode(out)
+}
+
+func (*jsonView) close() {}
+
+func newJSONResult(r *trial.Result) *jsonResult {
+	out := &jsonResult{Rewards: rewardsJSON(r)}
+	if x := r.ExceptionInfo; x != nil {
+		out.Exception = &jsonException{Type: x.Type, Message: x.Message}
+	}
+	if r.StartedAt != nil && r.FinishedAt != nil {
+		out.Seconds = r.FinishedAt.In(time.UTC).Sub(r.StartedAt.In(time.UTC)).Seconds()
+	}
+	return out
+}
+
+func newJSONProgress(p job.Progress) *jsonProgress {
+	out := &jsonProgress{
+		Total: p.Total, Done: p.Done, Running: p.Running, Pending: p.Pending, Scored: p.Scored,
+		ErroredWithReward: p.ErroredWithReward, ErroredUnscored: p.ErroredUnscored, Metrics: []jsonMetric{},
+	}
+	for _, m := range p.Metrics {
+		value := json.RawMessage(m.Value)
+		if !json.Valid(value) { // nan and the infinities have no JSON
+			value = json.RawMessage("null")
+		}
+		out.Metrics = append(out.Metrics, jsonMetric{Group: m.Group, Name: m.Name, Value: value, N: m.N, NScored: m.NScored})
+	}
+	return out
+}

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/trial"
+)
+
+func newRun(env *Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Run agents on tasks, verify and score them",
+		Long: `run hands each task to each agent in a sandbox of its own, runs the task's
+verifier and writes a job directory with the results.
+
+Flags that Harbor has too mean what they mean there. Interrupting once cancels
+the running trials, records them and writes the results; interrupting twice
+stops at once. Either way no sandbox is left.`,
+		Example: `  proctor run -p examples/tasks -a oracle -e host
+  proctor run -p my-task -a nop -k 3
+  proctor run -p examples/tasks -a command --ak run='my-agent "$PROCTOR_INSTRUCTION"' -n 8
+  proctor run -c job.yaml --json`,
+		Args: cobra.NoArgs,
+	}
+	flags := defineRunFlags(cmd)
+	registerRunCompletions(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return runJob(cmd.Context(), env, flags)
+	}
+	return cmd
+}
+
+func runJob(ctx context.Context, env *Env, f *runFlags) error {
+	if err := loadEnvFile(env, f.envFile); err != nil {
+		return err
+	}
+	cfg, backendGiven, err := configure(env, f)
+	if err != nil {
+		return err
+	}
+	if f.upload {
+		return usageErrorf("--upload: proctor has no hosted hub to upload to")
+	}
+	backend, closeBackend, err := readyBackend(ctx, env, &cfg, f.runtime, backendGiven)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = closeBackend() }()
+	prepared, err := job.Prepare(cfg, prepareOptions(env))
+	if err != nil {
+		return prepareError(err)
+	}
+	if err := confirmVariables(env, prepared, f.yes); err != nil {
+		return err
+	}
+	out, err := execute(ctx, env, f, prepared, backend)
+	if err != nil {
+		return err
+	}
+	return finishRun(env, f, prepared, out)
+}
+
+// readyBackend chooses and opens the backend, makes sure that it works and
+// cleans up behind killed runs.
+func readyBackend(ctx context.Context, env *Env, cfg *job.Config, runtime string, given bool) (sandbox.Backend, func() error, error) {
+	name, ok := cfg.Environment.Backend()
+	if !ok {
+		return nil, nil, usageErrorf("environment.import_path names Python code, which proctor cannot run: %q", *cfg.Environment.ImportPath)
+	}
+	if !given || name == "auto" {
+		name = chooseBackend(ctx, env, "auto")
+		cfg.Environment.SetBackend(name)
+	}
+	opts, err := optionsOf(cfg.Environment, runtime)
+	if err != nil {
+		return nil, nil, err
+	}
+	opts.mask = hiddenFromHost(cfg)
+	backend, closeBackend, err := openBackend(env, name, opts)
+	if err != nil {
+		return nil, nil, asUsage(err)
+	}
+	if err := backend.Check(ctx); err != nil {
+		return nil, nil, errors.Join(withHint(asUsage(err), "'proctor doctor' lists what works on this machine"), closeBackend())
+	}
+	removed, err := collect(ctx, backend)
+	if err != nil {
+		fmt.Fprintf(env.Stderr, "proctor: warning: %v\n", err)
+	}
+	for _, line := range removed {
+		fmt.Fprintf(env.Stderr, "proctor: left behind by a killed run: %s\n", line)
+	}
+	if name == trial.BackendHost {
+		fmt.Fprintln(env.Stderr, "proctor: -e host shows this machine's own files to the agent (home directories and credentials masked): for demos and trusted agents only")
+	}
+	return backend, closeBackend, nil
+}
+
+// hiddenFromHost lists what commands on the host's own files must not see: the
+// results of this and other jobs, and the tasks with their solutions.
+func hiddenFromHost(cfg *job.Config) []string {
+	paths := []string{cfg.JobsDir}
+	for _, t := range cfg.Tasks {
+		if t.Path != nil {
+			paths = append(paths, *t.Path)
+		}
+	}
+	for _, d := range cfg.Datasets {
+		if d.Path != nil {
+			paths = append(paths, *d.Path)
+		}
+	}
+	var hidden []string
+	for _, p := range paths {
+		if abs, err := filepath.Abs(p); err == nil {
+			hidden = append(hidden, abs)
+		}
+	}
+	return hidden
+}
+
+// asUsage makes an environment that cannot be used an error of the command
+// line: nothing was run.
+func asUsage(err error) error {
+	if errors.Is(err, sandbox.ErrUnavailable) {
+		return usageErrorf("%w", err)
+	}
+	return err
+}
+
+// execute runs the prepared job under a view, and listens to interrupts.
+func execute(ctx context.Context, env *Env, f *runFlags, p *job.Prepared, backend sandbox.Backend) (*job.Outcome, error) {
+	owner, err := sandbox.Self()
+	if err != nil {
+		return nil, err
+	}
+	v := newView(env, f, p.Config)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	kill := make(chan struct{})
+	stopListening := listen(env.Signals, func() { startDraining(env, v); cancel() }, func() { close(kill) })
+	defer stopListening()
+	runner := job.Runner{
+		Trials: trial.Runner{Backend: backend, Lookup: env.Lookup, Now: env.Now, Owner: owner},
+		Emit:   v.event,
+		Kill:   kill,
+	}
+	if p.Config.Debug {
+		runner.Debug = debugWriter(env, f)
+	}
+	out, err := runner.Run(ctx, p)
+	v.close()
+	return out, err
+}
+
+// listen calls first at the first signal and second at the second one.
+func listen(signals <-chan os.Signal, first, second func()) (stop func()) {
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for _, act := range []func(){first, second} {
+			select {
+			case <-signals:
+				act()
+			case <-done:
+				return
+			}
+		}
+		<-done
+	})
+	return func() {
+		close(done)
+		wg.Wait()
+	}
+}
+
+func startDraining(env *Env, v view) {
+	if live, ok := v.(*liveView); ok {
+		live.draining()
+		return
+	}
+	fmt.Fprintln(env.Stderr, "proctor: interrupted: running trials are being cancelled and recorded; interrupt again to stop at once")
+}
+
+func newView(env *Env, f *runFlags, cfg job.Config) view {
+	if f.json {
+		return newJSONView(env.Stdout)
+	}
+	if cfg.Quiet {
+		return noView{env.Stderr}
+	}
+	if _, ok := env.terminalWidth(env.Stderr); ok && !cfg.Debug {
+		width := func() int { w, _ := env.terminalWidth(env.Stderr); return w }
+		return newLiveView(env.Stderr, width, env.Now)
+	}
+	return &lineView{w: env.Stderr}
+}
+
+// debugWriter is where log messages go with --debug.
+func debugWriter(env *Env, _ *runFlags) io.Writer { return env.Stderr }

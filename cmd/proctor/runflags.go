@@ -1,0 +1,147 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/proctor-run/proctor/job"
+)
+
+// runFlags are the flags of run. Those that Harbor has too keep Harbor's names
+// and meaning.
+type runFlags struct {
+	config, envFile string
+	yes             bool
+	json            bool
+	runtime         string
+
+	failUnder, failUnderCoverage *float64
+
+	mcpConfigs []string
+	upload     bool
+	public     *bool
+	shareOrgs  []string
+	shareUsers []string
+	set        job.Overrides
+}
+
+// defineRunFlags defines the flags on cmd; the returned value is filled when the
+// command line is parsed.
+func defineRunFlags(cmd *cobra.Command) *runFlags {
+	f := &runFlags{}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	o := &f.set
+	defineTaskFlags(fs, f)
+	defineAgentFlags(fs, f)
+	defineEnvironmentFlags(fs, f)
+
+	fs.StringVarP(&f.config, "config", "c", "", "job configuration, a .json or .yaml `file`; other flags go on top of it")
+	optionalVar(fs, &o.JobName, parseString, "job-name", "", "`name` of the job (default: the local time)")
+	optionalVar(fs, &o.JobsDir, parseString, "jobs-dir", "o", "`directory` that holds the jobs (default jobs)")
+	optionalVar(fs, &o.NAttempts, parseInt, "n-attempts", "k", "`number` of attempts at each task (default 1)")
+	optionalVar(fs, &o.NConcurrent, parseInt, "n-concurrent", "n", "`number` of trials that run at once (default 4)")
+	optionalVar(fs, &o.MaxRetries, parseInt, "max-retries", "r", "`number` of further attempts after an exception (default 0)")
+	fs.StringArrayVar(&o.RetryInclude, "retry-include", nil, "retry after this exception `type` only; repeatable")
+	fs.StringArrayVar(&o.RetryExclude, "retry-exclude", nil, "never retry after this exception `type`; repeatable, replaces the default list")
+	optionalVar(fs, &o.TimeoutMultiplier, parseFloat, "timeout-multiplier", "", "`factor` for all time limits")
+	optionalVar(fs, &o.AgentTimeoutMultiplier, parseFloat, "agent-timeout-multiplier", "", "`factor` for the agent's time limit")
+	optionalVar(fs, &o.VerifierTimeoutMultiplier, parseFloat, "verifier-timeout-multiplier", "", "`factor` for the verifier's time limit")
+	optionalVar(fs, &o.AgentSetupTimeoutMultiplier, parseFloat, "agent-setup-timeout-multiplier", "", "`factor` for the time limit of the agent's set-up")
+	optionalVar(fs, &o.EnvironmentBuildTimeoutMultiplier, parseFloat, "environment-build-timeout-multiplier", "", "`factor` for the time limit of the environment's start")
+	fs.BoolVarP(&o.Quiet, "quiet", "q", false, "show no progress")
+	fs.BoolVar(&o.Quiet, "silent", false, "show no progress")
+	hide(fs, "silent")
+	fs.BoolVar(&o.Debug, "debug", false, "show the trials' log messages too")
+	fs.BoolVarP(&f.yes, "yes", "y", false, "do not ask before variables of this host are given to tasks")
+	fs.StringVar(&f.envFile, "env-file", "", "read variables from this `file` before anything else")
+	fs.BoolVar(&f.json, "json", false, "write one JSON object per event to standard output, nothing else")
+	optionalVar(fs, &f.failUnder, parseFloat, "fail-under", "", "exit with 4 when the mean of the scores is below this `number`")
+	optionalVar(fs, &f.failUnderCoverage, parseFloat, "fail-under-coverage", "", "exit with 4 when a smaller `fraction` of the trials (0 to 1) has a reward")
+	defineHubFlags(fs, f)
+	return f
+}
+
+func defineTaskFlags(fs *pflag.FlagSet, f *runFlags) {
+	o := &f.set
+	optionalVar(fs, &o.Path, parseString, "path", "p", "a task `directory`, or a directory of tasks")
+	optionalVar(fs, &o.Dataset, parseString, "dataset", "d", "a dataset `NAME[@VERSION]`")
+	optionalVar(fs, &o.Task, parseString, "task", "t", "a task package `ORG/NAME[@REF]`")
+	fs.StringArrayVarP(&o.IncludeTasks, "include-task-name", "i", nil, "run the tasks that match this `glob`; repeatable")
+	fs.StringArrayVarP(&o.ExcludeTasks, "exclude-task-name", "x", nil, "leave out the tasks that match this `glob`; repeatable")
+	optionalVar(fs, &o.NTasks, parseInt, "n-tasks", "l", "run at most this `number` of tasks")
+	optionalVar(fs, &o.RegistryURL, parseString, "registry-url", "", "`URL` of a dataset registry")
+	optionalVar(fs, &o.RegistryPath, parseString, "registry-path", "", "registry `file`")
+	optionalVar(fs, &o.GitURL, parseString, "task-git-url", "", "`URL` of the git repository that --path is in")
+	optionalVar(fs, &o.GitCommit, parseString, "task-git-commit", "", "`commit` of that repository")
+	fs.StringArrayVar(&o.ExtraInstructionPaths, "extra-instruction-path", nil, "append this `file` to every instruction; repeatable")
+	fs.StringArrayVar(&o.Artifacts, "artifact", nil, "collect this `path` from the sandbox; repeatable")
+}
+
+func defineAgentFlags(fs *pflag.FlagSet, f *runFlags) {
+	o := &f.set
+	optionalVar(fs, &o.Agent, parseAgent, "agent", "a", "the `agent`: oracle, nop, command (default oracle)")
+	optionalVar(fs, &o.AgentImportPath, parseString, "agent-import-path", "", "Python `module:Class` of an agent")
+	hide(fs, "agent-import-path")
+	fs.StringArrayVarP(&o.Models, "model", "m", nil, "`model` of the agent, with -a; repeatable, one agent each")
+	fs.StringArrayVar(&o.AgentKwargs, "ak", nil, "setting `key=value` of the agent; repeatable")
+	fs.StringArrayVar(&o.AgentKwargs, "agent-kwarg", nil, "as --ak")
+	fs.StringArrayVar(&o.AgentEnv, "ae", nil, "variable `KEY=VALUE` for the agent; repeatable")
+	fs.StringArrayVar(&o.AgentEnv, "agent-env", nil, "as --ae")
+	fs.StringArrayVar(&f.mcpConfigs, "mcp-config", nil, "`file` with MCP servers for the agent; repeatable")
+	fs.StringArrayVar(&o.Skills, "skill", nil, "`directory` with skills for the agent; repeatable")
+	fs.StringArrayVar(&o.Skills, "skills", nil, "as --skill")
+	fs.StringArrayVar(&o.AgentHosts, "allow-agent-host", nil, "`host` that the agent may reach; repeatable")
+	fs.StringArrayVar(&o.VerifierEnv, "ve", nil, "variable `KEY=VALUE` for the verifier; repeatable")
+	fs.StringArrayVar(&o.VerifierEnv, "verifier-env", nil, "as --ve")
+	fs.StringArrayVar(&o.VerifierKwargs, "verifier-kwarg", nil, "setting `key=value` of the verifier; repeatable")
+	optionalVar(fs, &o.VerifierImportPath, parseString, "verifier-import-path", "", "Python `module:Class` of a verifier")
+	fs.BoolVar(&o.DisableVerification, "disable-verification", false, "run the agents and verify nothing")
+	fs.Bool("enable-verification", true, "has no effect")
+	fs.StringArrayVar(&o.Plugins, "plugin", nil, "Python `module:Class` of a plugin; kept in files, not run")
+	fs.StringArrayVar(&o.PluginKwargs, "pk", nil, "setting `key=value` of the plugin")
+	fs.StringArrayVar(&o.PluginKwargs, "plugin-kwarg", nil, "as --pk")
+	hide(fs, "agent-kwarg", "agent-env", "skills", "verifier-env", "verifier-kwarg", "verifier-import-path", "enable-verification", "plugin", "pk", "plugin-kwarg")
+}
+
+func defineEnvironmentFlags(fs *pflag.FlagSet, f *runFlags) {
+	o := &f.set
+	optionalVar(fs, &o.EnvironmentType, parseEnvironment, "env", "e", "where trials run: auto, docker, sandbox (no daemon), host (this machine's own files, for trusted agents) (default auto)")
+	optionalVar(fs, &o.EnvironmentImportPath, parseString, "environment-import-path", "", "Python `module:Class` of an environment")
+	fs.StringVar(&f.runtime, "runtime", "", "OCI `runtime` of sandbox and host: gvisor (built in), runc, crun (default gvisor)")
+	optionalVar(fs, &o.ForceBuild, parseBool, "force-build", "", "build the image although there is one")
+	optionalVar(fs, &o.ForceBuild, parseNotBool, "no-force-build", "", "use the image that there is")
+	optionalVar(fs, &o.Delete, parseBool, "delete", "", "remove the sandbox after a trial (the default)")
+	optionalVar(fs, &o.Delete, parseNotBool, "no-delete", "", "keep the sandbox for inspection, where the backend can")
+	optionalVar(fs, &o.CPUPolicy, parsePolicy, "cpus", "", "`policy` for processors: auto, limit, request, guarantee, ignore")
+	optionalVar(fs, &o.MemoryPolicy, parsePolicy, "memory", "", "`policy` for memory: auto, limit, request, guarantee, ignore")
+	optionalVar(fs, &o.CPUs, parseInt, "override-cpus", "", "`number` of processors instead of the task's")
+	optionalVar(fs, &o.MemoryMB, parseInt, "override-memory-mb", "", "`MiB` of memory instead of the task's")
+	optionalVar(fs, &o.StorageMB, parseInt, "override-storage-mb", "", "`MiB` of storage instead of the task's")
+	optionalVar(fs, &o.GPUs, parseInt, "override-gpus", "", "`number` of GPUs instead of the task's")
+	optionalVar(fs, &o.TPU, parseString, "override-tpu", "", "`TYPE=TOPOLOGY` instead of the task's")
+	optionalVar(fs, &o.Mounts, parseString, "mounts", "", "mounts as `JSON`, a list of compose service volumes")
+	optionalVar(fs, &o.Mounts, parseString, "mounts-json", "", "as --mounts")
+	fs.StringArrayVar(&o.DockerCompose, "extra-docker-compose", nil, "further compose `file`; repeatable")
+	fs.StringArrayVar(&o.EnvironmentKwargs, "ek", nil, "setting `key=value` of the environment; repeatable")
+	fs.StringArrayVar(&o.EnvironmentKwargs, "environment-kwarg", nil, "as --ek")
+	fs.StringArrayVar(&o.EnvironmentHosts, "allow-environment-host", nil, "`host` that the environment may reach; repeatable")
+	hide(fs, "environment-import-path", "no-force-build", "mounts-json", "environment-kwarg")
+}
+
+// defineHubFlags accepts the flags of Harbor's hosted hub, so that a wrong
+// combination gets Harbor's answer and a right one an honest refusal.
+func defineHubFlags(fs *pflag.FlagSet, f *runFlags) {
+	fs.BoolVar(&f.upload, "upload", false, "not available: proctor has no hosted hub")
+	optionalVar(fs, &f.public, parseBool, "public", "", "needs --upload")
+	optionalVar(fs, &f.public, parseNotBool, "private", "", "needs --upload")
+	fs.StringArrayVar(&f.shareOrgs, "share-org", nil, "needs --upload")
+	fs.StringArrayVar(&f.shareUsers, "share-user", nil, "needs --upload")
+	hide(fs, "upload", "public", "private", "share-org", "share-user")
+}
+
+func hide(fs *pflag.FlagSet, names ...string) {
+	for _, name := range names {
+		fs.Lookup(name).Hidden = true
+	}
+}

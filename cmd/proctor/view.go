@@ -1,0 +1,187 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/trial"
+)
+
+// The rules of what is shown while a job runs:
+//
+//   - stdout is the result, stderr is the conversation. With --json, stdout is
+//     the event stream and nothing else.
+//   - On a terminal, stderr shows a live view that is redrawn in place. On
+//     anything else it gets one line per event, never a control character.
+//   - --quiet leaves out both; warnings and errors are still shown.
+//   - Nothing that a task or an agent chose is printed without cleaning.
+
+// view shows a running job. Events come one at a time.
+type view interface {
+	event(job.Event)
+	close()
+}
+
+// noView shows warnings alone.
+type noView struct{ w io.Writer }
+
+func (v noView) event(e job.Event) {
+	if e.Kind == job.EventWarning {
+		fmt.Fprintf(v.w, "proctor: warning: %s\n", clean(e.Message))
+	}
+}
+
+func (noView) close() {}
+
+// lineView writes one line per event.
+type lineView struct {
+	w       io.Writer
+	started time.Time
+}
+
+func (v *lineView) event(e job.Event) {
+	if e.Kind == job.EventJobStart {
+		v.started = e.Time
+	}
+	text := eventText(e)
+	if text == "" {
+		return
+	}
+	fmt.Fprintf(v.w, "%s %s\n", clock(e.Time.Sub(v.started)), text)
+}
+
+func (*lineView) close() {}
+
+// eventText says in one line what an event tells; empty for what needs no
+// line.
+func eventText(e job.Event) string {
+	switch e.Kind {
+	case job.EventJobStart:
+		return fmt.Sprintf("job %s: %s to run", clean(e.JobName), count(e.Progress.Total, "trial"))
+	case job.EventJobEnd:
+		return fmt.Sprintf("job %s: %s", clean(e.JobName), progressText(e.Progress))
+	case job.EventWarning:
+		return "warning: " + clean(e.Message)
+	case job.EventRetry:
+		return fmt.Sprintf("%s: %s", clean(e.Trial.TrialName), clean(e.Message))
+	case job.EventTrial:
+		return trialText(e)
+	}
+	return ""
+}
+
+func trialText(e job.Event) string {
+	t := e.Trial
+	name := clean(t.TrialName)
+	switch t.Kind {
+	case trial.EventEnd:
+		return fmt.Sprintf("%s: %s  [%d/%d]", name, resultText(t.Result), e.Progress.Done, e.Progress.Total)
+	case trial.EventProgress:
+		return fmt.Sprintf("%s: %s", name, clean(t.Message))
+	case trial.EventCancel:
+		return ""
+	}
+	return fmt.Sprintf("%s: %s", name, phaseText(t.Kind))
+}
+
+// phaseText names what a trial does after an event.
+func phaseText(k trial.EventKind) string {
+	switch k {
+	case trial.EventStart:
+		return "starting"
+	case trial.EventEnvironmentStart:
+		return "environment"
+	case trial.EventAgentSetupStart:
+		return "agent setup"
+	case trial.EventAgentStart:
+		return "agent"
+	case trial.EventVerificationStart:
+		return "verifier"
+	case trial.EventCancel:
+		return "cancelling"
+	}
+	return string(k)
+}
+
+// resultText is the outcome of a trial in a few words, the cause first.
+func resultText(r *trial.Result) string {
+	took := ""
+	if r.StartedAt != nil && r.FinishedAt != nil {
+		took = fmt.Sprintf(" (%s)", duration(r.FinishedAt.In(time.UTC).Sub(r.StartedAt.In(time.UTC))))
+	}
+	rewards := rewardsText(r)
+	if r.ExceptionInfo == nil {
+		return rewards + took
+	}
+	text := r.ExceptionInfo.Type
+	if m, _, _ := strings.Cut(r.ExceptionInfo.Message, "\n"); m != "" {
+		text += ": " + clean(m)
+	}
+	if r.VerifierResult != nil {
+		text = rewards + ", " + text
+	}
+	return text + took
+}
+
+// progressText counts what is done and what came of it.
+func progressText(p job.Progress) string {
+	parts := []string{fmt.Sprintf("%d of %d done", p.Done, p.Total)}
+	if p.Scored+p.ErroredWithReward > 0 {
+		parts = append(parts, fmt.Sprintf("%d scored", p.Scored+p.ErroredWithReward))
+	}
+	if n := p.ErroredWithReward + p.ErroredUnscored; n > 0 {
+		parts = append(parts, fmt.Sprintf("%d errored (%d of them without a reward)", n, p.ErroredUnscored))
+	}
+	if p.Pending > 0 {
+		parts = append(parts, fmt.Sprintf("%d not run", p.Pending))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// clean makes text from outside safe for a terminal and a single line.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t' || r == '\r':
+			return ' '
+		case r < 0x20 || r >= 0x7f && r < 0xa0 || r == '\u2028' || r == '\u2029' || isBidi(r):
+			return '\ufffd'
+		}
+		return r
+	}, s)
+}
+
+// isBidi tells characters that reorder what is shown.
+func isBidi(r rune) bool {
+	return r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069'
+}
+
+// clock is a duration as a fixed-width time.
+func clock(d time.Duration) string {
+	s := int(d.Seconds())
+	if s < 3600 {
+		return fmt.Sprintf("%02d:%02d", s/60, s%60)
+	}
+	return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
+}
+
+// duration is a duration for people.
+func duration(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < time.Minute:
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
+}

@@ -1,0 +1,328 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/proctor-run/proctor/internal/atomicfile"
+	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/trial"
+)
+
+// Prepared is a job ready to run: a plain value between [Prepare] and
+// [Runner.Run], so that another scheduler can run its trials.
+type Prepared struct {
+	Config Config
+	ID     uuid.UUID
+	// Trials is the plan in its order.
+	Trials []trial.Config
+	// Remaining indexes the trials that are still to run.
+	Remaining []int
+	// Existing are the records of trials that an earlier run finished, in
+	// their final order.
+	Existing []Record
+	Metrics  Metrics
+	Lock     *Lock
+	// StartedAt and Retries are those of the first run when a job goes on.
+	StartedAt trial.Time
+	Retries   int
+	// Warnings that people should see before the job starts.
+	Warnings []string
+
+	variables []taskVariables
+}
+
+// Runner runs the trials of a prepared job.
+type Runner struct {
+	// Trials runs one trial; its Emit and JobLog are set by Run.
+	Trials trial.Runner
+	// Sleep waits between attempts; nil means time.
+	Sleep func(context.Context, time.Duration) error
+	// Emit is told what happens, one event at a time; nil for nobody.
+	Emit func(Event)
+	// Debug receives what job.log receives; may be nil.
+	Debug io.Writer
+	// Kill, when it is closed, destroys every running sandbox at once. It is
+	// for a person who will not wait for a cancelled run to end in order.
+	Kill <-chan struct{}
+}
+
+// Outcome is how a run of a job ended.
+type Outcome struct {
+	// Result is what the job's result.json holds.
+	Result *Result
+	// Progress counts the trials.
+	Progress Progress
+	// Records are the trials that ended, in their final order.
+	Records []Record
+	// Interrupted: the context ended before all trials had run.
+	Interrupted bool
+}
+
+// Run runs the remaining trials and writes the job's directory (Harbor job
+// format, sections 2.4, 4 and 5). Trials that fail are results; the error says
+// that proctor itself could not go on, and what has been written then stays.
+//
+// When ctx ends, running trials are cancelled and recorded, and no other is
+// started. In every case no sandbox is left.
+func (r *Runner) Run(ctx context.Context, p *Prepared) (*Outcome, error) {
+	log, err := openJobLog(p)
+	if err != nil {
+		return nil, fmt.Errorf("starting job %q: %w", p.Config.JobName, err)
+	}
+	defer log.Close()
+	b := newBoard(r, p)
+	if err := b.writeInputs(p, r.Trials.Lookup); err != nil {
+		return nil, fmt.Errorf("starting job %q: %w", p.Config.JobName, err)
+	}
+	tracked := newTracker(r.Trials.Backend)
+	runner := r.Trials
+	runner.Backend, runner.Emit, runner.JobLog = tracked, b.trialEvent, log
+	if r.Debug != nil {
+		runner.JobLog = io.MultiWriter(log, r.Debug)
+	}
+
+	stopWriting := b.writeWhileRunning()
+	b.emit(EventJobStart, nil, "")
+	for _, w := range p.Warnings {
+		b.emit(EventWarning, nil, w)
+	}
+	err = r.runAll(ctx, p, &runner, b, tracked)
+	err = errors.Join(err, stopWriting())
+	if err != nil {
+		return nil, err
+	}
+	return b.finish(ctx)
+}
+
+func openJobLog(p *Prepared) (*os.File, error) {
+	dir := p.Config.Dir()
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	mode := os.O_TRUNC
+	if _, err := os.Stat(filepath.Join(dir, "result.json")); err == nil {
+		mode = os.O_APPEND
+	}
+	return os.OpenFile(filepath.Join(dir, "job.log"), os.O_WRONLY|os.O_CREATE|mode, 0o644)
+}
+
+// runAll runs the remaining trials, so many at a time. The first failure of
+// proctor itself cancels the others.
+func (r *Runner) runAll(ctx context.Context, p *Prepared, runner *trial.Runner, b *board, tracked *tracker) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stopKiller := tracked.killOn(r.Kill)
+	defer stopKiller()
+
+	queue := make(chan int)
+	var workers sync.WaitGroup
+	for range min(p.Config.NConcurrentTrials, len(p.Remaining)) {
+		workers.Go(func() {
+			for i := range queue {
+				if err := r.runTrial(ctx, runner, p, i, b); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	for _, i := range p.Remaining {
+		select {
+		case queue <- i:
+			continue
+		case <-ctx.Done():
+		}
+		break
+	}
+	close(queue)
+	workers.Wait()
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return nil
+}
+
+// runTrial runs one trial with its retries.
+func (r *Runner) runTrial(ctx context.Context, runner *trial.Runner, p *Prepared, i int, b *board) error {
+	cfg := p.Trials[i]
+	for retries := 0; ctx.Err() == nil; retries++ {
+		res, err := runner.Run(ctx, cfg, retries+1)
+		if err != nil {
+			return err
+		}
+		b.ended(i, res)
+		typ := ""
+		if res.ExceptionInfo != nil {
+			typ = res.ExceptionInfo.Type
+		}
+		decision := p.Config.Retry.Decide(typ, retries)
+		if !decision.Retry || ctx.Err() != nil {
+			return nil
+		}
+		b.emit(EventRetry, &trial.Event{Kind: trial.EventEnd, TrialName: cfg.TrialName, TaskName: res.TaskName, Attempt: retries + 1},
+			fmt.Sprintf("trying again after %s in %s (retry %d of %d)", typ, decision.Wait, retries+1, p.Config.Retry.MaxRetries))
+		if r.sleep(ctx, decision.Wait) != nil {
+			return nil
+		}
+		if err := setAside(filepath.Join(p.Config.Dir(), cfg.TrialName), retries+1); err != nil {
+			return fmt.Errorf("keeping the earlier attempt of trial %q: %w", cfg.TrialName, err)
+		}
+	}
+	return nil
+}
+
+func (r *Runner) sleep(ctx context.Context, d time.Duration) error {
+	if r.Sleep != nil {
+		return r.Sleep(ctx, d)
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// attemptsDir keeps earlier attempts in a trial's directory. Harbor neither
+// counts nor deletes what is there.
+const attemptsDir = "attempts"
+
+// setAside moves what attempt n left to attempts/n, so that the next one
+// finds an empty trial directory.
+func setAside(dir string, n int) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	to := filepath.Join(dir, attemptsDir, fmt.Sprint(n))
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.Name() == attemptsDir {
+			continue
+		}
+		if err := os.Rename(filepath.Join(dir, e.Name()), filepath.Join(to, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tracker knows the live sandboxes of a backend, so that they can be destroyed
+// at once.
+type tracker struct {
+	sandbox.Backend
+	mu     sync.Mutex
+	live   map[*trackedSandbox]bool
+	killed bool
+}
+
+func newTracker(b sandbox.Backend) *tracker {
+	return &tracker{Backend: b, live: map[*trackedSandbox]bool{}}
+}
+
+var errKilled = errors.New("the run was stopped at once")
+
+// Create refuses new sandboxes once the run is being killed.
+func (t *tracker) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
+	sb, err := t.Backend.Create(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	tracked := &trackedSandbox{Sandbox: sb, t: t}
+	t.mu.Lock()
+	t.live[tracked] = true
+	killed := t.killed
+	t.mu.Unlock()
+	if killed {
+		return nil, errors.Join(errKilled, tracked.Destroy(context.WithoutCancel(ctx)))
+	}
+	if stopper, ok := sb.(sandbox.Stopper); ok {
+		return stoppable{tracked, stopper}, nil
+	}
+	return tracked, nil
+}
+
+// killOn destroys everything when the channel is closed; the returned function
+// ends the watch.
+func (t *tracker) killOn(kill <-chan struct{}) (stop func()) {
+	done := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		select {
+		case <-kill:
+			t.killAll()
+		case <-done:
+		}
+	})
+	return func() {
+		close(done)
+		watch.Wait()
+	}
+}
+
+func (t *tracker) killAll() {
+	t.mu.Lock()
+	t.killed = true
+	var all []*trackedSandbox
+	for sb := range t.live {
+		all = append(all, sb)
+	}
+	t.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), killAllLimit)
+	defer cancel()
+	var wg sync.WaitGroup
+	for _, sb := range all {
+		// What cannot be destroyed here is reported by the trial's own Destroy.
+		wg.Go(func() { _ = sb.Destroy(ctx) })
+	}
+	wg.Wait()
+}
+
+// killAllLimit bounds the destruction of all sandboxes at once.
+const killAllLimit = 30 * time.Second
+
+type trackedSandbox struct {
+	sandbox.Sandbox
+	t *tracker
+}
+
+// Destroy destroys the sandbox and forgets it.
+func (s *trackedSandbox) Destroy(ctx context.Context) error {
+	err := s.Sandbox.Destroy(ctx)
+	if err == nil {
+		s.t.mu.Lock()
+		delete(s.t.live, s)
+		s.t.mu.Unlock()
+	}
+	return err
+}
+
+// stoppable keeps the optional ability of a tracked sandbox.
+type stoppable struct {
+	*trackedSandbox
+	sandbox.Stopper
+}
+
+// writeInputs writes what the job was asked to do.
+func (b *board) writeInputs(p *Prepared, host trial.HostEnv) error {
+	err := atomicfile.Write(filepath.Join(b.dir, "config.json"), p.Config.AppendJSON(nil, host), 0o644)
+	if err == nil && p.Lock != nil {
+		err = atomicfile.Write(filepath.Join(b.dir, "lock.json"), p.Lock.AppendJSON(nil, host), 0o644)
+	}
+	if err == nil {
+		err = b.write()
+	}
+	return err
+}

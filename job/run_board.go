@@ -1,0 +1,262 @@
+package job
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/proctor-run/proctor/internal/atomicfile"
+	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/trial"
+)
+
+// board is where a running job is counted. Everything that happens passes
+// through it, one thing at a time.
+type board struct {
+	dir  string
+	name string
+	now  func() time.Time
+	tell func(Event)
+	p    *Prepared
+
+	mu      sync.Mutex // guards what follows, and the order of events
+	live    *Live
+	dirty   bool // the file is older than live
+	results map[int]Record
+	classes map[string]class // of ended trials, by name
+	counts  Progress
+	groups  map[string]int // ended trials by key of evals
+}
+
+// class is what came of a trial, for counting.
+type class struct {
+	group           string
+	scored, errored bool
+	exception       string
+}
+
+func newBoard(r *Runner, p *Prepared) *board {
+	b := &board{
+		dir: p.Config.Dir(), name: p.Config.JobName, now: r.Trials.Now, tell: r.Emit, p: p,
+		live: NewLive(LiveConfig{
+			ID: p.ID, StartedAt: p.StartedAt, Now: trial.Local(r.Trials.Now()), Total: len(p.Trials),
+			Metrics: p.Metrics, Existing: p.Existing, Retries: p.Retries,
+		}),
+		results: map[int]Record{},
+		classes: map[string]class{},
+		groups:  map[string]int{},
+		counts:  Progress{Total: len(p.Trials), Errors: map[string]int{}},
+	}
+	for _, rec := range p.Existing {
+		b.count(rec)
+	}
+	return b
+}
+
+// emit passes an event on. Whoever listens sees the job as it is after it.
+func (b *board) emit(kind EventKind, t *trial.Event, message string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.emitLocked(kind, t, message)
+}
+
+func (b *board) emitLocked(kind EventKind, t *trial.Event, message string) {
+	if b.tell == nil {
+		return
+	}
+	b.tell(Event{Kind: kind, Time: b.now(), JobName: b.name, Trial: t, Message: message, Progress: b.progress()})
+}
+
+// trialEvent takes what a trial tells.
+func (b *board) trialEvent(e trial.Event) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	at := trial.UTC(e.Time)
+	var err error
+	switch e.Kind {
+	case trial.EventStart:
+		b.uncount(e.TrialName)
+		err = b.live.Start(e.TrialName, at)
+		b.dirty = true
+	case trial.EventCancel:
+		b.live.Cancel(e.TrialName, at)
+		b.dirty = true
+	case trial.EventEnd:
+		rec := RecordOf(e.Result)
+		err = b.live.End(rec, at)
+		b.count(rec)
+		b.dirty = true
+	}
+	b.emitLocked(EventTrial, &e, "")
+	if err != nil {
+		b.emitLocked(EventWarning, nil, err.Error())
+	}
+}
+
+// ended keeps the result of a trial for the final assembly.
+func (b *board) ended(i int, res *trial.Result) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.results[i] = RecordOf(res)
+}
+
+func (b *board) count(rec Record) {
+	c := class{group: rec.EvalsKey(), scored: rec.Rewards != nil, errored: rec.ExceptionType != "", exception: rec.ExceptionType}
+	b.classes[rec.TrialName] = c
+	b.add(c, 1)
+}
+
+func (b *board) uncount(name string) {
+	if c, ok := b.classes[name]; ok {
+		delete(b.classes, name)
+		b.add(c, -1)
+	}
+}
+
+func (b *board) add(c class, n int) {
+	b.groups[c.group] += n
+	p := &b.counts
+	p.Done += n
+	switch {
+	case c.scored && c.errored:
+		p.ErroredWithReward += n
+	case c.scored:
+		p.Scored += n
+	case c.errored:
+		p.ErroredUnscored += n
+	default:
+		p.UnscoredWithoutFail += n
+	}
+	if c.errored {
+		p.Errors[c.exception] += n
+		if p.Errors[c.exception] == 0 {
+			delete(p.Errors, c.exception)
+		}
+	}
+}
+
+// progress is a snapshot that nobody changes any more.
+func (b *board) progress() Progress {
+	p := b.counts
+	p.Errors = make(map[string]int, len(b.counts.Errors))
+	for typ, n := range b.counts.Errors {
+		p.Errors[typ] = n
+	}
+	stats := &b.live.Result().Stats
+	p.Running, p.Pending = stats.NRunningTrials, stats.NPendingTrials
+	p.Metrics = b.groupMetrics(stats)
+	return p
+}
+
+// groupMetrics lists the first metric of every group.
+func (b *board) groupMetrics(stats *Stats) []GroupMetric {
+	var all []GroupMetric
+	for key, e := range stats.Evals.All() {
+		if len(e.Metrics) == 0 {
+			continue
+		}
+		for name, v := range e.Metrics[0].All() {
+			all = append(all, GroupMetric{Group: key, Name: name, Value: pyvalue.Repr(v), N: b.groups[key], NScored: e.NTrials})
+		}
+	}
+	return all
+}
+
+// writeInterval is how often the live file is written at most. It lists every
+// trial by name, so its size grows with the job; its cost must not.
+const writeInterval = 500 * time.Millisecond
+
+// writeWhileRunning keeps the file current; the returned function ends that.
+func (b *board) writeWhileRunning() (stop func() error) {
+	done := make(chan struct{})
+	var writer sync.WaitGroup
+	var failed error
+	writer.Go(func() {
+		ticker := time.NewTicker(writeInterval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				if err := b.writeIfDirty(); err != nil && failed == nil {
+					failed = err
+					b.emit(EventWarning, nil, err.Error())
+				}
+			case <-done:
+				return
+			}
+		}
+	})
+	return func() error {
+		close(done)
+		writer.Wait()
+		// The last state counts; a write that failed before may succeed now.
+		return b.writeIfDirty()
+	}
+}
+
+func (b *board) writeIfDirty() error {
+	b.mu.Lock()
+	if !b.dirty {
+		b.mu.Unlock()
+		return nil
+	}
+	b.dirty = false
+	text := b.live.AppendJSON(nil)
+	b.mu.Unlock()
+	if err := atomicfile.WriteUnsynced(filepath.Join(b.dir, "result.json"), text, 0o644); err != nil {
+		b.mu.Lock()
+		b.dirty = true
+		b.mu.Unlock()
+		return err
+	}
+	return nil
+}
+
+func (b *board) write() error {
+	return atomicfile.Write(filepath.Join(b.dir, "result.json"), b.live.AppendJSON(nil), 0o644)
+}
+
+// finish writes the final file. An interrupted job keeps its live one, which
+// has no end.
+func (b *board) finish(ctx context.Context) (*Outcome, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	out := &Outcome{Result: b.live.Result(), Progress: b.progress()}
+	if ctx.Err() != nil {
+		out.Interrupted = true
+		out.Records = b.records()
+		b.emitLocked(EventJobEnd, nil, "interrupted")
+		return out, b.write()
+	}
+	out.Records = b.records()
+	stats, err := Aggregate(b.p.Metrics, out.Records, len(b.p.Trials), b.live.Result().Stats.NRetries)
+	if err != nil {
+		return nil, err
+	}
+	now := trial.Local(b.now())
+	out.Result = &Result{
+		ID: b.p.ID, StartedAt: b.p.StartedAt, UpdatedAt: &now, FinishedAt: &now,
+		NTotalTrials: len(b.p.Trials), Stats: stats,
+	}
+	path := filepath.Join(b.dir, "result.json")
+	if err := atomicfile.Write(path, out.Result.AppendJSON(nil), 0o644); err != nil {
+		return nil, err
+	}
+	out.Progress.Metrics = b.groupMetrics(&stats)
+	b.emitLocked(EventJobEnd, nil, "")
+	return out, nil
+}
+
+// records lists the trials that ended: those that were there, then those that
+// ran, in order of the plan.
+func (b *board) records() []Record {
+	records := slices.Clone(b.p.Existing)
+	for _, i := range b.p.Remaining {
+		if rec, ok := b.results[i]; ok {
+			records = append(records, rec)
+		}
+	}
+	return records
+}

@@ -1,0 +1,56 @@
+package job
+
+import (
+	"time"
+
+	"github.com/proctor-run/proctor/trial"
+)
+
+// EventKind names what an Event tells.
+type EventKind string
+
+// The kinds of events of a job.
+const (
+	EventJobStart EventKind = "job_start"
+	EventTrial    EventKind = "trial"   // Trial says what happened
+	EventRetry    EventKind = "retry"   // a trial will be attempted again; Message says why
+	EventWarning  EventKind = "warning" // Message says what is wrong but does not stop the job
+	EventJobEnd   EventKind = "job_end"
+)
+
+// Event is one thing that happened to a job. Events come one at a time, in the
+// order in which things happened.
+type Event struct {
+	Kind    EventKind
+	Time    time.Time
+	JobName string
+	Trial   *trial.Event // for EventTrial and EventRetry
+	Message string
+	// Progress is how the job stands after the event.
+	Progress Progress
+}
+
+// Progress counts a job's trials.
+type Progress struct {
+	Total, Done, Running, Pending int
+	// Done trials by what came of them. The four add up to Done.
+	Scored              int // rewards and no exception
+	ErroredWithReward   int
+	ErroredUnscored     int // an exception and no rewards
+	UnscoredWithoutFail int // neither: verification was disabled, or rewards are null
+	// Errors counts exceptions by type.
+	Errors map[string]int
+	// Metrics are the live metrics of each group, in order.
+	Metrics []GroupMetric
+}
+
+// GroupMetric is one number of one group of trials with how many trials it
+// rests on.
+type GroupMetric struct {
+	Group string // key of evals: agent__model__dataset
+	Name  string // "mean", or the reward's key when there are several
+	Value string // as text
+	N     int    // trials that ended, each counted in the metric
+	// NScored of them have rewards; the others count as 0.
+	NScored int
+}

@@ -1,0 +1,298 @@
+package job
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/proctor-run/proctor/harbor"
+	"github.com/proctor-run/proctor/trial"
+)
+
+// PrepareOptions are what Prepare takes from the outside world.
+type PrepareOptions struct {
+	Now  time.Time // local
+	Host trial.HostEnv
+	// Home is the home directory, for "~"; empty for none.
+	Home string
+	// Random returns a number in [0, n), for trial names.
+	Random func(n int) int
+	// Invocation is the command line that lock.json records.
+	Invocation []string
+	// Scripts computes uv-script metrics; nil means they cannot be.
+	Scripts ScriptMetric
+}
+
+// Prepare resolves a configuration into a job that can be run: it finds the
+// tasks, loads each of them once, expands the plan and pins it in a lock. When
+// the job's directory exists already, finished trials of the same
+// configuration are kept, and only the others remain (Harbor job format,
+// sections 2.1 and 6.1).
+//
+// Nothing is written, and nothing is run.
+func Prepare(cfg Config, o PrepareOptions) (*Prepared, error) {
+	p := &Prepared{Config: cfg, ID: uuid.New(), StartedAt: trial.Local(o.Now)}
+	found, err := resolveTasks(cfg, o)
+	if err != nil {
+		return nil, err
+	}
+	p.Warnings = found.warnings
+	own, err := ConfiguredMetrics(cfg.Metrics, o.Scripts)
+	if err != nil {
+		return nil, err
+	}
+	p.Metrics = NewMetrics(own, found.datasets)
+	dir, err := openJobDir(cfg, o.Host)
+	if err != nil {
+		return nil, err
+	}
+	if dir.result != nil {
+		p.ID, p.StartedAt, p.Retries = dir.result.ID, dir.result.StartedAt, dir.result.Stats.NRetries
+	}
+	planned, err := Plan(cfg, p.ID, found.tasks, o.Random)
+	if err != nil {
+		return nil, fmt.Errorf("%w%s", err, found.whyNone())
+	}
+	match, err := MatchExisting(planned, dir.configs, o.Host)
+	if err != nil {
+		return nil, err
+	}
+	p.Trials, p.Remaining, p.Existing = match.Trials, match.Remaining, dir.records
+	p.variables = found.variables
+	p.Lock, err = newLock(p, found, o)
+	if err != nil {
+		return nil, err
+	}
+	return p, dir.checkLock(*p.Lock, o.Host)
+}
+
+// foundTasks is what the configuration's tasks and datasets turned out to be.
+type foundTasks struct {
+	tasks     []Task
+	datasets  []DatasetMetrics
+	digests   map[string]string // content hash by path
+	names     map[string]string // task name by path
+	variables []taskVariables
+	warnings  []string
+}
+
+func resolveTasks(cfg Config, o PrepareOptions) (*foundTasks, error) {
+	f := &foundTasks{digests: map[string]string{}, names: map[string]string{}}
+	var errs []error
+	for _, t := range cfg.Tasks {
+		if t.Kind() != trial.LocalTask {
+			errs = append(errs, fmt.Errorf("task %q: only local task directories can be run; fetch it and give its directory with -p", describeTask(t)))
+			continue
+		}
+		f.tasks = append(f.tasks, Task{Config: t, Name: harbor.LocalName(*t.Path)})
+	}
+	for i, d := range cfg.Datasets {
+		if d.Kind() != LocalDataset {
+			errs = append(errs, fmt.Errorf("datasets[%d] %q: only local directories can be run; fetch the dataset and give its directory with -p", i, *d.Name))
+			continue
+		}
+		errs = append(errs, f.addDataset(d, cfg.Verifier.Disable))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	for _, t := range f.tasks {
+		f.look(*t.Config.Path, cfg, o)
+	}
+	return f, nil
+}
+
+func describeTask(t trial.TaskConfig) string {
+	if t.Name != nil {
+		return *t.Name
+	}
+	return *t.GitURL
+}
+
+func (f *foundTasks) addDataset(d DatasetConfig, unverified bool) error {
+	found, err := harbor.Discover(*d.Path, unverified)
+	if err != nil {
+		return err
+	}
+	f.datasets = append(f.datasets, DatasetMetrics{Name: found.Source})
+	for _, name := range found.Skipped {
+		f.warnings = append(f.warnings, whySkipped(filepath.Join(*d.Path, name)))
+	}
+	names := make([]string, len(found.Dirs))
+	for i, dir := range found.Dirs {
+		names[i] = harbor.LocalName(dir)
+	}
+	if len(found.Dirs) == 0 {
+		return nil // told by the plan, with the warnings
+	}
+	kept, err := harbor.Filter{Include: d.TaskNames, Exclude: d.ExcludeTaskNames, Limit: d.NTasks}.Apply(names)
+	if err != nil {
+		return err
+	}
+	for _, i := range kept {
+		config := trial.TaskConfig{Path: &found.Dirs[i], Source: &found.Source, Overwrite: d.Overwrite, DownloadDir: d.DownloadDir}
+		f.tasks = append(f.tasks, Task{Config: config, Name: names[i]})
+	}
+	return nil
+}
+
+// whySkipped says what is wrong with a directory that is no task.
+func whySkipped(dir string) string {
+	if _, err := os.Stat(filepath.Join(dir, "task.toml")); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Sprintf("skipping %q: it has no task.toml", dir)
+	}
+	if _, err := harbor.Load(dir, harbor.LoadOptions{}); err != nil {
+		return fmt.Sprintf("skipping %q: %v", dir, err)
+	}
+	return fmt.Sprintf("skipping %q: it has no environment directory", dir)
+}
+
+// whyNone repeats what was skipped when nothing is left.
+func (f *foundTasks) whyNone() string {
+	text := ""
+	for _, w := range f.warnings {
+		text += "\n  " + w
+	}
+	return text
+}
+
+// look loads a task for its name, its digest, its variables and its warnings.
+// One that cannot be loaded fails as a trial, and does not stop the others.
+func (f *foundTasks) look(path string, cfg Config, o PrepareOptions) {
+	if _, seen := f.names[path]; seen {
+		return
+	}
+	f.names[path] = filepath.Base(path)
+	task, err := harbor.Load(path, harbor.LoadOptions{ExtraInstructions: cfg.ExtraInstructionPaths, Home: o.Home})
+	if err != nil {
+		f.warnings = append(f.warnings, fmt.Sprintf("task %q: %v", path, err))
+		return
+	}
+	f.names[path] = task.Name
+	for _, loc := range task.Report.Unknown {
+		f.warnings = append(f.warnings, fmt.Sprintf("%s: unknown key %s is ignored", filepath.Join(path, "task.toml"), loc))
+	}
+	for _, w := range task.Report.Warnings {
+		f.warnings = append(f.warnings, fmt.Sprintf("%s: %s", filepath.Join(path, "task.toml"), w.Text))
+	}
+	f.variables = append(f.variables, variablesOf(task, cfg)...)
+	if sum, _, err := harbor.PackageHash(task.Dir); err == nil {
+		f.digests[path] = "sha256:" + sum
+	}
+}
+
+// newLock pins the plan.
+func newLock(p *Prepared, f *foundTasks, o PrepareOptions) (*Lock, error) {
+	lock := &Lock{
+		SchemaVersion:     LockSchemaVersion,
+		CreatedAt:         trial.UTC(o.Now),
+		Harbor:            HarborInfo{Version: new(HarborVersion), IsEditable: new(false)},
+		Invocation:        RedactInvocation(o.Invocation, o.Host),
+		NConcurrentTrials: p.Config.NConcurrentTrials,
+		Retry:             p.Config.Retry,
+	}
+	extra, err := fileLocks(p.Config.ExtraInstructionPaths)
+	if err != nil {
+		return nil, err
+	}
+	compose, err := fileLocks(p.Config.Environment.ExtraDockerCompose)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range p.Trials {
+		in := LockInputs{
+			TaskName: f.names[*t.Task.Path], TaskDigest: f.digests[*t.Task.Path],
+			ExtraInstructions: extra, ExtraDockerCompose: compose,
+		}
+		lock.Trials = append(lock.Trials, LockTrial(t, in))
+	}
+	return lock, nil
+}
+
+// HarborVersion is the release of Harbor whose files proctor writes.
+const HarborVersion = "0.13.1"
+
+// jobDir is what stands already where a job is to be run.
+type jobDir struct {
+	path    string
+	result  *Result
+	configs []trial.Config
+	records []Record
+	lock    *Lock
+}
+
+// openJobDir reads a job directory that may be there (section 6.1, steps 1 to
+// 3). A configuration that differs is refused; directories of trials without a
+// result stay, their trials run again under new names.
+func openJobDir(cfg Config, host trial.HostEnv) (*jobDir, error) {
+	d := &jobDir{path: cfg.Dir()}
+	data, err := os.ReadFile(filepath.Join(d.path, "config.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return d, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the existing job: %w", err)
+	}
+	stored, _, err := ParseConfig(data, JSON, time.Time{})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(d.path, "config.json"), err)
+	}
+	if !stored.Equal(cfg, host) {
+		return nil, fmt.Errorf("Job directory %s already exists and cannot be resumed with a different config.", d.path) //nolint:staticcheck // the format's words
+	}
+	return d, d.read()
+}
+
+func (d *jobDir) read() error {
+	if data, err := os.ReadFile(filepath.Join(d.path, ResultFile)); err == nil {
+		result, err := ParseResult(data)
+		if err != nil {
+			return fmt.Errorf("%s: %w", filepath.Join(d.path, ResultFile), err)
+		}
+		d.result = &result
+	}
+	if data, err := os.ReadFile(filepath.Join(d.path, "lock.json")); err == nil {
+		lock, err := ParseLock(data)
+		if err != nil {
+			return fmt.Errorf("Existing lock file at %s could not be parsed; refusing to overwrite it.", filepath.Join(d.path, "lock.json")) //nolint:staticcheck // the format's words
+		}
+		d.lock = &lock
+	}
+	entries, err := os.ReadDir(d.path)
+	if err != nil {
+		return fmt.Errorf("reading the existing job: %w", err)
+	}
+	for _, e := range entries {
+		if !e.IsDir() {
+			continue
+		}
+		path := filepath.Join(d.path, e.Name(), ResultFile)
+		data, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("reading the existing job: %w", err)
+		}
+		result, err := trial.ParseResult(data)
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		d.configs = append(d.configs, result.Config)
+		d.records = append(d.records, RecordOf(&result))
+	}
+	return nil
+}
+
+// checkLock refuses to go on with other contents (section 6.1, step 6).
+func (d *jobDir) checkLock(lock Lock, host trial.HostEnv) error {
+	if d.lock != nil && !d.lock.Equal(lock, host) {
+		return fmt.Errorf("Job directory %s already has a lock.json that does not match the resolved job lock.", d.path) //nolint:staticcheck // the format's words
+	}
+	return nil
+}

@@ -1,0 +1,80 @@
+package job
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/proctor-run/proctor/harbor"
+	"github.com/proctor-run/proctor/trial"
+)
+
+// HostVariable is a variable of this machine that a task's template names.
+type HostVariable struct {
+	Name  string
+	Phase string // "environment", "verifier" or "solution"
+	Task  string
+	// Set: the host has it. Missing: it has not, and there is no default.
+	Set, Missing bool
+}
+
+type taskVariables struct {
+	task, phase string
+	template    harbor.Template
+}
+
+// HostVariables lists the variables that the job's tasks would load from the
+// host, each name and phase once (Harbor job format, section 7.1).
+func (p *Prepared) HostVariables(host trial.HostEnv) []HostVariable {
+	var list []HostVariable
+	for _, v := range p.variables {
+		if slices.ContainsFunc(list, func(h HostVariable) bool { return h.Name == v.template.Name && h.Phase == v.phase }) {
+			continue
+		}
+		_, set := host(v.template.Name)
+		list = append(list, HostVariable{
+			Name: v.template.Name, Phase: v.phase, Task: v.task,
+			Set: set, Missing: !set && !v.template.HasDefault,
+		})
+	}
+	return list
+}
+
+// variablesOf finds the templates of a task. Keys that the job sets itself do
+// not count, and the solution's only where an oracle runs.
+func variablesOf(task *harbor.Task, cfg Config) []taskVariables {
+	var list []taskVariables
+	add := func(phase string, env harbor.Env, set func(string) bool) {
+		for name, value := range env.All() {
+			if t, ok := harbor.ParseTemplate(value); ok && !set(name) {
+				list = append(list, taskVariables{task: task.Name, phase: phase, template: t})
+			}
+		}
+	}
+	inJob := func(env trial.Env) func(string) bool {
+		return func(name string) bool { _, ok := env.Get(name); return ok }
+	}
+	add("environment", task.Config.Environment.Env, inJob(cfg.Environment.Env))
+	if !cfg.Verifier.Disable {
+		add("verifier", task.Config.Verifier.Env, inJob(cfg.Verifier.Env))
+	}
+	isOracle := func(a trial.AgentConfig) bool { return a.Name != nil && *a.Name == trial.DefaultAgent }
+	if slices.ContainsFunc(cfg.Agents, isOracle) {
+		add("solution", task.Config.Solution.Env, func(string) bool { return false })
+	}
+	return list
+}
+
+// fileLocks pins files by their content.
+func fileLocks(paths []string) ([]FileLock, error) {
+	var locks []FileLock
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("pinning %q: %w", path, err)
+		}
+		locks = append(locks, FileLock{Path: path, Digest: fmt.Sprintf("sha256:%x", sha256.Sum256(data))})
+	}
+	return locks, nil
+}

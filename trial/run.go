@@ -1,0 +1,305 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/proctor-run/proctor/agent"
+	"github.com/proctor-run/proctor/harbor"
+	"github.com/proctor-run/proctor/internal/atomicfile"
+	"github.com/proctor-run/proctor/sandbox"
+)
+
+// Runner runs trials in the sandboxes of one backend. Its fields are set
+// before the first Run; Run may be called concurrently.
+type Runner struct {
+	Backend sandbox.Backend
+	// Lookup finds variables of the host's environment, for templates.
+	Lookup HostEnv
+	Now    func() time.Time
+	// Owner is put on everything external, see sandbox.Self.
+	Owner sandbox.Owner
+	// Emit is told what happens, from the goroutine of the trial; nil for
+	// nobody.
+	Emit func(Event)
+	// JobLog receives what trial logs receive; may be nil.
+	JobLog io.Writer
+	// OutputLimit bounds each output file that is kept, in bytes; 0 means
+	// DefaultOutputLimit.
+	OutputLimit int64
+}
+
+// DefaultOutputLimit is how much output of an agent or a verifier is kept, in
+// bytes. The beginning and the end are kept, the cut is marked.
+const DefaultOutputLimit = 16 << 20
+
+// Bounds of what is done after the work, when the trial's own context may
+// have ended.
+const (
+	destroyLimit = 60 * time.Second
+	recoverLimit = 60 * time.Second
+	killLimit    = 30 * time.Second
+)
+
+// Run runs one attempt of a trial in its directory, TrialsDir/TrialName, and
+// writes its files. Whatever goes wrong with the trial is in the result, under
+// Harbor's names; an error means that the directory or the result could not be
+// written. When ctx ends, the trial ends as cancelled. In every case no
+// sandbox is left.
+//
+// The phases and what follows from an error in each are those of the Harbor
+// job format, section 3.2.
+func (r *Runner) Run(ctx context.Context, cfg Config, attemptNumber int) (*Result, error) {
+	a, err := r.begin(cfg, attemptNumber)
+	if err != nil {
+		return nil, fmt.Errorf("starting trial %q: %w", cfg.TrialName, err)
+	}
+	a.emit(EventStart, "")
+	if err := a.work(ctx); err != nil {
+		a.fail(ctx, err)
+	}
+	a.destroy(ctx)
+	res, err := a.finish(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("writing the result of trial %q: %w", cfg.TrialName, err)
+	}
+	return res, nil
+}
+
+// attempt is one run of a trial. It is confined to one goroutine.
+type attempt struct {
+	r     *Runner
+	cfg   Config
+	dir   string // absolute
+	log   *logFile
+	res   *Result
+	notes *Notes
+	phase string // what is being done, for errors
+
+	// Set by prepare.
+	task   *harbor.Task
+	agent  agent.Agent
+	limits limits
+	spec   sandbox.Spec
+
+	sb        sandbox.Sandbox // nil before and after
+	collected bool            // artifacts were collected
+}
+
+// Directories of a trial that the sandbox sees, on the host and inside.
+var mountedDirs = []struct{ host, inside string }{
+	{"verifier", "/logs/verifier"},
+	{"agent", agent.LogDirInSandbox},
+	{"artifacts", harbor.ArtifactsDir},
+}
+
+func (r *Runner) begin(cfg Config, n int) (*attempt, error) {
+	dir, err := filepath.Abs(filepath.Join(cfg.TrialsDir, cfg.TrialName))
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range mountedDirs {
+		if err := os.MkdirAll(filepath.Join(dir, d.host), 0o755); err != nil {
+			return nil, err
+		}
+	}
+	log, err := openLog(filepath.Join(dir, "trial.log"), r.JobLog)
+	if err != nil {
+		return nil, err
+	}
+	started := UTC(r.Now())
+	a := &attempt{
+		r: r, cfg: cfg, dir: dir, log: log, phase: "preparation",
+		res: &Result{
+			ID:        uuid.New(),
+			TaskName:  taskBaseName(cfg.Task),
+			TrialName: cfg.TrialName,
+			TrialURI:  URI(dir),
+			TaskID:    cfg.Task.ID(),
+			Source:    cfg.Task.Source,
+			Config:    cfg,
+			AgentInfo: agentInfo(cfg.Agent, agent.Info{}),
+			StartedAt: &started,
+		},
+		notes: &Notes{Schema: NotesSchema, Attempt: n, Backend: r.Backend.Name(), Errors: []NotedError{}},
+	}
+	if err := atomicfile.Write(filepath.Join(dir, "config.json"), cfg.AppendJSON(nil, r.Lookup), 0o644); err != nil {
+		return nil, errors.Join(err, log.close())
+	}
+	return a, nil
+}
+
+// work goes through the phases. The error that it returns is the one that
+// ended the trial; errors after which the trial goes on are recorded inside.
+func (a *attempt) work(ctx context.Context) error {
+	if err := a.prepare(); err != nil {
+		return err
+	}
+	if err := a.setUpEnvironment(ctx); err != nil {
+		return err
+	}
+	if err := a.setUpAgent(ctx); err != nil {
+		return err
+	}
+	if err := a.runAgent(ctx); err != nil {
+		if !verifiedAnyway(err) {
+			return err
+		}
+		a.record(err)
+	}
+	a.collectArtifacts(ctx)
+	if a.cfg.Verifier.Disable {
+		return nil
+	}
+	return a.verify(ctx)
+}
+
+// record keeps an error; the first one is the trial's exception.
+func (a *attempt) record(err error) {
+	info := newExceptionInfo(err, a.phase, a.r.Now())
+	a.notes.Errors = append(a.notes.Errors, NotedError{Phase: a.phase, Type: info.Type, Message: info.Message})
+	a.log.printf("Trial %s failed: %s", a.cfg.TrialName, info.Message)
+	if a.res.ExceptionInfo != nil {
+		return
+	}
+	a.res.ExceptionInfo = info
+	path := filepath.Join(a.dir, "exception.txt")
+	if err := atomicfile.Write(path, []byte(info.Traceback), 0o644); err != nil {
+		a.warn("keeping the exception's text: %v", err)
+	}
+}
+
+func (a *attempt) warn(format string, args ...any) {
+	message := fmt.Sprintf(format, args...)
+	a.notes.Warnings = append(a.notes.Warnings, message)
+	a.log.printf("Warning: %s", message)
+}
+
+func (a *attempt) emit(kind EventKind, message string) {
+	if a.r.Emit != nil {
+		a.r.Emit(a.event(kind, message))
+	}
+}
+
+func (a *attempt) event(kind EventKind, message string) Event {
+	return Event{
+		Kind: kind, Time: a.r.Now(), TrialName: a.cfg.TrialName, TaskName: a.res.TaskName,
+		Attempt: a.notes.Attempt, Message: message,
+	}
+}
+
+// fail records what ended the trial and saves what the agent left.
+func (a *attempt) fail(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		err = errCancelled
+	}
+	a.record(err)
+	if a.sb == nil || a.collected {
+		return
+	}
+	rctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recoverLimit)
+	defer cancel()
+	a.collectArtifacts(rctx)
+}
+
+// destroy removes the sandbox, or stops it when it is to be kept. An error of
+// it is the trial's only when there is no other.
+func (a *attempt) destroy(ctx context.Context) {
+	if a.sb == nil {
+		return
+	}
+	dctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), destroyLimit)
+	defer cancel()
+	sb := a.sb
+	a.sb = nil
+	if stopper, ok := sb.(sandbox.Stopper); ok && !a.cfg.Environment.Delete {
+		hint, err := stopper.Stop(dctx)
+		if err == nil {
+			a.log.printf("The sandbox is kept: %s", hint)
+			return
+		}
+		a.warn("keeping the sandbox: %v", err)
+	}
+	if err := sb.Destroy(dctx); err != nil {
+		a.phase = "teardown"
+		a.record(fmt.Errorf("removing the sandbox: %w", err))
+	}
+}
+
+func (a *attempt) finish(ctx context.Context) (*Result, error) {
+	finished := UTC(a.r.Now())
+	a.res.FinishedAt = &finished
+	if err := a.notes.write(a.dir); err != nil {
+		a.log.printf("Warning: %v", err)
+	}
+	err := atomicfile.Write(filepath.Join(a.dir, "result.json"), a.res.AppendJSON(nil, a.r.Lookup), 0o644)
+	if ctx.Err() != nil {
+		a.emit(EventCancel, "")
+	}
+	if a.r.Emit != nil {
+		end := a.event(EventEnd, "")
+		end.Result = a.res
+		a.r.Emit(end)
+	}
+	if err := errors.Join(err, a.log.close()); err != nil {
+		return nil, err
+	}
+	return a.res, nil
+}
+
+func (a *attempt) hostDir(name string) string { return filepath.Join(a.dir, name) }
+
+func (a *attempt) outputLimit() int64 {
+	if a.r.OutputLimit > 0 {
+		return a.r.OutputLimit
+	}
+	return DefaultOutputLimit
+}
+
+// timed runs one phase with a time limit; limitErr is its error when the limit
+// passes. A limit below zero means none.
+func (a *attempt) timed(ctx context.Context, timing **Timing, limit time.Duration, limitErr error, f func(context.Context) error) error {
+	started := UTC(a.r.Now())
+	*timing = &Timing{StartedAt: &started}
+	defer func() {
+		finished := UTC(a.r.Now())
+		(*timing).FinishedAt = &finished
+	}()
+	pctx, cancel := ctx, context.CancelFunc(func() {})
+	if limit >= 0 {
+		pctx, cancel = context.WithTimeoutCause(ctx, limit, limitErr)
+	}
+	defer cancel()
+	err := f(pctx)
+	switch {
+	case err == nil || pctx.Err() == nil:
+		return err
+	case ctx.Err() != nil:
+		return errCancelled
+	}
+	return limitErr
+}
+
+// agentInfo is what results say of the agent.
+func agentInfo(cfg AgentConfig, info agent.Info) AgentInfo {
+	name := info.Name
+	if name == "" && cfg.Name != nil {
+		name = *cfg.Name
+	}
+	version := info.Version
+	if version == "" {
+		version = UnknownVersion
+	}
+	out := AgentInfo{Name: name, Version: version}
+	if cfg.ModelName != nil {
+		out.ModelInfo = SplitModel(*cfg.ModelName)
+	}
+	return out
+}

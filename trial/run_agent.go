@@ -1,0 +1,95 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/proctor-run/proctor/agent"
+	"github.com/proctor-run/proctor/internal/pyvalue"
+)
+
+func (a *attempt) agentEnv() agent.Env {
+	env := agent.Env{Sandbox: a.sb, LogDir: a.hostDir("agent"), OutputLimit: a.outputLimit()}
+	if user := a.task.Config.AgentUser(nil); user != nil {
+		env.User = user.String()
+	}
+	return env
+}
+
+// setUpAgent prepares the agent within its set-up limit.
+func (a *attempt) setUpAgent(ctx context.Context) error {
+	a.phase = "agent setup"
+	a.emit(EventAgentSetupStart, "")
+	limit := a.limits.agentSetup
+	err := a.timed(ctx, &a.res.AgentSetup, limit.duration(),
+		exceptionf(agentSetupTimeout, "Agent setup timed out after %s seconds", limit),
+		func(ctx context.Context) error { return a.agent.Setup(ctx, a.agentEnv()) })
+	a.res.AgentInfo = agentInfo(a.cfg.Agent, a.agent.Info())
+	return err
+}
+
+// runAgent lets the agent work within its limit. When the limit passes, nothing
+// that the agent started is left when runAgent returns, or the error says that
+// this could not be proven and the trial must end.
+func (a *attempt) runAgent(ctx context.Context) error {
+	a.phase = "agent execution"
+	a.emit(EventAgentStart, "")
+	a.res.AgentResult = &AgentResult{}
+	mark, err := a.sb.Mark(ctx)
+	if err != nil {
+		return err
+	}
+	limit := a.limits.agent
+	task := agent.Task{Instruction: a.task.Instruction}
+	if d := limit.duration(); d >= 0 {
+		task.Deadline = a.r.Now().Add(d)
+	}
+	passed := exceptionf(agentTimeout, "Agent execution timed out after %s seconds", limit)
+	err = a.timed(ctx, &a.res.AgentExecution, limit.duration(), passed, func(ctx context.Context) error {
+		result, err := a.agent.Run(ctx, a.agentEnv(), task)
+		a.res.AgentResult = newAgentResult(result)
+		return err
+	})
+	if !errors.Is(err, passed) {
+		return err
+	}
+	kctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killLimit)
+	defer cancel()
+	killErr := a.sb.KillTree(kctx, mark, agentGrace)
+	a.notes.AgentKilled = &KillNote{ProvenGone: killErr == nil}
+	if killErr == nil {
+		return passed
+	}
+	a.notes.AgentKilled.Error = killErr.Error()
+	a.record(passed)
+	return &Exception{Type: runtimeError, Message: "the agent may still be running, so its work is not verified: " + killErr.Error(), Err: killErr}
+}
+
+// agentGrace is how long processes of an agent have between SIGTERM and
+// SIGKILL after its deadline.
+const agentGrace = 2 * time.Second
+
+// verifiedAnyway tells errors of the agent after which the trial goes on to
+// the verifier.
+func verifiedAnyway(err error) bool {
+	typ, _ := describe(err)
+	return typ == agentTimeout || typ == nonZeroAgentExit
+}
+
+func newAgentResult(r agent.Result) *AgentResult {
+	return &AgentResult{
+		NInputTokens:  intPtr(r.InputTokens),
+		NCacheTokens:  intPtr(r.CacheTokens),
+		NOutputTokens: intPtr(r.OutputTokens),
+		CostUSD:       r.CostUSD,
+		Metadata:      r.Metadata,
+	}
+}
+
+func intPtr(n *int64) *pyvalue.Int {
+	if n == nil {
+		return nil
+	}
+	return new(pyvalue.NewInt(*n))
+}

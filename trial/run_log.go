@@ -1,0 +1,37 @@
+package trial
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+)
+
+// logFile is a trial.log: bare messages, one a line (Harbor job format,
+// section 2.4). What goes wrong while logging is not worth failing a trial.
+type logFile struct {
+	mu   sync.Mutex
+	f    *os.File
+	also io.Writer // the job's log, may be nil
+}
+
+func openLog(path string, also io.Writer) (*logFile, error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	return &logFile{f: f, also: also}, nil
+}
+
+func (l *logFile) printf(format string, args ...any) {
+	line := strings.TrimRight(fmt.Sprintf(format, args...), "\n") + "\n"
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, _ = io.WriteString(l.f, line)
+	if l.also != nil {
+		_, _ = io.WriteString(l.also, line)
+	}
+}
+
+func (l *logFile) close() error { return l.f.Close() }
