@@ -48,6 +48,7 @@ type Client struct {
 	in   io.ReadCloser
 	out  io.WriteCloser
 	w    frameWriter
+	bufs buffers
 	done chan struct{} // closed when reading has ended
 
 	mu     sync.Mutex
@@ -153,7 +154,7 @@ func (c *Client) Done() <-chan struct{} { return c.done }
 func (c *Client) read() {
 	r := bufio.NewReaderSize(c.in, maxData)
 	for {
-		f, err := readFrame(r, replyLimit)
+		f, err := readFrame(r, &c.bufs, replyLimit)
 		if err == nil {
 			err = c.dispatch(f)
 		}
@@ -306,9 +307,11 @@ func (c *Client) next(k *call) (frame, error) {
 	}
 }
 
-// consumed grants the supervisor what was consumed, a frame of n bytes.
-func (c *Client) consumed(k *call, pending *int, n int) {
-	if grant := k.data.granted(pending, n); grant > 0 {
+// consumed takes back a data frame and grants the supervisor as much.
+func (c *Client) consumed(k *call, pending *int, f frame) {
+	grant := k.data.granted(pending, len(f.payload))
+	c.bufs.put(f.payload)
+	if grant > 0 {
 		_ = c.w.sendCredit(reqCredit, k.id, grant)
 	}
 }

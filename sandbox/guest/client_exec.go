@@ -97,18 +97,18 @@ func (c *Client) collect(k *call, out *sinks) (reply, error) {
 		default:
 			out.write(false, f.payload)
 		}
-		c.consumed(k, &pending, len(f.payload))
+		c.consumed(k, &pending, f)
 	}
 }
 
 // feed sends standard input as far as the command reads it.
 func (c *Client) feed(k *call, stdin io.Reader) {
+	p := newPacket(maxData)
 	for {
 		n := k.credit.take(maxData, k.over, c.done)
 		if n == 0 {
 			return
 		}
-		p := newPacket(n)
 		m, err := stdin.Read(p.space(n))
 		k.credit.giveBack(n - m)
 		if m > 0 {

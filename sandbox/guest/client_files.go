@@ -38,12 +38,12 @@ func (c *Client) Upload(ctx context.Context, dir string, tar io.Reader) error {
 // pour sends the stream as far as the supervisor wants it, and returns the
 // error of the reader.
 func (c *Client) pour(k *call, tar io.Reader) error {
+	p := newPacket(maxData)
 	for {
 		n := k.credit.take(maxData, c.done, k.abandoned)
 		if n == 0 {
 			return nil // the reply says why
 		}
-		p := newPacket(n)
 		m, err := tar.Read(p.space(n))
 		if m > 0 {
 			k.credit.giveBack(n - m)
@@ -93,6 +93,6 @@ func (c *Client) Download(ctx context.Context, path string, tar io.Writer) error
 				_ = c.send(reqCancel, k.id, nil)
 			}
 		}
-		c.consumed(k, &pending, len(f.payload))
+		c.consumed(k, &pending, f)
 	}
 }

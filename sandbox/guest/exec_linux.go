@@ -257,7 +257,9 @@ func (s *server) feed(c *service, pipe *os.File) {
 		if !ok || f.typ == reqDataEnd {
 			return
 		}
-		if _, err := pipe.Write(f.payload); err != nil {
+		_, err := pipe.Write(f.payload)
+		s.bufs.put(f.payload)
+		if err != nil {
 			return
 		}
 		if n := c.in.granted(&pending, len(f.payload)); n > 0 {

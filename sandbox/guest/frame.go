@@ -61,8 +61,32 @@ type frame struct {
 // errProtocol marks a breach of the protocol by the other side.
 var errProtocol = errors.New("protocol error")
 
+// buffers are used again for large payloads. The zero value is ready.
+type buffers struct{ pool sync.Pool }
+
+// pooledFrom is the payload length from which a buffer of full size is taken.
+// The data frames that wait in one window are then at most 32 such buffers.
+const pooledFrom = 16 << 10
+
+func (b *buffers) get(n int) []byte {
+	if n < pooledFrom || n > maxData {
+		return make([]byte, n)
+	}
+	if buf, ok := b.pool.Get().(*[maxData]byte); ok {
+		return buf[:n]
+	}
+	return new([maxData]byte)[:n]
+}
+
+// put takes back what get gave, when nobody uses it any more.
+func (b *buffers) put(p []byte) {
+	if cap(p) == maxData {
+		b.pool.Put((*[maxData]byte)(p[:maxData]))
+	}
+}
+
 // readFrame reads one frame whose payload is at most limit(type) bytes long.
-func readFrame(r io.Reader, limit func(frameType) int) (frame, error) {
+func readFrame(r io.Reader, b *buffers, limit func(frameType) int) (frame, error) {
 	var h [headerSize]byte
 	if _, err := io.ReadFull(r, h[:]); err != nil {
 		return frame{}, err
@@ -72,7 +96,7 @@ func readFrame(r io.Reader, limit func(frameType) int) (frame, error) {
 	if most := limit(f.typ); uint64(n) > uint64(most) {
 		return frame{}, fmt.Errorf("%w: frame of type %d with %d bytes, at most %d are allowed", errProtocol, f.typ, n, most)
 	}
-	f.payload = make([]byte, n)
+	f.payload = b.get(int(n))
 	if _, err := io.ReadFull(r, f.payload); err != nil {
 		return frame{}, fmt.Errorf("reading %d bytes of a frame: %w", n, noEOF(err))
 	}

@@ -35,6 +35,7 @@ func Main(stdin, stdout *os.File, stderr io.Writer, build string) int {
 // server is the state of the supervisor.
 type server struct {
 	w        frameWriter
+	bufs     buffers
 	proc     *procfs
 	self     int
 	started  uint64 // the start time of self
@@ -114,7 +115,7 @@ func (s *server) serve(stdin io.Reader, stdout io.Writer, build string) error {
 	go s.reap() // until the process ends
 	r := bufio.NewReaderSize(stdin, maxData)
 	for {
-		f, err := readFrame(r, requestLimit)
+		f, err := readFrame(r, &s.bufs, requestLimit)
 		if err == nil {
 			err = s.dispatch(f)
 		}

@@ -42,13 +42,16 @@ func (s *server) upload(c *service, dir string) error {
 type callReader struct {
 	s       *server
 	c       *service
-	rest    []byte
+	frame   []byte // the whole of it, to be given back
+	rest    []byte // what is not read of it yet
 	pending int
 	err     error
 }
 
 func (r *callReader) Read(p []byte) (int, error) {
 	for len(r.rest) == 0 {
+		r.s.bufs.put(r.frame)
+		r.frame = nil
 		if r.err != nil {
 			return 0, r.err
 		}
@@ -61,7 +64,7 @@ func (r *callReader) Read(p []byte) (int, error) {
 		case f.typ == reqDataEnd:
 			r.err = io.EOF
 		default:
-			r.rest = f.payload
+			r.frame, r.rest = f.payload, f.payload
 			if n := r.c.in.granted(&r.pending, len(f.payload)); n > 0 {
 				_ = r.s.w.sendCredit(repCredit, r.c.id, n)
 			}

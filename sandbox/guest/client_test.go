@@ -1,0 +1,255 @@
+package guest
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/proctor-run/proctor/sandbox"
+)
+
+// puppet is a supervisor that does what a test says: it gets the client's
+// frames and writes whatever it likes.
+func puppet(t testing.TB, play func(r io.Reader, w io.Writer)) *Client {
+	t.Helper()
+	c, err := dialPuppet(t, func(r io.Reader, w io.Writer) {
+		own := greeting{protocol: protocolVersion, build: "b"}
+		_, _ = w.Write(own.encode())
+		if _, err := readGreeting(r); err == nil {
+			play(r, w)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func dialPuppet(t testing.TB, play func(r io.Reader, w io.Writer)) (*Client, error) {
+	t.Helper()
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	played := make(chan struct{})
+	go func() {
+		defer close(played)
+		play(inR, outW)
+		_ = inR.Close()
+		_ = outW.Close()
+	}()
+	c, err := Dial(t.Context(), outR, inW, Options{Build: "b"})
+	t.Cleanup(func() {
+		if c != nil {
+			_ = c.Close()
+		}
+		_, _ = inW.Close(), outR.Close()
+		<-played
+	})
+	return c, err
+}
+
+func rawFrame(typ frameType, id uint32, payload []byte) []byte {
+	var b bytes.Buffer
+	w := frameWriter{w: &b}
+	_ = w.send(typ, id, payload)
+	return b.Bytes()
+}
+
+func TestGreetingThatDoesNotMatch(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		said string
+		want []string
+	}{
+		"other protocol": {string(greeting{protocol: 99, build: "b"}.encode()), []string{"protocol 99", "protocol 1", "must be the same"}},
+		"other build":    {string(greeting{protocol: protocolVersion, build: "old"}.encode()), []string{`build "old"`, `build "b"`}},
+		"something else": {"bash: proctor: No such file or directory\n", []string{"no proctor guest", "bash: proctor"}},
+		"short":          {"oops", []string{`said "oops" and ended`}},
+		"nothing":        {"", []string{"ended before its greeting"}},
+		"long build":     {magic + "\x00\x00\x00\x01\xff\xff", []string{"build version of 65535 bytes"}},
+		"half":           {magic + "\x00\x00", []string{"reading the greeting"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := dialPuppet(t, func(r io.Reader, w io.Writer) { _, _ = io.WriteString(w, c.said) })
+			if err == nil {
+				t.Fatal("got no error")
+			}
+			for _, want := range c.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("got error %q, want it to say %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+func TestDialObeysItsContext(t *testing.T) {
+	t.Parallel()
+	cause := errors.New("cause")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(cause)
+	r, _ := io.Pipe()
+	_, w := io.Pipe()
+	if _, err := Dial(ctx, r, w, Options{}); !errors.Is(err, cause) {
+		t.Errorf("got error %v, want the context's cause", err)
+	}
+}
+
+// TestHostileSupervisor breaks the protocol in every way that has a name.
+func TestHostileSupervisor(t *testing.T) {
+	t.Parallel()
+	credit := func(n uint32) []byte { return binary.BigEndian.AppendUint32(nil, n) }
+	full := rawFrame(repStdout, 1, make([]byte, maxData))
+	for name, said := range map[string][]byte{
+		"garbage":             []byte(strings.Repeat("\xfe\xfd", 1000)),
+		"huge frame":          {byte(repStdout), 0, 0, 0, 1, 0xff, 0xff, 0xff, 0xff},
+		"frame that ends":     full[:100],
+		"unknown type":        rawFrame(200, 1, nil),
+		"request":             rawFrame(reqExec, 1, nil),
+		"more than a window":  bytes.Repeat(full, window/maxData+1),
+		"many empty frames":   bytes.Repeat(rawFrame(repStdout, 1, nil), window/frameCost+1),
+		"credit not taken":    rawFrame(repCredit, 1, credit(window)),
+		"credit of no number": rawFrame(repCredit, 1, []byte{1}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			hold := make(chan struct{})
+			c := puppet(t, func(r io.Reader, w io.Writer) {
+				_, _ = readFrame(r, new(buffers), requestLimit)
+				_, _ = w.Write(said)
+			})
+			first := true
+			sink := writerFunc(func(p []byte) (int, error) {
+				if first { // nothing is consumed until all was said
+					first = false
+					<-hold
+				}
+				return len(p), nil
+			})
+			go func() {
+				<-c.Done()
+				close(hold)
+			}()
+			_, err := c.Exec(t.Context(), sandbox.Command{Shell: "x", Stdout: sink})
+			if !errors.Is(err, errGone) {
+				t.Errorf("got error %v, want one that says that the supervisor is gone", err)
+			}
+			if _, err := c.Mark(t.Context()); !errors.Is(err, errGone) {
+				t.Errorf("a later call: got error %v", err)
+			}
+		})
+	}
+}
+
+func TestMalformedReply(t *testing.T) {
+	t.Parallel()
+	for _, payload := range [][]byte{nil, {0}, {0, 0}, {0, 0, 0, 200}, append(reply{}.encode(), 0), bytes.Repeat([]byte{0xff}, 40)} {
+		c := puppet(t, func(r io.Reader, w io.Writer) {
+			_, _ = readFrame(r, new(buffers), requestLimit)
+			_, _ = w.Write(rawFrame(repDone, 1, payload))
+			_, _ = io.Copy(io.Discard, r)
+		})
+		if _, err := c.Exec(t.Context(), sandbox.Command{Shell: "x"}); !errors.Is(err, errProtocol) {
+			t.Errorf("reply %x: got error %v, want a protocol error", payload, err)
+		}
+	}
+}
+
+func TestFramesOfUnknownCallsAreIgnored(t *testing.T) {
+	t.Parallel()
+	c := puppet(t, func(r io.Reader, w io.Writer) {
+		_, _ = readFrame(r, new(buffers), requestLimit)
+		_, _ = w.Write(rawFrame(repDone, 77, nil))
+		_, _ = w.Write(rawFrame(repStdout, 78, []byte("x")))
+		_, _ = w.Write(rawFrame(repDone, 1, reply{message: "m1"}.encode()))
+		_, _ = io.Copy(io.Discard, r)
+	})
+	if m, err := c.Mark(t.Context()); err != nil || m != "m1" {
+		t.Errorf("got %q, %v", m, err)
+	}
+}
+
+// TestSilentSupervisor never answers: an ended call returns all the same, and
+// says that nothing is proven.
+func TestSilentSupervisor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := puppet(t, func(r io.Reader, _ io.Writer) { _, _ = io.Copy(io.Discard, r) })
+		began := time.Now()
+		_, err := c.Exec(t.Context(), sandbox.Command{Shell: "x", Timeout: time.Minute, Grace: time.Second})
+		if !errors.Is(err, errSilent) || time.Since(began) != time.Minute+time.Second+answerLimit {
+			t.Errorf("Exec: got error %v after %v", err, time.Since(began))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := c.Upload(ctx, "/x", strings.NewReader(strings.Repeat("x", 2*window))); !errors.Is(err, errSilent) {
+			t.Errorf("Upload: got error %v", err)
+		}
+		_ = c.Close()
+	})
+}
+
+// TestStuckSupervisor does not even read.
+func TestStuckSupervisor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		stop := make(chan struct{})
+		c := puppet(t, func(r io.Reader, _ io.Writer) {
+			_, _ = readFrame(r, new(buffers), requestLimit)
+			<-stop
+		})
+		_, err := c.Exec(t.Context(), sandbox.Command{Shell: "x", Timeout: time.Minute, Grace: time.Second})
+		if !errors.Is(err, errSilent) {
+			t.Errorf("Exec: got error %v", err)
+		}
+		_ = c.Close()
+		close(stop)
+	})
+}
+
+func TestCloseEndsCalls(t *testing.T) {
+	t.Parallel()
+	begun := make(chan struct{})
+	c := puppet(t, func(r io.Reader, _ io.Writer) {
+		_, _ = readFrame(r, new(buffers), requestLimit)
+		close(begun)
+		_, _ = io.Copy(io.Discard, r)
+	})
+	result := make(chan error, 1)
+	go func() {
+		_, err := c.Exec(context.Background(), sandbox.Command{Shell: "x"})
+		result <- err
+	}()
+	<-begun
+	for range 2 {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := <-result; !errors.Is(err, sandbox.ErrDestroyed) {
+		t.Errorf("the call under way: got error %v, want ErrDestroyed", err)
+	}
+	if _, err := c.Mark(t.Context()); !errors.Is(err, sandbox.ErrDestroyed) {
+		t.Errorf("a later call: got error %v, want ErrDestroyed", err)
+	}
+}
+
+func TestTooLongArgumentsAre126(t *testing.T) {
+	t.Parallel()
+	c := puppet(t, func(r io.Reader, _ io.Writer) { _, _ = io.Copy(io.Discard, r) })
+	var out strings.Builder
+	st, err := c.Exec(t.Context(), sandbox.Command{Argv: []string{"x", strings.Repeat("y", maxRequest)}, Stdout: &out})
+	if err != nil || st.Code != 126 || !strings.Contains(out.String(), "too long") {
+		t.Errorf("got %+v, %v, output %q", st, err, out.String())
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }

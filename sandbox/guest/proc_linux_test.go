@@ -1,0 +1,157 @@
+package guest
+
+import (
+	"os"
+	"reflect"
+	"slices"
+	"testing"
+)
+
+func TestParseStat(t *testing.T) {
+	t.Parallel()
+	const rest = " S 10 20 30 0 -1 4194304 0 0 0 0 0 0 0 0 20 0 3 0 12345 1000 10 18446744073709551615 0 0\n"
+	want := process{pid: 42, ppid: 10, pgid: 20, sid: 30, threads: 3, state: 'S', start: 12345, rss: 1<<64 - 1}
+	for _, name := range []string{"(bash)", "(a b)", "(x) Z 1 1 1 (y)", "(new\nline)", "()", "())"} {
+		if got, err := parseStat([]byte("42 " + name + rest)); err != nil || got != want {
+			t.Errorf("%s: got %+v, %v; want %+v", name, got, err, want)
+		}
+	}
+	for _, bad := range []string{"", "42", "42 (x", "42 )x(" + rest, "x (y)" + rest, "42 (x) S 1", "42 (x) S a" + rest} {
+		if got, err := parseStat([]byte(bad)); err == nil {
+			t.Errorf("%q: got %+v, want an error", bad, got)
+		}
+	}
+}
+
+func FuzzParseStat(f *testing.F) {
+	f.Add([]byte("42 (x) S 10 20 30 0 -1 4194304 0 0 0 0 0 0 0 0 20 0 3 0 12345 1000 10 18446744073709551615 0 0\n"))
+	f.Fuzz(func(_ *testing.T, text []byte) { _, _ = parseStat(text) })
+}
+
+func TestScanFindsThisProcess(t *testing.T) {
+	t.Parallel()
+	p, err := openProc()
+	if err != nil {
+		t.Fatal(err)
+	}
+	procs, _, err := p.scan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ps := range procs {
+		if ps.pid == os.Getpid() {
+			if ps.ppid != os.Getppid() || ps.dead() {
+				t.Errorf("got %+v", ps)
+			}
+			return
+		}
+	}
+	t.Error("the scan misses this process")
+}
+
+func TestDeadAndOrder(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		p    process
+		want bool
+	}{
+		{process{state: 'Z', threads: 1}, true}, {process{state: 'Z'}, true},
+		{process{state: 'Z', threads: 2}, false}, // the leader has exited before a thread
+		{process{state: 'X'}, true}, {process{state: 'D', threads: 1}, false}, {process{state: 'T', threads: 1}, false},
+	} {
+		if got := c.p.dead(); got != c.want {
+			t.Errorf("%+v: dead %t, want %t", c.p, got, c.want)
+		}
+	}
+	at := key{pid: 10, start: 100}
+	for p, want := range map[process]bool{
+		{pid: 10, start: 100}: true, {pid: 11, start: 100}: true, {pid: 9, start: 100}: false,
+		{pid: 5, start: 101}: true, {pid: 50, start: 99}: false,
+	} {
+		if got := p.bornSince(at); got != want {
+			t.Errorf("%+v born since %+v: got %t, want %t", p, at, got, want)
+		}
+	}
+}
+
+// tree is a supervisor 1 with two commands under way, 10 (call 1) and 20
+// (call 2), an older daemon 5 with a worker, and orphans of several kinds.
+func tree() (*server, []process) {
+	s := &server{self: 1, init: true, calls: map[uint32]*service{}}
+	for id, root := range map[uint32]key{1: {10, 100}, 2: {20, 110}} {
+		c := &service{id: id}
+		c.exec = &execution{call: c, root: root, started: true}
+		s.calls[id] = c
+	}
+	return s, []process{
+		{pid: 1, start: 1, state: 'S'},
+		{pid: 5, ppid: 1, sid: 5, pgid: 5, start: 50, state: 'S'},
+		{pid: 40, ppid: 5, sid: 5, pgid: 5, start: 140, state: 'S'}, // the daemon's new worker
+		{pid: 10, ppid: 1, sid: 10, pgid: 10, start: 100, state: 'S'},
+		{pid: 11, ppid: 10, sid: 10, pgid: 10, start: 101, state: 'S'},
+		{pid: 12, ppid: 1, sid: 10, pgid: 12, start: 120, state: 'S'},                   // orphan in the session of 1
+		{pid: 13, ppid: 1, sid: 13, pgid: 13, start: 130, state: 'S', rss: brandOf(1)},  // daemon of 1
+		{pid: 14, ppid: 1, sid: 14, pgid: 14, start: 131, state: 'S'},                   // nobody's
+		{pid: 15, ppid: 14, sid: 14, pgid: 14, start: 132, state: 'Z', threads: 1},      // dead
+		{pid: 20, ppid: 1, sid: 20, pgid: 20, start: 110, state: 'S', rss: brandOf(2)},  //
+		{pid: 23, ppid: 1, sid: 23, pgid: 23, start: 133, state: 'S', rss: brandOf(2)},  // daemon of 2
+		{pid: 24, ppid: 23, sid: 23, pgid: 23, start: 134, state: 'S', rss: brandOf(2)}, // its child
+		{pid: 25, ppid: 11, sid: 25, pgid: 25, start: 135, state: 'S', rss: brandOf(2)}, // claims 2, descends from 1
+		{pid: 26, ppid: 1, sid: 26, pgid: 26, start: 60, state: 'S', rss: 1<<64 - 1},    // older orphan
+		{pid: 27, ppid: 999, sid: 27, pgid: 27, start: 136, state: 'S', rss: 1<<64 - 1}, // its parent is just gone
+		{pid: 28, ppid: 0, sid: 0, pgid: 0, start: 137, state: 'S', rss: 1<<64 - 1},     // entered from outside
+		{pid: 29, ppid: 28, sid: 0, pgid: 0, start: 138, state: 'S', rss: brandOf(3)},   // a brand of no call
+		{pid: 30, ppid: 1, sid: 30, pgid: 30, start: 90, state: 'S', rss: brandOf(1)},   // older, a brand of 1
+		{pid: 31, ppid: 31, sid: 31, pgid: 31, start: 139, state: 'S', rss: 1<<64 - 1},  // its own parent
+		{pid: 32, ppid: 20, sid: 20, pgid: 20, start: 141, state: 'Z', threads: 2},      // a leader that left threads
+		{pid: 33, ppid: 1, sid: 33, pgid: 33, start: 100, state: 'S', rss: 1<<64 - 1},   // same tick, younger
+		{pid: 9, ppid: 1, sid: 9, pgid: 9, start: 100, state: 'S', rss: 1<<64 - 1},      // same tick, older
+	}
+}
+
+func TestFamily(t *testing.T) {
+	t.Parallel()
+	s, procs := tree()
+	for id, want := range map[uint32][]int{
+		1: {10, 11, 12, 13, 14, 25, 27, 28, 29, 30, 31, 33},
+		2: {14, 20, 23, 24, 27, 28, 29, 31, 32},
+	} {
+		if got := pids(s.family(s.calls[id].exec)(procs)); !reflect.DeepEqual(got, want) {
+			t.Errorf("family of %d: got %v, want %v", id, got, want)
+		}
+	}
+	delete(s.calls, 2) // 2 has ended: what it left is fair game for 1
+	want := []int{10, 11, 12, 13, 14, 20, 23, 24, 25, 27, 28, 29, 30, 31, 32, 33}
+	if got := pids(s.family(s.calls[1].exec)(procs)); !reflect.DeepEqual(got, want) {
+		t.Errorf("family of 1 alone: got %v, want %v", got, want)
+	}
+}
+
+func TestOursWithoutANamespace(t *testing.T) {
+	t.Parallel()
+	s := &server{self: 7}
+	procs := []process{
+		{pid: 1}, {pid: 7, ppid: 1}, {pid: 8, ppid: 7}, {pid: 9, ppid: 8}, {pid: 10, ppid: 1}, {pid: 11, ppid: 999},
+		{pid: 12, ppid: 7, state: 'Z', threads: 1},
+	}
+	if got, want := pids(s.ours(procs)), []int{8, 9}; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestWholeGroups(t *testing.T) {
+	t.Parallel()
+	procs := []process{{pid: 2, pgid: 2}, {pid: 3, pgid: 2}, {pid: 4, pgid: 4}, {pid: 5, pgid: 1}, {pid: 6, pgid: 0}}
+	if got, want := wholeGroups(procs, procs[1:]), []int{4}; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func pids(procs []process) []int {
+	out := []int{}
+	for _, p := range procs {
+		out = append(out, p.pid)
+	}
+	slices.Sort(out)
+	return out
+}
