@@ -122,7 +122,6 @@ func readExecutionInfo(dir, id string) ([]byte, error) {
 // Cache is the directory of one benchmark's installed data; install hooks get
 // it.
 type Cache struct {
-	reg *Registry
 	dir string // of the execution infos
 }
 

@@ -91,7 +91,6 @@ type scriptedProblem struct {
 	log      *democube.Log
 	finished cube.List
 	scores   cube.List
-	reset    bool // log resets as the tool's
 }
 
 func (s *scriptedProblem) Reset(ctx context.Context) (*cube.Observation, cube.Info, error) {

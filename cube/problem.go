@@ -20,11 +20,18 @@ type Problem interface {
 	// and may be nil.
 	Evaluate(ctx context.Context, obs *Observation) (reward float64, info Info, err error)
 
-	// TaskMetadata comes with the embedded TaskBase.
+	// The rest comes with the embedded TaskBase.
+	taskData
+}
+
+// taskData is the part of a problem that TaskBase has.
+type taskData interface {
 	TaskMetadata() Metadata
 	common() *TaskCommon
 	setMetadata(Metadata) error
 }
+
+var _ taskData = (*TaskBase[Metadata])(nil)
 
 // typedProblem is a problem that has a name and can be written and read.
 type typedProblem interface {

@@ -27,7 +27,11 @@ type TaskConfig interface {
 	Make(ctx context.Context, rc RuntimeContext, backend ContainerBackend) (*Task, error)
 
 	// The rest comes with the embedded TaskConfigBase.
+	taskConfigData
+}
 
+// taskConfigData is the part of a task config that TaskConfigBase has.
+type taskConfigData interface {
 	// TaskID identifies the task among all of a composite: the native id below
 	// the path of sub-benchmarks.
 	TaskID() string
@@ -38,6 +42,8 @@ type TaskConfig interface {
 	setMetadata(Metadata) error
 	bind(r *Registry, whole Typed)
 }
+
+var _ taskConfigData = (*TaskConfigBase[Metadata])(nil)
 
 // InstallVerifier is the optional ability of a task config to tell that
 // something is not installed, and how to install it.

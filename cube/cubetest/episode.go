@@ -1,0 +1,170 @@
+package cubetest
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/proctor-run/proctor/cube"
+	"github.com/proctor-run/proctor/internal/pyvalue"
+)
+
+// Agent chooses the next action from what it sees and can do. A debug agent
+// knows the answers: it is deterministic and reaches reward 1.0.
+type Agent func(ctx context.Context, obs *cube.Observation, actions []cube.ActionSchema) (cube.Action, error)
+
+// Script returns an agent that plays the actions in order and then stops.
+func Script(actions ...cube.Action) Agent {
+	next := 0
+	return func(context.Context, *cube.Observation, []cube.ActionSchema) (cube.Action, error) {
+		if next >= len(actions) {
+			return cube.Stop(), nil
+		}
+		next++
+		return actions[next-1], nil
+	}
+}
+
+// DefaultMaxSteps bounds a debug episode when nothing else is said.
+const DefaultMaxSteps = 20
+
+// Report is how one debug episode went (CUBE, section 10.2). Times are in
+// seconds.
+type Report struct {
+	TaskID            string
+	Done              bool
+	Reward            float64
+	Steps             int
+	EpisodeTime       float64
+	StepTimes         []float64
+	Err               error // nil, or what ended the episode before its time
+	ToolsListOK       bool
+	ToolsListError    string
+	ResetTime         float64
+	CloseIdempotentOK bool
+	Profiling         cube.List // one entry per step
+}
+
+// Passed reports whether the episode ended with reward 1.0 and without error.
+func (r *Report) Passed() bool { return r.Err == nil && r.Done && r.Reward == 1 }
+
+// Object returns the report with the format's keys and rounding.
+func (r *Report) Object() *cube.Object {
+	times := make(cube.List, len(r.StepTimes))
+	for i, t := range r.StepTimes {
+		times[i] = cube.Float(round(t, 3))
+	}
+	var failure any
+	if r.Err != nil {
+		failure = cube.ErrorType(r.Err) + ": " + r.Err.Error()
+	}
+	profiling := r.Profiling
+	if profiling == nil {
+		profiling = cube.List{}
+	}
+	return cube.Pairs(
+		"task_id", r.TaskID,
+		"done", r.Done,
+		"reward", r.Reward,
+		"steps", r.Steps,
+		"episode_time_s", round(r.EpisodeTime, 2),
+		"step_times_s", times,
+		"error", failure,
+		"tools_list_ok", r.ToolsListOK,
+		"tools_list_error", r.ToolsListError,
+		"reset_time_s", round(r.ResetTime, 4),
+		"close_idempotent_ok", r.CloseIdempotentOK,
+		"profiling", profiling,
+	)
+}
+
+func round(x float64, digits int) float64 {
+	f := math.Pow10(digits)
+	return math.RoundToEven(x*f) / f
+}
+
+// JSON returns the reports of a benchmark as the format prints them.
+func JSON(benchmark string, reports []Report) []byte {
+	episodes := make(cube.List, len(reports))
+	for i := range reports {
+		episodes[i] = reports[i].Object()
+	}
+	out := cube.Pairs("benchmark", benchmark, "debug_episodes", episodes)
+	return pyvalue.AppendDumps(nil, out, pyvalue.DumpsOptions{Indent: 2})
+}
+
+// RunEpisode lets an agent work on a task for at most maxSteps steps and closes
+// the task, twice. What goes wrong is part of the report; only an error of the
+// first Close is returned. now is the clock, time.Now when it is nil.
+func RunEpisode(ctx context.Context, task *cube.Task, agent Agent, maxSteps int, now func() time.Time) (Report, error) {
+	if now == nil {
+		now = time.Now
+	}
+	e := &episode{task: task, now: now, report: Report{TaskID: task.ID(), CloseIdempotentOK: true}}
+	start := now()
+	e.report.Err = e.play(ctx, agent, maxSteps)
+	e.report.EpisodeTime = now().Sub(start).Seconds()
+	if err := task.Close(ctx); err != nil {
+		return e.report, err
+	}
+	e.report.CloseIdempotentOK = task.Close(ctx) == nil
+	return e.report, nil
+}
+
+type episode struct {
+	task   *cube.Task
+	now    func() time.Time
+	report Report
+}
+
+func (e *episode) play(ctx context.Context, agent Agent, maxSteps int) (err error) {
+	r := &e.report
+	defer recovered("the debug agent", &err)
+	start := e.now()
+	obs, _, err := e.task.Reset(ctx)
+	r.ResetTime = e.now().Sub(start).Seconds()
+	if err != nil {
+		return err
+	}
+	r.ToolsListError = checkToolsList(e.task.ActionSet())
+	r.ToolsListOK = r.ToolsListError == ""
+	var last *cube.EnvironmentOutput
+	for r.Steps < maxSteps {
+		action, err := agent(ctx, obs, e.task.ActionSet())
+		if err != nil {
+			return err
+		}
+		start := e.now()
+		last, err = e.task.Step(ctx, action)
+		if err != nil {
+			return err
+		}
+		r.StepTimes = append(r.StepTimes, e.now().Sub(start).Seconds())
+		r.Steps++
+		profiling, _ := last.FullInfo().Get("profiling")
+		r.Profiling = append(r.Profiling, profiling)
+		obs = last.Obs
+		if last.Done {
+			break
+		}
+	}
+	if last != nil {
+		r.Done, r.Reward = last.Done, last.Reward
+	}
+	return nil
+}
+
+// recovered turns a panic into an error. It is deferred.
+func recovered(where string, err *error) {
+	if v := recover(); v != nil {
+		*err = &cube.PanicError{Where: where, Value: v}
+	}
+}
+
+// checkToolsList is the format's check of an action set; "" when it passes.
+func checkToolsList(actions []cube.ActionSchema) string {
+	if len(actions) == 0 {
+		return "action_set is empty or not a list"
+	}
+	return ""
+}
