@@ -1,11 +1,14 @@
 package oci
 
 import (
-	"bytes"
+	"context"
+	"errors"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
-	"github.com/proctor-run/proctor/internal/need"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
@@ -33,24 +36,129 @@ func testOptions(t testing.TB, runtime string) Options {
 	return Options{Host: true, StateDir: stateDir(t), Executable: exe, Runtime: runtime, Build: testBuild}
 }
 
-func TestHostHello(t *testing.T) {
-	need.Root(t)
-	for _, rt := range []string{RuntimeGVisor, RuntimeRunc, RuntimeCrun} {
-		t.Run(rt, func(t *testing.T) {
-			b, err := New(testOptions(t, rt))
-			if err != nil {
-				t.Fatal(err)
-			}
-			s, err := b.Create(t.Context(), sandbox.Spec{Name: "hello"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			var out bytes.Buffer
-			st, err := s.Exec(t.Context(), sandbox.Command{Shell: "id; ls -la / /root /home /etc/shadow; cat /etc/hosts; pwd; mount | head -50; echo x > /usr/x; ls -la /usr/x", Stdout: &out})
-			t.Logf("%v %v %s", st, err, out.String())
-			if err := s.Destroy(t.Context()); err != nil {
+// cleanupContext outlives the test's context, and is bounded.
+func cleanupContext(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), destroyLimit)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	for _, name := range runtimeNames() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			needRuntime(t, name)
+			opts := testOptions(t, name)
+			if err := newBackend(t, opts).Check(t.Context()); err != nil {
 				t.Error(err)
 			}
+			assertNothingLeft(t, opts.StateDir)
+		})
+	}
+}
+
+// assertNothingLeft holds that no sandbox has left anything.
+func assertNothingLeft(t testing.TB, stateDir string) {
+	t.Helper()
+	left, err := os.ReadDir(filepath.Join(stateDir, sandboxesDir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+	for _, d := range left {
+		t.Errorf("directory %q is left", d.Name())
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Error(err)
+	}
+	if strings.Contains(string(mounts), stateDir) {
+		t.Errorf("a mount below %q is left:\n%s", stateDir, mounts)
+	}
+}
+
+func TestRuntimes(t *testing.T) {
+	t.Parallel()
+	needRuntime(t, RuntimeGVisor)
+	for _, st := range Runtimes(t.Context(), testOptions(t, "")) {
+		if !st.Available && (st.Reason == "" || st.Fix == "") {
+			t.Errorf("%s cannot be used, but there is no reason or fix: %+v", st.Name, st)
+		}
+		if st.Name == RuntimeGVisor && !st.Available {
+			t.Errorf("the built-in runtime cannot be used: %s", st.Reason)
+		}
+	}
+}
+
+func TestHostMasks(t *testing.T) {
+	t.Parallel()
+	for _, name := range runtimeNames() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			needRuntime(t, name)
+			opts := testOptions(t, name)
+			secret := filepath.Join(stateDir(t), "jobs")
+			if err := os.MkdirAll(secret, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(secret, "solution"), nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			opts.Mask = []string{secret}
+			s := create(t, newBackend(t, opts), sandbox.Spec{})
+			if got := say(t, s, "ls -A /root /home /run /mnt /media | grep -v :; ls /etc/ssh/ssh_host_*_key 2>/dev/null; true"); strings.TrimSpace(got) != "" {
+				t.Errorf("visible: %s", got)
+			}
+			if got := say(t, s, "cut -d: -f2 /etc/shadow 2>/dev/null | sort -u"); strings.Trim(got, "*\n") != "" {
+				t.Errorf("passwords are visible")
+			}
+			say(t, s, "! test -e "+secret+"/solution && ! test -e "+opts.StateDir+"/"+sandboxesDir)
+			say(t, s, "touch /usr/bin/written /etc/written /root/written && rm /etc/hosts && mkdir /new")
+			for _, f := range []string{"/usr/bin/written", "/etc/written", "/root/written", "/new"} {
+				if _, err := os.Lstat(f); !errors.Is(err, fs.ErrNotExist) {
+					t.Errorf("%s on the host: %v", f, err)
+				}
+			}
+			if _, err := os.Stat("/etc/hosts"); err != nil {
+				t.Errorf("/etc/hosts on the host: %v", err)
+			}
+		})
+	}
+}
+
+func TestHostDockerfile(t *testing.T) {
+	t.Parallel()
+	needRuntime(t, RuntimeRunc)
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "Dockerfile"), []byte("FROM x\nENV A=b\nRUN false\nWORKDIR /srv/$A/c\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := create(t, newBackend(t, testOptions(t, RuntimeRunc)), sandbox.Spec{Image: sandbox.Image{Build: &sandbox.Build{ContextDir: dir}}})
+	if got := say(t, s, `echo "$A $PWD"`); got != "b /srv/b/c\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestNoHostDisks: root in a sandbox has no way to the disks of the host.
+func TestNoHostDisks(t *testing.T) {
+	t.Parallel()
+	for _, name := range runtimeNames() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			needRuntime(t, name)
+			s := create(t, newBackend(t, testOptions(t, name)), sandbox.Spec{})
+			say(t, s, `
+				for dir in / /dev /tmp; do
+					while read -r major minor _ disk; do
+						case $major in ''|*[!0-9]*) continue;; esac
+						mknod "$dir/disk" b "$major" "$minor" 2>/dev/null || continue
+						if head -c 1 "$dir/disk" 2>/dev/null | grep -q .; then echo "$disk can be read"; exit 1; fi
+						if (: <"$dir/disk") 2>/dev/null; then echo "$disk can be opened"; exit 1; fi
+						rm "$dir/disk"
+					done </proc/partitions
+					mknod "$dir/disk" b 254 0 2>/dev/null && (: <"$dir/disk") 2>/dev/null && exit 1
+				done
+				head -c 1 /dev/zero >/dev/null`)
 		})
 	}
 }

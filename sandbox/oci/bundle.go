@@ -42,18 +42,24 @@ type bundle struct {
 }
 
 // capabilities are those that container engines give by default.
-func capabilities() []string {
-	return []string{
+func (b *bundle) capabilities() []string {
+	caps := []string{
 		"CAP_AUDIT_WRITE", "CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID",
-		"CAP_KILL", "CAP_MKNOD", "CAP_NET_BIND_SERVICE", "CAP_NET_RAW", "CAP_SETFCAP",
+		"CAP_KILL", "CAP_NET_BIND_SERVICE", "CAP_NET_RAW", "CAP_SETFCAP",
 		"CAP_SETGID", "CAP_SETPCAP", "CAP_SETUID", "CAP_SYS_CHROOT",
 	}
+	// Whoever can make the node of a disk can read the disk, unless a cgroup
+	// refuses to open it, or there are no disks.
+	if b.cgroupsPath != "" || b.emulated {
+		caps = append(caps, "CAP_MKNOD")
+	}
+	return caps
 }
 
 // spec is the runtime configuration (OCI runtime specification 1.2, sections
 // "Configuration" and "Linux Container Configuration").
 func (b *bundle) spec() *specs.Spec {
-	caps := capabilities()
+	caps := b.capabilities()
 	s := &specs.Spec{
 		Version:  "1.0.2", // what every runc and crun in use understands
 		Hostname: b.hostname,
@@ -135,7 +141,8 @@ func (b *bundle) limits() *specs.LinuxResources {
 	if b.cgroupsPath == "" {
 		return nil
 	}
-	r := &specs.LinuxResources{}
+	// The runtime allows /dev/null and its like again.
+	r := &specs.LinuxResources{Devices: []specs.LinuxDeviceCgroup{{Allow: false, Access: "rwm"}}}
 	if b.resources.CPUs > 0 {
 		period := uint64(100_000) // microseconds, the kernel's default
 		quota := int64(math.Max(1000, b.resources.CPUs*float64(period)))

@@ -1,11 +1,13 @@
 package oci
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -69,13 +71,26 @@ func cgroupDirs(id string) []string {
 	return dirs
 }
 
-// removeCgroups removes the empty groups of a sandbox.
-func removeCgroups(id string) error {
-	var errs []error
-	for _, dir := range cgroupDirs(id) {
-		if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, err)
+// removeCgroups removes the groups of a sandbox whose processes have ended. The
+// kernel counts a process to its group for a moment longer than it lives.
+func removeCgroups(ctx context.Context, id string) error {
+	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+		var busy error
+		for _, dir := range cgroupDirs(id) {
+			err := os.Remove(dir)
+			if errors.Is(err, unix.EBUSY) {
+				busy = err
+			} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+		if busy == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(busy, context.Cause(ctx))
+		case <-time.After(pause):
 		}
 	}
-	return errors.Join(errs...)
 }

@@ -83,7 +83,7 @@ func (b *Backend) collect(ctx context.Context, dir string, r record) ([]string, 
 	for _, group := range cgroupDirs(r.ID) {
 		lines = append(lines, "cgroup "+group)
 	}
-	if err := removeCgroups(r.ID); err != nil {
+	if err := removeCgroups(ctx, r.ID); err != nil {
 		return lines, err
 	}
 	lines = append(lines, removeSockets(r.ID)...)

@@ -72,6 +72,7 @@ func homeMasks(root fs.FS) []string {
 	}
 	defer f.Close()
 	var masks []string
+	seen := map[string]bool{}
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
 		fields := strings.Split(lines.Text(), ":")
@@ -80,27 +81,33 @@ func homeMasks(root fs.FS) []string {
 		}
 		home := path.Clean(fields[5])
 		uid, err := strconv.Atoi(fields[2])
-		if err != nil || home == "/nonexistent" {
+		if err != nil || seen[home] || programDir(home) {
 			continue
 		}
-		if uid >= 1000 && uid < 65534 && home != "/" && !systemDir(home) {
+		seen[home] = true
+		if uid >= 1000 && uid < 65534 && home != "/" && !sharedDir(home) {
 			masks = append(masks, home)
 			continue
 		}
-		for _, name := range credentials {
-			masks = append(masks, path.Join(home, name))
+		list, _ := fs.ReadDir(root, fsName(home)) // what cannot be read has nothing to hide
+		for _, d := range list {
+			if slices.Contains(credentials, d.Name()) {
+				masks = append(masks, path.Join(home, d.Name()))
+			}
 		}
 	}
 	return masks
 }
 
-// systemDir tells directories without which nothing runs; no entry of
+// programDir tells directories without which nothing runs; no entry of
 // /etc/passwd makes them disappear.
-func systemDir(dir string) bool {
+func programDir(dir string) bool {
 	top := strings.SplitN(dir[1:], "/", 2)[0]
-	if slices.Contains([]string{"usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "etc", "boot", "nix"}, top) {
-		return true
-	}
+	return slices.Contains([]string{"usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "etc", "boot", "nix"}, top)
+}
+
+// sharedDir tells directories that are nobody's home alone.
+func sharedDir(dir string) bool {
 	return slices.Contains([]string{"/opt", "/srv", "/var", "/var/lib", "/var/cache", "/var/spool"}, dir)
 }
 

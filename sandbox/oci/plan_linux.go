@@ -91,14 +91,6 @@ type hostPlanner struct {
 
 func (p *hostPlanner) lstat(name string) (fs.FileInfo, error) { return p.files.Lstat(fsName(name)) }
 
-// fsName is an absolute path in the words of package fs.
-func fsName(name string) string {
-	if name == "/" {
-		return "."
-	}
-	return name[1:]
-}
-
 func (p *hostPlanner) below(dir string) (entry, bool) {
 	info, err := p.lstat(dir)
 	if err != nil || !info.IsDir() {

@@ -165,8 +165,8 @@ func (s *Sandbox) destroy(ctx context.Context) error {
 	if err := s.end(ctx); err != nil {
 		return err
 	}
-	// A runtime that was killed has not removed its groups.
-	if err := removeCgroups(s.id); err != nil {
+	// Runtimes give up on groups that are busy.
+	if err := removeCgroups(ctx, s.id); err != nil {
 		return err
 	}
 	removeSockets(s.id)

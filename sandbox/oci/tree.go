@@ -81,3 +81,11 @@ func (t tree) create(dir string) error {
 	}
 	return nil
 }
+
+// fsName is an absolute path in the words of package fs.
+func fsName(name string) string {
+	if name == "/" {
+		return "."
+	}
+	return name[1:]
+}
