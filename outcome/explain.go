@@ -1,0 +1,209 @@
+package outcome
+
+import (
+	"github.com/proctor-run/proctor/internal/pyvalue"
+)
+
+// Explanation is an outcome and what it was made of.
+type Explanation struct {
+	Outcome Outcome
+
+	// Samples are the numbers whose mean is the score, in order.
+	Samples []Sample
+	// Counted is n_total_trials, Completed and Errored are counters of stats.
+	Counted, Completed, Errored pyvalue.Int
+	// Fallback says that Counted is 0, so that the total is
+	// Completed + Errored, while Resolved comes from Counted all the same.
+	Fallback bool
+	// Product is the score times Counted, before it is rounded to Resolved.
+	Product float64
+
+	// Err says why the result is malformed, as the Python exception that the
+	// reference meets; nil if it is not.
+	Err error
+}
+
+// Sample is one number of a job's metrics.
+type Sample struct {
+	Group  string // key in evals
+	Metric int    // index in the group's metrics
+	Key    string // of the metric's value
+	Value  float64
+	// Hidden are the other keys of the metric, which "mean" hides.
+	Hidden []string
+}
+
+// Explain is [Of] with the way to it.
+func Explain(resultJSON []byte) Explanation {
+	v, err := pyvalue.Decode(resultJSON)
+	if err != nil {
+		return malformed(err)
+	}
+	if _, ok := v.(*pyvalue.Object); !ok {
+		return malformed(noAttribute(v, "get"))
+	}
+	x, err := summarize(v)
+	if err != nil {
+		return malformed(err)
+	}
+	return x
+}
+
+func malformed(err error) Explanation { return Explanation{Outcome: Malformed(), Err: err} }
+
+// OfValue is the outcome of a result in memory. It differs from [Of] in two
+// ways: what is not an object at all is a completed job without trials, and
+// trouble is an error, under the name of the Python exception that the
+// reference raises (outcome mapping, section 2.4). Hand on what it gives with
+// [Emit], which refuses scores outside of 0 to 1.
+func OfValue(result pyvalue.Value) (Outcome, error) {
+	if _, ok := result.(*pyvalue.Object); !ok {
+		result = &pyvalue.Object{}
+	}
+	x, err := summarize(result)
+	return x.Outcome, err
+}
+
+// summarize maps a document that is an object (outcome mapping, section 2.2).
+func summarize(doc pyvalue.Value) (Explanation, error) {
+	var x Explanation
+	stats, err := member(doc, "stats")
+	if err != nil {
+		return x, err
+	}
+	if x.Counted, err = intMember(doc, "n_total_trials"); err != nil {
+		return x, err
+	}
+	if x.Completed, err = intMember(stats, "n_completed_trials"); err != nil {
+		return x, err
+	}
+	if x.Errored, err = intMember(stats, "n_errored_trials"); err != nil {
+		return x, err
+	}
+	if err = x.collect(stats); err != nil {
+		return x, err
+	}
+	return x, x.conclude()
+}
+
+// collect gathers the samples of all groups.
+func (x *Explanation) collect(stats pyvalue.Value) error {
+	v, err := member(stats, "evals")
+	if err != nil {
+		return err
+	}
+	evals, ok := v.(*pyvalue.Object)
+	if !ok {
+		return noAttribute(v, "values")
+	}
+	for key, group := range evals.All() {
+		metrics, err := memberOr(group, "metrics", pyvalue.List{})
+		if err != nil {
+			return err
+		}
+		if err := x.group(key, metrics); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// group walks the metrics of a group. An empty object and empty text hold no
+// elements, as in Python; their elements, if there were any, would be text.
+func (x *Explanation) group(key string, metrics pyvalue.Value) error {
+	switch metrics := metrics.(type) {
+	case pyvalue.List:
+		for i, element := range metrics {
+			if err := x.metric(key, i, element); err != nil {
+				return err
+			}
+		}
+		return nil
+	case *pyvalue.Object:
+		for name := range metrics.All() {
+			return badElement(pyvalue.Str(name))
+		}
+		return nil
+	case pyvalue.Str:
+		for _, r := range metrics {
+			return badElement(pyvalue.Str(r))
+		}
+		return nil
+	}
+	return raise("TypeError", "'%s' object is not iterable", typeName(metrics))
+}
+
+func (x *Explanation) metric(group string, index int, element pyvalue.Value) error {
+	obj, ok := element.(*pyvalue.Object)
+	if !ok {
+		return badElement(element)
+	}
+	mean, only := obj.Get("mean")
+	if only {
+		value, err := toFloat(mean)
+		x.Samples = append(x.Samples, Sample{Group: group, Metric: index, Key: "mean", Value: value, Hidden: others(obj)})
+		return err
+	}
+	for key, v := range obj.All() {
+		value, err := toFloat(v)
+		if err != nil {
+			return err
+		}
+		x.Samples = append(x.Samples, Sample{Group: group, Metric: index, Key: key, Value: value})
+	}
+	return nil
+}
+
+func others(obj *pyvalue.Object) []string {
+	var keys []string
+	for key := range obj.Keys() {
+		if key != "mean" {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// conclude makes the fields of the samples and counters.
+func (x *Explanation) conclude() error {
+	score := x.mean()
+	counted, err := x.Counted.Float64()
+	if err != nil {
+		return err
+	}
+	x.Product = score * counted
+	resolved, err := pyvalue.RoundHalfEven(x.Product)
+	if err != nil {
+		return err
+	}
+	x.Outcome = Outcome{Status: Completed, Score: score, Resolved: resolved, Total: x.Counted}
+	if x.Errored.Sign() != 0 {
+		x.Outcome.Status = Failed
+	}
+	if x.Counted.Sign() == 0 {
+		x.Fallback = true
+		x.Outcome.Total = x.Completed.Add(x.Errored)
+	}
+	return nil
+}
+
+func (x *Explanation) mean() float64 {
+	if len(x.Samples) == 0 {
+		return 0
+	}
+	values := make([]float64, len(x.Samples))
+	for i, s := range x.Samples {
+		values[i] = s.Value
+	}
+	return mean(values)
+}
+
+// mean is Python's sum(values) / len(values) of at least one float.
+func mean(values []float64) float64 {
+	var sum pyvalue.Summation
+	for _, value := range values {
+		_ = sum.Add(pyvalue.Float(value)) // only an int can fail to be added
+	}
+	total, _ := pyvalue.ToFloat(sum.Total()) // the sum of floats is one
+	return total / float64(len(values))
+}
