@@ -139,15 +139,16 @@ var DefaultDownloadLimits = DownloadLimits{Bytes: 16 << 30, Entries: 1 << 20}
 // ErrDownloadTooLarge marks a download beyond its limits. What fits is kept.
 var ErrDownloadTooLarge = errors.New("download exceeds its limits")
 
-// DownloadDir copies the contents of dir in the sandbox into hostDir, which
-// must exist. Nothing is written outside hostDir whatever the sandbox sends:
-// links are created only when they stay inside, special files not at all.
-func DownloadDir(ctx context.Context, sb Sandbox, dir, hostDir string, limits DownloadLimits) error {
-	return download(ctx, sb, dir, func(r *tar.Reader) error { return extract(r, hostDir, limits) })
+// DownloadDir copies the contents of dir in the sandbox into a host directory.
+// Nothing is written outside it whatever the sandbox sends, also when the
+// sandbox writes to the same directory: links are created only when they stay
+// inside, special files not at all.
+func DownloadDir(ctx context.Context, sb Sandbox, dir string, host *os.Root, limits DownloadLimits) error {
+	return download(ctx, sb, dir, func(r *tar.Reader) error { return extract(r, host, limits) })
 }
 
-// DownloadFile copies one file of the sandbox to a path on the host.
-func DownloadFile(ctx context.Context, sb Sandbox, src, hostFile string, limits DownloadLimits) error {
+// DownloadFile copies one file of the sandbox to a name in a host directory.
+func DownloadFile(ctx context.Context, sb Sandbox, src string, host *os.Root, name string, limits DownloadLimits) error {
 	return download(ctx, sb, src, func(r *tar.Reader) error {
 		h, err := r.Next()
 		if err != nil {
@@ -159,12 +160,7 @@ func DownloadFile(ctx context.Context, sb Sandbox, src, hostFile string, limits 
 		if h.Size > limits.Bytes {
 			return fmt.Errorf("downloading %q: %d bytes: %w", src, h.Size, ErrDownloadTooLarge)
 		}
-		root, err := os.OpenRoot(filepath.Dir(hostFile))
-		if err != nil {
-			return err
-		}
-		defer root.Close()
-		return writeHostFile(root, filepath.Base(hostFile), h, r)
+		return writeHostFile(host, name, h, r)
 	})
 }
 
@@ -188,12 +184,7 @@ func download(ctx context.Context, sb Sandbox, src string, take func(*tar.Reader
 	return takeErr
 }
 
-func extract(r *tar.Reader, hostDir string, limits DownloadLimits) error {
-	root, err := os.OpenRoot(hostDir)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
+func extract(r *tar.Reader, root *os.Root, limits DownloadLimits) error {
 	for entries := 0; ; entries++ {
 		h, err := r.Next()
 		if errors.Is(err, io.EOF) {

@@ -52,11 +52,16 @@ func (a *attempt) collect(ctx context.Context, artifact harbor.Artifact) (kind, 
 	if err != nil {
 		return kind, "", err
 	}
-	target := filepath.Join(a.hostDir("artifacts"), filepath.FromSlash(artifact.RelPath()))
-	if !isDir {
-		return harbor.ManifestFile, harbor.ManifestOK, a.downloadFile(ctx, artifact.Source, target)
+	root, err := os.OpenRoot(a.hostDir("artifacts"))
+	if err != nil {
+		return kind, "", err
 	}
-	return harbor.ManifestDirectory, harbor.ManifestOK, a.downloadDir(ctx, artifact, target)
+	defer root.Close()
+	target := filepath.FromSlash(artifact.RelPath())
+	if !isDir {
+		return harbor.ManifestFile, harbor.ManifestOK, a.downloadFile(ctx, artifact.Source, root, target)
+	}
+	return harbor.ManifestDirectory, harbor.ManifestOK, a.downloadDir(ctx, artifact, root, target)
 }
 
 func (a *attempt) conventionStatus(artifact harbor.Artifact) string {
@@ -89,40 +94,27 @@ func (a *attempt) isDir(ctx context.Context, source string) (bool, error) {
 	return status.Code == 0, nil
 }
 
-func (a *attempt) downloadFile(ctx context.Context, source, target string) error {
-	if err := a.makeArtifactDir(filepath.Dir(target)); err != nil {
+func (a *attempt) downloadFile(ctx context.Context, source string, root *os.Root, target string) error {
+	if err := root.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 		return err
 	}
-	return sandbox.DownloadFile(ctx, a.sb, source, target, sandbox.DefaultDownloadLimits)
+	return sandbox.DownloadFile(ctx, a.sb, source, root, target, sandbox.DefaultDownloadLimits)
 }
 
-func (a *attempt) downloadDir(ctx context.Context, artifact harbor.Artifact, target string) error {
-	if err := a.makeArtifactDir(target); err != nil {
+func (a *attempt) downloadDir(ctx context.Context, artifact harbor.Artifact, root *os.Root, target string) error {
+	if err := root.MkdirAll(target, 0o755); err != nil {
 		return err
 	}
+	dir, err := root.OpenRoot(target)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
 	sb := a.sb
 	if len(artifact.Exclude) > 0 {
 		sb = excluding{sb, artifact.Exclude}
 	}
-	return sandbox.DownloadDir(ctx, sb, artifact.Source, target, sandbox.DefaultDownloadLimits)
-}
-
-// makeArtifactDir makes a directory below artifacts/, which the sandbox writes
-// to: no link in it is followed out.
-func (a *attempt) makeArtifactDir(dir string) error {
-	root, err := os.OpenRoot(a.hostDir("artifacts"))
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	rel, err := filepath.Rel(root.Name(), dir)
-	if err != nil {
-		return err
-	}
-	if rel == "." {
-		return nil
-	}
-	return root.MkdirAll(rel, 0o755)
+	return sandbox.DownloadDir(ctx, sb, artifact.Source, dir, sandbox.DefaultDownloadLimits)
 }
 
 // excluding leaves out of downloads what matches the patterns of tar's

@@ -90,17 +90,27 @@ func Run(ctx context.Context, sb sandbox.Sandbox, spec Spec) (Result, error) {
 		return res, err
 	}
 	if !spec.Mounted {
-		if err := sandbox.DownloadDir(ctx, sb, LogDir, spec.LogDir, sandbox.DefaultDownloadLimits); err != nil {
-			if ctx.Err() != nil {
-				return res, err
-			}
-			return res, &Error{Type: "DownloadVerifierDirError", Message: "Failed to download verifier directory from environment", Err: err}
+		if err := download(ctx, sb, spec.LogDir); err != nil {
+			return res, err
 		}
 	}
 	res.Evidence.After = findRewardFiles(spec.LogDir)
 	rewards, err := reward.Read(spec.LogDir)
 	res.Rewards = rewards
 	return res, err
+}
+
+func download(ctx context.Context, sb sandbox.Sandbox, logDir string) error {
+	root, err := os.OpenRoot(logDir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	err = sandbox.DownloadDir(ctx, sb, LogDir, root, sandbox.DefaultDownloadLimits)
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	return &Error{Type: "DownloadVerifierDirError", Message: "Failed to download verifier directory from environment", Err: err}
 }
 
 func uploadTests(ctx context.Context, sb sandbox.Sandbox, spec Spec) error {
