@@ -39,6 +39,9 @@ type PlatformError struct {
 }
 
 func (e *PlatformError) Error() string {
+	if len(e.Have) == 0 {
+		return fmt.Sprintf("image %q has no variant for %s, nor for anything else", e.Ref, e.Want)
+	}
 	return fmt.Sprintf("image %q has no variant for %s, only for %s", e.Ref, e.Want, strings.Join(e.Have, ", "))
 }
 

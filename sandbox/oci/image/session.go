@@ -75,8 +75,16 @@ func (s *session) file(pattern string) (*os.File, error) { return os.CreateTemp(
 
 func (s *session) mkdir(pattern string) (string, error) { return os.MkdirTemp(s.dir, pattern) }
 
-func (s *session) end() error {
-	return errors.Join(removeTree(s.dir), os.Remove(s.dir+lockSuffix), s.lock.Close())
+func (s *session) end() error { return dissolve(s.dir, s.lock) }
+
+// dissolve removes a session. Its lock is given up before the file goes, as
+// some systems want it; whoever takes the lock then only removes it too.
+func dissolve(dir string, lock *flock.Flock) error {
+	err := errors.Join(removeTree(dir), lock.Close())
+	if gone := os.Remove(dir + lockSuffix); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
+		err = errors.Join(err, gone)
+	}
+	return err
 }
 
 // removeLeftovers removes the sessions whose process is gone.
@@ -116,7 +124,7 @@ func removeLeftover(path string, log *slog.Logger) error {
 	}
 	dir := strings.TrimSuffix(path, lockSuffix)
 	log.Info("removing what a killed process left", "dir", dir)
-	return errors.Join(removeTree(dir), os.Remove(path), lock.Close())
+	return dissolve(dir, lock)
 }
 
 // removeTree removes a directory also when directories in it forbid it to an
