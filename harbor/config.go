@@ -30,6 +30,15 @@ type Config struct {
 	Artifacts []Artifact
 }
 
+// DefaultConfig is what an empty task.toml says.
+func DefaultConfig() Config {
+	cfg, _, err := ParseConfig(nil)
+	if err != nil {
+		panic("harbor: an empty task.toml is not valid: " + err.Error())
+	}
+	return cfg
+}
+
 // HasSteps reports whether the task is a multi-step one.
 func (c *Config) HasSteps() bool { return len(c.Steps) > 0 }
 

@@ -1,0 +1,243 @@
+// Package terminalbench turns Terminal-Bench task directories into Harbor task
+// directories.
+//
+// Begin with [Map]. A source is not trusted: nothing outside its directory is
+// read, whatever its links and build contexts say.
+//
+// The rules are those of the Harbor task format, section 7.
+package terminalbench
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/proctor-run/proctor/harbor"
+	"github.com/proctor-run/proctor/internal/pyvalue"
+)
+
+// maxTextSize bounds each file that is read as text, in bytes.
+const maxTextSize = 16 << 20
+
+// Options are choices for all tasks of a run.
+type Options struct {
+	// CPUs, MemoryMB, StorageMB and GPUs set resources of each environment; nil
+	// leaves them out.
+	CPUs, MemoryMB, StorageMB, GPUs *int
+	// Print is told what was changed, line by line; nil for nobody.
+	Print func(line string)
+}
+
+// Result lists the tasks of a run by name.
+type Result struct {
+	Mapped []string
+	Failed []Failure
+}
+
+// Failure is a task that could not be mapped; what was written of it stays.
+type Failure struct {
+	Task string
+	Err  error
+}
+
+// Map maps the task at in, or all tasks directly below it, to directories of
+// the same names below out. A task that fails does not stop the others. An
+// error means that there is no such source.
+func Map(in, out string, o Options) (Result, error) {
+	var res Result
+	info, err := os.Stat(in)
+	if err != nil || !info.IsDir() {
+		return res, &harbor.Error{Type: harbor.ValueError, Msg: "Invalid source directory: " + in, Err: err}
+	}
+	names, parent, err := sources(in)
+	if err != nil {
+		return res, err
+	}
+	for _, name := range names {
+		t := &task{name: name, source: filepath.Join(parent, name), target: filepath.Join(out, name), options: o}
+		if err := t.run(); err != nil {
+			t.print("Failed to map task %s: %s", name, message(err))
+			res.Failed = append(res.Failed, Failure{Task: name, Err: err})
+			continue
+		}
+		res.Mapped = append(res.Mapped, name)
+	}
+	return res, nil
+}
+
+// sources lists the tasks at a path and the directory that they are in.
+func sources(in string) (names []string, parent string, err error) {
+	if isTask(in) {
+		abs, err := filepath.Abs(in)
+		return []string{filepath.Base(abs)}, filepath.Dir(abs), err
+	}
+	entries, err := os.ReadDir(in)
+	if err != nil {
+		return nil, "", fmt.Errorf("listing tasks: %w", err)
+	}
+	for _, entry := range entries {
+		if isTask(filepath.Join(in, entry.Name())) {
+			names = append(names, entry.Name())
+		}
+	}
+	return names, in, nil
+}
+
+func isTask(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "task.yaml"))
+	return err == nil
+}
+
+// message is the text of the exception that an error stands for.
+func message(err error) string {
+	if raised, ok := errors.AsType[interface {
+		error
+		ErrorType() string
+	}](err); ok {
+		return raised.Error()
+	}
+	return err.Error()
+}
+
+// task is the mapping of one task.
+type task struct {
+	name           string
+	source, target string
+	options        Options
+
+	in, out *os.Root
+	compose *compose
+}
+
+func (t *task) print(format string, args ...any) {
+	if t.options.Print != nil {
+		t.options.Print(fmt.Sprintf(format, args...))
+	}
+}
+
+func raise(typ, format string, args ...any) error {
+	return &harbor.Error{Type: typ, Msg: fmt.Sprintf(format, args...)}
+}
+
+// run maps the task; the order of the steps decides what is there after a
+// failure.
+func (t *task) run() (err error) {
+	if _, err := os.Lstat(t.target); err == nil {
+		return raise(harbor.FileExistsError, "Task directory already exists: %s", t.target)
+	}
+	if t.in, err = os.OpenRoot(t.source); err != nil {
+		return fmt.Errorf("opening the task: %w", err)
+	}
+	defer func() { err = errors.Join(err, t.in.Close()) }()
+	if t.has("solution.yaml") {
+		return raise(harbor.ValueError, "Task %s uses solution.yaml which is not supported. Please convert it to solution.sh.", t.name)
+	}
+	settings, err := t.readSettings()
+	if err != nil {
+		return err
+	}
+	for _, dir := range [...]string{"environment", "tests"} {
+		if err := os.MkdirAll(filepath.Join(t.target, dir), 0o755); err != nil {
+			return err
+		}
+	}
+	if t.out, err = os.OpenRoot(t.target); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.out.Close()) }()
+	for _, step := range [...]func() error{t.mapEnvironment, t.mapSolution, t.mapTests, t.copyRemaining} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	instruction := settings.instruction
+	if !strings.HasSuffix(instruction, "\n") {
+		instruction += "\n"
+	}
+	if err := t.write("instruction.md", instruction); err != nil {
+		return err
+	}
+	return t.write("task.toml", string(settings.config(t.options).TOML()))
+}
+
+func (t *task) mapSolution() error {
+	if !t.has("solution.sh") {
+		return nil
+	}
+	if err := t.copyFile("solution.sh", "solution/solve.sh"); err != nil {
+		return err
+	}
+	return t.makeExecutable("solution/solve.sh")
+}
+
+// rewardSuffix turns the exit code of the tests into a reward.
+const rewardSuffix = `
+_EXIT_CODE=$?
+if [ $_EXIT_CODE -eq 0 ]; then
+    echo 1 > /logs/verifier/reward.txt
+else
+    echo 0 > /logs/verifier/reward.txt
+fi
+exit $_EXIT_CODE
+`
+
+func (t *task) mapTests() error {
+	if t.has("tests") {
+		if err := t.copyTree("tests", "tests"); err != nil {
+			return err
+		}
+	}
+	script, err := t.read("run-tests.sh")
+	if err != nil {
+		return err
+	}
+	if !strings.HasSuffix(script, "\n") {
+		script += "\n"
+	}
+	// The plain replacement leaves ${TEST_DIR} and takes any name that begins
+	// like the variable's, as the format has it.
+	script = strings.ReplaceAll(script+rewardSuffix, "$TEST_DIR", "/tests")
+	if err := t.write("tests/test.sh", script); err != nil {
+		return err
+	}
+	return t.makeExecutable("tests/test.sh")
+}
+
+// copyRemaining copies what no other step has taken to the environment.
+func (t *task) copyRemaining() error {
+	return t.walk(".", func(name string) error {
+		first, _, _ := strings.Cut(name, "/")
+		if t.compose.handles(first) {
+			return nil
+		}
+		return t.copyFile(name, path.Join("environment", name))
+	})
+}
+
+func (t *task) has(name string) bool {
+	_, err := t.in.Stat(name)
+	return err == nil
+}
+
+// read reads a text of the source, line ends as LF.
+func (t *task) read(name string) (string, error) {
+	info, err := t.in.Stat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", raise(harbor.FileNotFoundError, "[Errno 2] No such file or directory: %s",
+			pyvalue.Repr(pyvalue.Str(filepath.Join(t.source, name))))
+	case err != nil:
+		return "", fmt.Errorf("reading the task: %w", err)
+	case !info.Mode().IsRegular() || info.Size() > maxTextSize:
+		return "", fmt.Errorf("reading the task: %q is no regular file of at most %d bytes", name, maxTextSize)
+	}
+	data, err := t.in.ReadFile(name)
+	if err != nil {
+		return "", fmt.Errorf("reading the task: %w", err)
+	}
+	return pyvalue.ReadText(data)
+}
