@@ -82,10 +82,14 @@ func newPrecedence(records []FileRecord) *precedence {
 }
 
 // lists takes an object of lists of trials: each list is in order, and so are
-// the first trials of the lists.
+// the first trials of the lists. The key "nan" may stand in a file several
+// times; only one of them is left, so it says nothing.
 func (g *precedence) lists(obj *pyvalue.Object) {
 	first := -1
-	for _, v := range obj.All() {
+	for key, v := range obj.All() {
+		if key == "nan" {
+			continue
+		}
 		list, _ := v.(pyvalue.List)
 		previous := -1
 		for _, item := range list {

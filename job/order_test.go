@@ -1,0 +1,104 @@
+package job_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/reward"
+	"github.com/proctor-run/proctor/trial"
+)
+
+// writeJob writes a finished job whose trials come in the given order, and
+// started in the order of starts.
+func writeJob(t *testing.T, rewards []pyvalue.Number, starts []int) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "job")
+	c := job.NewConfig(time.Time{})
+	path := "tasks/t"
+	c.Tasks = []trial.TaskConfig{{Path: &path}}
+	write(t, filepath.Join(dir, "config.json"), c.AppendJSON(nil, nil))
+	a := job.NewAggregator(job.NewMetrics([]job.Metric{{Type: job.MetricMean}, {Type: job.MetricSum}}, nil))
+	c.Metrics = []job.MetricConfig{{Type: job.MetricMean}, {Type: job.MetricSum}}
+	write(t, filepath.Join(dir, "config.json"), c.AppendJSON(nil, nil))
+	for i, x := range rewards {
+		started := trial.UTC(time.Date(2026, 6, 9, 8, 0, starts[i], 0, time.UTC))
+		r := trial.Result{
+			TaskName: "t", TrialName: fmt.Sprintf("t__%07d", (i*7919)%10007), TaskID: c.Tasks[0].ID(),
+			Config: trial.NewConfig(c.Tasks[0]), AgentInfo: trial.AgentInfo{Name: "a", Version: "1"}, StartedAt: &started,
+			VerifierResult: &trial.VerifierResult{Rewards: &reward.Rewards{}},
+		}
+		r.VerifierResult.Rewards.Set("reward", x)
+		write(t, filepath.Join(dir, r.TrialName, "result.json"), r.AppendJSON(nil, nil))
+		a.Add(job.RecordOf(&r))
+	}
+	stats, err := a.Stats(len(rewards), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := trial.Local(time.Date(2026, 6, 9, 10, 0, 0, 0, time.UTC))
+	result := job.Result{ID: uuid.UUID{1}, StartedAt: at, UpdatedAt: &at, FinishedAt: &at, NTotalTrials: len(rewards), Stats: stats}
+	write(t, filepath.Join(dir, "result.json"), result.AppendJSON(nil))
+	return dir
+}
+
+// TestOrderFromStored finds the order of a job whose trials started in another
+// one, for instance after retries: sums agree to the last bit.
+func TestOrderFromStored(t *testing.T) {
+	t.Parallel()
+	const n = 60
+	random := rand.New(rand.NewPCG(3, 4))
+	rewards := make([]pyvalue.Number, n)
+	for i := range rewards {
+		rewards[i] = pyvalue.Float([]float64{0.1, 0.7, 1e16, -1e16, 1.0 / 3}[random.IntN(5)])
+	}
+	dir := writeJob(t, rewards, random.Perm(n))
+	data := read(t, filepath.Join(dir, "result.json"))
+	r := rescore(t, dir)
+	for _, d := range r.Check() {
+		// The order between trials of different rewards is not recorded; only
+		// sums can tell it.
+		if !strings.Contains(d.Field, ".metrics[") {
+			t.Error(d)
+		}
+	}
+	if !strings.Contains(data, `"n_trials": 60`) || len(r.Records) != n {
+		t.Errorf("got %d trials", len(r.Records))
+	}
+}
+
+// TestOrderFromStart follows the plan, which is the order of starting, where
+// the stored result leaves the order open.
+func TestOrderFromStart(t *testing.T) {
+	t.Parallel()
+	rewards := []pyvalue.Number{pyvalue.Float(0.1), pyvalue.Float(1e16), pyvalue.Float(0.7), pyvalue.Float(-1e16), pyvalue.Float(0.1), pyvalue.Float(1e16)}
+	starts := []int{1, 2, 3, 4, 5, 6}
+	dir := writeJob(t, rewards, starts)
+	for _, d := range rescore(t, dir).Check() {
+		t.Error(d)
+	}
+}
+
+// TestInfiniteRewards reads rewards that files cannot hold: null in the
+// trial's file, a key of its own in the job's.
+func TestInfiniteRewards(t *testing.T) {
+	t.Parallel()
+	inf, _ := pyvalue.FloatLiteral("inf")
+	nan, _ := pyvalue.FloatLiteral("nan")
+	rewards := []pyvalue.Number{inf, pyvalue.Float(1), nan, -inf, nan}
+	dir := writeJob(t, rewards, []int{1, 2, 3, 4, 5})
+	r := rescore(t, dir)
+	for _, d := range r.Check() {
+		t.Error(d)
+	}
+	if got, want := string(r.Result.AppendJSON(nil)), read(t, filepath.Join(dir, "result.json")); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
