@@ -108,18 +108,19 @@ func (b *Benchmark) TaskConfigs() iter.Seq2[TaskConfig, error] { return b.sel.Ta
 // Spawn makes a task in this process. The config must be of a selected task; in
 // a composite its SubBenchName leads to the benchmark it belongs to.
 func (b *Benchmark) Spawn(ctx context.Context, cfg TaskConfig) (*Task, error) {
-	if b.sel.def == nil {
-		return b.route(ctx, cfg)
+	leaf, cfg, err := b.follow(cfg)
+	if err != nil {
+		return nil, err
 	}
-	if id := cfg.TaskID(); !b.view[id] {
-		return nil, ValueErrorf("Task '%s' not found in benchmark '%s' (current view has %d tasks)", id, b.Name(), len(b.view))
-	}
-	return b.make(ctx, cfg)
+	return leaf.sel.reg.MakeTask(ctx, cfg, leaf.rc, leaf.sel.cfg.Base().ContainerBackend)
 }
 
-func (b *Benchmark) make(ctx context.Context, cfg TaskConfig) (*Task, error) {
-	cfg.bind(b.sel.reg, cfg)
-	return makeTask(ctx, cfg, b.rc, b.sel.cfg.Base().ContainerBackend)
+// selected refuses configs of tasks that are not selected.
+func (b *Benchmark) selected(cfg TaskConfig) error {
+	if id := cfg.TaskID(); !b.view[id] {
+		return ValueErrorf("Task '%s' not found in benchmark '%s' (current view has %d tasks)", id, b.Name(), len(b.view))
+	}
+	return nil
 }
 
 // Close stops what Setup started. A composite closes all its parts, whatever

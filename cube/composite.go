@@ -173,25 +173,38 @@ func (s *Selection) makeComposite(ctx context.Context, infra Infra) (*Benchmark,
 	return b, nil
 }
 
-// route hands a config to the part that its path names.
-func (b *Benchmark) route(ctx context.Context, cfg TaskConfig) (*Task, error) {
-	path := cfg.Common().SubBenchName
-	if path == nil {
-		return nil, ValueErrorf("CompositeBenchmark.spawn() expects a TaskConfig with sub_bench_name set (emitted by CompositeBenchmarkConfig.get_task_configs()); got %s with sub_bench_name=None", simpleTypeName(cfg))
+// Leaf returns the benchmark that a config's SubBenchName leads to: b itself,
+// unless it is a composite.
+func (b *Benchmark) Leaf(cfg TaskConfig) (*Benchmark, error) {
+	leaf, _, err := b.follow(cfg)
+	return leaf, err
+}
+
+// follow walks a config's path through composites. The config that it returns
+// has the path that is left: at least its last element, more when the path is
+// longer than there are composites.
+func (b *Benchmark) follow(cfg TaskConfig) (*Benchmark, TaskConfig, error) {
+	for b.sel.def == nil {
+		path := cfg.Common().SubBenchName
+		if path == nil {
+			return nil, nil, ValueErrorf("CompositeBenchmark.spawn() expects a TaskConfig with sub_bench_name set (emitted by CompositeBenchmarkConfig.get_task_configs()); got %s with sub_bench_name=None", simpleTypeName(cfg))
+		}
+		name, rest, deeper := strings.Cut(*path, "/")
+		sub := b.sub(name)
+		switch {
+		case sub == nil:
+			return nil, nil, ValueErrorf("Unknown sub-benchmark %s (from sub_bench_name=%s); known: %s", quote(name), quote(*path), quoteList(b.subNames()))
+		case !deeper && sub.sel.def == nil:
+			return nil, nil, ValueErrorf("sub_bench_name=%s ends at the composite %s; known there: %s", quote(*path), quote(name), quoteList(sub.subNames()))
+		case deeper:
+			cfg = copyConfig(cfg)
+			cfg.Common().SubBenchName = &rest
+		default:
+			return sub, cfg, nil
+		}
+		b = sub
 	}
-	name, rest, deeper := strings.Cut(*path, "/")
-	sub := b.sub(name)
-	switch {
-	case sub == nil:
-		return nil, ValueErrorf("Unknown sub-benchmark %s (from sub_bench_name=%s); known: %s", quote(name), quote(*path), quoteList(b.subNames()))
-	case deeper:
-		cfg = copyConfig(cfg)
-		cfg.Common().SubBenchName = &rest
-		return sub.Spawn(ctx, cfg)
-	case sub.sel.def == nil:
-		return nil, ValueErrorf("sub_bench_name=%s ends at the composite %s; known there: %s", quote(*path), quote(name), quoteList(sub.subNames()))
-	}
-	return sub.make(ctx, cfg)
+	return b, cfg, b.selected(cfg)
 }
 
 func (b *Benchmark) sub(name string) *Benchmark {

@@ -26,13 +26,19 @@ var _ Container = (*sandboxContainer)(nil)
 func SandboxContainer(sb sandbox.Sandbox) Container { return &sandboxContainer{sb: sb} }
 
 // SandboxOf returns the sandbox behind a container, if there is one: cubes that
-// move files need more than a shell.
+// move files need more than a shell. A container that wraps another has a method
+// Unwrap() Container.
 func SandboxOf(c Container) (sandbox.Sandbox, bool) {
-	s, ok := c.(*sandboxContainer)
-	if !ok {
-		return nil, false
+	for {
+		if s, ok := c.(*sandboxContainer); ok {
+			return s.sb, true
+		}
+		wrapper, ok := c.(interface{ Unwrap() Container })
+		if !ok {
+			return nil, false
+		}
+		c = wrapper.Unwrap()
 	}
-	return s.sb, true
 }
 
 func (c *sandboxContainer) ID() string { return c.sb.ID() }

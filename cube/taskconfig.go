@@ -149,6 +149,7 @@ func makeTask(ctx context.Context, cfg TaskConfig, rc RuntimeContext, backend Co
 // config from JSON. It checks that all is installed, calls Make, and makes an
 // error of a panic in it.
 func (r *Registry) MakeTask(ctx context.Context, cfg TaskConfig, rc RuntimeContext, backend ContainerBackend) (*Task, error) {
+	cfg = copyConfig(cfg) // others may be making tasks of the same config
 	cfg.bind(r, cfg)
 	return makeTask(ctx, cfg, rc, backend)
 }

@@ -216,6 +216,10 @@ func text(v Value) string {
 	return pyvalue.Repr(v)
 }
 
+// PythonText is Python's str() of a value, for messages that other
+// implementations write too: True, None, 7.0, {'a': 1}; text is itself.
+func PythonText(v Value) string { return text(v) }
+
 // kindName is Python's name of a value's type.
 func kindName(v Value) string {
 	switch v.(type) {

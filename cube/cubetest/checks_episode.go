@@ -1,0 +1,123 @@
+package cubetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/proctor-run/proctor/cube"
+)
+
+// checkDebugEpisode: the debug agent reaches reward 1.0 on every task, and an
+// agent that does nothing does not.
+func checkDebugEpisode(ctx context.Context, c *conformance) error {
+	if err := c.episodes(ctx, 1, c.Agent); err != nil {
+		return err
+	}
+	return c.withBench(ctx, func(b *cube.Benchmark) error {
+		configs, err := collect(b)
+		if err != nil {
+			return err
+		}
+		for _, cfg := range configs {
+			if err := c.checkIdle(ctx, b, cfg); err != nil {
+				return fmt.Errorf("task %q: %w", cfg.TaskID(), err)
+			}
+		}
+		return nil
+	})
+}
+
+// episodes plays the debug episodes of all tasks.
+func (c *conformance) episodes(ctx context.Context, workers int, agent func(string) Agent) error {
+	r, err := c.registry()
+	if err != nil {
+		return err
+	}
+	s := Suite{Registry: r, Config: c.Config, Agent: agent, MaxSteps: c.maxSteps(), Workers: workers, Infra: c.Infra}
+	reports, err := s.Run(ctx)
+	if err != nil {
+		return err
+	}
+	if len(reports) == 0 {
+		return errors.New("the benchmark has no tasks")
+	}
+	o := Outcome{Reports: reports}
+	if err := o.each((*Report).Passed, "did not reach reward 1.0 with the debug agent"); err != nil {
+		return err
+	}
+	return c.leftovers()
+}
+
+// checkIdle stops at once, where that is accepted, and looks at the score.
+func (c *conformance) checkIdle(ctx context.Context, b *cube.Benchmark, cfg cube.TaskConfig) error {
+	return c.inTask(ctx, b, cfg, func(t *cube.Task) error {
+		if _, _, err := t.Reset(ctx); err != nil {
+			return fmt.Errorf("resetting: %w", err)
+		}
+		var reward float64
+		var err error
+		if t.AcceptsStop() {
+			var out *cube.EnvironmentOutput
+			if out, err = t.Step(ctx, cube.Stop()); err == nil {
+				reward = out.Reward
+			}
+		} else {
+			reward, _, err = t.Evaluate(ctx, nil)
+		}
+		if err != nil {
+			return fmt.Errorf("doing nothing: %w", err)
+		}
+		if reward >= 1 {
+			return fmt.Errorf("an agent that does nothing gets reward %v", reward)
+		}
+		return nil
+	})
+}
+
+// checkParallel: episodes that run at the same time do not disturb each other
+// and leave the runtime context as it was set up. Run it with the race detector.
+func checkParallel(ctx context.Context, c *conformance) error {
+	return c.withBench(ctx, func(b *cube.Benchmark) error {
+		configs, err := collect(b)
+		if err != nil {
+			return err
+		}
+		contexts := map[*cube.Benchmark]string{}
+		for _, cfg := range configs {
+			leaf := leafOf(b, cfg)
+			contexts[leaf] = describe(leaf.RuntimeContext())
+		}
+		s := Suite{Agent: c.Agent, MaxSteps: c.maxSteps()}
+		o := Outcome{Reports: s.episodes(ctx, b, slices.Concat(configs, configs))}
+		if err := o.each((*Report).Passed, "did not reach reward 1.0 beside others"); err != nil {
+			return err
+		}
+		for leaf := range maps.Keys(contexts) {
+			rc := leaf.RuntimeContext()
+			if keys := rc.Violations(); len(keys) > 0 {
+				return fmt.Errorf("%s: something tried to set %v in the runtime context after setup", leaf.Name(), keys)
+			}
+			if after := describe(rc); after != contexts[leaf] {
+				return fmt.Errorf("%s: the runtime context changed from %s to %s", leaf.Name(), contexts[leaf], after)
+			}
+		}
+		return c.leftovers()
+	})
+}
+
+// describe names the keys and the identities of what is under them.
+func describe(rc cube.RuntimeContext) string {
+	text := ""
+	for _, key := range rc.Keys() {
+		v, _ := rc.Get(key)
+		if data, ok := v.(cube.Value); ok {
+			text += fmt.Sprintf("%s=%s ", key, cube.PythonText(data))
+			continue
+		}
+		text += fmt.Sprintf("%s=%T(%p) ", key, v, v)
+	}
+	return text
+}
