@@ -197,27 +197,24 @@ func As[S, T any](tag string, d Decoder[S], wrap func(S) T) Branch[T] {
 func Union[T any](branches ...Branch[T]) Decoder[T] {
 	return func(c *Cursor, v pyvalue.Value) (T, bool) {
 		var best T
+		var report Report
+		var failures []Error
 		found, bestExact := false, lax
-		outer := *c.run
-		failures := slices.Clone(outer.errors)
-		bestReport := outer.report
 		for _, branch := range branches {
-			trial := run{title: outer.title, exact: exact, report: Report{
-				Unknown:  slices.Clone(outer.report.Unknown),
-				Warnings: slices.Clone(outer.report.Warnings),
-			}}
+			trial := run{title: c.run.title, exact: exact}
 			at := &Cursor{run: &trial, parent: c.parent, elem: c.elem}
 			out, ok := branch.d(at, v)
 			if ok && (!found || trial.exact > bestExact) {
-				best, found, bestExact, bestReport = out, true, trial.exact, trial.report
+				best, found, bestExact, report = out, true, trial.exact, trial.report
 			}
 			failures = append(failures, tagged(trial.errors, at.depth(), branch.tag)...)
 		}
 		if !found {
-			c.run.errors = failures
+			c.run.errors = append(c.run.errors, failures...)
 			return best, false
 		}
-		c.run.report = bestReport
+		c.run.report.Unknown = append(c.run.report.Unknown, report.Unknown...)
+		c.run.report.Warnings = append(c.run.report.Warnings, report.Warnings...)
 		c.bend(bestExact)
 		return best, true
 	}

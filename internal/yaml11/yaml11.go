@@ -19,7 +19,7 @@ import (
 
 // maxNodes bounds how many values a document may expand to, so that aliases of
 // aliases cannot exhaust memory.
-const maxNodes = 1 << 20
+const maxNodes = 1 << 18
 
 // maxDepth bounds how deep tables and lists may nest.
 const maxDepth = 1000

@@ -1,0 +1,91 @@
+package yaml11
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/internal/schema"
+)
+
+// Encode writes a document in block style, keys in their order, lists not
+// indented. Strings are quoted where a YAML 1.1 reader would take them for
+// something else.
+func Encode(v pyvalue.Value) ([]byte, error) {
+	var b bytes.Buffer
+	enc := yaml.NewEncoder(&b)
+	enc.SetIndent(2)
+	enc.CompactSeqIndent()
+	if err := enc.Encode(node(v)); err != nil {
+		return nil, fmt.Errorf("writing YAML: %w", err)
+	}
+	if err := enc.Close(); err != nil {
+		return nil, fmt.Errorf("writing YAML: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+func node(v pyvalue.Value) *yaml.Node {
+	switch v := v.(type) {
+	case pyvalue.Str:
+		return textNode(string(v))
+	case pyvalue.Bool:
+		if v {
+			return plainNode("!!bool", "true")
+		}
+		return plainNode("!!bool", "false")
+	case pyvalue.Int:
+		return plainNode("!!int", v.String())
+	case pyvalue.Float:
+		return plainNode("!!float", floatText(float64(v)))
+	case schema.Temporal:
+		return plainNode("!!timestamp", string(v.Value.(pyvalue.Str)))
+	case pyvalue.List:
+		n := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
+		for _, item := range v {
+			n.Content = append(n.Content, node(item))
+		}
+		return n
+	case *pyvalue.Object:
+		n := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+		for key, item := range v.All() {
+			n.Content = append(n.Content, textNode(key), node(item))
+		}
+		return n
+	}
+	return plainNode("!!null", "null")
+}
+
+func plainNode(tag, text string) *yaml.Node {
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: text}
+}
+
+func textNode(text string) *yaml.Node {
+	n := plainNode("!!str", strings.ToValidUTF8(text, "\ufffd"))
+	if implicitTag(text) != "!!str" || text == "<<" {
+		n.Style = yaml.SingleQuotedStyle
+	}
+	return n
+}
+
+// floatText spells a float so that a YAML 1.1 reader takes it for one: with a
+// dot before the exponent.
+func floatText(f float64) string {
+	switch {
+	case math.IsNaN(f):
+		return ".nan"
+	case math.IsInf(f, 1):
+		return ".inf"
+	case math.IsInf(f, -1):
+		return "-.inf"
+	}
+	text := pyvalue.FloatRepr(f)
+	if mantissa, exponent, ok := strings.Cut(text, "e"); ok && !strings.Contains(mantissa, ".") {
+		return mantissa + ".0e" + exponent
+	}
+	return text
+}
