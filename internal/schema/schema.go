@@ -48,7 +48,7 @@ type Warning struct {
 }
 
 // Validate decodes a document. The error is an [*Errors] titled with the name
-// of the model (or by [Titled]).
+// of the outermost model.
 func Validate[T any](v pyvalue.Value, d Decoder[T]) (T, Report, error) {
 	r := &run{exact: exact}
 	out, ok := d(&Cursor{run: r}, v)
@@ -57,15 +57,6 @@ func Validate[T any](v pyvalue.Value, d Decoder[T]) (T, Report, error) {
 		return zero, r.report, &Errors{Title: r.title, List: r.errors}
 	}
 	return out, r.report, nil
-}
-
-// Titled sets the title under which errors of a document that is no model are
-// reported, for example "list[str]".
-func Titled[T any](title string, d Decoder[T]) Decoder[T] {
-	return func(c *Cursor, v pyvalue.Value) (T, bool) {
-		c.titled(title)
-		return d(c, v)
-	}
 }
 
 // exactness tells how much a value had to be bent to fit; unions prefer the

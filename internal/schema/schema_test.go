@@ -182,7 +182,7 @@ func TestTemporalsFitNowhereButAnywhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = schema.Validate[string](date, schema.Titled("str", schema.Str))
+	_, _, err = schema.Validate[string](date, schema.Str)
 	if err == nil || !strings.Contains(err.Error(), "input_value=datetime.date(2024, 1, 2), input_type=date]") {
 		t.Errorf("date as string: %v", err)
 	}
