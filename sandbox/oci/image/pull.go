@@ -126,7 +126,7 @@ func (s *Store) unpackAll(ctx context.Context, r reference, c *candidate, say fu
 	for _, l := range c.layers {
 		total += l.size()
 	}
-	p := &pullProgress{ref: r.raw, say: say, total: total, layers: len(c.layers), now: time.Now}
+	p := &pullProgress{ref: r.raw, say: say, total: total, layers: len(c.layers), now: s.opts.Now}
 	layers := make([]Layer, len(c.layers))
 	group, gctx := errgroup.WithContext(ctx)
 	for i, source := range c.layers {

@@ -52,7 +52,7 @@ func newRegistry(opts Options, log *slog.Logger) *registry {
 	if table == nil {
 		table = DefaultRetries()
 	}
-	r.retrier = &retrier{table: table, log: log, sleep: sleep, now: time.Now}
+	r.retrier = &retrier{table: table, log: log, sleep: sleep, now: opts.Now}
 	next := opts.Transport
 	if next == nil {
 		r.owned = &http.Transport{

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -43,6 +44,9 @@ type Options struct {
 	Retries []Retry
 	// Log is told of retries and removed leftovers; nil discards.
 	Log *slog.Logger
+	// Now is the clock for the pace of progress messages and for Retry-After
+	// dates; nil means time.Now. No file depends on it.
+	Now func() time.Time
 }
 
 // DefaultParallel layers at a time: registries limit connections, and one
@@ -91,6 +95,9 @@ func Open(dir string, opts Options) (*Store, error) {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
 			return nil, fmt.Errorf("opening image store: %w", err)
 		}
+	}
+	if opts.Now == nil {
+		opts.Now = time.Now
 	}
 	log := opts.Log
 	if log == nil {

@@ -130,7 +130,7 @@ func (u *unpacker) entry(hdr *tar.Header, content io.Reader) error {
 	if rel == "" {
 		return u.rootEntry(hdr)
 	}
-	if hdr.Uid < 0 || hdr.Gid < 0 || int64(hdr.Uid) >= 1<<32-1 || int64(hdr.Gid) >= 1<<32-1 {
+	if !isOwner(hdr.Uid) || !isOwner(hdr.Gid) {
 		return fmt.Errorf("%w: owner %d:%d", ErrMalformed, hdr.Uid, hdr.Gid)
 	}
 	parent, base := path.Split(rel)
@@ -141,7 +141,13 @@ func (u *unpacker) entry(hdr *tar.Header, content io.Reader) error {
 	if err != nil {
 		return err
 	}
-	at := place{dir: dir, base: base}
+	return u.make(place{dir: dir, base: base}, hdr, content)
+}
+
+// isOwner: the largest id stands for "no change" in calls that set owners.
+func isOwner(id int) bool { return id >= 0 && int64(id) < 1<<32-1 }
+
+func (u *unpacker) make(at place, hdr *tar.Header, content io.Reader) error {
 	switch hdr.Typeflag {
 	case tar.TypeDir:
 		return u.dirEntry(at, hdr)
