@@ -1,0 +1,301 @@
+package cubetest_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/proctor-run/proctor/cube"
+	"github.com/proctor-run/proctor/cube/cubetest"
+	"github.com/proctor-run/proctor/sandbox/fake"
+)
+
+// One cube that can be broken in one way per check. The task is to say a word;
+// the fault is in the task's metadata.
+
+type brokenMetadata struct {
+	cube.TaskMetadata
+	Fault string `json:"fault"`
+	local bool   // does not reach a worker
+}
+
+func (*brokenMetadata) TypeName() string { return "broken_cube.Metadata" }
+
+type brokenToolConfig struct {
+	Fault string `json:"fault" default:""`
+}
+
+func (*brokenToolConfig) TypeName() string { return "broken_cube.ToolConfig" }
+
+func (c *brokenToolConfig) Make(context.Context, cube.Container) (cube.Tool, error) {
+	t := &brokenTool{fault: c.Fault}
+	say := cube.Func("say", "Say a word.", func(_ context.Context, in struct {
+		Word string `json:"word" desc:"The word."`
+	}) (any, error) {
+		t.said = in.Word
+		return "said", nil
+	})
+	if c.Fault == "action-set" {
+		say = cube.Func("say", "Say a word.", func(_ context.Context, in struct {
+			Word string `json:"word"` // nothing tells what it is
+		}) (any, error) {
+			t.said = in.Word
+			return "said", nil
+		})
+	}
+	var err error
+	t.ActionTool, err = cube.NewActionTool("BrokenTool", say)
+	return t, err
+}
+
+type brokenTool struct {
+	*cube.ActionTool
+	fault string
+	said  string
+}
+
+func (t *brokenTool) Reset(context.Context) error {
+	if t.fault != "reset" {
+		t.said = ""
+	}
+	return nil
+}
+
+func (t *brokenTool) Execute(ctx context.Context, a cube.Action) (cube.Result, error) {
+	if t.fault == "unknown-action" && a.Name != "say" {
+		return cube.Observed(cube.Observe(cube.Text("whatever"))), nil
+	}
+	return t.ActionTool.Execute(ctx, a)
+}
+
+type brokenTask struct {
+	cube.TaskBase[*brokenMetadata]
+	shared *brokenShared
+	evals  int
+	closed int
+}
+
+// brokenShared is what one registration of the cube has in memory.
+type brokenShared struct {
+	setup *cube.Setup
+	tasks atomic.Int64
+}
+
+func (t *brokenTask) fault() string { return t.Metadata.Fault }
+
+func (t *brokenTask) Reset(ctx context.Context) (*cube.Observation, cube.Info, error) {
+	if err := t.Tool().Reset(ctx); err != nil {
+		return nil, nil, err
+	}
+	switch t.fault() {
+	case "reset-text":
+		return cube.Observe(cube.Structure([]any{"say hello"})), nil, nil
+	case "reset-reproducible":
+		return cube.Observe(cube.Text(fmt.Sprintf("Say hello. (%d)", t.shared.tasks.Add(1)))), nil, nil
+	case "parallel":
+		_ = t.shared.setup.Set("latest", t.Metadata.ID)
+	}
+	return cube.Observe(cube.Text("Say hello.")), nil, nil
+}
+
+func (t *brokenTask) Evaluate(_ context.Context, obs *cube.Observation) (float64, cube.Info, error) {
+	tool, _ := cube.Find[*brokenTool](t.Tool())
+	t.evals++
+	switch {
+	case t.fault() == "evaluate-pure":
+		return 0, cube.Pairs("evaluations", t.evals), nil
+	case t.fault() == "stop" && tool.said == "" && obs != nil:
+		return 0, nil, cube.ValueErrorf("nothing was said")
+	case t.fault() == "step-output" && tool.said != "":
+		return 0, cube.Pairs("text", "\xed\xa0\x80"), nil // a lone surrogate
+	case t.fault() == "debug-episode" || tool.said == "hello":
+		return 1, nil, nil
+	}
+	return 0, nil, nil
+}
+
+func (t *brokenTask) Finished(context.Context, *cube.Observation) (bool, error) {
+	tool, _ := cube.Find[*brokenTool](t.Tool())
+	return tool.said != "", nil
+}
+
+func (t *brokenTask) PrivilegedInfo(context.Context) (cube.Content, error) {
+	if t.fault() == "privileged-info" {
+		return &cube.AudioContent{Data: "hello"}, nil
+	}
+	return cube.Text("hello"), nil
+}
+
+func (t *brokenTask) Close(context.Context) error {
+	if t.closed++; t.closed > 1 && t.fault() == "close" {
+		return cube.RuntimeErrorf("closed before")
+	}
+	return nil
+}
+
+type brokenTaskConfig struct {
+	cube.TaskConfigBase[*brokenMetadata]
+	shared *brokenShared
+}
+
+func (*brokenTaskConfig) TypeName() string { return "broken_cube.TaskConfig" }
+
+// sharedOf finds what the cube keeps in memory, as a cube with a global would.
+var sharedOf sync.Map
+
+func (c *brokenTaskConfig) Make(ctx context.Context, rc cube.RuntimeContext, b cube.ContainerBackend) (*cube.Task, error) {
+	key := rc.String("shared")
+	known, _ := sharedOf.Load(key)
+	shared, _ := known.(*brokenShared)
+	if c.Metadata.Fault == "task-configs" && !c.Metadata.local {
+		return nil, cube.RuntimeErrorf("this works only where the benchmark is")
+	}
+	if c.Metadata.Fault != "construction" {
+		return c.Build(ctx, rc, b, &brokenTask{shared: shared}, &brokenToolConfig{Fault: c.Metadata.Fault})
+	}
+	helper, err := b.Launch(ctx, cube.NewContainerConfig("x"))
+	if err != nil {
+		return nil, err
+	}
+	t, err := c.Build(ctx, rc, b, &brokenTask{shared: shared}, &brokenToolConfig{})
+	if err != nil {
+		return nil, err // and the helper stays
+	}
+	return t, helper.Stop(ctx)
+}
+
+type brokenRuntime struct {
+	key    string
+	shared *brokenShared
+}
+
+func (r *brokenRuntime) Setup(_ context.Context, s *cube.Setup) error {
+	r.shared.setup = s
+	return s.Set("shared", r.key)
+}
+
+func (r *brokenRuntime) Close(context.Context) error { return nil }
+
+type brokenConfig struct {
+	cube.BenchmarkConfigBase
+	fault string
+}
+
+func (*brokenConfig) TypeName() string { return "broken_cube.Config" }
+
+func (c *brokenConfig) Definition() cube.Definition {
+	shared := &brokenShared{}
+	key := fmt.Sprintf("%p", shared)
+	sharedOf.Store(key, shared)
+	return cube.Definition{
+		Metadata:   &cube.BenchmarkMetadata{Name: "broken-cube", Version: "1", Description: "d"},
+		Tasks:      []cube.Metadata{&brokenMetadata{TaskMetadata: cube.TaskMetadata{ID: "hello"}, Fault: c.fault, local: true}},
+		TaskConfig: &brokenTaskConfig{},
+		Runtime:    func() cube.Runtime { return &brokenRuntime{key, shared} },
+	}
+}
+
+func (c *brokenConfig) Install(_ context.Context, cache *cube.Cache) error {
+	if c.fault == "install" && cache.Has("hello") {
+		return cube.RuntimeErrorf("already installed")
+	}
+	return cache.Store("hello", &cube.TaskExecutionInfo{})
+}
+
+func (c *brokenConfig) Uninstall(_ context.Context, cache *cube.Cache) error {
+	if c.fault == "install-leftover" {
+		return nil
+	}
+	return cache.Clear()
+}
+
+// forgetfulConfig has a field that no worker ever sees.
+type forgetfulConfig struct {
+	brokenConfig
+	Limit int
+}
+
+func (*forgetfulConfig) TypeName() string { return "broken_cube.ForgetfulConfig" }
+
+func brokenSubject(t *testing.T, fault string) cubetest.Subject {
+	t.Helper()
+	backend := fake.New(fake.Config{Dir: t.TempDir()})
+	var cfg cube.BenchmarkConfig
+	base := brokenConfig{fault: fault}
+	if fault == "construction" {
+		base.ContainerBackend = cube.NewLocalContainerBackend(backend)
+	}
+	cfg = &base
+	if fault == "registered" {
+		cfg = &forgetfulConfig{brokenConfig: base}
+	}
+	return cubetest.Subject{
+		Register: func(r *cube.Registry) error {
+			return r.Add(&brokenMetadata{}, &brokenToolConfig{}, &brokenTaskConfig{}, cfg)
+		},
+		Config:  cfg,
+		Agent:   func(string) cubetest.Agent { return cubetest.Script(cube.NewAction("say", "word", "hello")) },
+		Options: cube.Options{CacheRoot: t.TempDir(), Sandbox: backend},
+	}
+}
+
+func TestBrokenCubes(t *testing.T) {
+	t.Parallel()
+	// Which check finds which fault, and which others it also breaks.
+	cases := []struct {
+		fault, check string
+		also         []string
+	}{
+		{fault: "registered", check: "registered"},
+		{fault: "task-configs", check: "task-configs"},
+		{fault: "construction", check: "construction"},
+		{fault: "reset", check: "reset"},
+		{fault: "reset-text", check: "reset"},
+		{fault: "reset-reproducible", check: "reset-reproducible"},
+		{fault: "action-set", check: "action-set"},
+		{fault: "unknown-action", check: "unknown-action"},
+		{fault: "stop", check: "stop", also: []string{"debug-episode"}},
+		{fault: "step-output", check: "step-output", also: []string{"debug-episode", "parallel"}},
+		{fault: "evaluate-pure", check: "evaluate-pure", also: []string{"reset", "debug-episode", "parallel"}},
+		{fault: "debug-episode", check: "debug-episode"},
+		{fault: "close", check: "close"},
+		{fault: "privileged-info", check: "privileged-info"},
+		{fault: "parallel", check: "parallel"},
+		{fault: "install", check: "install", also: cubetest.Checks()}, // each installs
+		{fault: "install-leftover", check: "install"},
+	}
+	caught := map[string]bool{}
+	for _, c := range cases {
+		caught[c.check] = true
+		t.Run(c.fault, func(t *testing.T) {
+			t.Parallel()
+			results, err := cubetest.Check(t.Context(), brokenSubject(t, c.fault))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range results {
+				switch {
+				case r.Check == c.check && r.Status != cubetest.Fail:
+					t.Errorf("check %s passes", r.Check)
+				case r.Check == c.check:
+					t.Logf("%s: %s", r.Check, r.Reason)
+				case r.Status == cubetest.Fail && !slices.Contains(c.also, r.Check):
+					t.Errorf("check %s fails too: %s", r.Check, r.Reason)
+				}
+			}
+		})
+	}
+	for _, name := range cubetest.Checks() {
+		if !caught[name] {
+			t.Errorf("no broken cube for check %s", name)
+		}
+	}
+}
+
+func TestWholeCube(t *testing.T) {
+	t.Parallel()
+	cubetest.Run(t, brokenSubject(t, "none"))
+}
