@@ -133,6 +133,7 @@ func resolve(files fs.ReadLinkFS, name string) (string, bool) {
 		next := path.Join(done, rest[0])
 		rest = rest[1:]
 		if next == "/" {
+			done = next
 			continue
 		}
 		info, err := files.Lstat(fsName(next))

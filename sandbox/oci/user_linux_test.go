@@ -1,0 +1,85 @@
+package oci
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/proctor-run/proctor/internal/need"
+)
+
+// TestOrdinaryUser runs the tests again as users other than root: one who has
+// nothing but the own id, and one with subordinate ids if the machine has any.
+func TestOrdinaryUser(t *testing.T) {
+	t.Parallel()
+	need.Root(t)
+	const nobodyElse = 54321
+	users := map[string]int{"one id": nobodyElse}
+	if uid, ok := userWithRange(); ok {
+		users["range of ids"] = uid
+	}
+	program := readableProgram(t)
+	for name, uid := range users {
+		t.Run(name, func(t *testing.T) {
+			cmd := exec.Command(program, "-test.run=^(TestCheck|TestContractHost|TestKilledOwner|TestHostMasks)$", "-test.v")
+			cmd.Dir = "/"
+			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Errorf("%v:\n%s", err, out)
+			}
+			t.Logf("%d tests passed, %d skipped", strings.Count(string(out), "--- PASS"), strings.Count(string(out), "--- SKIP"))
+		})
+	}
+}
+
+// userWithRange finds a user to whom /etc/subuid gives ids.
+func userWithRange() (int, bool) {
+	for line := range strings.Lines(readSmall("/etc/subuid")) {
+		name, _, _ := strings.Cut(line, ":")
+		u, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, err := strconv.Atoi(u.Uid)
+		if err == nil && uid != 0 && subordinate("/etc/subuid", uid).count > 0 && subordinate("/etc/subgid", uid).count > 0 {
+			return uid, true
+		}
+	}
+	return 0, false
+}
+
+// readableProgram copies the test program to where every user can execute it.
+func readableProgram(t *testing.T) string {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := stateDir(t)
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	in, err := os.Open(exe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	out, err := os.OpenFile(filepath.Join(dir, "oci.test"), os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o755)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(out, in); err != nil {
+		t.Fatal(err)
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Name()
+}
