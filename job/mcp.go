@@ -10,6 +10,7 @@ import (
 	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/internal/toml"
 	"github.com/proctor-run/proctor/internal/yaml11"
+	"github.com/proctor-run/proctor/trial"
 )
 
 // ReadMCPServers reads the MCP servers of a configuration file: .json, .yaml,
@@ -64,7 +65,7 @@ func decodeMCPDocument(data []byte, suffix string) (pyvalue.Value, error) {
 		}
 		return toml.Decode(text)
 	}
-	return nil, fmt.Errorf("Unsupported MCP config file format: %s", suffix) //nolint:staticcheck // the format's words
+	return nil, trial.RuleError(fmt.Sprintf("Unsupported MCP config file format: %s", suffix))
 }
 
 // mcpEntries finds the servers: under mcpServers unless that is empty, else

@@ -184,7 +184,7 @@ func (o Overrides) applyTPU(e *trial.EnvironmentConfig) error {
 	}
 	kind, topology, ok := strings.Cut(*o.TPU, "=")
 	if !ok {
-		return fmt.Errorf("Invalid TPU format: %s. Expected TYPE=TOPOLOGY", *o.TPU) //nolint:staticcheck // the words of the other flags
+		return trial.RuleError(fmt.Sprintf("Invalid TPU format: %s. Expected TYPE=TOPOLOGY", *o.TPU))
 	}
 	doc := pyvalue.NewObject(0)
 	tpu := pyvalue.NewObject(0)
@@ -235,9 +235,9 @@ func (o Overrides) applyPlugins(c *Config) error {
 	}
 	switch {
 	case len(c.Plugins) == 0:
-		return errors.New("Plugin kwargs require --plugin or a plugin configured in the job config.") //nolint:staticcheck // the format's words
+		return trial.RuleError("Plugin kwargs require --plugin or a plugin configured in the job config.")
 	case len(o.Plugins) == 0 && len(c.Plugins) > 1:
-		return errors.New("Plugin kwargs with multiple config plugins require --plugin to disambiguate.") //nolint:staticcheck // the format's words
+		return trial.RuleError("Plugin kwargs with multiple config plugins require --plugin to disambiguate.")
 	}
 	last := &c.Plugins[len(c.Plugins)-1]
 	var err error
@@ -261,7 +261,7 @@ func mergeKwargs(into *pyvalue.Object, kwargs []string) (*pyvalue.Object, error)
 	for _, kwarg := range kwargs {
 		key, text, ok := strings.Cut(kwarg, "=")
 		if !ok {
-			errs = append(errs, fmt.Errorf("Invalid kwarg format: %s. Expected key=value", kwarg)) //nolint:staticcheck // the format's words
+			errs = append(errs, trial.RuleError(fmt.Sprintf("Invalid kwarg format: %s. Expected key=value", kwarg)))
 			continue
 		}
 		out.Set(strings.TrimSpace(key), kwargValue(strings.TrimSpace(text)))
@@ -291,7 +291,7 @@ func mergeEnv(into trial.Env, pairs []string) (trial.Env, error) {
 	for _, pair := range pairs {
 		key, value, ok := strings.Cut(pair, "=")
 		if !ok {
-			errs = append(errs, fmt.Errorf("Invalid env var format: %s. Expected KEY=VALUE", pair)) //nolint:staticcheck // the format's words
+			errs = append(errs, trial.RuleError(fmt.Sprintf("Invalid env var format: %s. Expected KEY=VALUE", pair)))
 			continue
 		}
 		out.Set(strings.TrimSpace(key), strings.TrimSpace(value))

@@ -1,7 +1,6 @@
 package job
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -12,9 +11,9 @@ import (
 
 // Messages of wrong combinations, in the format's words.
 var (
-	errBothTaskAndDataset = errors.New("Cannot specify both task and dataset parameters")                                                                                                   //nolint:staticcheck // the format's words
-	errGitWithoutPath     = errors.New("Task configuration with --task-git-url requires --path")                                                                                            //nolint:staticcheck // the format's words
-	errFilterWithout      = errors.New("Cannot specify --registry-url, --registry-path, --include-task-name, or --exclude-task-name without also specifying --dataset, --task, or --path.") //nolint:staticcheck // the format's words
+	errBothTaskAndDataset = trial.RuleError("Cannot specify both task and dataset parameters")
+	errGitWithoutPath     = trial.RuleError("Task configuration with --task-git-url requires --path")
+	errFilterWithout      = trial.RuleError("Cannot specify --registry-url, --registry-path, --include-task-name, or --exclude-task-name without also specifying --dataset, --task, or --path.")
 )
 
 // applyTasks chooses what to run. A task wins over a dataset, and either

@@ -182,7 +182,7 @@ func (f *foundTasks) look(path string, cfg Config, o PrepareOptions) {
 	}
 	f.variables = append(f.variables, variablesOf(task, cfg)...)
 	if sum, _, err := harbor.PackageHash(task.Dir); err == nil {
-		f.digests[path] = "sha256:" + sum
+		f.digests[path] = sum
 	}
 }
 
@@ -243,7 +243,7 @@ func openJobDir(cfg Config, host trial.HostEnv) (*jobDir, error) {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(d.path, "config.json"), err)
 	}
 	if !stored.Equal(cfg, host) {
-		return nil, fmt.Errorf("Job directory %s already exists and cannot be resumed with a different config.", d.path) //nolint:staticcheck // the format's words
+		return nil, trial.RuleError(fmt.Sprintf("Job directory %s already exists and cannot be resumed with a different config.", d.path))
 	}
 	return d, d.read()
 }
@@ -259,7 +259,7 @@ func (d *jobDir) read() error {
 	if data, err := os.ReadFile(filepath.Join(d.path, "lock.json")); err == nil {
 		lock, err := ParseLock(data)
 		if err != nil {
-			return fmt.Errorf("Existing lock file at %s could not be parsed; refusing to overwrite it.", filepath.Join(d.path, "lock.json")) //nolint:staticcheck // the format's words
+			return fmt.Errorf("%w\n%w", trial.RuleError(fmt.Sprintf("Existing lock file at %s could not be parsed; refusing to overwrite it.", filepath.Join(d.path, "lock.json"))), err)
 		}
 		d.lock = &lock
 	}
@@ -292,7 +292,7 @@ func (d *jobDir) read() error {
 // checkLock refuses to go on with other contents (section 6.1, step 6).
 func (d *jobDir) checkLock(lock Lock, host trial.HostEnv) error {
 	if d.lock != nil && !d.lock.Equal(lock, host) {
-		return fmt.Errorf("Job directory %s already has a lock.json that does not match the resolved job lock.", d.path) //nolint:staticcheck // the format's words
+		return trial.RuleError(fmt.Sprintf("Job directory %s already has a lock.json that does not match the resolved job lock.", d.path))
 	}
 	return nil
 }

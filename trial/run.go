@@ -130,7 +130,7 @@ func (r *Runner) begin(cfg Config, n int) (*attempt, error) {
 		},
 		notes: &Notes{Schema: NotesSchema, Attempt: n, Backend: r.Backend.Name(), Errors: []NotedError{}},
 	}
-	if err := atomicfile.Write(filepath.Join(dir, "config.json"), cfg.AppendJSON(nil, r.Lookup), 0o644); err != nil {
+	if err := atomicfile.WriteUnsynced(filepath.Join(dir, "config.json"), cfg.AppendJSON(nil, r.Lookup), 0o644); err != nil {
 		return nil, errors.Join(err, log.close())
 	}
 	return a, nil
@@ -171,7 +171,7 @@ func (a *attempt) record(err error) {
 	}
 	a.res.ExceptionInfo = info
 	path := filepath.Join(a.dir, "exception.txt")
-	if err := atomicfile.Write(path, []byte(info.Traceback), 0o644); err != nil {
+	if err := atomicfile.WriteUnsynced(path, []byte(info.Traceback), 0o644); err != nil {
 		a.warn("keeping the exception's text: %v", err)
 	}
 }

@@ -220,7 +220,7 @@ func (a *attempt) checkNetwork(mode sandbox.NetworkMode) error {
 // there unless the backend brings its own root.
 func (a *attempt) image() (sandbox.Image, error) {
 	dir := a.task.EnvironmentDir()
-	img := sandbox.Image{ForceBuild: a.cfg.Environment.ForceBuild, KeepImage: true}
+	img := sandbox.Image{ForceBuild: a.cfg.Environment.ForceBuild}
 	if ref := a.task.Config.Environment.DockerImage; ref != nil {
 		img.Ref = *ref
 	}

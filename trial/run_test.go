@@ -10,7 +10,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/proctor-run/proctor/internal/pyvalue"
@@ -95,6 +97,14 @@ func (b *bench) run(t testing.TB) *trial.Result {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return res
+}
+
+// runTimed is run with a clock that stands still while something is done, so
+// that limits pass only when everything waits for them.
+func (b *bench) runTimed(t *testing.T) (res *trial.Result) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { res = b.run(t) })
 	return res
 }
 
@@ -250,7 +260,7 @@ func TestFaults(t *testing.T) {
 			if c.name == "sandbox cannot be removed" {
 				t.Cleanup(func() { destroyAll(t, b.backend) })
 			}
-			res := b.run(t)
+			res := b.runTimed(t)
 			if got := exceptionType(res); got != c.exception {
 				t.Errorf("exception %q (%+v), want %q", got, res.ExceptionInfo, c.exception)
 			}
@@ -289,23 +299,21 @@ func destroyAll(t *testing.T, b *fake.Backend) {
 
 func TestDeadlineKillsBeforeVerification(t *testing.T) {
 	t.Parallel()
-	left := make(chan struct{})
+	var left atomic.Bool
 	b := newBench(t, goodTask().with("task.toml", "[agent]\ntimeout_sec = 0.05\n"), fake.Config{Rules: []fake.Rule{
 		fake.On("solve.sh", fake.Leave(func(ctx context.Context, _ *fake.Process) (int, error) {
 			<-ctx.Done()
-			close(left)
+			left.Store(true)
 			return 0, context.Cause(ctx)
 		}), fake.Hang()),
 		fake.On("test.sh", func(_ context.Context, p *fake.Process) (int, error) {
-			select {
-			case <-left:
-			default:
+			if !left.Load() {
 				t.Error("the verifier started while the agent's daemon was running")
 			}
 			return 0, p.Sandbox.WriteFile("/logs/verifier/reward.txt", []byte("1"), 0o644)
 		}),
 	}})
-	res := b.run(t)
+	res := b.runTimed(t)
 	if exceptionType(res) != "AgentTimeoutError" || rewardsText(res) != "{'reward': 1.0}" {
 		t.Errorf("exception %q, rewards %s", exceptionType(res), rewardsText(res))
 	}
@@ -320,7 +328,7 @@ func TestUnprovenDeathIsNotVerified(t *testing.T) {
 		Rules:  []fake.Rule{fake.On("solve.sh", fake.Hang()), rewardRule("reward.txt", "1")},
 		Before: fake.FailAt(fake.OpKillTree, 1, errors.New("a process is left")),
 	})
-	res := b.run(t)
+	res := b.runTimed(t)
 	if exceptionType(res) != "AgentTimeoutError" || res.VerifierResult != nil || res.Verifier != nil {
 		t.Errorf("exception %q, verifier %v %v", exceptionType(res), res.Verifier, res.VerifierResult)
 	}
