@@ -64,7 +64,7 @@ func (s *suite) spec() sandbox.Spec {
 func (s *suite) shared(t *testing.T) sandbox.Sandbox {
 	t.Helper()
 	if s.common == nil {
-		s.common = s.create(s.group, s.spec())
+		s.common = s.createFor(t, s.group, s.spec())
 	}
 	return s.common
 }
@@ -78,17 +78,23 @@ func (s *suite) fresh(t *testing.T) sandbox.Sandbox {
 // create makes a sandbox that is destroyed when t ends.
 func (s *suite) create(t *testing.T, spec sandbox.Spec) sandbox.Sandbox {
 	t.Helper()
+	return s.createFor(t, t, spec)
+}
+
+// createFor makes a sandbox that is destroyed when owner ends.
+func (s *suite) createFor(t, owner *testing.T, spec sandbox.Spec) sandbox.Sandbox {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 5*limit)
 	defer cancel()
 	sb, err := s.backend.Create(ctx, spec)
 	if err != nil {
 		t.Fatalf("creating sandbox %q: %v", spec.Name, err)
 	}
-	t.Cleanup(func() {
+	owner.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), limit)
 		defer cancel()
 		if err := sb.Destroy(ctx); err != nil {
-			t.Errorf("destroying sandbox %q: %v", spec.Name, err)
+			owner.Errorf("destroying sandbox %q: %v", spec.Name, err)
 		}
 	})
 	return sb
