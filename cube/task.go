@@ -135,12 +135,17 @@ func (t *Task) Container() Container { return t.c.container }
 // agent then offers it [StopAction] besides the action set.
 func (t *Task) AcceptsStop() bool { return !t.c.RejectAgentStop }
 
-// ActionSet returns what the agent can do now. The stop action is not in it.
+// ActionSet returns what the agent can do now. The stop action is not in it. A
+// panic in the cube's code gives nothing and closes the task.
 func (t *Task) ActionSet() []ActionSchema {
-	actions := t.c.tool.Actions()
-	if f, ok := t.problem.(ActionFilter); ok {
-		return f.FilterActions(actions)
-	}
+	var actions []ActionSchema
+	_ = t.hook(context.Background(), "ActionSet", func() error { // the next Step returns the error
+		actions = t.c.tool.Actions()
+		if f, ok := t.problem.(ActionFilter); ok {
+			actions = f.FilterActions(actions)
+		}
+		return nil
+	})
 	return actions
 }
 
@@ -189,10 +194,14 @@ func (t *Task) PrivilegedInfo(ctx context.Context) (content Content, err error) 
 
 // Status returns the problem's line about its state, "" when it has none.
 func (t *Task) Status() string {
+	status := ""
 	if s, ok := t.problem.(StatusReporter); ok {
-		return s.Status()
+		_ = t.hook(context.Background(), "Status", func() error { // the next Step returns the error
+			status = s.Status()
+			return nil
+		})
 	}
-	return ""
+	return status
 }
 
 // hook calls code of the cube. After a panic in it nothing is known about the
