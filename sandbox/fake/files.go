@@ -216,3 +216,18 @@ func (s *Sandbox) Symlink(target, p string) error {
 func (s *Sandbox) Remove(p string) error {
 	return s.files.change(p, func(root *os.Root, name string) error { return root.RemoveAll(name) })
 }
+
+// removeAll also removes what lies in directories that their owner cannot
+// write to, as an ordinary user's uploads may.
+func removeAll(dir string) error {
+	if os.RemoveAll(dir) == nil {
+		return nil
+	}
+	_ = filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+		if d != nil && d.IsDir() {
+			_ = os.Chmod(p, 0o700)
+		}
+		return nil // what is left is RemoveAll's to report
+	})
+	return os.RemoveAll(dir)
+}

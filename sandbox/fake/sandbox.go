@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -292,7 +292,7 @@ func (s *Sandbox) Reset(ctx context.Context) error {
 	return s.do(ctx, &Call{Op: OpReset}, func() error {
 		s.endAll(errKilled, func(*proc) bool { return true })
 		s.files.close()
-		if err := os.RemoveAll(path.Join(s.dir, "root")); err != nil {
+		if err := removeAll(filepath.Join(s.dir, "root")); err != nil {
 			return err
 		}
 		return s.fill()
@@ -326,7 +326,7 @@ func (s *Sandbox) remove() error {
 	s.setState(destroyed)
 	s.endAll(sandbox.ErrDestroyed, func(*proc) bool { return true })
 	s.files.close()
-	if err := os.RemoveAll(s.dir); err != nil {
+	if err := removeAll(s.dir); err != nil {
 		return err
 	}
 	s.b.leave(s)

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"testing"
@@ -132,10 +134,19 @@ func TestContractAsProcess1(t *testing.T) {
 }
 
 func runContract(t *testing.T, b bare) {
+	scratch := t.TempDir()
+	t.Cleanup(func() { // read-only directories are in the way of an ordinary user
+		_ = filepath.WalkDir(scratch, func(p string, d fs.DirEntry, _ error) error {
+			if d != nil && d.IsDir() {
+				_ = os.Chmod(p, 0o700)
+			}
+			return nil
+		})
+	})
 	sandboxtest.Run(t, sandboxtest.Config{
 		New:        func(testing.TB) sandbox.Backend { return b },
 		Spec:       sandbox.Spec{User: fmt.Sprintf("%d:%d", os.Geteuid(), os.Getegid())},
-		Scratch:    t.TempDir(),
+		Scratch:    scratch,
 		OneUser:    os.Geteuid() != 0,
 		SharedRoot: true,
 	})
