@@ -93,13 +93,15 @@ const (
 // (Harbor job format, section 1.8): templates and values under harmless names
 // as they are, a credential that equals the host's variable of the same name
 // as a template for it, other credentials masked. Redacting twice changes
-// nothing.
+// nothing. A nil host is an empty environment.
 func RedactEnv(name, value string, host Lookup) string {
 	if _, ok := ParseTemplate(value); ok || !schema.Sensitive(name) {
 		return value
 	}
-	if v, set := host(name); set && v == value {
-		return "${" + name + "}"
+	if host != nil {
+		if v, set := host(name); set && v == value {
+			return "${" + name + "}"
+		}
 	}
 	if utf8.RuneCountInString(value) <= maskedLength {
 		return redactionMask

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/dump"
 	"github.com/proctor-run/proctor/trial"
 )
@@ -163,7 +164,7 @@ func redactPair(pair string, host trial.HostEnv) string {
 	if !ok {
 		return pair
 	}
-	return name + "=" + trial.RedactEnv(strings.TrimSpace(name), value, host)
+	return name + "=" + harbor.RedactEnv(strings.TrimSpace(name), value, host)
 }
 
 // Equal tells whether two locks pin the same job. Trials are compared as a

@@ -12,27 +12,8 @@ func raise(exception pyvalue.Exception, format string, args ...any) error {
 	return &pyvalue.Error{Exception: exception, Message: fmt.Sprintf(format, args...)}
 }
 
-// typeName is type(v).__name__.
-func typeName(v pyvalue.Value) string {
-	switch v.(type) {
-	case pyvalue.Bool:
-		return "bool"
-	case pyvalue.Int:
-		return "int"
-	case pyvalue.Float:
-		return "float"
-	case pyvalue.Str:
-		return "str"
-	case pyvalue.List:
-		return "list"
-	case *pyvalue.Object:
-		return "dict"
-	}
-	return "NoneType"
-}
-
 func noAttribute(v pyvalue.Value, attribute string) error {
-	return raise("AttributeError", "'%s' object has no attribute '%s'", typeName(v), attribute)
+	return raise("AttributeError", "'%s' object has no attribute '%s'", pyvalue.TypeName(v), attribute)
 }
 
 // badElement says why a metric that is no object cannot be used: the exception
@@ -47,10 +28,10 @@ func badElement(v pyvalue.Value) error {
 			hasMean = hasMean || item == pyvalue.Value(pyvalue.Str("mean"))
 		}
 	default:
-		return raise("TypeError", "argument of type '%s' is not iterable", typeName(v))
+		return raise("TypeError", "argument of type '%s' is not iterable", pyvalue.TypeName(v))
 	}
 	if hasMean {
-		return raise("TypeError", "%s indices must be integers or slices, not str", typeName(v))
+		return raise("TypeError", "%s indices must be integers or slices, not str", pyvalue.TypeName(v))
 	}
 	return noAttribute(v, "values")
 }
@@ -114,7 +95,7 @@ func toInt(v pyvalue.Value) (pyvalue.Int, error) {
 	case pyvalue.Str:
 		return pyvalue.ParseInt(string(v))
 	}
-	return pyvalue.Int{}, raise("TypeError", "int() argument must be a string, a bytes-like object or a real number, not '%s'", typeName(v))
+	return pyvalue.Int{}, raise("TypeError", "int() argument must be a string, a bytes-like object or a real number, not '%s'", pyvalue.TypeName(v))
 }
 
 // toFloat is float(v) (outcome mapping, section 2.3).
@@ -133,7 +114,7 @@ func toFloat(v pyvalue.Value) (float64, error) {
 		f, err := pyvalue.ParseFloat(string(v))
 		return float64(f), err
 	}
-	return 0, raise("TypeError", "float() argument must be a string or a real number, not '%s'", typeName(v))
+	return 0, raise("TypeError", "float() argument must be a string or a real number, not '%s'", pyvalue.TypeName(v))
 }
 
 // number returns what Python's isinstance(v, (int, float)) accepts apart from

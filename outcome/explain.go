@@ -1,6 +1,8 @@
 package outcome
 
 import (
+	"fmt"
+
 	"github.com/proctor-run/proctor/internal/pyvalue"
 )
 
@@ -18,8 +20,9 @@ type Explanation struct {
 	// Product is the score times Counted, before it is rounded to Resolved.
 	Product float64
 
-	// Err says why the result is malformed, as the Python exception that the
-	// reference meets; nil if it is not.
+	// Err says why the result is missing or malformed: the place in the
+	// document and the Python exception that the reference meets there. Nil if
+	// it is neither.
 	Err error
 }
 
@@ -72,18 +75,26 @@ func summarize(doc pyvalue.Value) (Explanation, error) {
 		return x, err
 	}
 	if x.Counted, err = intMember(doc, "n_total_trials"); err != nil {
-		return x, err
+		return x, at("n_total_trials", err)
 	}
 	if x.Completed, err = intMember(stats, "n_completed_trials"); err != nil {
-		return x, err
+		return x, at("stats.n_completed_trials", err)
 	}
 	if x.Errored, err = intMember(stats, "n_errored_trials"); err != nil {
-		return x, err
+		return x, at("stats.n_errored_trials", err)
 	}
 	if err = x.collect(stats); err != nil {
-		return x, err
+		return x, at("stats.evals", err)
 	}
-	return x, x.conclude()
+	return x, at("score × n_total_trials", x.conclude())
+}
+
+// at says where in a document an error is.
+func at(place string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", place, err)
 }
 
 // collect gathers the samples of all groups.
@@ -98,11 +109,11 @@ func (x *Explanation) collect(stats pyvalue.Value) error {
 	}
 	for key, group := range evals.All() {
 		metrics, err := memberOr(group, "metrics", pyvalue.List{})
-		if err != nil {
-			return err
+		if err == nil {
+			err = at("metrics", x.group(key, metrics))
 		}
-		if err := x.group(key, metrics); err != nil {
-			return err
+		if err != nil {
+			return at(key, err)
 		}
 	}
 	return nil
@@ -115,7 +126,7 @@ func (x *Explanation) group(key string, metrics pyvalue.Value) error {
 	case pyvalue.List:
 		for i, element := range metrics {
 			if err := x.metric(key, i, element); err != nil {
-				return err
+				return at(fmt.Sprintf("[%d]", i), err)
 			}
 		}
 		return nil
@@ -130,9 +141,10 @@ func (x *Explanation) group(key string, metrics pyvalue.Value) error {
 		}
 		return nil
 	}
-	return raise("TypeError", "'%s' object is not iterable", typeName(metrics))
+	return raise("TypeError", "'%s' object is not iterable", pyvalue.TypeName(metrics))
 }
 
+// metric takes the samples of one metric. The name "mean" hides all others.
 func (x *Explanation) metric(group string, index int, element pyvalue.Value) error {
 	obj, ok := element.(*pyvalue.Object)
 	if !ok {
@@ -142,12 +154,12 @@ func (x *Explanation) metric(group string, index int, element pyvalue.Value) err
 	if only {
 		value, err := toFloat(mean)
 		x.Samples = append(x.Samples, Sample{Group: group, Metric: index, Key: "mean", Value: value, Hidden: others(obj)})
-		return err
+		return at("mean", err)
 	}
 	for key, v := range obj.All() {
 		value, err := toFloat(v)
 		if err != nil {
-			return err
+			return at(key, err)
 		}
 		x.Samples = append(x.Samples, Sample{Group: group, Metric: index, Key: key, Value: value})
 	}

@@ -109,7 +109,7 @@ func (e *SchemaError) ErrorType() string { return "ResultSchemaError" }
 func Validate(payload pyvalue.Value) error {
 	obj, ok := payload.(*pyvalue.Object)
 	if !ok {
-		return &SchemaError{"<root>", "expected object, got " + typeName(payload)}
+		return &SchemaError{"<root>", "expected object, got " + pyvalue.TypeName(payload)}
 	}
 	fields := []struct {
 		name  string
@@ -136,7 +136,7 @@ func Validate(payload pyvalue.Value) error {
 }
 
 func wrongType(want string, v pyvalue.Value) string {
-	return "expected type " + want + ", got " + typeName(v)
+	return "expected type " + want + ", got " + pyvalue.TypeName(v)
 }
 
 func checkStatus(v pyvalue.Value) string {

@@ -37,7 +37,7 @@ func ParsePolicy(data []byte) (Policy, error) {
 	}
 	obj, ok := v.(*pyvalue.Object)
 	if !ok {
-		return Policy{}, fmt.Errorf("reading scoring policy: expected an object, got %s", typeName(v))
+		return Policy{}, fmt.Errorf("reading scoring policy: expected an object, got %s", pyvalue.TypeName(v))
 	}
 	p, err := policyOf(obj)
 	if err != nil {

@@ -47,7 +47,7 @@ func ReadTrial(resultJSON []byte, task, name string) TrialRecord {
 	v, err := pyvalue.Decode(resultJSON)
 	obj, ok := v.(*pyvalue.Object)
 	if err == nil && !ok {
-		err = fmt.Errorf("expected an object, got %s", typeName(v))
+		err = fmt.Errorf("expected an object, got %s", pyvalue.TypeName(v))
 	}
 	var score float64
 	if err == nil {

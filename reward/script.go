@@ -48,7 +48,7 @@ func AggregateScript(ctx context.Context, run ScriptRunner, script string, trial
 	}
 	o, ok := v.(*pyvalue.Object)
 	if !ok {
-		return nil, fmt.Errorf("reading the output of metric script %q: it is a %s, not an object", script, pythonType(v))
+		return nil, fmt.Errorf("reading the output of metric script %q: it is a %s, not an object", script, pyvalue.TypeName(v))
 	}
 	return o, nil
 }

@@ -122,7 +122,7 @@ func (e *Error) describe() string {
 			}
 		}
 		fmt.Fprintf(&b, "\n%s\n  %s [type=%s, input_value=%s, input_type=%s]\n    For further information visit https://errors.pydantic.dev/2.13/v/%s",
-			lossy(strings.Join(loc, ".")), sentences[p.Type], p.Type, shorten(pyvalue.Repr(p.Input)), pythonType(p.Input), p.Type)
+			lossy(strings.Join(loc, ".")), sentences[p.Type], p.Type, shorten(pyvalue.Repr(p.Input)), pyvalue.TypeName(p.Input), p.Type)
 	}
 	if more := e.Total - len(e.Problems); more > 0 {
 		fmt.Fprintf(&b, "\n(%d more)", more)
@@ -150,22 +150,4 @@ func shorten(repr string) string {
 		tail++
 	}
 	return repr[:head] + "..." + repr[tail:]
-}
-
-func pythonType(v pyvalue.Value) string {
-	switch v.(type) {
-	case pyvalue.Bool:
-		return "bool"
-	case pyvalue.Int:
-		return "int"
-	case pyvalue.Float:
-		return "float"
-	case pyvalue.Str:
-		return "str"
-	case pyvalue.List:
-		return "list"
-	case *pyvalue.Object:
-		return "dict"
-	}
-	return "NoneType"
 }

@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/dump"
 	"github.com/proctor-run/proctor/internal/pyvalue"
 )
@@ -159,7 +160,7 @@ func (e Encoder) Artifacts(list []Artifact) pyvalue.List {
 func (e Encoder) env(env Env) *pyvalue.Object {
 	out := pyvalue.NewObject(env.Len())
 	for name, value := range env.All() {
-		out.Set(name, pyvalue.Str(RedactEnv(name, value, e.Host)))
+		out.Set(name, pyvalue.Str(harbor.RedactEnv(name, value, e.Host)))
 	}
 	return out
 }

@@ -3,9 +3,7 @@ package trial
 import (
 	"log/slog"
 	"strings"
-	"unicode/utf8"
 
-	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/schema"
 )
 
@@ -46,31 +44,3 @@ func (e Env) LogValue() slog.Value { return slog.StringValue(e.String()) }
 
 // HostEnv looks up a variable of the environment that proctor runs in.
 type HostEnv func(name string) (value string, ok bool)
-
-// Lengths of the parts of a redacted credential that stay readable, and the
-// length up to which nothing does, in characters.
-const (
-	redactedHead  = 4
-	redactedTail  = 3
-	redactedShort = 8
-)
-
-// RedactEnv returns an environment variable's value as files show it (Harbor
-// job format, section 1.8): as it is when it refers to a host variable or the
-// name does not look like a credential; else as a reference when the host has
-// the same; else masked. Redacting twice changes nothing.
-func RedactEnv(name, value string, host HostEnv) string {
-	if _, refers := harbor.ParseTemplate(value); refers || !schema.Sensitive(name) {
-		return value
-	}
-	if host != nil {
-		if v, ok := host(name); ok && v == value {
-			return "${" + name + "}"
-		}
-	}
-	if utf8.RuneCountInString(value) <= redactedShort {
-		return "****"
-	}
-	runes := []rune(value)
-	return string(runes[:redactedHead]) + "****" + string(runes[len(runes)-redactedTail:])
-}

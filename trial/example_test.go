@@ -3,6 +3,7 @@ package trial_test
 import (
 	"fmt"
 
+	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/trial"
 )
 
@@ -22,7 +23,7 @@ func ExampleParseConfig() {
 	fmt.Println("unknown:", report.Unknown[0])
 	fmt.Println(c.Agent.Env)
 	for name, value := range c.Agent.Env.All() {
-		fmt.Println(name, "is written as", trial.RedactEnv(name, value, nil))
+		fmt.Println(name, "is written as", harbor.RedactEnv(name, value, nil))
 	}
 	// Output:
 	// tasks/hello command 1

@@ -159,22 +159,8 @@ func repr(v pyvalue.Value) string {
 }
 
 func pythonType(v pyvalue.Value) string {
-	switch v := v.(type) {
-	case Temporal:
-		return string(v.Kind)
-	case pyvalue.Bool:
-		return "bool"
-	case pyvalue.Int:
-		return "int"
-	case pyvalue.Float:
-		return "float"
-	case pyvalue.Str:
-		return "str"
-	case pyvalue.List:
-		return "list"
-	case *pyvalue.Object:
-		return "dict"
-	default:
-		return "NoneType"
+	if t, ok := v.(Temporal); ok {
+		return string(t.Kind)
 	}
+	return pyvalue.TypeName(v)
 }

@@ -3,6 +3,7 @@ package schema
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -165,4 +166,19 @@ func plain(v pyvalue.Value) pyvalue.Value {
 	default:
 		return v
 	}
+}
+
+// Offset is a zone's offset from UTC in minutes, of the parts that a pattern
+// has matched: nil for a time without zone.
+func Offset(zulu, sign, hours, minutes string) *int {
+	if zulu == "" && sign == "" {
+		return nil
+	}
+	h, _ := strconv.Atoi(hours)
+	m, _ := strconv.Atoi(minutes)
+	offset := h*60 + m
+	if sign == "-" {
+		offset = -offset
+	}
+	return &offset
 }

@@ -118,7 +118,7 @@ func (p *parser) dateTime(m []string) (pyvalue.Value, error) {
 	if m[4] == "" {
 		t, err = schema.Date(year, month, day)
 	} else {
-		t, err = schema.DateTime(year, month, day, clockOf(m[4:8]), offsetOf(m[8], m[9], m[10], m[11]))
+		t, err = schema.DateTime(year, month, day, clockOf(m[4:8]), schema.Offset(m[8], m[9], m[10], m[11]))
 	}
 	if err != nil {
 		return nil, p.fail("Invalid date or datetime")
@@ -134,17 +134,6 @@ func clockOf(m []string) schema.Clock {
 		c.Microsecond = atoi((m[3] + "00000")[:6])
 	}
 	return c
-}
-
-func offsetOf(zulu, sign, hours, minutes string) *int {
-	if zulu == "" && sign == "" {
-		return nil
-	}
-	offset := atoi(hours)*60 + atoi(minutes)
-	if sign == "-" {
-		offset = -offset
-	}
-	return &offset
 }
 
 // atoi reads digits that a pattern has already matched; nothing is 0.

@@ -176,19 +176,8 @@ func timestampOf(text string) (pyvalue.Value, bool) {
 	if m[7] != "" {
 		clock.Microsecond = atoi((m[7] + "000000")[:6])
 	}
-	t, err := schema.DateTime(year, month, day, clock, offsetOf(m[8], m[9], m[10], m[11]))
+	t, err := schema.DateTime(year, month, day, clock, schema.Offset(m[8], m[9], m[10], m[11]))
 	return t, err == nil
-}
-
-func offsetOf(zulu, sign, hours, minutes string) *int {
-	if zulu == "" && sign == "" {
-		return nil
-	}
-	offset := atoi(hours)*60 + atoi(minutes)
-	if sign == "-" {
-		offset = -offset
-	}
-	return &offset
 }
 
 // atoi reads digits that a pattern has already matched; nothing is 0.
