@@ -48,6 +48,7 @@ Then run an agent of yours, given as a shell command:
 		newRun(env),
 		newDoctor(env),
 		newGC(env),
+		newScore(env), newOutcome(env), newCompare(env),
 		newVersion(env),
 	)
 	root.InitDefaultCompletionCmd()

@@ -1,0 +1,250 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"charm.land/lipgloss/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/job"
+)
+
+// compareFlags are the flags of compare.
+type compareFlags struct {
+	json bool
+	opts job.CompareOptions
+}
+
+func newCompare(env *Env) *cobra.Command {
+	f := &compareFlags{}
+	cmd := &cobra.Command{
+		Use:   "compare A B",
+		Short: "Compare two jobs task by task",
+		Long: `compare pairs two job directories by task. The attempts at a task are averaged,
+a trial without rewards counting as 0 as it does in means. It shows wins, losses
+and ties of B against A, the difference of the means with an interval, and how
+often the attempts at one task disagree.
+
+Tasks whose contents differ are not compared unless told to: it would compare
+the tasks, not the agents.`,
+		Example: `  proctor compare jobs/before jobs/after
+  proctor compare --reward correctness --json jobs/before jobs/after`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return withHint(usageErrorf("two job directories are needed, %d are given", len(args)), "proctor %s", cmd.Use)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := interruptible(cmd.Context(), env)
+			defer stop()
+			return compareJobs(ctx, env, f, args[0], args[1])
+		},
+		ValidArgsFunction: completeDirs,
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.StringVar(&f.opts.Reward, "reward", "", "`name` of the reward to compare (default: the only one, or \"reward\")")
+	fs.StringVar(&f.opts.GroupA, "group-a", "", "compare only this `group` of A, a key of stats.evals")
+	fs.StringVar(&f.opts.GroupB, "group-b", "", "compare only this `group` of B")
+	fs.Float64Var(&f.opts.Confidence, "confidence", 0.95, "confidence of the interval, as a `fraction`")
+	fs.BoolVar(&f.opts.AllowDifferentTasks, "allow-different-tasks", false, "compare tasks although their contents differ")
+	fs.BoolVar(&f.json, "json", false, "print one JSON object, nothing else")
+	return cmd
+}
+
+func compareJobs(ctx context.Context, env *Env, f *compareFlags, dirA, dirB string) error {
+	if !(f.opts.Confidence > 0 && f.opts.Confidence < 1) {
+		return usageErrorf("--confidence %g: it is a fraction between 0 and 1", f.opts.Confidence)
+	}
+	a, err := recordsIn(ctx, dirA, f.opts.GroupA)
+	if err != nil {
+		return err
+	}
+	b, err := recordsIn(ctx, dirB, f.opts.GroupB)
+	if err != nil {
+		return err
+	}
+	c, err := job.Compare(a, b, f.opts)
+	var different *job.DifferentTasksError
+	switch {
+	case errors.As(err, &different):
+		return withHint(usageErrorf("%w", err), "--allow-different-tasks compares them all the same")
+	case errors.Is(err, job.ErrNothingInCommon) || err != nil && f.opts.Reward != "":
+		return usageErrorf("%w", err)
+	case err != nil:
+		return withHint(usageErrorf("%w", err), "--reward chooses the reward that is compared")
+	case f.json:
+		return encodeJSON(env.Stdout, newJSONComparison(dirA, dirB, c))
+	}
+	printComparison(env.Stdout, dirA, dirB, c)
+	return nil
+}
+
+// recordsIn reads the trials of a job, at least one of them in the group.
+func recordsIn(ctx context.Context, dir, group string) ([]job.Record, error) {
+	scanned, err := job.Scan(ctx, dir)
+	if err != nil && ctx.Err() == nil && !isDirectory(dir) {
+		return nil, usageErrorf("%q is no job directory: %w", dir, err)
+	}
+	if err = errors.Join(append([]error{err}, scanned.Errors...)...); err != nil {
+		return nil, err
+	}
+	if len(scanned.Records) == 0 {
+		return nil, usageErrorf("%q is no job directory: it holds no trials", dir)
+	}
+	records := make([]job.Record, len(scanned.Records))
+	groups := map[string]bool{}
+	for i := range scanned.Records {
+		records[i] = scanned.Records[i].Record
+		groups[records[i].EvalsKey()] = true
+	}
+	if group != "" && !groups[group] {
+		return nil, withHint(usageErrorf("%q has no group %q", dir, group), "it has: %s", strings.Join(slices.Sorted(maps.Keys(groups)), ", "))
+	}
+	return records, nil
+}
+
+func printComparison(w io.Writer, dirA, dirB string, c *job.Comparison) {
+	nameA, nameB := shortNames(dirA, dirB)
+	if len(c.Tasks) <= trialRows {
+		t := newTable("Task", "A", "B", "B - A", "Trials")
+		for _, p := range c.Tasks {
+			t.Row(clean(taskCell(p)), decimals(p.A), decimals(p.B), signed(p.B-p.A), fmt.Sprintf("%d, %d", p.TrialsA, p.TrialsB))
+		}
+		lipgloss.Fprintln(w, t.Render())
+		fmt.Fprintln(w)
+	}
+	fmt.Fprintf(w, "A  %s: mean %s\n", clean(nameA), decimals(c.MeanA))
+	fmt.Fprintf(w, "B  %s: mean %s\n", clean(nameB), decimals(c.MeanB))
+	fmt.Fprintf(w, "B - A: %s, %s over %s in both\n", signed(c.Difference), intervalText(c), count(len(c.Tasks), "task"))
+	fmt.Fprintf(w, "B wins %d, loses %d, ties %d; sign test p = %s\n", c.Wins, c.Losses, c.Ties, decimals(c.SignP))
+	fmt.Fprintf(w, "Flaky tasks: A %s, B %s\n", flakeText(c.FlakesA), flakeText(c.FlakesB))
+	printOnly(w, "A", c.OnlyA)
+	printOnly(w, "B", c.OnlyB)
+}
+
+// shortNames are the last parts of two paths, or the paths where these agree.
+func shortNames(a, b string) (string, string) {
+	if x, y := filepath.Base(a), filepath.Base(b); x != y {
+		return x, y
+	}
+	return a, b
+}
+
+func taskCell(p job.TaskPair) string {
+	if p.DifferentContent {
+		return p.Task + " (contents differ)"
+	}
+	return p.Task
+}
+
+func decimals(x float64) string {
+	if math.IsNaN(x) {
+		return "-"
+	}
+	return fmt.Sprintf("%.3f", x)
+}
+
+func signed(x float64) string {
+	if math.IsNaN(x) {
+		return "-"
+	}
+	return fmt.Sprintf("%+.3f", x)
+}
+
+func intervalText(c *job.Comparison) string {
+	if math.IsNaN(c.Low) {
+		return "no interval with less than two tasks,"
+	}
+	return fmt.Sprintf("%g%% interval %s to %s", c.Confidence*100, signed(c.Low), signed(c.High))
+}
+
+func flakeText(f job.Flakes) string {
+	if f.Repeated == 0 {
+		return "unknown (one attempt each)"
+	}
+	return fmt.Sprintf("%d of %d (%.0f%%)", f.Flaky, f.Repeated, 100*f.Rate())
+}
+
+func printOnly(w io.Writer, name string, tasks []string) {
+	if len(tasks) == 0 {
+		return
+	}
+	text := strings.Join(tasks[:min(len(tasks), maxUnfinished)], ", ")
+	if len(tasks) > maxUnfinished {
+		text += ", …"
+	}
+	fmt.Fprintf(w, "Only in %s, not compared: %s: %s\n", name, count(len(tasks), "task"), clean(text))
+}
+
+// jsonComparison is what compare --json prints.
+type jsonComparison struct {
+	A          string     `json:"a"`
+	B          string     `json:"b"`
+	MeanA      jsonNumber `json:"mean_a"`
+	MeanB      jsonNumber `json:"mean_b"`
+	Difference jsonNumber `json:"difference"`
+	Low        jsonNumber `json:"low"`
+	High       jsonNumber `json:"high"`
+	Confidence float64    `json:"confidence"`
+	Wins       int        `json:"wins"`
+	Losses     int        `json:"losses"`
+	Ties       int        `json:"ties"`
+	SignP      jsonNumber `json:"sign_p"`
+	FlakesA    jsonFlakes `json:"flakes_a"`
+	FlakesB    jsonFlakes `json:"flakes_b"`
+	Tasks      []jsonPair `json:"tasks"`
+	OnlyA      []string   `json:"only_a"`
+	OnlyB      []string   `json:"only_b"`
+}
+
+type jsonPair struct {
+	Task             string     `json:"task"`
+	A                jsonNumber `json:"a"`
+	B                jsonNumber `json:"b"`
+	TrialsA          int        `json:"n_trials_a"`
+	TrialsB          int        `json:"n_trials_b"`
+	DifferentContent bool       `json:"different_content"`
+}
+
+type jsonFlakes struct {
+	Flaky    int        `json:"n_flaky"`
+	Repeated int        `json:"n_repeated"`
+	Rate     jsonNumber `json:"rate"`
+}
+
+// jsonNumber is written as Python writes floats, and as null where JSON has no
+// number for it.
+type jsonNumber float64
+
+func (x jsonNumber) MarshalJSON() ([]byte, error) {
+	return pyvalue.AppendPydanticFloat(nil, float64(x)), nil
+}
+
+func newJSONComparison(dirA, dirB string, c *job.Comparison) jsonComparison {
+	out := jsonComparison{
+		A: dirA, B: dirB, MeanA: jsonNumber(c.MeanA), MeanB: jsonNumber(c.MeanB),
+		Difference: jsonNumber(c.Difference), Low: jsonNumber(c.Low), High: jsonNumber(c.High), Confidence: c.Confidence,
+		Wins: c.Wins, Losses: c.Losses, Ties: c.Ties, SignP: jsonNumber(c.SignP),
+		FlakesA: newJSONFlakes(c.FlakesA), FlakesB: newJSONFlakes(c.FlakesB),
+		Tasks: make([]jsonPair, len(c.Tasks)), OnlyA: orEmpty(c.OnlyA), OnlyB: orEmpty(c.OnlyB),
+	}
+	for i, p := range c.Tasks {
+		out.Tasks[i] = jsonPair{p.Task, jsonNumber(p.A), jsonNumber(p.B), p.TrialsA, p.TrialsB, p.DifferentContent}
+	}
+	return out
+}
+
+func newJSONFlakes(f job.Flakes) jsonFlakes {
+	return jsonFlakes{f.Flaky, f.Repeated, jsonNumber(f.Rate())}
+}

@@ -1,0 +1,236 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"charm.land/lipgloss/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/proctor-run/proctor/internal/atomicfile"
+	"github.com/proctor-run/proctor/job"
+)
+
+// scoreFlags are the flags of score.
+type scoreFlags struct {
+	check, write, json bool
+	metrics            []string
+	scripts            bool
+}
+
+func newScore(env *Env) *cobra.Command {
+	f := &scoreFlags{}
+	cmd := &cobra.Command{
+		Use:   "score JOBDIR...",
+		Short: "Aggregate a job again from the results of its trials",
+		Long: `score reads the results of a job's trials, aggregates them as Harbor does and
+shows what comes out. It runs nothing and changes nothing unless told to.
+
+With --check it compares the job's stored result.json with what the trials give
+and names each field that differs, with the trial where one does; the exit code
+is 4 then. Of numbers it compares value and kind, not spelling.`,
+		Example: `  proctor score jobs/2026-06-09__10-00-00
+  proctor score --check jobs/*
+  proctor score --metric max --json jobs/2026-06-09__10-00-00`,
+		Args: someJobs,
+		RunE: func(cmd *cobra.Command, dirs []string) error {
+			ctx, stop := interruptible(cmd.Context(), env)
+			defer stop()
+			return scoreAll(ctx, env, f, dirs)
+		},
+		ValidArgsFunction: completeDirs,
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.BoolVar(&f.check, "check", false, "compare with the stored result; exit with 4 when something differs")
+	fs.BoolVar(&f.write, "write", false, "replace the stored result by what the trials give")
+	fs.StringArrayVar(&f.metrics, "metric", nil, "use this `metric` (mean, sum, max, min) instead of the job's; repeatable")
+	fs.BoolVar(&f.scripts, "run-scripts", false, "run the metric scripts that the job names, on this machine")
+	fs.BoolVar(&f.json, "json", false, "print one JSON object per job, nothing else")
+	return cmd
+}
+
+func someJobs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return withHint(usageErrorf("no job directory is given"), "proctor %s", cmd.Use)
+	}
+	return nil
+}
+
+// completeDirs leaves completion to the shell, directories only.
+func completeDirs(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveFilterDirs
+}
+
+// interruptible returns a context that ends at the first interrupt.
+func interruptible(ctx context.Context, env *Env) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	stopListening := listen(env.Signals, cancel, func() {})
+	return ctx, func() {
+		stopListening()
+		cancel()
+	}
+}
+
+// scoreAll scores each job. One that cannot be scored does not keep the others
+// from it.
+func scoreAll(ctx context.Context, env *Env, f *scoreFlags, dirs []string) error {
+	if f.check && (f.write || len(f.metrics) > 0) {
+		return usageErrorf("--check compares with the stored result: it goes neither with --write nor with --metric")
+	}
+	opts, err := rescoreOptions(ctx, env, f)
+	if err != nil {
+		return err
+	}
+	differ := false
+	var failures []error
+	for _, dir := range dirs {
+		same, err := scoreOne(ctx, env, f, dir, opts, len(dirs) > 1)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil {
+			failures = append(failures, err)
+		}
+		differ = differ || !same
+	}
+	switch {
+	case len(failures) > 0:
+		return joinFailures(failures)
+	case differ:
+		return errQuiet(exitThreshold)
+	}
+	return nil
+}
+
+// joinFailures keeps the hint and the exit code of the first failure.
+func joinFailures(failures []error) error {
+	if len(failures) == 1 {
+		return failures[0]
+	}
+	return &commandError{code: exitCode(failures[0]), err: errors.Join(failures...)}
+}
+
+func rescoreOptions(ctx context.Context, env *Env, f *scoreFlags) (job.RescoreOptions, error) {
+	var opts job.RescoreOptions
+	for _, name := range f.metrics {
+		switch m := job.MetricType(name); m {
+		case job.MetricMean, job.MetricSum, job.MetricMax, job.MetricMin:
+			opts.Metrics = append(opts.Metrics, job.Metric{Type: m})
+		default:
+			return opts, usageErrorf("--metric %q: it is one of mean, sum, max and min", name)
+		}
+	}
+	opts.Scripts = noMetricScripts
+	if f.scripts {
+		opts.Scripts = metricScripts(ctx, env)
+	}
+	return opts, nil
+}
+
+// rescore aggregates a directory again, and says why if it is no job's.
+func rescore(ctx context.Context, dir string, opts job.RescoreOptions) (*job.Rescored, error) {
+	r, err := job.Rescore(ctx, dir, opts)
+	if errors.Is(err, fs.ErrNotExist) && !isDirectory(dir) {
+		return nil, usageErrorf("%q is no job directory: %w", dir, err)
+	}
+	if errors.Is(err, errScriptNotRun) {
+		return nil, withHint(usageErrorf("%w", err), "--run-scripts runs it on this machine, --metric replaces it")
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(r.Records) == 0 && !isFile(filepath.Join(dir, job.ResultFile)) {
+		return nil, usageErrorf("%q is no job directory: it holds neither a %s nor trials", dir, job.ResultFile)
+	}
+	return r, nil
+}
+
+func isDirectory(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// scoreOne scores one job and reports whether its stored result agrees.
+func scoreOne(ctx context.Context, env *Env, f *scoreFlags, dir string, opts job.RescoreOptions, titled bool) (same bool, err error) {
+	r, err := rescore(ctx, dir, opts)
+	if err != nil {
+		return true, err
+	}
+	for _, text := range r.Warnings {
+		fmt.Fprintf(env.Stderr, "proctor: warning: %s: %s\n", clean(dir), clean(text))
+	}
+	var differences []job.Difference
+	if f.check {
+		differences = r.Check()
+	}
+	if f.write {
+		if err := writeResult(env, f, r); err != nil {
+			return true, err
+		}
+	}
+	if f.json {
+		return len(differences) == 0, printScoreJSON(env.Stdout, f, r, differences)
+	}
+	if titled {
+		lipgloss.Fprintln(env.Stdout, styleBold.Render(clean(dir)))
+	}
+	if f.check {
+		printDifferences(env.Stdout, r, differences)
+		return len(differences) == 0, nil
+	}
+	printSummary(env.Stdout, &job.Outcome{Result: &r.Result, Records: recordsOf(r)})
+	printUnfinished(env.Stdout, r)
+	return true, nil
+}
+
+func recordsOf(r *job.Rescored) []job.Record {
+	records := make([]job.Record, len(r.Records))
+	for i := range r.Records {
+		records[i] = r.Records[i].Record
+	}
+	return records
+}
+
+// writeResult replaces the job's result, if it changes.
+func writeResult(env *Env, f *scoreFlags, r *job.Rescored) error {
+	path := filepath.Join(r.Dir, job.ResultFile)
+	old, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("reading job result: %w", err)
+	}
+	if err == nil && r.Result.FinishedAt == nil {
+		return withHint(usageErrorf("%s: the job has not finished, its result is not final", path),
+			"finish it with 'proctor run' on the same directory, or leave out --write")
+	}
+	data := r.Result.AppendJSON(nil)
+	what := "unchanged"
+	if !bytes.Equal(old, data) {
+		what = "written"
+		if err := atomicfile.Write(path, data, resultMode(path)); err != nil {
+			return fmt.Errorf("writing job result: %w", err)
+		}
+	}
+	if !f.json {
+		fmt.Fprintf(env.Stderr, "proctor: %s: %s\n", clean(path), what)
+	}
+	return nil
+}
+
+// resultMode keeps the permissions of a file that is replaced.
+func resultMode(path string) fs.FileMode {
+	if info, err := os.Stat(path); err == nil {
+		return info.Mode().Perm()
+	}
+	return 0o644
+}
