@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/proctor-run/proctor/harbor"
+	"github.com/proctor-run/proctor/internal/version"
 	"github.com/proctor-run/proctor/trial"
 )
 
@@ -191,7 +192,7 @@ func newLock(p *Prepared, f *foundTasks, o PrepareOptions) (*Lock, error) {
 	lock := &Lock{
 		SchemaVersion:     LockSchemaVersion,
 		CreatedAt:         trial.UTC(o.Now),
-		Harbor:            HarborInfo{Version: new(HarborVersion), IsEditable: new(false)},
+		Harbor:            HarborInfo{Version: new(version.Harbor), IsEditable: new(false)},
 		Invocation:        RedactInvocation(o.Invocation, o.Host),
 		NConcurrentTrials: p.Config.NConcurrentTrials,
 		Retry:             p.Config.Retry,
@@ -213,9 +214,6 @@ func newLock(p *Prepared, f *foundTasks, o PrepareOptions) (*Lock, error) {
 	}
 	return lock, nil
 }
-
-// HarborVersion is the release of Harbor whose files proctor writes.
-const HarborVersion = "0.13.1"
 
 // jobDir is what stands already where a job is to be run.
 type jobDir struct {

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/internal/version"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/docker"
 	"github.com/proctor-run/proctor/sandbox/oci"
@@ -132,7 +133,8 @@ func ociOptions(env *Env, name string, o backendOptions) (opts oci.Options, clos
 		Host:       name == trial.BackendHost,
 		StateDir:   filepath.Join(dirs.state, "sandboxes"),
 		Executable: self,
-		Build:      buildID(),
+		Guest:      guestBeside(self),
+		Build:      version.Current().ID(),
 		Runtime:    o.runtime,
 		Mask:       slices.Concat(o.mask, []string{dirs.state, dirs.cache}),
 	}
@@ -145,6 +147,17 @@ func ociOptions(env *Env, name string, o backendOptions) (opts oci.Options, clos
 	}
 	opts.Images = store
 	return opts, store.Close, nil
+}
+
+// guestBeside finds the small supervisor that a release has beside the program;
+// empty means that the program itself is the supervisor.
+func guestBeside(self string) string {
+	path := filepath.Join(filepath.Dir(self), oci.GuestArg0)
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 {
+		return ""
+	}
+	return path
 }
 
 // chooseBackend resolves "auto": docker if an engine answers, else sandbox.

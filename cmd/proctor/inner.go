@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/proctor-run/proctor/internal/version"
 	"github.com/proctor-run/proctor/sandbox/guest"
 	"github.com/proctor-run/proctor/sandbox/oci"
 )
@@ -12,14 +13,7 @@ import (
 // supervisor inside sandboxes and as the built-in OCI runtime.
 func innerMain(args []string) (code int, done bool) {
 	if filepath.Base(args[0]) == oci.GuestArg0 {
-		return guest.Main(os.Stdin, os.Stdout, os.Stderr, buildID()), true
+		return guest.Main(os.Stdin, os.Stdout, os.Stderr, version.Current().ID()), true
 	}
 	return oci.Reexec(args)
-}
-
-// buildID tells one build of the program from another, so that a supervisor
-// and its client never come from different ones.
-func buildID() string {
-	v := currentVersion()
-	return v.Version + " " + v.Commit
 }
