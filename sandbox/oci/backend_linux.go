@@ -19,7 +19,7 @@ type Backend struct {
 	opts    Options
 	runtime runtimeProgram
 	owner   sandbox.Owner
-	root    bool // of the host
+	root    bool // of the host, not of a user namespace only
 	cgroups bool // can be made
 	// single: the programs that map ranges of ids have failed.
 	single atomic.Bool
@@ -50,9 +50,10 @@ func New(opts Options) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
+	root := hostRoot()
 	return &Backend{
-		opts: opts, runtime: r, owner: owner, root: os.Geteuid() == 0,
-		cgroups: !r.builtin() && cgroupsWritable(),
+		opts: opts, runtime: r, owner: owner, root: root,
+		cgroups: root && !r.builtin() && cgroupsWritable(),
 	}, nil
 }
 

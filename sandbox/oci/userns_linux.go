@@ -14,6 +14,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// hostRoot tells whether the caller is root, and not just in a user namespace
+// whose root it is: there overlays and devices are as for ordinary users.
+func hostRoot() bool {
+	fields := strings.Fields(readSmall("/proc/self/uid_map"))
+	initial := len(fields) == 0 || len(fields) == 3 && fields[0] == "0" && fields[1] == "0" && fields[2] == "4294967295"
+	return os.Geteuid() == 0 && initial
+}
+
 // idRange is a range of user or group ids of the host.
 type idRange struct{ first, count int }
 

@@ -71,7 +71,6 @@ func (b *bundle) spec() *specs.Spec {
 			Capabilities: &specs.LinuxCapabilities{
 				Bounding: caps, Effective: caps, Permitted: caps,
 			},
-			Rlimits: []specs.POSIXRlimit{},
 		},
 		Mounts: b.specMounts(),
 		Linux: &specs.Linux{
