@@ -85,8 +85,14 @@ func appendModel(dst []byte, v Value, indent int) ([]byte, error) {
 	if path, bad := surrogateIn(v); bad {
 		return nil, ValueErrorf("writing JSON: %s holds a lone surrogate, which UTF-8 cannot", path)
 	}
+	if dst == nil {
+		dst = make([]byte, 0, usualSize)
+	}
 	return pyvalue.AppendPydantic(dst, v, indent), nil
 }
+
+// usualSize is about the length of a task config's JSON, in bytes.
+const usualSize = 1024
 
 func surrogateIn(v Value) (string, bool) {
 	switch v := v.(type) {
