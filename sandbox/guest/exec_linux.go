@@ -42,6 +42,9 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.text }
 
+// errEndedEarly says that a command was ended before it was started.
+var errEndedEarly = errors.New("ended before the start")
+
 func refuse(code int, format string, args ...any) error {
 	return &refusal{code: code, text: fmt.Sprintf(format, args...)}
 }
@@ -56,12 +59,7 @@ func (s *server) exec(e *execution, q execRequest) reply {
 	pipes.closeChild()
 	if err != nil {
 		pipes.closeOwn()
-		var r *refusal
-		if errors.As(err, &r) {
-			s.tell(e.call, q, "proctor: "+r.text+"\n")
-			return reply{code: r.code}
-		}
-		return replyOf(err)
+		return s.notStarted(e, q, err)
 	}
 	if pipes.stdin != nil {
 		go s.feed(e.call, pipes.stdin) // ends with the call
@@ -76,6 +74,20 @@ func (s *server) exec(e *execution, q execRequest) reply {
 	pipes.interrupt()
 	pumps.Wait()
 	return s.ended(e, code)
+}
+
+// notStarted is the reply for a command that spawn has not started.
+func (s *server) notStarted(e *execution, q execRequest, err error) reply {
+	var r *refusal
+	switch {
+	case errors.Is(err, errEndedEarly):
+		return s.ended(e, 128+int(syscall.SIGTERM))
+	case errors.As(err, &r):
+		s.tell(e.call, q, "proctor: "+r.text+"\n")
+		return reply{code: r.code}
+	default:
+		return replyOf(err)
+	}
 }
 
 // ended waits for a kill under way, so that the reply comes after the proof.
@@ -132,6 +144,9 @@ func (s *server) spawn(e *execution, q execRequest, files []uintptr) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if e.killed != nil {
+		return errEndedEarly
+	}
 	brand(e.call.id)
 	pid, err := syscall.ForkExec(path, q.argv, attr)
 	if err != nil {

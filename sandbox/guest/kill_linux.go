@@ -80,6 +80,10 @@ func (s *server) killExec(c *service, grace time.Duration) {
 		return
 	}
 	e.killed = make(chan struct{})
+	if !e.started { // spawn sees killed, under the same lock
+		close(e.killed)
+		return
+	}
 	go func() { // ended waits for it
 		defer close(e.killed)
 		e.proof = s.finish(s.family(e), grace, nil)
@@ -91,11 +95,8 @@ func (s *server) family(e *execution) match {
 	return func(procs []process) (hit []process) {
 		owner := s.owners(procs)
 		s.mu.Lock()
-		root, started := e.root, e.started
+		root := e.root
 		s.mu.Unlock()
-		if !started {
-			return nil
-		}
 		older := s.descends(procs, func(p process) bool { return !p.bornSince(root) })
 		for _, p := range s.ours(procs) {
 			of := owner(p)

@@ -53,6 +53,16 @@ var endObligations = []obligation{
 			t.Errorf("got error %v and %d bytes of output, want context.Cause and none", err, out.n)
 		}
 	}},
+	{"a context can end at any moment of the start", 0, func(t *testing.T, s *suite) {
+		for i := range 20 {
+			ctx, cancel := context.WithTimeoutCause(call(t), time.Duration(i)*300*time.Microsecond, errCause)
+			_, err := s.shared(t).Exec(ctx, withGrace(sh(ScriptHang), grace))
+			cancel()
+			if !errors.Is(err, errCause) {
+				t.Fatalf("got error %v, want the context's cause", err)
+			}
+		}
+	}},
 	{"the context's own deadline is an error, not TimedOut", 0, func(t *testing.T, s *suite) {
 		ctx, cancel := context.WithTimeoutCause(call(t), 300*time.Millisecond, errCause)
 		defer cancel()
@@ -234,13 +244,13 @@ yes out | head -c 4194304; yes err | head -c 4194304 >&2; echo "${PIPESTATUS[*]}
 // own, is under way, and lets the other end normally.
 func sparesOthers(t *testing.T, s *suite) {
 	sb, dir, tagA, tagB := s.shared(t), s.dir(), s.tag(), s.tag()
-	output(t, sb, sh("mkdir -p "+dir))
+	output(t, sb, sh(fmt.Sprintf("mkdir -p %[1]s && mkfifo %[1]s/go", dir)))
 	family := `(setsid bash -c 'sleep 86400; :' "$0" >/dev/null 2>&1 &); (exec -a "$0" sleep 86400) & `
 	ctxA, cancelA := context.WithCancelCause(call(t))
 	a := start(t, ctxA, sb, withGrace(tagged(tagA, family+`echo ready; sleep 86400; :`), shortGrace))
 	a.untilReady(t)
 	ctxB, cancelB := context.WithCancelCause(call(t))
-	b := start(t, ctxB, sb, withGrace(tagged(tagB, family+fmt.Sprintf(`echo ready; until [ -e %s/go ]; do sleep 0.02; done; exit 7`, dir)), shortGrace))
+	b := start(t, ctxB, sb, withGrace(tagged(tagB, family+fmt.Sprintf(`echo ready; read -r _ <%s/go; exit 7`, dir)), shortGrace))
 	b.untilReady(t)
 	const members = 3 // the shell, its child and its daemon; the forks in between are gone
 	for ctx := call(t); alive(t, sb, tagB) != members; {
@@ -255,7 +265,7 @@ func sparesOthers(t *testing.T, s *suite) {
 	if n := alive(t, sb, tagB); n != members {
 		t.Errorf("ending the first Exec left %d of %d processes of the second", n, members)
 	}
-	output(t, sb, sh(fmt.Sprintf(": >%s/go", dir)))
+	output(t, sb, sh(fmt.Sprintf("echo >%s/go", dir)))
 	b.wait(t)
 	if b.err != nil || b.status.Code != 7 {
 		t.Errorf("the second Exec: status %+v, error %v; want code 7", b.status, b.err)
