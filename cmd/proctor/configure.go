@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"os"
@@ -98,27 +99,28 @@ func (f *runFlags) checkHub() error {
 	return nil
 }
 
-// loadEnvFile puts the variables of a file over those of the process.
-func loadEnvFile(env *Env, path string) error {
+// loadEnvFile puts the variables of a file over those of the process, and
+// returns them.
+func loadEnvFile(env *Env, path string) (map[string]string, error) {
 	if path == "" {
-		return nil
+		return nil, nil
 	}
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return usageErrorf("Env file not found: %s", path)
+		return nil, usageErrorf("Env file not found: %s", path)
 	}
 	if err != nil {
-		return usageErrorf("reading --env-file: %w", err)
+		return nil, usageErrorf("reading --env-file: %w", err)
 	}
 	defer f.Close()
 	vars, err := dotenv.ParseWithLookup(f, env.Lookup)
 	if err != nil {
-		return usageErrorf("reading --env-file %q: %w", path, err)
+		return nil, usageErrorf("reading --env-file %q: %w", path, err)
 	}
 	for k, v := range vars {
 		env.Environ = append(env.Environ, k+"="+v)
 	}
-	return nil
+	return vars, nil
 }
 
 // registerRunCompletions completes the flags that take words.
@@ -154,15 +156,16 @@ func registerRunCompletions(cmd *cobra.Command) {
 }
 
 // confirmVariables shows which variables of this host the tasks will load, and
-// asks. A variable that is needed and not set ends the run before it starts.
-func confirmVariables(env *Env, p *job.Prepared, yes bool) error {
-	vars := p.HostVariables(env.Lookup)
+// asks; those of --env-file are meant for the tasks and need no question. A
+// variable that is needed and not set ends the run before it starts.
+func confirmVariables(env *Env, p *job.Prepared, fromFile map[string]string, yes bool) error {
 	var missing, loaded []job.HostVariable
-	for _, v := range vars {
+	for _, v := range p.HostVariables(env.Lookup) {
+		_, meant := fromFile[v.Name]
 		switch {
 		case v.Missing:
 			missing = append(missing, v)
-		case v.Set:
+		case v.Set && !meant:
 			loaded = append(loaded, v)
 		}
 	}
@@ -185,8 +188,10 @@ func confirmVariables(env *Env, p *job.Prepared, yes bool) error {
 		fmt.Fprintf(env.Stderr, "  %s  (%s, %s)\n", clean(v.Name), v.Phase, clean(v.Task))
 	}
 	fmt.Fprint(env.Stderr, "Proceed? (Y/n): ")
-	var answer string
-	_, _ = fmt.Fscanln(in, &answer)
+	answer, err := bufio.NewReader(in).ReadString('\n')
+	if err != nil && answer == "" {
+		return errors.New("aborted: no answer")
+	}
 	switch strings.ToLower(strings.TrimSpace(answer)) {
 	case "n", "no":
 		return errQuiet(exitOK)

@@ -99,7 +99,7 @@ func configText(argv []string) (string, error) {
 	if err := cmd.ParseFlags(argv[1:]); err != nil {
 		return "", err
 	}
-	if err := loadEnvFile(env, f.envFile); err != nil {
+	if _, err := loadEnvFile(env, f.envFile); err != nil {
 		return "", err
 	}
 	cfg, _, err := configure(env, f)
@@ -133,5 +133,38 @@ func checkRefused(t *testing.T, v *cliVector) {
 	}
 	if _, err := os.Stat("jobs"); err == nil {
 		t.Errorf("%q: there is a jobs directory although nothing was run", v.Input.Argv)
+	}
+}
+
+// TestFlagSpellings holds that all spellings of a flag fill one value, and that
+// numbers are read as Harbor's command line reads them.
+func TestFlagSpellings(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct{ argv, same []string }{
+		"mixed aliases": {
+			[]string{"--ak", "a=1", "--agent-kwarg", "b=2", "--ak", "c=3", "-a", "nop"},
+			[]string{"--ak", "a=1", "--ak", "b=2", "--ak", "c=3", "-a", "nop"},
+		},
+		"commas are no separators": {[]string{"-i", "a,b", "-d", "x"}, []string{"--include-task-name=a,b", "--dataset=x"}},
+		"numbers":                  {[]string{"-k", " 1_0 ", "--timeout-multiplier", "1_0.5"}, []string{"-k", "10", "--timeout-multiplier", "10.5"}},
+		"last one wins":            {[]string{"--no-delete", "--delete", "--mounts", "[", "--mounts-json", "[]"}, []string{"--delete", "--mounts", "[]"}},
+		"switched off":             {[]string{"--delete=false", "--force-build=true"}, []string{"--no-delete", "--force-build"}},
+		"policies in any case":     {[]string{"--cpus", "LIMIT"}, []string{"--cpus", "limit"}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := configText(append([]string{"run"}, tt.argv...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := configText(append([]string{"run"}, tt.same...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%q differs from %q:\n%s", tt.argv, tt.same, diff)
+			}
+		})
 	}
 }

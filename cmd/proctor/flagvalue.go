@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"github.com/proctor-run/proctor/internal/pyvalue"
 )
 
 // optional is a flag whose absence differs from every value.
@@ -44,22 +46,56 @@ func optionalVar[T any](fs *pflag.FlagSet, dst **T, parse func(string) (T, error
 	}
 }
 
+// list is a repeatable flag. Several flags may fill one list, in the order of
+// the command line.
+type list struct{ dst *[]string }
+
+func (l list) Set(text string) error {
+	*l.dst = append(*l.dst, text)
+	return nil
+}
+
+func (l list) String() string {
+	if l.dst == nil {
+		return ""
+	}
+	return strings.Join(*l.dst, ",")
+}
+
+// Type is the name that completion knows repeatable flags by.
+func (l list) Type() string { return "stringArray" }
+
+// listVar defines a repeatable flag. Its aliases are hidden.
+func listVar(fs *pflag.FlagSet, dst *[]string, name, short, usage string, aliases ...string) {
+	fs.VarP(list{dst}, name, short, usage)
+	for _, alias := range aliases {
+		fs.Var(list{dst}, alias, "as --"+name)
+		fs.Lookup(alias).Hidden = true
+	}
+}
+
 func parseString(s string) (string, error) { return s, nil }
 
+// parseInt reads a number as Python does, where Harbor's command line comes from.
 func parseInt(s string) (int, error) {
-	n, err := strconv.Atoi(strings.TrimSpace(s))
+	n, err := pyvalue.ParseInt(s)
 	if err != nil {
 		return 0, fmt.Errorf("%q is not a whole number", s)
 	}
-	return n, nil
+	v, ok := n.Int64()
+	if !ok || int64(int(v)) != v {
+		return 0, fmt.Errorf("%q is out of range", s)
+	}
+	return int(v), nil
 }
 
+// parseFloat reads a number as Python does.
 func parseFloat(s string) (float64, error) {
-	f, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
+	f, err := pyvalue.ParseFloat(s)
 	if err != nil {
 		return 0, fmt.Errorf("%q is not a number", s)
 	}
-	return f, nil
+	return float64(f), nil
 }
 
 func parseBool(s string) (bool, error) {

@@ -41,7 +41,8 @@ stops at once. Either way no sandbox is left.`,
 }
 
 func runJob(ctx context.Context, env *Env, f *runFlags) error {
-	if err := loadEnvFile(env, f.envFile); err != nil {
+	fromFile, err := loadEnvFile(env, f.envFile)
+	if err != nil {
 		return err
 	}
 	cfg, backendGiven, err := configure(env, f)
@@ -60,7 +61,7 @@ func runJob(ctx context.Context, env *Env, f *runFlags) error {
 	if err != nil {
 		return prepareError(err)
 	}
-	if err := confirmVariables(env, prepared, f.yes); err != nil {
+	if err := confirmVariables(env, prepared, fromFile, f.yes); err != nil {
 		return err
 	}
 	out, err := execute(ctx, env, f, prepared, backend)
