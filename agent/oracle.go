@@ -19,8 +19,9 @@ import (
 // non-zero is not an error: its code is kept in exit-code.txt.
 type Oracle struct {
 	// Dir is the solution directory on the host, Script its entry relative to
-	// it.
-	Dir, Script string
+	// it. Step names the step that the directory belongs to; empty for the
+	// task's own.
+	Dir, Script, Step string
 	// Env gives the solution's variables, KEY=VALUE, later entries win. It is
 	// called when the solution is about to start, so that a missing variable
 	// is an error of the agent.
@@ -41,7 +42,7 @@ func (*Oracle) Setup(context.Context, Env) error { return nil }
 func (o *Oracle) Run(ctx context.Context, env Env, _ Task) (Result, error) {
 	host := filepath.Join(o.Dir, filepath.FromSlash(o.Script))
 	if _, err := os.Stat(host); errors.Is(err, fs.ErrNotExist) {
-		return Result{}, &Error{Type: "FileNotFoundError", Message: "Solution script not found: " + host}
+		return Result{}, o.missing(host)
 	}
 	if err := sandbox.UploadDir(ctx, env.Sandbox, o.Dir, solutionDir, o.Script); err != nil {
 		return Result{}, fmt.Errorf("uploading the solution: %w", err)
@@ -66,6 +67,14 @@ func (o *Oracle) Run(ctx context.Context, env Env, _ Task) (Result, error) {
 		return Result{}, nil
 	}
 	return Result{}, atomicfile.WriteIn(env.LogDir, "exit-code.txt", []byte(strconv.Itoa(status.Code)), 0o644)
+}
+
+func (o *Oracle) missing(host string) error {
+	message := "Solution script not found: " + host
+	if o.Step != "" {
+		message = fmt.Sprintf("No OS-compatible solution script found for step '%s': expected %s", o.Step, host)
+	}
+	return &Error{Type: "FileNotFoundError", Message: message}
 }
 
 // runLogged runs a command with its output in a file of the log directory, and

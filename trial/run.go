@@ -86,7 +86,7 @@ type attempt struct {
 	// Set by prepare.
 	task   *harbor.Task
 	agent  agent.Agent
-	limits limits
+	oracle *agent.Oracle // the agent, when it is the oracle
 	spec   sandbox.Spec
 
 	sb        sandbox.Sandbox // nil before and after
@@ -148,17 +148,50 @@ func (a *attempt) work(ctx context.Context) error {
 	if err := a.setUpAgent(ctx); err != nil {
 		return err
 	}
-	if err := a.runAgent(ctx); err != nil {
+	if a.task.Config.HasSteps() {
+		return a.runSteps(ctx)
+	}
+	return a.runSingle(ctx)
+}
+
+// stage is what an agent works on and a verifier judges: a single-step task,
+// or one step of another. The results go where it points.
+type stage struct {
+	step        *harbor.Step // nil for a single-step task
+	instruction string
+
+	agentResult    **AgentResult
+	agentTiming    **Timing
+	verifierResult **VerifierResult
+	verifierTiming **Timing
+}
+
+// runSingle is the course of a single-step task (Harbor task format, section
+// 6.1).
+func (a *attempt) runSingle(ctx context.Context) error {
+	s := &stage{
+		instruction: a.task.Instruction,
+		agentResult: &a.res.AgentResult, agentTiming: &a.res.AgentExecution,
+		verifierResult: &a.res.VerifierResult, verifierTiming: &a.res.Verifier,
+	}
+	if err := a.runAgent(ctx, s); err != nil {
 		if !verifiedAnyway(err) {
 			return err
 		}
 		a.record(err)
 	}
-	a.collectArtifacts(ctx)
+	a.collectArtifacts(ctx, nil)
+	if a.separate(nil) {
+		a.destroy(ctx)
+	}
 	if a.cfg.Verifier.Disable {
 		return nil
 	}
-	return a.verify(ctx)
+	err := a.verify(ctx, s)
+	if errors.Is(err, errVerifierLimit) {
+		return exceptionf(verifierTimeout, "Verifier execution timed out after %s seconds", a.verifierLimit(nil))
+	}
+	return err
 }
 
 // record keeps an error; the first one is the trial's exception.
@@ -206,7 +239,7 @@ func (a *attempt) fail(ctx context.Context, err error) {
 	}
 	rctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recoverLimit)
 	defer cancel()
-	a.collectArtifacts(rctx)
+	a.collectArtifacts(rctx, nil)
 }
 
 // destroy removes the sandbox, or stops it when it is to be kept. An error of

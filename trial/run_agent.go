@@ -6,49 +6,57 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/agent"
+	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/pyvalue"
 )
 
-func (a *attempt) agentEnv() agent.Env {
-	env := agent.Env{Sandbox: a.sb, LogDir: a.hostDir("agent"), OutputLimit: a.outputLimit()}
-	if user := a.task.Config.AgentUser(nil); user != nil {
-		env.User = user.String()
+func (a *attempt) agentEnv(step *harbor.Step) agent.Env {
+	return agent.Env{
+		Sandbox: a.sb, User: userName(a.task.Config.AgentUser(step)),
+		LogDir: a.hostDir("agent"), OutputLimit: a.outputLimit(),
 	}
-	return env
+}
+
+// userName is empty for the image's user.
+func userName(u *harbor.User) string {
+	if u == nil {
+		return ""
+	}
+	return u.String()
 }
 
 // setUpAgent prepares the agent within its set-up limit.
 func (a *attempt) setUpAgent(ctx context.Context) error {
 	a.phase = "agent setup"
 	a.emit(EventAgentSetupStart, "")
-	limit := a.limits.agentSetup
+	limit := a.agentSetupLimit()
 	err := a.timed(ctx, &a.res.AgentSetup, limit.duration(),
 		exceptionf(agentSetupTimeout, "Agent setup timed out after %s seconds", limit),
-		func(ctx context.Context) error { return a.agent.Setup(ctx, a.agentEnv()) })
+		func(ctx context.Context) error { return a.agent.Setup(ctx, a.agentEnv(nil)) })
 	a.res.AgentInfo = agentInfo(a.cfg.Agent, a.agent.Info())
 	return err
 }
 
-// runAgent lets the agent work within its limit. When the limit passes, nothing
+// runAgent lets the agent work on a stage within its limit. When the limit passes, nothing
 // that the agent started is left when runAgent returns, or the error says that
 // this could not be proven and the trial must end.
-func (a *attempt) runAgent(ctx context.Context) error {
+func (a *attempt) runAgent(ctx context.Context, s *stage) error {
 	a.phase = "agent execution"
 	a.emit(EventAgentStart, "")
-	a.res.AgentResult = &AgentResult{}
+	*s.agentResult = &AgentResult{}
 	mark, err := a.sb.Mark(ctx)
 	if err != nil {
 		return err
 	}
-	limit := a.limits.agent
-	task := agent.Task{Instruction: a.task.Instruction}
+	limit := a.agentLimit(s.step)
+	task := agent.Task{Instruction: s.instruction}
 	if d := limit.duration(); d >= 0 {
 		task.Deadline = a.r.Now().Add(d)
 	}
 	passed := exceptionf(agentTimeout, "Agent execution timed out after %s seconds", limit)
-	err = a.timed(ctx, &a.res.AgentExecution, limit.duration(), passed, func(ctx context.Context) error {
-		result, err := a.agent.Run(ctx, a.agentEnv(), task)
-		a.res.AgentResult = newAgentResult(result)
+	err = a.timed(ctx, s.agentTiming, limit.duration(), passed, func(ctx context.Context) error {
+		result, err := a.agent.Run(ctx, a.agentEnv(s.step), task)
+		*s.agentResult = newAgentResult(result)
 		return err
 	})
 	if !errors.Is(err, passed) {
@@ -63,8 +71,17 @@ func (a *attempt) runAgent(ctx context.Context) error {
 	}
 	a.notes.AgentKilled.Error = killErr.Error()
 	a.record(passed)
-	return &Exception{Type: runtimeError, Message: "the agent may still be running, so its work is not verified: " + killErr.Error(), Err: killErr}
+	return &unprovenError{killErr}
 }
+
+// unprovenError ends a trial whose agent may still be running.
+type unprovenError struct{ err error }
+
+func (e *unprovenError) Error() string {
+	return "the agent may still be running, so its work is not verified: " + e.err.Error()
+}
+
+func (e *unprovenError) Unwrap() error { return e.err }
 
 // agentGrace is how long processes of an agent have between SIGTERM and
 // SIGKILL after its deadline.

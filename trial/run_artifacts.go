@@ -20,10 +20,10 @@ import (
 // collectArtifacts saves what the task and the job want kept, and says in a
 // manifest what became of each (Harbor task format, section 6.6). It never
 // fails the trial.
-func (a *attempt) collectArtifacts(ctx context.Context) {
+func (a *attempt) collectArtifacts(ctx context.Context, step *harbor.Step) {
 	a.collected = true
 	var entries []harbor.ManifestEntry
-	for _, artifact := range harbor.EffectiveArtifacts(a.task.Config.Artifacts, a.cfg.Artifacts) {
+	for _, artifact := range a.artifacts(step) {
 		entry := harbor.ManifestEntry{Source: artifact.Source, Destination: artifact.ManifestDestination()}
 		var err error
 		if entry.Type, entry.Status, err = a.collect(ctx, artifact); err != nil {
@@ -35,6 +35,15 @@ func (a *attempt) collectArtifacts(ctx context.Context) {
 	if err := atomicfile.WriteIn(a.hostDir("artifacts"), "manifest.json", harbor.AppendManifest(nil, entries), 0o644); err != nil {
 		a.warn("writing the manifest of artifacts: %v", err)
 	}
+}
+
+// artifacts are those of the task, of the job and of a step, which may be nil.
+func (a *attempt) artifacts(step *harbor.Step) []harbor.Artifact {
+	lists := [][]harbor.Artifact{a.task.Config.Artifacts, a.cfg.Artifacts}
+	if step != nil {
+		lists = append(lists, step.Artifacts)
+	}
+	return harbor.EffectiveArtifacts(lists...)
 }
 
 // collect saves one artifact. What the sandbox writes to a mounted directory

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"time"
@@ -19,7 +20,7 @@ import (
 func (a *attempt) setUpEnvironment(ctx context.Context) error {
 	a.phase = "environment setup"
 	a.emit(EventEnvironmentStart, "")
-	limit := a.limits.environment
+	limit := a.environmentLimit()
 	err := a.timed(ctx, &a.res.EnvironmentSetup, limit.duration(),
 		exceptionf(environmentStartTimeout, "Environment start timed out after %s seconds", limit),
 		a.startSandbox)
@@ -28,7 +29,7 @@ func (a *attempt) setUpEnvironment(ctx context.Context) error {
 	}
 	if check := a.task.Config.Environment.Healthcheck; check != nil {
 		a.phase = "healthcheck"
-		return a.healthcheck(ctx, check)
+		return a.healthcheck(ctx, check, "")
 	}
 	return nil
 }
@@ -75,7 +76,7 @@ func (a *attempt) uploadEnvironment(ctx context.Context) error {
 	}
 	target := a.spec.Workdir
 	if target == "" {
-		if target, err = a.workdir(ctx); err != nil {
+		if target, err = a.workdir(ctx, ""); err != nil {
 			return err
 		}
 	}
@@ -85,13 +86,13 @@ func (a *attempt) uploadEnvironment(ctx context.Context) error {
 	return nil
 }
 
-// workdir asks the sandbox where commands run.
-func (a *attempt) workdir(ctx context.Context) (string, error) {
+// workdir asks the sandbox where commands of a user run.
+func (a *attempt) workdir(ctx context.Context, user string) (string, error) {
 	out := bounded.NewTail(4 << 10)
-	if _, err := a.sb.Exec(ctx, sandbox.Command{Shell: "pwd", Stdout: out}); err != nil {
+	if _, err := a.sb.Exec(ctx, sandbox.Command{Shell: "pwd", User: user, Stdout: out}); err != nil {
 		return "", fmt.Errorf("asking for the working directory: %w", err)
 	}
-	if dir := strings.TrimSpace(out.String()); dir != "" {
+	if dir := strings.TrimSpace(out.String()); path.IsAbs(dir) {
 		return dir, nil
 	}
 	return "/", nil
@@ -99,13 +100,13 @@ func (a *attempt) workdir(ctx context.Context) (string, error) {
 
 // healthcheck waits until the environment is healthy (Harbor task format,
 // section 4.5).
-func (a *attempt) healthcheck(ctx context.Context, check *harbor.Healthcheck) error {
+func (a *attempt) healthcheck(ctx context.Context, check *harbor.Healthcheck, user string) error {
 	started := a.r.Now()
 	// The limit of one attempt is cut to whole seconds; none below one.
 	limit := time.Duration(math.Trunc(check.TimeoutSec)) * time.Second
 	for failures := 0; ; {
 		now := a.r.Now()
-		status, err := a.sb.Exec(ctx, sandbox.Command{Shell: check.Command, Timeout: limit})
+		status, err := a.sb.Exec(ctx, sandbox.Command{Shell: check.Command, User: user, Timeout: limit})
 		switch {
 		case ctx.Err() != nil:
 			return errCancelled

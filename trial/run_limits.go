@@ -5,11 +5,6 @@ import (
 	"github.com/proctor-run/proctor/internal/pyvalue"
 )
 
-// limits are the time limits of a trial, overrides and multipliers applied.
-type limits struct {
-	environment, agentSetup, agent, verifier limit
-}
-
 // limit is a time limit in seconds, with its spelling in messages; nil means
 // none.
 type limit struct{ sec *float64 }
@@ -21,29 +16,40 @@ func (l limit) String() string {
 	return pyvalue.FloatRepr(*l.sec)
 }
 
-// newLimits computes the limit of each phase (Harbor job format, section 3.3).
-func newLimits(cfg Config, task *harbor.Config) limits {
-	// An override of 0 seconds counts for the set-up alone.
-	setup := float64(harbor.AgentSetupTimeoutSec)
-	if o := cfg.Agent.OverrideSetupTimeoutSec; o != nil {
-		setup = *o
+// The limits of the phases (Harbor job format, section 3.3), overrides and
+// multipliers applied. step may be nil.
+
+func (a *attempt) environmentLimit() limit {
+	return a.limit(harbor.Timeout{
+		Base:            &a.task.Config.Environment.BuildTimeoutSec,
+		PhaseMultiplier: a.cfg.EnvironmentBuildTimeoutMultiplier,
+	})
+}
+
+// agentSetupLimit: an override of 0 seconds counts here, and nowhere else.
+func (a *attempt) agentSetupLimit() limit {
+	base := float64(harbor.AgentSetupTimeoutSec)
+	if o := a.cfg.Agent.OverrideSetupTimeoutSec; o != nil {
+		base = *o
 	}
-	of := func(t harbor.Timeout) limit {
-		t.Multiplier = cfg.TimeoutMultiplier
-		return limit{t.Seconds()}
-	}
-	return limits{
-		environment: of(harbor.Timeout{
-			Base: &task.Environment.BuildTimeoutSec, PhaseMultiplier: cfg.EnvironmentBuildTimeoutMultiplier,
-		}),
-		agentSetup: of(harbor.Timeout{Base: &setup, PhaseMultiplier: cfg.AgentSetupTimeoutMultiplier}),
-		agent: of(harbor.Timeout{
-			Base: task.AgentTimeoutSec(nil), Override: cfg.Agent.OverrideTimeoutSec,
-			Max: cfg.Agent.MaxTimeoutSec, PhaseMultiplier: cfg.AgentTimeoutMultiplier,
-		}),
-		verifier: of(harbor.Timeout{
-			Base: new(task.VerifierTimeoutSec(nil)), Override: cfg.Verifier.OverrideTimeoutSec,
-			Max: cfg.Verifier.MaxTimeoutSec, PhaseMultiplier: cfg.VerifierTimeoutMultiplier,
-		}),
-	}
+	return a.limit(harbor.Timeout{Base: &base, PhaseMultiplier: a.cfg.AgentSetupTimeoutMultiplier})
+}
+
+func (a *attempt) agentLimit(step *harbor.Step) limit {
+	return a.limit(harbor.Timeout{
+		Base: a.task.Config.AgentTimeoutSec(step), Override: a.cfg.Agent.OverrideTimeoutSec,
+		Max: a.cfg.Agent.MaxTimeoutSec, PhaseMultiplier: a.cfg.AgentTimeoutMultiplier,
+	})
+}
+
+func (a *attempt) verifierLimit(step *harbor.Step) limit {
+	return a.limit(harbor.Timeout{
+		Base: new(a.task.Config.VerifierTimeoutSec(step)), Override: a.cfg.Verifier.OverrideTimeoutSec,
+		Max: a.cfg.Verifier.MaxTimeoutSec, PhaseMultiplier: a.cfg.VerifierTimeoutMultiplier,
+	})
+}
+
+func (a *attempt) limit(t harbor.Timeout) limit {
+	t.Multiplier = a.cfg.TimeoutMultiplier
+	return limit{t.Seconds()}
 }

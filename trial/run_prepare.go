@@ -31,7 +31,6 @@ func (a *attempt) prepare() error {
 	if err := a.refuseUnsupported(); err != nil {
 		return err
 	}
-	a.limits = newLimits(a.cfg, &task.Config)
 	if a.agent, err = a.newAgent(); err != nil {
 		return err
 	}
@@ -65,10 +64,6 @@ func (a *attempt) refuseUnsupported() error {
 	caps := a.r.Backend.Capabilities()
 	name := a.r.Backend.Name()
 	switch {
-	case a.task.Config.HasSteps():
-		return exceptionf(runtimeError, "task %q has several steps, which this version of proctor cannot run", a.task.Name)
-	case a.task.Config.VerifierMode(nil) == harbor.Separate:
-		return exceptionf(runtimeError, "task %q verifies in a separate environment, which this version of proctor cannot run", a.task.Name)
 	case env.OS == harbor.Windows && !caps.Windows:
 		return exceptionf(runtimeError, "Task declares [environment].os = 'windows' but the %s environment does not support Windows containers.", name)
 	case count(a.gpus()) > 0 && !caps.GPUs:
@@ -80,11 +75,28 @@ func (a *attempt) refuseUnsupported() error {
 		}
 		return exceptionf(runtimeError, "Task requires a TPU slice (type=%s, topology=%s) but %s environment does not support TPU allocation.", tpu.Type, tpu.Topology, name)
 	}
-	plan := a.task.Config.PlanNetwork(nil, a.cfg.Agent.ExtraAllowedHosts, a.cfg.Environment.ExtraAllowedHosts)
-	if err := plan.CheckSwitching(""); err != nil {
-		return err
+	return a.planNetworks()
+}
+
+// planNetworks refuses phases that need another network policy than their
+// environment starts with: no backend here can change it.
+func (a *attempt) planNetworks() error {
+	if !a.task.Config.HasSteps() {
+		plan := a.network(nil)
+		return plan.CheckSwitching("")
+	}
+	for i := range a.task.Config.Steps {
+		step := &a.task.Config.Steps[i]
+		plan := a.network(step)
+		if err := plan.CheckSwitching(step.Name); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+func (a *attempt) network(step *harbor.Step) harbor.NetworkPlan {
+	return a.task.Config.PlanNetwork(step, a.cfg.Agent.ExtraAllowedHosts, a.cfg.Environment.ExtraAllowedHosts)
 }
 
 func (a *attempt) gpus() *pyvalue.Int {
@@ -121,14 +133,15 @@ func (a *attempt) newAgent() (agent.Agent, error) {
 	switch name {
 	case "oracle":
 		script := a.task.SolutionScript(nil)
-		return &agent.Oracle{
+		a.oracle = &agent.Oracle{
 			Dir:    filepath.Dir(script),
 			Script: filepath.Base(script),
 			Env: func() ([]string, error) {
 				own, err := harbor.ResolveEnv(a.task.Config.Solution.Env, a.r.Lookup)
-				return append(vars, assignments(own)...), err
+				return append(vars[:len(vars):len(vars)], assignments(own)...), err
 			},
-		}, nil
+		}
+		return a.oracle, nil
 	case "nop":
 		return agent.Nop{}, nil
 	case "command":
@@ -171,29 +184,47 @@ func assignments(env harbor.Env) []string {
 	return list
 }
 
-// newSpec describes the sandbox (Harbor task format, sections 4.6, 5.3 and
-// 5.8).
+// newSpec describes the sandbox of the agent (Harbor task format, sections
+// 4.6, 5.3 and 5.8).
 func (a *attempt) newSpec() (sandbox.Spec, error) {
-	table := &a.task.Config.Environment
+	plan := a.network(nil)
+	spec, err := a.environmentSpec(&a.task.Config.Environment, a.task.EnvironmentDir(), plan.AgentBaseline)
+	if err != nil {
+		return spec, err
+	}
+	for _, w := range plan.Warnings {
+		a.warn("%s", w)
+	}
+	spec.Name = a.cfg.TrialName
+	spec.Image.ForceBuild = a.cfg.Environment.ForceBuild
+	if len(a.cfg.Environment.ExtraDockerCompose) > 0 {
+		return spec, a.composeError()
+	}
+	spec.Mounts, err = a.mounts()
+	return spec, err
+}
+
+// environmentSpec describes what an environment table and its directory
+// define, without a name and mounts.
+func (a *attempt) environmentSpec(table *harbor.Environment, dir string, network harbor.Network) (sandbox.Spec, error) {
 	env, err := harbor.ResolveEnv(table.Env, a.r.Lookup)
 	if err != nil {
 		return sandbox.Spec{}, err
 	}
-	image, err := a.image()
+	image, err := a.image(table, dir)
 	if err != nil {
 		return sandbox.Spec{}, err
 	}
-	resources, err := a.resources()
+	resources, err := a.resources(table)
 	if err != nil {
 		return sandbox.Spec{}, err
 	}
 	spec := sandbox.Spec{
-		Name:      a.cfg.TrialName,
 		Labels:    sandbox.Labels{Trial: a.cfg.TrialName, Owner: a.r.Owner},
 		Image:     image,
 		Env:       append(assignments(env), assignments(a.cfg.Environment.Env.Map)...),
 		Resources: resources,
-		Network:   sandbox.Network{Mode: sandbox.NetworkMode(table.Network.Mode), Hosts: table.Network.AllowedHosts},
+		Network:   sandbox.Network{Mode: sandbox.NetworkMode(network.Mode), Hosts: network.AllowedHosts},
 	}
 	if a.cfg.JobID != nil {
 		spec.Labels.Job = a.cfg.JobID.String()
@@ -201,11 +232,7 @@ func (a *attempt) newSpec() (sandbox.Spec, error) {
 	if table.Workdir != nil {
 		spec.Workdir = *table.Workdir
 	}
-	if err := a.checkNetwork(spec.Network.Mode); err != nil {
-		return sandbox.Spec{}, err
-	}
-	spec.Mounts, err = a.mounts()
-	return spec, err
+	return spec, a.checkNetwork(spec.Network.Mode)
 }
 
 func (a *attempt) checkNetwork(mode sandbox.NetworkMode) error {
@@ -218,28 +245,37 @@ func (a *attempt) checkNetwork(mode sandbox.NetworkMode) error {
 
 // image chooses between a prebuilt image and a build. The definition must be
 // there unless the backend brings its own root.
-func (a *attempt) image() (sandbox.Image, error) {
-	dir := a.task.EnvironmentDir()
-	img := sandbox.Image{ForceBuild: a.cfg.Environment.ForceBuild}
-	if ref := a.task.Config.Environment.DockerImage; ref != nil {
-		img.Ref = *ref
+func (a *attempt) image(table *harbor.Environment, dir string) (sandbox.Image, error) {
+	img := sandbox.Image{}
+	if table.DockerImage != nil {
+		img.Ref = *table.DockerImage
 	}
-	if a.task.HasCompose() || len(a.cfg.Environment.ExtraDockerCompose) > 0 {
-		return img, exceptionf(runtimeError, "task %q is a compose project, which this version of proctor cannot run", a.task.Name)
+	if isThere(filepath.Join(dir, "docker-compose.yaml")) {
+		return img, a.composeError()
 	}
-	if a.task.HasDockerfile() {
+	if isThere(filepath.Join(dir, "Dockerfile")) {
 		img.Build = &sandbox.Build{ContextDir: dir, Name: a.task.ShortName}
 	}
-	if a.r.Backend.Name() != BackendHost {
-		return img, a.task.HasDefinition()
+	if img.Ref == "" && img.Build == nil && a.r.Backend.Name() != BackendHost {
+		return img, exceptionf(fileNotFoundError, "Task environment directory %s has no environment definition. "+
+			"Expected a Dockerfile, a docker-compose.yaml or [environment].docker_image.", dir)
 	}
 	return img, nil
 }
 
+func isThere(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func (a *attempt) composeError() error {
+	return exceptionf(runtimeError, "task %q is a compose project, which this version of proctor cannot run", a.task.Name)
+}
+
 // resources applies overrides and policies (Harbor task format, sections 4.1
 // and 5.8).
-func (a *attempt) resources() (sandbox.Resources, error) {
-	cfg, table := a.cfg.Environment, &a.task.Config.Environment
+func (a *attempt) resources(table *harbor.Environment) (sandbox.Resources, error) {
+	cfg := a.cfg.Environment
 	caps := a.r.Backend.Capabilities()
 	cpus, err := a.limited("CPU", cfg.CPUEnforcementPolicy, override(cfg.OverrideCPUs, table.CPUs), caps.CPULimit)
 	if err != nil {

@@ -2,35 +2,47 @@ package trial
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/proctor-run/proctor/harbor"
+	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/verify"
 )
 
-// verify runs the tests in the agent's sandbox and reads the rewards (Harbor
-// task format, sections 6.1 and 6.2).
-func (a *attempt) verify(ctx context.Context) error {
+// errVerifierLimit is the error of a verification that took too long; the
+// name and text under which it is recorded differ between tasks and steps.
+var errVerifierLimit = errors.New("the verifier's time limit passed")
+
+// verify runs the tests of a stage and reads the rewards, in the agent's
+// sandbox or in one of the verifier's own (Harbor task format, sections 6.2
+// and 6.4).
+func (a *attempt) verify(ctx context.Context, s *stage) error {
 	a.phase = "verification"
 	a.emit(EventVerificationStart, "")
 	spec := verify.Spec{
-		TestDirs:    []string{a.task.TestsDir()},
-		Script:      a.task.Config.Environment.OS.TestScript(),
-		Env:         a.verifierEnv,
+		Script: a.task.Config.Environment.OS.TestScript(),
+		Env: func() ([]string, error) {
+			env, err := harbor.ResolveEnv(a.task.Config.VerifierEnv(s.step, a.cfg.Verifier.Env.Map), a.r.Lookup)
+			return assignments(env), err
+		},
+		User:        userName(a.task.Config.VerifierUser(s.step)),
 		LogDir:      a.hostDir("verifier"),
 		Mounted:     a.r.Backend.Capabilities().Mounted,
 		OutputLimit: a.outputLimit(),
 	}
-	if user := a.task.Config.VerifierUser(nil); user != nil {
-		spec.User = user.String()
-	}
-	limit := a.limits.verifier
 	var res verify.Result
-	err := a.timed(ctx, &a.res.Verifier, limit.duration(),
-		exceptionf(verifierTimeout, "Verifier execution timed out after %s seconds", limit),
-		func(ctx context.Context) (err error) {
-			res, err = verify.Run(ctx, a.sb, spec)
+	err := a.timed(ctx, s.verifierTiming, a.verifierLimit(s.step).duration(), errVerifierLimit, func(ctx context.Context) (err error) {
+		if a.separate(s.step) {
+			res, err = a.verifySeparately(ctx, s.step, spec)
 			return err
-		})
+		}
+		spec.TestDirs = a.testDirs(s.step)
+		res, err = verify.Run(ctx, a.sb, spec)
+		return err
+	})
 	a.notes.Verification = &VerificationNote{
 		ExitCode: res.ExitCode, OutputCutBytes: res.OutputCut,
 		RewardFiles: res.Evidence, Suspicions: suspicions(res.Evidence),
@@ -38,12 +50,113 @@ func (a *attempt) verify(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.res.VerifierResult = &VerifierResult{Rewards: res.Rewards}
+	*s.verifierResult = &VerifierResult{Rewards: res.Rewards}
 	return nil
 }
 
-// verifierEnv is the task's, then the run's; templates are resolved now.
-func (a *attempt) verifierEnv() ([]string, error) {
-	env, err := harbor.ResolveEnv(a.task.Config.VerifierEnv(nil, a.cfg.Verifier.Env.Map), a.r.Lookup)
-	return assignments(env), err
+// testDirs are the task's tests and then the step's, as far as they are there.
+func (a *attempt) testDirs(step *harbor.Step) []string {
+	if step == nil {
+		return []string{a.task.TestsDir()}
+	}
+	var dirs []string
+	for _, dir := range []string{a.task.TestsDir(), filepath.Join(a.task.StepDir(step.Name), "tests")} {
+		if isThere(dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}
+
+func (a *attempt) separate(step *harbor.Step) bool {
+	return a.task.Config.VerifierMode(step) == harbor.Separate
+}
+
+// verifySeparately starts the verifier's own sandbox, gives it the artifacts
+// and nothing else of the agent's, and runs the tests that its image holds.
+func (a *attempt) verifySeparately(ctx context.Context, step *harbor.Step, spec verify.Spec) (verify.Result, error) {
+	var none verify.Result
+	table := a.task.Config.VerifierEnvironment(step)
+	plan := a.network(step)
+	sbSpec, err := a.environmentSpec(&table, a.task.VerifierDir(step), *plan.VerifierBaseline)
+	if err != nil {
+		return none, err
+	}
+	key := "trial"
+	if step != nil {
+		key = step.Name
+	}
+	sbSpec.Name = harbor.VerifierSessionID(a.cfg.TrialName, key)
+	if spec.Mounted {
+		sbSpec.Mounts = []sandbox.Mount{{Source: spec.LogDir, Target: harbor.VerifierLogsDir}}
+	}
+	sb, err := a.r.Backend.Create(ctx, sbSpec)
+	if err != nil {
+		return none, fmt.Errorf("starting the verifier's sandbox: %w", err)
+	}
+	defer func() {
+		dctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), destroyLimit)
+		defer cancel()
+		if err := sb.Destroy(dctx); err != nil {
+			a.warn("removing the verifier's sandbox: %v", err)
+		}
+	}()
+	if err := emptyDirs(ctx, sb, harbor.VerifierLogsDir); err != nil {
+		return none, err
+	}
+	if err := a.uploadArtifacts(ctx, sb, step); err != nil {
+		return none, err
+	}
+	return verify.Run(ctx, sb, spec)
+}
+
+// uploadArtifacts gives a separate verifier what was collected, each where it
+// came from (section 6.6).
+func (a *attempt) uploadArtifacts(ctx context.Context, sb sandbox.Sandbox, step *harbor.Step) error {
+	root, err := os.OpenRoot(a.hostDir("artifacts"))
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, artifact := range a.artifacts(step) {
+		if artifact.Escapes() {
+			continue
+		}
+		rel := filepath.FromSlash(artifact.RelPath())
+		info, err := root.Stat(rel)
+		if err != nil {
+			continue // what could not be collected is not there
+		}
+		host := filepath.Join(root.Name(), rel)
+		if !info.IsDir() {
+			if err := sandbox.UploadFile(ctx, sb, host, artifact.UploadTarget()); err != nil {
+				return fmt.Errorf("uploading artifact %q: %w", artifact.Source, err)
+			}
+			continue
+		}
+		if err := emptyDirs(ctx, sb, artifact.UploadTarget()); err != nil {
+			return err
+		}
+		if err := sandbox.UploadDir(ctx, sb, host, artifact.UploadTarget()); err != nil {
+			return fmt.Errorf("uploading artifact %q: %w", artifact.Source, err)
+		}
+	}
+	return nil
+}
+
+// emptyDirs makes each an empty directory that anyone may write to; what
+// stands there is replaced, a mount point is kept (section 4.3).
+func emptyDirs(ctx context.Context, sb sandbox.Sandbox, dirs ...string) error {
+	for _, dir := range dirs {
+		quoted, err := harbor.Linux.Quote(dir)
+		if err != nil {
+			return err
+		}
+		command := fmt.Sprintf("if [ -L %[1]s ] || { [ -e %[1]s ] && [ ! -d %[1]s ]; }; then rm -rf -- %[1]s; fi && "+
+			"mkdir -p -- %[1]s && find %[1]s -mindepth 1 -maxdepth 1 -exec rm -rf -- {} + && chmod 777 -- %[1]s", quoted)
+		if _, err := sb.Exec(ctx, sandbox.Command{Shell: command, User: "root"}); err != nil {
+			return fmt.Errorf("emptying %q: %w", dir, err)
+		}
+	}
+	return nil
 }

@@ -137,6 +137,12 @@ func runTests(ctx context.Context, sb sandbox.Sandbox, spec Spec, res *Result) e
 	if err != nil {
 		return fmt.Errorf("keeping the tests' output: %w", err)
 	}
+	if len(spec.TestDirs) == 0 {
+		// The upload makes the script executable; without one it is done here.
+		if _, err := sb.Exec(ctx, sandbox.Command{Argv: []string{"chmod", "+x", path.Join(TestsDir, spec.Script)}, User: "root"}); err != nil {
+			return err
+		}
+	}
 	status, err := sb.Exec(ctx, sandbox.Command{
 		Shell:  "(" + path.Join(TestsDir, spec.Script) + ")",
 		Env:    env,

@@ -1,0 +1,254 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/proctor-run/proctor/harbor"
+	"github.com/proctor-run/proctor/internal/bounded"
+	"github.com/proctor-run/proctor/reward"
+	"github.com/proctor-run/proctor/sandbox"
+)
+
+// runSteps is the course of a multi-step task (Harbor task format, section
+// 6.5; Harbor job format, section 3.6). What goes wrong with a step is
+// recorded with the step; the error is what ends the trial as a whole.
+func (a *attempt) runSteps(ctx context.Context) error {
+	a.res.StepResults = make([]StepResult, 0, len(a.task.Config.Steps))
+	for i := range a.task.Config.Steps {
+		step := &a.task.Config.Steps[i]
+		a.res.StepResults = append(a.res.StepResults, StepResult{StepName: step.Name})
+		res := &a.res.StepResults[i]
+		if err := a.runStep(ctx, step, res, i == len(a.task.Config.Steps)-1); err != nil {
+			return err
+		}
+		stop, reason := reward.Stop(stepReward(res), res.ExceptionInfo != nil, minReward(step), a.cfg.Verifier.Disable)
+		if reason != "" {
+			a.log.printf("Step %s: %s", step.Name, reason)
+		}
+		if stop {
+			break
+		}
+	}
+	return a.combineSteps()
+}
+
+func (a *attempt) combineSteps() error {
+	a.phase = "combining the steps"
+	results := make([]*reward.Result, len(a.res.StepResults))
+	for i := range a.res.StepResults {
+		results[i] = stepReward(&a.res.StepResults[i])
+	}
+	combined, err := reward.Combine(reward.Strategy(a.task.Config.MultiStepRewardStrategy), results)
+	if err != nil {
+		return err
+	}
+	if combined != nil {
+		a.res.VerifierResult = &VerifierResult{Rewards: combined.Rewards}
+	}
+	for _, d := range mountedDirs {
+		// Only empty ones go; what is left there stays for people to see.
+		_ = os.Remove(a.hostDir(d.host))
+	}
+	return nil
+}
+
+func stepReward(res *StepResult) *reward.Result {
+	if res.VerifierResult == nil {
+		return nil
+	}
+	return &reward.Result{Rewards: res.VerifierResult.Rewards}
+}
+
+func minReward(step *harbor.Step) reward.MinReward {
+	if step.MinReward == nil {
+		return nil
+	}
+	if step.MinReward.ByKey == nil {
+		return reward.MinReward{{Name: reward.Name, Value: step.MinReward.Number}}
+	}
+	var m reward.MinReward
+	for name, value := range step.MinReward.ByKey.All() {
+		m = append(m, reward.Threshold{Name: name, Value: value})
+	}
+	return m
+}
+
+func (a *attempt) runStep(ctx context.Context, step *harbor.Step, res *StepResult, last bool) error {
+	a.phase = "step " + step.Name
+	dir := filepath.Join("steps", filepath.FromSlash(step.Name))
+	if !filepath.IsLocal(dir) || filepath.Clean(dir) == "steps" {
+		return exceptionf(valueError, "step name '%s' leads out of the trial's directory", step.Name)
+	}
+	for _, name := range []string{"agent", "verifier"} {
+		if err := os.MkdirAll(filepath.Join(a.dir, dir, name), 0o755); err != nil {
+			return err
+		}
+	}
+	a.collected = false
+	if err := a.workOnStep(ctx, step, res, last); err != nil {
+		return err
+	}
+	return a.archiveStep(dir)
+}
+
+// workOnStep sets the step up, lets the agent work and verifies.
+func (a *attempt) workOnStep(ctx context.Context, step *harbor.Step, res *StepResult, last bool) error {
+	if err := a.setUpStep(ctx, step); err != nil {
+		if typ, _ := describe(err); typ != healthcheckError && !errors.Is(err, errStepSetup) {
+			return err
+		}
+		a.recordStep(res, err)
+		return nil
+	}
+	instruction, err := a.task.StepInstruction(step.Name)
+	if err != nil {
+		return err
+	}
+	s := &stage{
+		step: step, instruction: instruction,
+		agentResult: &res.AgentResult, agentTiming: &res.AgentExecution,
+		verifierResult: &res.VerifierResult, verifierTiming: &res.Verifier,
+	}
+	a.pointOracle(step)
+	if err := a.runAgent(ctx, s); err != nil {
+		if _, unproven := errors.AsType[*unprovenError](err); unproven || ctx.Err() != nil {
+			return err
+		}
+		a.recordStep(res, err)
+	}
+	a.collectArtifacts(ctx, step)
+	if last && a.separate(step) {
+		a.destroy(ctx)
+	}
+	if a.cfg.Verifier.Disable {
+		return nil
+	}
+	return a.verifyStep(ctx, s, res)
+}
+
+func (a *attempt) verifyStep(ctx context.Context, s *stage, res *StepResult) error {
+	err := error(nil)
+	if !a.separate(s.step) {
+		err = emptyDirs(ctx, a.sb, harbor.VerifierLogsDir, harbor.TestsDir)
+	}
+	if err == nil {
+		err = a.verify(ctx, s)
+	}
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return errCancelled
+	case errors.Is(err, errVerifierLimit):
+		err = &Exception{Type: "TimeoutError"}
+	}
+	a.recordStep(res, err)
+	return nil
+}
+
+// recordStep keeps an error with its step; the first one counts, and the trial
+// itself has no exception.
+func (a *attempt) recordStep(res *StepResult, err error) {
+	info := newExceptionInfo(err, a.phase, a.r.Now())
+	a.notes.Errors = append(a.notes.Errors, NotedError{Phase: a.phase, Type: info.Type, Message: info.Message})
+	a.log.printf("Step %s failed: %s", res.StepName, info.Message)
+	if res.ExceptionInfo == nil {
+		res.ExceptionInfo = info
+	}
+}
+
+var errStepSetup = errors.New("the step's set-up failed")
+
+// setUpStep puts the step's files into the working directory, runs its set-up
+// script and waits for its healthcheck, all as the step's agent user.
+func (a *attempt) setUpStep(ctx context.Context, step *harbor.Step) error {
+	if !a.r.Backend.Capabilities().Mounted {
+		if err := emptyDirs(ctx, a.sb, harbor.AgentLogsDir); err != nil {
+			return err
+		}
+	}
+	user := userName(a.task.Config.AgentUser(step))
+	files := filepath.Join(a.task.StepDir(step.Name), "workdir")
+	if isThere(files) {
+		if err := a.stageFiles(ctx, step, files, user); err != nil {
+			return err
+		}
+	}
+	if step.Healthcheck == nil {
+		return nil
+	}
+	return a.healthcheck(ctx, step.Healthcheck, user)
+}
+
+func (a *attempt) stageFiles(ctx context.Context, step *harbor.Step, files, user string) error {
+	workdir, err := a.workdir(ctx, user)
+	if err != nil {
+		return err
+	}
+	if err := sandbox.UploadDir(ctx, a.sb, files, workdir); err != nil {
+		return err
+	}
+	if !isThere(filepath.Join(files, "setup.sh")) {
+		return nil
+	}
+	script, err := harbor.Linux.Quote(filepath.ToSlash(filepath.Join(workdir, "setup.sh")))
+	if err != nil {
+		return err
+	}
+	tail := bounded.NewTail(4 << 10)
+	status, err := a.sb.Exec(ctx, sandbox.Command{Shell: "bash " + script, User: user, Stdout: tail})
+	if err != nil {
+		return err
+	}
+	if status.Code == 0 {
+		return nil
+	}
+	a.log.printf("%s", tail)
+	failed := exceptionf(runtimeError, "Step '%s' setup.sh exited with code %d: None", step.Name, status.Code)
+	failed.Err = errStepSetup
+	return failed
+}
+
+// pointOracle gives the oracle the solution of a step.
+func (a *attempt) pointOracle(step *harbor.Step) {
+	if a.oracle == nil {
+		return
+	}
+	script := a.task.SolutionScript(step)
+	a.oracle.Dir, a.oracle.Script, a.oracle.Step = filepath.Dir(script), filepath.Base(script), ""
+	if a.oracle.Dir != a.task.SolutionDir() {
+		a.oracle.Step = step.Name
+	}
+}
+
+// archiveStep moves what the step left in the mounted directories to the
+// directory of the step.
+func (a *attempt) archiveStep(dir string) error {
+	for _, d := range mountedDirs {
+		entries, err := os.ReadDir(a.hostDir(d.host))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		to := filepath.Join(a.dir, dir, d.host)
+		if err := os.MkdirAll(to, 0o755); err != nil {
+			return err
+		}
+		for _, e := range entries {
+			target := filepath.Join(to, e.Name())
+			if err := os.RemoveAll(target); err != nil {
+				return err
+			}
+			if err := os.Rename(filepath.Join(a.hostDir(d.host), e.Name()), target); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
