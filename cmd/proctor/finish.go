@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -11,10 +12,10 @@ import (
 )
 
 // prepareOptions are what preparing a job takes from the outside world.
-func prepareOptions(env *Env) job.PrepareOptions {
+func prepareOptions(ctx context.Context, env *Env) job.PrepareOptions {
 	return job.PrepareOptions{
 		Now: env.Now().Local(), Host: env.Lookup, Home: env.Getenv("HOME"),
-		Random: rand.IntN, Invocation: env.Args,
+		Random: rand.IntN, Invocation: env.Args, Scripts: metricScripts(ctx, env),
 	}
 }
 
@@ -40,6 +41,13 @@ func finishRun(env *Env, f *runFlags, p *job.Prepared, out *job.Outcome) error {
 		printSummary(env.Stdout, out)
 		fmt.Fprintf(env.Stdout, "Job Info\nTotal runtime: %s\nResults written to %s\n",
 			runtimeText(env.Now().Sub(out.Result.StartedAt.In(env.Now().Location()))), filepath.Join(dir, "result.json"))
+	}
+	if f.outcomeLine && !f.json {
+		line, err := outcomeLine(dir)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(env.Stdout, line)
 	}
 	if err := thresholds(f, out); err != nil {
 		return err

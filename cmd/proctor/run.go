@@ -30,7 +30,7 @@ stops at once. Either way no sandbox is left.`,
   proctor run -p my-task -a nop -k 3
   proctor run -p examples/tasks -a command --ak run='my-agent "$PROCTOR_INSTRUCTION"' -n 8
   proctor run -c job.yaml --json`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 	}
 	flags := defineRunFlags(cmd)
 	registerRunCompletions(cmd)
@@ -52,18 +52,22 @@ func runJob(ctx context.Context, env *Env, f *runFlags) error {
 	if f.upload {
 		return usageErrorf("--upload: proctor has no hosted hub to upload to")
 	}
-	backend, closeBackend, err := readyBackend(ctx, env, &cfg, f.runtime, backendGiven)
+	name, opts, err := chooseEnvironment(ctx, env, &cfg, f.runtime, backendGiven)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = closeBackend() }()
-	prepared, err := job.Prepare(cfg, prepareOptions(env))
+	prepared, err := job.Prepare(cfg, prepareOptions(ctx, env))
 	if err != nil {
 		return prepareError(err)
 	}
 	if err := confirmVariables(env, prepared, fromFile, f.yes); err != nil {
 		return err
 	}
+	backend, closeBackend, err := readyBackend(ctx, env, name, opts)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = closeBackend() }()
 	out, err := execute(ctx, env, f, prepared, backend)
 	if err != nil {
 		return err
@@ -71,22 +75,31 @@ func runJob(ctx context.Context, env *Env, f *runFlags) error {
 	return finishRun(env, f, prepared, out)
 }
 
-// readyBackend chooses and opens the backend, makes sure that it works and
-// cleans up behind killed runs.
-func readyBackend(ctx context.Context, env *Env, cfg *job.Config, runtime string, given bool) (sandbox.Backend, func() error, error) {
+// chooseEnvironment settles where the trials run, and writes it to the
+// configuration.
+func chooseEnvironment(ctx context.Context, env *Env, cfg *job.Config, runtime string, given bool) (string, backendOptions, error) {
 	name, ok := cfg.Environment.Backend()
 	if !ok {
-		return nil, nil, usageErrorf("environment.import_path names Python code, which proctor cannot run: %q", *cfg.Environment.ImportPath)
+		return "", backendOptions{}, usageErrorf("environment.import_path names Python code, which proctor cannot run: %q", *cfg.Environment.ImportPath)
 	}
 	if !given || name == "auto" {
-		name = chooseBackend(ctx, env, "auto")
+		name = trial.BackendSandbox // the one that runtimes are for
+		if runtime == "" {
+			name = chooseBackend(ctx, env, "auto")
+		}
 		cfg.Environment.SetBackend(name)
 	}
-	opts, err := optionsOf(cfg.Environment, runtime)
-	if err != nil {
-		return nil, nil, err
+	if runtime != "" && name != trial.BackendSandbox && name != trial.BackendHost {
+		return "", backendOptions{}, usageErrorf("--runtime %s: environment %s does not run commands with it; it is for -e sandbox and -e host", runtime, name)
 	}
+	opts, err := optionsOf(cfg.Environment, runtime)
 	opts.mask = hiddenFromHost(cfg)
+	return name, opts, err
+}
+
+// readyBackend opens the backend, makes sure that it works and cleans up
+// behind killed runs.
+func readyBackend(ctx context.Context, env *Env, name string, opts backendOptions) (sandbox.Backend, func() error, error) {
 	backend, closeBackend, err := openBackend(env, name, opts)
 	if err != nil {
 		return nil, nil, asUsage(err)
