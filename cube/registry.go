@@ -110,15 +110,15 @@ func (r *Registry) addType(p Typed) error {
 	if err != nil {
 		return err
 	}
+	plan, err := planOf(t.Elem())
+	if err != nil {
+		return err
+	}
 	if known := r.byPath[path]; known != nil {
 		if known.typ == t.Elem() {
 			return nil
 		}
 		return TypeErrorf("the name %q belongs to %s", path, known.typ)
-	}
-	plan, err := planOf(t.Elem())
-	if err != nil {
-		return err
 	}
 	info := &typeInfo{path: path, name: name, typ: t.Elem(), plan: plan}
 	r.byPath[path] = info

@@ -189,9 +189,15 @@ func (c *ToolboxConfig) Make(ctx context.Context, container Container) (_ Tool, 
 	return NewToolbox(tools...)
 }
 
-// makeTool calls Make and turns a panic or a missing tool into an error.
+// makeTool checks the config, which may have been changed since it was read,
+// calls Make and turns a panic or a missing tool into an error.
 func makeTool(ctx context.Context, cfg ToolConfig, c Container) (t Tool, err error) {
 	defer recovered(fmt.Sprintf("Make of %s", cfg.TypeName()), &err)
+	if v, ok := cfg.(validator); ok {
+		if err := v.Validate(); err != nil {
+			return nil, err
+		}
+	}
 	t, err = cfg.Make(ctx, c)
 	if err != nil {
 		return nil, err

@@ -68,6 +68,9 @@ func (e *ValidationError) Unwrap() []error {
 	return causes
 }
 
+// maxShownPath bounds what a message shows of a _type value, in bytes.
+const maxShownPath = 300
+
 // UnknownTypeError reports a _type value that cannot be used: not a string,
 // without a dot, or not the name of a registered type that fits the slot.
 type UnknownTypeError struct {
@@ -80,7 +83,11 @@ type UnknownTypeError struct {
 
 // Error is the reference's text for a path that is no suitable type.
 func (e *UnknownTypeError) Error() string {
-	return fmt.Sprintf("Cannot deserialize '%s': class must be a subclass of '%s'.", e.Path, e.Declared)
+	path := e.Path
+	if len(path) > maxShownPath {
+		path = strings.ToValidUTF8(path[:maxShownPath], "") + "…"
+	}
+	return fmt.Sprintf("Cannot deserialize '%s': class must be a subclass of '%s'.", path, e.Declared)
 }
 
 // ErrorType returns "UnknownTypeError".

@@ -136,9 +136,13 @@ func (t *brokenTask) Close(context.Context) error {
 	return nil
 }
 
+// misspelt has a hook that nobody calls: its signature is another.
+type misspelt struct{ brokenTask }
+
+func (*misspelt) Finished() bool { return false }
+
 type brokenTaskConfig struct {
 	cube.TaskConfigBase[*brokenMetadata]
-	shared *brokenShared
 }
 
 func (*brokenTaskConfig) TypeName() string { return "broken_cube.TaskConfig" }
@@ -152,6 +156,9 @@ func (c *brokenTaskConfig) Make(ctx context.Context, rc cube.RuntimeContext, b c
 	shared, _ := known.(*brokenShared)
 	if c.Metadata.Fault == "task-configs" && !c.Metadata.local {
 		return nil, cube.RuntimeErrorf("this works only where the benchmark is")
+	}
+	if c.Metadata.Fault == "hook-signature" {
+		return c.Build(ctx, rc, b, &misspelt{brokenTask{shared: shared}}, &brokenToolConfig{})
 	}
 	if c.Metadata.Fault != "construction" {
 		return c.Build(ctx, rc, b, &brokenTask{shared: shared}, &brokenToolConfig{Fault: c.Metadata.Fault})
@@ -252,6 +259,7 @@ func TestBrokenCubes(t *testing.T) {
 		{fault: "registered", check: "registered"},
 		{fault: "task-configs", check: "task-configs"},
 		{fault: "construction", check: "construction"},
+		{fault: "hook-signature", check: "construction"},
 		{fault: "reset", check: "reset"},
 		{fault: "reset-text", check: "reset"},
 		{fault: "reset-reproducible", check: "reset-reproducible"},

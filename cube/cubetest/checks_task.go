@@ -12,15 +12,15 @@ import (
 	"github.com/proctor-run/proctor/internal/pyvalue"
 )
 
-// checkConstruction: a made task has its tool, and what was launched for one
-// that cannot be made is stopped.
+// checkConstruction: a made task has its tool, its problem has no hook that
+// nobody calls, and what was launched for a task that cannot be made is stopped.
 func checkConstruction(ctx context.Context, c *conformance) error {
 	return c.withConfig(ctx, func(b *cube.Benchmark, cfg cube.TaskConfig) error {
 		err := c.inTask(ctx, b, cfg, func(t *cube.Task) error {
 			if t.Tool() == nil {
 				return errors.New("the task has no tool after construction")
 			}
-			return nil
+			return checkHooks(t.Problem())
 		})
 		if err != nil {
 			return err
@@ -54,7 +54,7 @@ func checkReset(ctx context.Context, c *conformance) error {
 				return fmt.Errorf("second Reset: %w", err)
 			}
 			if fresh != again {
-				return fmt.Errorf("Reset does not bring back the start: after it Evaluate gave\n%s\nand after an episode and another Reset\n%s", fresh, again)
+				return fmt.Errorf("a Reset does not bring back the start: after it Evaluate gave\n%s\nand after an episode and another Reset\n%s", fresh, again)
 			}
 			return nil
 		})
@@ -161,7 +161,7 @@ const noSuchAction = "cubetest_no_such_action"
 func checkUnknownAction(ctx context.Context, c *conformance) error {
 	return c.withReset(ctx, func(t *cube.Task, _ *cube.Observation) error {
 		if _, err := t.Step(ctx, cube.NewAction(noSuchAction)); err == nil {
-			return fmt.Errorf("Step with an unknown action, %q, gave no error", noSuchAction)
+			return fmt.Errorf("a step with an unknown action, %q, gave no error", noSuchAction)
 		}
 		return nil
 	})

@@ -36,6 +36,15 @@ func NewBashToolConfig() *BashToolConfig {
 	return &c
 }
 
+// Validate refuses an output format that there is not.
+func (c *BashToolConfig) Validate() error {
+	switch c.OutputFormat {
+	case "", "plain", "returncode_envelope":
+		return nil
+	}
+	return cube.ValueErrorf("output_format: Input should be 'plain' or 'returncode_envelope'")
+}
+
 // Make builds the tool; it needs a container.
 func (c *BashToolConfig) Make(_ context.Context, container cube.Container) (cube.Tool, error) {
 	if container == nil {

@@ -1,0 +1,256 @@
+package cube_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/proctor-run/proctor/cube"
+	"github.com/proctor-run/proctor/cube/internal/democube"
+	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/fake"
+)
+
+// keepsSetup is a benchmark whose runtime keeps the Setup it was given.
+type keepsSetup struct {
+	democube.Runtime
+	setup *cube.Setup
+}
+
+func (k *keepsSetup) Setup(_ context.Context, s *cube.Setup) error {
+	k.setup = s
+	data := map[string]any{"a": []int{1}}
+	err := errors.Join(s.Set("data", data), s.Set("live", k), s.Set("url", "http://x"))
+	data["a"] = "changed later"
+	return err
+}
+
+type keeping struct {
+	cube.BenchmarkConfigBase
+	runtime *keepsSetup
+}
+
+func (*keeping) TypeName() string { return "test_cube.Keeping" }
+
+type keepingTask struct{ democube.TaskConfig }
+
+func (*keepingTask) TypeName() string { return "test_cube.KeepingTask" }
+
+func (k *keeping) Definition() cube.Definition {
+	return cube.Definition{
+		Metadata:   &cube.BenchmarkMetadata{Name: "keeping"},
+		Tasks:      []cube.Metadata{democube.NewMetadata("t")},
+		TaskConfig: &keepingTask{},
+		Runtime:    func() cube.Runtime { return k.runtime },
+	}
+}
+
+func TestRuntimeContextIsReadOnly(t *testing.T) {
+	t.Parallel()
+	reg := registry(t, cube.Options{})
+	cfg := &keeping{runtime: &keepsSetup{}}
+	if err := reg.Add(&keepingTask{}, cfg); err != nil {
+		t.Fatal(err)
+	}
+	bench, err := reg.Make(t.Context(), cfg, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rc := bench.RuntimeContext()
+	equal(t, "keys", rc.Keys(), []string{"data", "live", "url"})
+	equal(t, "url", rc.String("url"), "http://x")
+	if err := cfg.runtime.setup.Set("late", 1); !errors.Is(err, cube.ErrFrozen) {
+		t.Errorf("setting after setup: %v", err)
+	}
+	equal(t, "violations", rc.Violations(), []string{"late"})
+	data, _ := rc.Get("data")
+	data.(*cube.Object).Set("b", cube.Null{})
+	again, _ := rc.Get("data")
+	equal(t, "data", compact(again.(cube.Value)), `{"a":[1]}`)
+	if live, _ := rc.Get("live"); live != any(cfg.runtime) {
+		t.Error("a live value is another one")
+	}
+	for c, err := range bench.TaskConfigs() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		task, err := bench.Spawn(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = cube.Marshal(task.Problem().(cube.Typed))
+		wantMessage(t, err, "runtime_context: live holds a live *cube_test.keepsSetup, which cannot be written")
+	}
+}
+
+func TestTaskFromJSONIsSetUp(t *testing.T) {
+	t.Parallel()
+	backend := fake.New(fake.Config{Dir: t.TempDir()})
+	defer fake.Verify(t, backend)
+	reg := registry(t, cube.Options{Sandbox: backend})
+	task, err := reg.LoadTask(t.Context(), []byte(`{"_type":"demo_cube.defs.DemoTask","metadata":{"id":"t","container_config":{"image":"i"}},
+		"tool_config":{"_type":"demo_cube.defs.DemoToolConfig"},"container_backend":{"_type":"cube.backends.local.LocalContainerBackend"},"target":1}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if task.Container() == nil || backend.Live() != 1 {
+		t.Error("no container was launched")
+	}
+	out, err := task.Step(t.Context(), cube.NewAction("count"))
+	if err != nil || out.Reward != 1 {
+		t.Errorf("got %+v, %v", out, err)
+	}
+	if err := task.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestContainerExec(t *testing.T) {
+	t.Parallel()
+	backend := fake.New(fake.Config{Dir: t.TempDir(), Rules: []fake.Rule{
+		fake.On("hang", fake.Hang()),
+		fake.On("flood", fake.Flood(20<<20)),
+		fake.On("bad", fake.Print("a\xffb")),
+		fake.On("both", fake.Print("out"), fake.PrintErr("err"), fake.Exit(3)),
+		fake.On("broken", fake.Fail(nil)),
+	}})
+	defer fake.Verify(t, backend)
+	cfg := cube.NewContainerConfig("img")
+	cfg.Ports = []int{80}
+	c, err := cube.NewLocalContainerBackend(backend).Launch(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Stop(t.Context())
+	exec := func(req cube.ExecRequest) cube.ExecResult {
+		t.Helper()
+		r, err := c.Exec(t.Context(), req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	if r := exec(cube.ExecRequest{Command: "both", Workdir: "/w", Env: cube.MapOf([]string{"K"}, []string{"v"})}); r.Stdout != "out" || r.Stderr != "err" || r.ExitCode != 3 {
+		t.Errorf("got %+v", r)
+	}
+	calls := backend.Calls()
+	cmd := calls[len(calls)-1].Command
+	equal(t, "argv", cmd.Argv, []string{"sh", "-lc", "both"})
+	equal(t, "env", cmd.Env, []string{"K=v"})
+	equal(t, "directory", cmd.Dir, "/w")
+	if r := exec(cube.ExecRequest{Command: "hang", Timeout: time.Millisecond}); r.ExitCode != cube.TimedOutCode {
+		t.Errorf("got %+v", r)
+	}
+	if r := exec(cube.ExecRequest{Command: "bad"}); r.Stdout != "a\ufffdb" {
+		t.Errorf("got %q", r.Stdout)
+	}
+	if r := exec(cube.ExecRequest{Command: "flood"}); len(r.Stdout) > 9<<20 || !strings.Contains(r.Stdout, "bytes of output cut here") {
+		t.Errorf("%d bytes were kept", len(r.Stdout))
+	}
+	_, err = c.Exec(t.Context(), cube.ExecRequest{Command: "broken it", Timeout: 5 * time.Second})
+	if cube.ErrorType(err) != cube.ContainerExecErrorKind || !strings.Contains(err.Error(), "timeout 5s sh -lc 'broken it'") {
+		t.Errorf("got %v", err)
+	}
+	_, err = cube.ForwardPort(t.Context(), c, 80)
+	if cube.ErrorType(err) != cube.ContainerErrorKind || err.Error() != "Port 80 is not exposed. Available ports: []" {
+		t.Errorf("got %v", err)
+	}
+	if _, ok := cube.SandboxOf(c); !ok {
+		t.Error("no sandbox behind the container")
+	}
+}
+
+func TestLaunchSpec(t *testing.T) {
+	t.Parallel()
+	backend := fake.New(fake.Config{Dir: t.TempDir()})
+	b := cube.NewLocalContainerBackend(backend)
+	b.NetworkMode = "none"
+	cfg := cube.NewContainerConfig("img:1")
+	cfg.RAMGB = 1.5
+	c, err := b.Launch(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Stop(t.Context())
+	spec := backend.Calls()[0].Spec
+	equal(t, "image", spec.Image.Ref, "img:1")
+	equal(t, "network", spec.Network.Mode, sandbox.NetworkNone)
+	equal(t, "resources", spec.Resources, sandbox.Resources{CPUs: 2, MemoryMB: 1536})
+	if spec.Labels.Owner.PID != os.Getpid() || spec.Labels.Trial != spec.Name {
+		t.Errorf("labels %+v", spec.Labels)
+	}
+	_, err = (&cube.LocalContainerBackend{}).Launch(t.Context(), cfg)
+	wantMessage(t, err, "no sandbox backend is wired in")
+	_, err = (&cube.ModalContainerBackend{}).Launch(t.Context(), cfg)
+	wantMessage(t, err, "Modal containers cannot be launched from here")
+}
+
+func TestLocalInfra(t *testing.T) {
+	t.Parallel()
+	backend := fake.New(fake.Config{Dir: t.TempDir()})
+	defer fake.Verify(t, backend)
+	reg := registry(t, cube.Options{Sandbox: backend, CacheRoot: t.TempDir()})
+	rc, err := cube.NewRuntimeContext("infra", reg.NewLocalInfra())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := &democube.TaskConfig{Target: 1}
+	cfg.Metadata = democube.NewMetadata("task-x")
+	cfg.Metadata.ContainerConfig = cube.NewContainerConfig("img")
+	task, err := reg.MakeTask(t.Context(), cfg, rc, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if task.Container() == nil {
+		t.Error("no container")
+	}
+	if err := task.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	infra := reg.NewLocalInfra()
+	vm := cube.Default[cube.VMResourceConfig]()
+	vm.Name = "vm"
+	if _, err := infra.Launch(t.Context(), &vm); cube.ErrorType(err) != "UnsupportedResourceType" {
+		t.Errorf("got %v", err)
+	}
+	service := cube.Default[cube.DockerServiceConfig]()
+	service.Name = "svc"
+	if _, err := infra.Launch(t.Context(), &service); cube.ErrorType(err) != "ResourceNotReadyError" {
+		t.Errorf("got %v", err)
+	}
+	if err := infra.Provision(t.Context(), &service); err != nil {
+		t.Fatal(err)
+	}
+	_, err = infra.Launch(t.Context(), &service)
+	wantMessage(t, err, "(got 0 containers)")
+}
+
+func TestProvisionStore(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "provisions")
+	s := cube.NewProvisionStore(dir)
+	if s.Has("a@local") {
+		t.Error("an empty store has something")
+	}
+	if err := s.Put("a/b@local", cube.Pairs("k", 1)); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "a_b@local.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "file", string(data), "{\n  \"k\": 1\n}")
+	if err := os.WriteFile(filepath.Join(dir, "bad@local.json"), []byte("{"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if s.Has("bad@local") {
+		t.Error("what cannot be read is there")
+	}
+	if err := errors.Join(s.Delete("a/b@local"), s.Delete("a/b@local")); err != nil || s.Has("a/b@local") {
+		t.Errorf("deleting: %v", err)
+	}
+}
