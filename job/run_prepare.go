@@ -121,15 +121,16 @@ func (f *foundTasks) addDataset(d DatasetConfig, unverified bool) error {
 		return err
 	}
 	f.datasets = append(f.datasets, DatasetMetrics{Name: found.Source})
+	if len(found.Dirs) == 0 {
+		f.warnings = append(f.warnings, whyEmpty(*d.Path, found.Skipped)...)
+		return nil // told by the plan, with the warnings
+	}
 	for _, name := range found.Skipped {
 		f.warnings = append(f.warnings, whySkipped(filepath.Join(*d.Path, name)))
 	}
 	names := make([]string, len(found.Dirs))
 	for i, dir := range found.Dirs {
 		names[i] = harbor.LocalName(dir)
-	}
-	if len(found.Dirs) == 0 {
-		return nil // told by the plan, with the warnings
 	}
 	kept, err := harbor.Filter{Include: d.TaskNames, Exclude: d.ExcludeTaskNames, Limit: d.NTasks}.Apply(names)
 	if err != nil {
@@ -142,15 +143,37 @@ func (f *foundTasks) addDataset(d DatasetConfig, unverified bool) error {
 	return nil
 }
 
-// whySkipped says what is wrong with a directory that is no task.
+// whySkipped says what is wrong with a directory of a dataset that is no task.
 func whySkipped(dir string) string {
-	if _, err := os.Stat(filepath.Join(dir, "task.toml")); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Sprintf("skipping %q: it has no task.toml", dir)
+	return fmt.Sprintf("skipping %q: %s", dir, whyNoTask(dir))
+}
+
+// whyEmpty says why there is no task at a path: it is meant to be one itself
+// and is broken, or it is a dataset without any.
+func whyEmpty(path string, skipped []string) []string {
+	if hasTaskFile(path) {
+		return []string{fmt.Sprintf("%q is no task: %s", path, whyNoTask(path))}
+	}
+	lines := []string{fmt.Sprintf("%q holds no task", path)}
+	for _, name := range skipped {
+		lines = append(lines, whySkipped(filepath.Join(path, name)))
+	}
+	return lines
+}
+
+func hasTaskFile(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "task.toml"))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+func whyNoTask(dir string) string {
+	if !hasTaskFile(dir) {
+		return "it has no task.toml"
 	}
 	if _, err := harbor.Load(dir, harbor.LoadOptions{}); err != nil {
-		return fmt.Sprintf("skipping %q: %v", dir, err)
+		return err.Error()
 	}
-	return fmt.Sprintf("skipping %q: it has no environment directory", dir)
+	return "it has no environment directory"
 }
 
 // whyNone repeats what was skipped when nothing is left.

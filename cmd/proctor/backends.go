@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/version"
@@ -104,7 +105,7 @@ func openBackend(env *Env, name string, o backendOptions) (b sandbox.Backend, cl
 	case trial.BackendSandbox, trial.BackendHost:
 		return openOCI(env, name, o)
 	}
-	return nil, nil, withHint(usageErrorf("environment %q cannot be run here", name), "choose one of %v with -e", ourBackends)
+	return nil, nil, withHint(usageErrorf("environment %q cannot be run here", name), "choose one of these with -e: %s", strings.Join(ourBackends, ", "))
 }
 
 func openOCI(env *Env, name string, o backendOptions) (sandbox.Backend, func() error, error) {

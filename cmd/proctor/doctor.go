@@ -30,7 +30,7 @@ func newDoctor(env *Env) *cobra.Command {
 		Long: `doctor tries every environment (-e) and every runtime (--runtime) and says why
 one does not work and what to do about it. Its exit code is 0 when at least one
 environment works, and 1 otherwise.`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			found := diagnose(cmd.Context(), env)
 			if asJSON {

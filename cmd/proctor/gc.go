@@ -21,7 +21,7 @@ func newGC(env *Env) *cobra.Command {
 process is gone. What belongs to a running proctor is never touched.
 
 Every run does the same for the backend it uses, before it starts.`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			removed, err := collectAll(cmd.Context(), env)
 			if asJSON {

@@ -66,3 +66,11 @@ func noUnknownCommand(cmd *cobra.Command, args []string) error {
 	}
 	return withHint(err, "'proctor --help' lists the commands")
 }
+
+// noArguments refuses words behind a command that takes none.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return withHint(usageErrorf("%s takes no arguments, have %q", cmd.CommandPath(), args[0]), "'%s --help' lists the flags", cmd.CommandPath())
+}
