@@ -174,6 +174,38 @@ func leaks(t *testing.T, f fault) {
 	}
 }
 
+// lateFailure fails in Make when its task is set up already.
+type lateFailure struct {
+	cube.TaskConfigBase[cube.Metadata]
+	fault fault
+	tool  *leakyTool
+}
+
+func (*lateFailure) TypeName() string { return "test_cube.LateFailure" }
+
+func (c *lateFailure) Make(ctx context.Context, rc cube.RuntimeContext, b cube.ContainerBackend) (*cube.Task, error) {
+	if _, err := c.Build(ctx, rc, b, &leakyProblem{}, &leakyConfig{tool: c.tool}); err != nil {
+		return nil, err
+	}
+	return nil, c.fault.at("Make")
+}
+
+func TestMakeThatFailsLate(t *testing.T) {
+	t.Parallel()
+	for _, f := range []fault{{"Make", false}, {"Make", true}, {"", false}} {
+		backend := fake.New(fake.Config{Dir: t.TempDir()})
+		cfg := &lateFailure{fault: f, tool: &leakyTool{}}
+		cfg.Metadata = &cube.TaskMetadata{ID: "t", ContainerConfig: cube.NewContainerConfig("img")}
+		task, err := registry(t, cube.Options{}).MakeTask(t.Context(), cfg, cube.RuntimeContext{}, cube.NewLocalContainerBackend(backend))
+		if task != nil || err == nil {
+			t.Errorf("%+v: got %v, %v", f, task, err)
+		}
+		if backend.Live() != 0 || cfg.tool.closed.Load() != 1 {
+			t.Errorf("%+v: %d sandboxes are left, the tool was closed %d times", f, backend.Live(), cfg.tool.closed.Load())
+		}
+	}
+}
+
 func TestPanicClosesAtOnce(t *testing.T) {
 	t.Parallel()
 	backend := fake.New(fake.Config{Dir: t.TempDir()})

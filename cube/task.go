@@ -43,6 +43,9 @@ func NewTask(ctx context.Context, p Problem) (*Task, error) {
 		defer cancel()
 		return nil, joinCleanup(err, t.release(ctx))
 	}
+	if m, ok := ctx.Value(makingKey{}).(*making); ok {
+		m.tasks = append(m.tasks, t)
+	}
 	return t, nil
 }
 

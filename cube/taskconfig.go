@@ -130,15 +130,31 @@ func copyConfig(c TaskConfig) TaskConfig {
 	return out.Interface().(TaskConfig)
 }
 
-// makeTask calls Make and turns a panic or a missing task into an error.
+// making notes the tasks that were set up during one call of Make.
+type making struct{ tasks []*Task }
+
+type makingKey struct{}
+
+// makeTask calls Make and turns a panic or a missing task into an error. A task
+// that was set up before Make failed is closed: nobody else knows of it.
 func makeTask(ctx context.Context, cfg TaskConfig, rc RuntimeContext, backend ContainerBackend) (t *Task, err error) {
+	m := &making{}
+	defer func() {
+		if err == nil {
+			return
+		}
+		t = nil
+		for _, made := range m.tasks {
+			err = joinCleanup(err, made.Close(ctx))
+		}
+	}()
 	defer recovered("Make of "+cfg.TypeName(), &err)
 	if v, ok := cfg.(InstallVerifier); ok {
 		if err := v.VerifyInstalled(); err != nil {
 			return nil, err
 		}
 	}
-	t, err = cfg.Make(ctx, rc, backend)
+	t, err = cfg.Make(context.WithValue(ctx, makingKey{}, m), rc, backend)
 	if err == nil && t == nil {
 		err = TypeErrorf("%s made no task", cfg.TypeName())
 	}
