@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strings"
 
 	cerrdefs "github.com/containerd/errdefs"
@@ -14,6 +12,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/buildcontext"
 )
 
 // Names of built images. The second is a further name of those that Collect
@@ -37,11 +36,11 @@ func (b *Backend) built(ctx context.Context, spec sandbox.Spec) (image, error) {
 		ctx, cancel = context.WithTimeoutCause(ctx, from.Timeout, fmt.Errorf("%w: %v", errBuildTimeout, from.Timeout))
 		defer cancel()
 	}
-	files, err := readContext(from.ContextDir)
+	files, err := buildcontext.Read(from.ContextDir)
 	if err != nil {
 		return image{}, &sandbox.BuildError{Image: from.Name, Err: err}
 	}
-	sum, err := files.hash("linux")
+	sum, err := files.Hash("linux")
 	if err != nil {
 		return image{}, &sandbox.BuildError{Image: from.Name, Err: err}
 	}
@@ -86,7 +85,7 @@ func (b *Backend) tag(ctx context.Context, source, target string) error {
 
 // build has the engine build the context. It uses the engine's own choice of
 // builder, and BuildKit where the Dockerfile needs it.
-func (b *Backend) build(ctx context.Context, spec sandbox.Spec, files *buildContext, tag string) error {
+func (b *Backend) build(ctx context.Context, spec sandbox.Spec, files *buildcontext.Context, tag string) error {
 	name := spec.Image.Build.Name
 	said := &reporter{tell: spec.Progress}
 	said.say("building " + name)
@@ -96,14 +95,14 @@ func (b *Backend) build(ctx context.Context, spec sandbox.Spec, files *buildCont
 		}
 		return &sandbox.BuildError{Image: name, Log: log, Err: err}
 	}
-	text, err := readDockerfile(spec.Image.Build.ContextDir)
+	text, err := buildcontext.ReadDockerfile(spec.Image.Build.ContextDir)
 	if err != nil {
 		return failed("", err)
 	}
 	recipe := readRecipe(text)
 	options := client.ImageBuildOptions{
 		Tags:        []string{tag},
-		Dockerfile:  dockerfileName,
+		Dockerfile:  buildcontext.Dockerfile,
 		Remove:      true,
 		ForceRemove: true,
 		Version:     build.BuilderV1,
@@ -125,7 +124,7 @@ func (b *Backend) build(ctx context.Context, spec sandbox.Spec, files *buildCont
 	pr, pw := io.Pipe()
 	written := make(chan error, 1)
 	go func() {
-		err := files.tar(pw)
+		err := files.Tar(pw)
 		pw.CloseWithError(err)
 		written <- err
 	}()
@@ -150,23 +149,6 @@ func (b *Backend) stream(ctx context.Context, files io.Reader, options client.Im
 	log := &tail{limit: buildLogTail}
 	err = followBuild(r.Body, log, func(step string) { said.sometimes("building " + name + ": " + step) })
 	return log.String(), err
-}
-
-const maxDockerfile = 1 << 20
-
-func readDockerfile(dir string) (string, error) {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return "", err
-	}
-	defer root.Close()
-	f, err := root.Open(filepath.FromSlash(dockerfileName))
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxDockerfile))
-	return string(text), err
 }
 
 // tail keeps the end of what is written to it.

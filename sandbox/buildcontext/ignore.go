@@ -1,4 +1,4 @@
-package docker
+package buildcontext
 
 import (
 	"bufio"
@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// ignore is a parsed .dockerignore: patterns in order, the last that matches a
+// Ignore is a parsed .dockerignore: patterns in order, the last that matches a
 // file decides.
-type ignore struct {
+type Ignore struct {
 	rules     []ignoreRule
 	exception bool // some rule lets in again what others keep out
 }
@@ -21,13 +21,13 @@ type ignoreRule struct {
 	pattern *regexp.Regexp
 }
 
-// parseIgnore reads a .dockerignore (Dockerfile reference, .dockerignore
+// ParseIgnore reads a .dockerignore (Dockerfile reference, .dockerignore
 // files): one pattern a line as Go's filepath.Match has them, relative to the
 // context's root, besides ** for any number of directories and ! for
 // exceptions; # begins a comment. A pattern that matches a directory matches
 // all below it.
-func parseIgnore(text []byte) (ignore, error) {
-	var ig ignore
+func ParseIgnore(text []byte) (Ignore, error) {
+	var ig Ignore
 	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	for n := 1; lines.Scan(); n++ {
@@ -40,7 +40,7 @@ func parseIgnore(text []byte) (ignore, error) {
 		pattern = strings.TrimSpace(pattern)
 		if pattern == "" {
 			if keep {
-				return ignore{}, fmt.Errorf("reading .dockerignore: line %d: %q has no pattern", n, line)
+				return Ignore{}, fmt.Errorf("reading .dockerignore: line %d: %q has no pattern", n, line)
 			}
 			continue
 		}
@@ -50,19 +50,19 @@ func parseIgnore(text []byte) (ignore, error) {
 		}
 		re, err := ignorePattern(pattern)
 		if err != nil {
-			return ignore{}, fmt.Errorf("reading .dockerignore: line %d: pattern %q: %w", n, line, err)
+			return Ignore{}, fmt.Errorf("reading .dockerignore: line %d: pattern %q: %w", n, line, err)
 		}
 		ig.rules = append(ig.rules, ignoreRule{keep: keep, pattern: re})
 		ig.exception = ig.exception || keep
 	}
 	if err := lines.Err(); err != nil {
-		return ignore{}, fmt.Errorf("reading .dockerignore: %w", err)
+		return Ignore{}, fmt.Errorf("reading .dockerignore: %w", err)
 	}
 	return ig, nil
 }
 
 // ignorePattern translates a pattern. It is anchored at both ends and matches
-// with a "/" behind it, see excludes.
+// with a "/" behind it, see Excludes.
 func ignorePattern(pattern string) (*regexp.Regexp, error) {
 	if _, err := path.Match(pattern, "x"); err != nil {
 		return nil, err
@@ -125,9 +125,9 @@ func ignoreClass(pattern string) (string, int) {
 	return re.String(), min(i+1, len(pattern))
 }
 
-// excludes tells whether a file or directory (slash-separated, relative) is
+// Excludes tells whether a file or directory (slash-separated, relative) is
 // left out of the context.
-func (ig ignore) excludes(name string) bool {
+func (ig Ignore) Excludes(name string) bool {
 	out := false
 	for _, r := range ig.rules {
 		if r.keep != out {

@@ -1,4 +1,4 @@
-package docker
+package buildcontext
 
 import (
 	"archive/tar"
@@ -41,24 +41,24 @@ func TestIgnore(t *testing.T) {
 		{patterns: "\xef\xbb\xbfa", out: []string{"a"}},
 		{patterns: "a\r\n", out: []string{"a"}},
 	} {
-		ig, err := parseIgnore([]byte(tt.patterns))
+		ig, err := ParseIgnore([]byte(tt.patterns))
 		if err != nil {
 			t.Errorf("%q: %v", tt.patterns, err)
 			continue
 		}
 		for _, name := range tt.left {
-			if ig.excludes(name) {
+			if ig.Excludes(name) {
 				t.Errorf("%q leaves out %q", tt.patterns, name)
 			}
 		}
 		for _, name := range tt.out {
-			if !ig.excludes(name) {
+			if !ig.Excludes(name) {
 				t.Errorf("%q lets in %q", tt.patterns, name)
 			}
 		}
 	}
 	for _, bad := range []string{"[", "a\n!", `a[b`, `[]`} {
-		if _, err := parseIgnore([]byte(bad)); err == nil || !strings.Contains(err.Error(), "line ") {
+		if _, err := ParseIgnore([]byte(bad)); err == nil || !strings.Contains(err.Error(), "line ") {
 			t.Errorf("%q: got error %v, want one with the line", bad, err)
 		}
 	}
@@ -67,9 +67,9 @@ func TestIgnore(t *testing.T) {
 func FuzzIgnore(f *testing.F) {
 	f.Add("**/*.go\n!a[b-c]d\\*", "a/b.go")
 	f.Fuzz(func(t *testing.T, text, name string) {
-		ig, err := parseIgnore([]byte(text))
+		ig, err := ParseIgnore([]byte(text))
 		if err == nil && filepath.IsLocal(name) {
-			ig.excludes(filepath.ToSlash(filepath.Clean(name)))
+			ig.Excludes(filepath.ToSlash(filepath.Clean(name)))
 		}
 	})
 }
@@ -90,11 +90,11 @@ func TestContext(t *testing.T) {
 		return dir
 	}
 	hash := func(t *testing.T, dir string) string {
-		c, err := readContext(dir)
+		c, err := Read(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
-		sum, err := c.hash("linux")
+		sum, err := c.Hash("linux")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,15 +102,15 @@ func TestContext(t *testing.T) {
 	}
 	dir := fill(t)
 	want := hash(t, dir)
-	c, err := readContext(dir)
+	c, err := Read(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if names := []string{".dockerignore", "Dockerfile", "in", "in/a", "in/b"}; !slices.Equal(c.names, names) {
-		t.Errorf("got %q, want %q", c.names, names)
+	if names := []string{".dockerignore", "Dockerfile", "in", "in/a", "in/b"}; !slices.Equal(c.Names(), names) {
+		t.Errorf("got %q, want %q", c.Names(), names)
 	}
 	var archive bytes.Buffer
-	if err := c.tar(&archive); err != nil {
+	if err := c.Tar(&archive); err != nil {
 		t.Fatal(err)
 	}
 	entries := 0
@@ -148,7 +148,7 @@ func TestContext(t *testing.T) {
 			t.Errorf("%s: the hash changes: %v", name, changed)
 		}
 	}
-	if got, _ := c.hash("windows"); got == want {
+	if got, _ := c.Hash("windows"); got == want {
 		t.Error("the platform does not count")
 	}
 }
@@ -163,46 +163,38 @@ func TestContextThatChanges(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c, err := readContext(dir)
+	c, err := Read(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Remove(filepath.Join(dir, "a")); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.tar(io.Discard); err == nil || !strings.Contains(err.Error(), "a") {
+	if err := c.Tar(io.Discard); err == nil || !strings.Contains(err.Error(), "a") {
 		t.Errorf("got error %v, want one that names the file", err)
 	}
 }
 
-func TestRecipe(t *testing.T) {
+func TestReadDockerfile(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct {
-		text     string
-		buildKit bool
-		bases    string
-	}{
-		{"FROM debian:12\nRUN true", false, "debian:12"},
-		{"ARG V=12\nARG IMAGE=debian:${V}\nFROM $IMAGE AS a\nFROM a\nFROM scratch\nCOPY --from=0 /x /\nCOPY --from=busybox:1 /x /\nCOPY --from=A /y /", false, "debian:12 busybox:1"},
-		{"FROM x\nRUN --mount=type=cache,target=/c true", true, "x"},
-		{"FROM x\nRUN --network=none --mount=type=cache,target=/c true", true, "x"},
-		{"FROM x\nCOPY --chown=1:1 --chmod=755 a b", true, "x"},
-		{"FROM x\nCOPY --chown=1:1 a b", false, "x"},
-		{"FROM x\nRUN <<EOF\ntrue\nEOF", true, "x"},
-		{"FROM x\nrun cat <<'EOF' >y\ntrue\nEOF", true, "x"},
-		{"# syntax=docker/dockerfile:1\nFROM x", true, "x"},
-		{"FROM x\nRUN echo --mount", false, "x"},
-		{"nonsense", false, ""},
-		{"", false, ""},
-	} {
-		r := readRecipe(tt.text)
-		if r.buildKit != tt.buildKit || strings.Join(r.bases, " ") != tt.bases {
-			t.Errorf("%q: got %+v, want BuildKit %v and bases %q", tt.text, r, tt.buildKit, tt.bases)
-		}
+	dir := t.TempDir()
+	if _, err := ReadDockerfile(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("without one: %v", err)
 	}
-}
-
-func FuzzRecipe(f *testing.F) {
-	f.Add("ARG A=b\nFROM ${A:-c} AS d\nCOPY --from=${A} x y")
-	f.Fuzz(func(t *testing.T, text string) { readRecipe(text) })
+	path := filepath.Join(dir, Dockerfile)
+	if err := os.Mkdir(path, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadDockerfile(dir); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+		t.Errorf("a directory: %v", err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, bytes.Repeat([]byte("#"), maxDockerfile+1), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadDockerfile(dir); err == nil || !strings.Contains(err.Error(), "more than") {
+		t.Errorf("one that is too long: %v", err)
+	}
 }

@@ -1,4 +1,9 @@
-package docker
+// Package buildcontext reads the directory that an image is built from: the
+// Dockerfile, and the files that its instructions can copy. Begin with [Read].
+//
+// The directory is hostile: links in it are never followed out of it, and
+// what is neither file, directory nor link is left out.
+package buildcontext
 
 import (
 	"archive/tar"
@@ -15,41 +20,48 @@ import (
 	"time"
 )
 
-// buildContext is what a Dockerfile can see: a directory without what its
-// .dockerignore names.
-type buildContext struct {
-	dir   string
-	names []string // slash-separated, in the order of a walk
-}
-
+// Names of the files that say what is built.
 const (
-	dockerfileName = "Dockerfile"
-	ignoreName     = ".dockerignore"
-	maxIgnoreFile  = 1 << 20
+	Dockerfile = "Dockerfile"
+	ignoreName = ".dockerignore"
 )
 
-func readContext(dir string) (*buildContext, error) {
+// Bounds in bytes.
+const (
+	maxDockerfile = 1 << 20
+	maxIgnoreFile = 1 << 20
+)
+
+// Context is a directory without what its .dockerignore names.
+type Context struct {
+	dir    string
+	names  []string // slash-separated, in the order of a walk
+	ignore Ignore
+}
+
+// Read looks through a directory. It must hold a Dockerfile.
+func Read(dir string) (*Context, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, fmt.Errorf("reading the build context: %w", err)
 	}
 	defer root.Close()
-	if _, err := root.Stat(dockerfileName); err != nil {
+	if _, err := root.Stat(Dockerfile); err != nil {
 		return nil, fmt.Errorf("reading the build context %s: %w", dir, err)
 	}
 	ig, err := readIgnore(root)
 	if err != nil {
 		return nil, err
 	}
-	c := &buildContext{dir: dir}
+	c := &Context{dir: dir, ignore: ig}
 	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
 		case name == ".":
 			return nil
-		case name == dockerfileName || name == ignoreName: // the engine needs them
-		case ig.excludes(name):
+		case name == Dockerfile || name == ignoreName: // the engine needs them
+		case ig.Excludes(name):
 			if d.IsDir() && !ig.exception {
 				return fs.SkipDir
 			}
@@ -66,25 +78,62 @@ func readContext(dir string) (*buildContext, error) {
 	return c, nil
 }
 
-func readIgnore(root *os.Root) (ignore, error) {
-	f, err := root.Open(ignoreName)
+func readIgnore(root *os.Root) (Ignore, error) {
+	text, err := readText(root, ignoreName, maxIgnoreFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		return ignore{}, nil
+		return Ignore{}, nil
 	}
 	if err != nil {
-		return ignore{}, fmt.Errorf("reading %s: %w", ignoreName, err)
+		return Ignore{}, err
 	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxIgnoreFile))
-	if err != nil {
-		return ignore{}, fmt.Errorf("reading %s: %w", ignoreName, err)
-	}
-	return parseIgnore(text)
+	return ParseIgnore(text)
 }
 
-// hash names the context by content: names, kinds, permission bits, bytes.
-// Times and owners do not count, as they do not in the engine's own cache.
-func (c *buildContext) hash(platform string) (string, error) {
+// Names lists what there is, slash-separated and in the order of a walk. The
+// Dockerfile and the .dockerignore are there even when they are ignored.
+func (c *Context) Names() []string { return c.names }
+
+// Ignored tells whether the .dockerignore leaves a name out.
+func (c *Context) Ignored(name string) bool { return c.ignore.Excludes(name) }
+
+// ReadDockerfile returns the Dockerfile of a context's directory, bounded.
+// Without one the error is fs.ErrNotExist.
+func ReadDockerfile(dir string) (string, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	text, err := readText(root, Dockerfile, maxDockerfile)
+	return string(text), err
+}
+
+// readText reads a small file. What is no file, a pipe for example, is not
+// opened, because that might never end.
+func readText(root *os.Root, name string, limit int64) ([]byte, error) {
+	info, err := root.Stat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("reading %s: it is not a regular file", name)
+	}
+	f, err := root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(text)) > limit {
+		err = fmt.Errorf("reading %s: it has more than %d bytes", name, limit)
+	}
+	return text, err
+}
+
+// Hash names the context by content: names, kinds, permission bits, bytes.
+// Times and owners do not count, as they do not in engines' own caches. The
+// platform ("linux") counts.
+func (c *Context) Hash(platform string) (string, error) {
 	h := sha256.New()
 	fmt.Fprintf(h, "proctor build context 1\n%s\n", platform)
 	err := c.write(&hashTar{h: h})
@@ -94,8 +143,8 @@ func (c *buildContext) hash(platform string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil))[:32], nil
 }
 
-// tar writes the context for the engine.
-func (c *buildContext) tar(w io.Writer) error {
+// Tar writes the context as engines take it; everything belongs to root.
+func (c *Context) Tar(w io.Writer) error {
 	out := tar.NewWriter(w)
 	if err := c.write(out); err != nil {
 		return err
@@ -119,7 +168,7 @@ func (t *hashTar) WriteHeader(h *tar.Header) error {
 
 func (t *hashTar) Write(p []byte) (int, error) { return t.h.Write(p) }
 
-func (c *buildContext) write(w entryWriter) error {
+func (c *Context) write(w entryWriter) error {
 	root, err := os.OpenRoot(c.dir)
 	if err != nil {
 		return fmt.Errorf("reading the build context: %w", err)
