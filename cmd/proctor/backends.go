@@ -57,6 +57,8 @@ type backendOptions struct {
 	mirrors []string
 	// mask lists host paths that backend host must not show.
 	mask []string
+	// cleaning: no sandbox will be made.
+	cleaning bool
 }
 
 // optionsOf reads the settings of an environment, given as --ek.
@@ -93,7 +95,7 @@ var ourBackends = []string{"docker", trial.BackendSandbox, trial.BackendHost}
 
 // openBackend makes a backend; it does not look whether it works here. close
 // releases what the backend holds open.
-func openBackend(env *Env, name string, o backendOptions) (b sandbox.Backend, closeBackend func() error, err error) {
+func openBackend(ctx context.Context, env *Env, name string, o backendOptions) (b sandbox.Backend, closeBackend func() error, err error) {
 	nothing := func() error { return nil }
 	switch name {
 	case "docker":
@@ -103,13 +105,13 @@ func openBackend(env *Env, name string, o backendOptions) (b sandbox.Backend, cl
 		}
 		return b, nothing, nil
 	case trial.BackendSandbox, trial.BackendHost:
-		return openOCI(env, name, o)
+		return openOCI(ctx, env, name, o)
 	}
 	return nil, nil, withHint(usageErrorf("environment %q cannot be run here", name), "choose one of these with -e: %s", strings.Join(ourBackends, ", "))
 }
 
-func openOCI(env *Env, name string, o backendOptions) (sandbox.Backend, func() error, error) {
-	opts, closeStore, err := ociOptions(env, name, o)
+func openOCI(ctx context.Context, env *Env, name string, o backendOptions) (sandbox.Backend, func() error, error) {
+	opts, closeStore, err := ociOptions(ctx, env, name, o)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -121,7 +123,7 @@ func openOCI(env *Env, name string, o backendOptions) (sandbox.Backend, func() e
 }
 
 // ociOptions are the options of the daemonless backends on this machine.
-func ociOptions(env *Env, name string, o backendOptions) (opts oci.Options, closeStore func() error, err error) {
+func ociOptions(ctx context.Context, env *Env, name string, o backendOptions) (opts oci.Options, closeStore func() error, err error) {
 	dirs, err := findDirectories(env)
 	if err != nil {
 		return opts, nil, err
@@ -129,6 +131,13 @@ func ociOptions(env *Env, name string, o backendOptions) (opts oci.Options, clos
 	self, err := os.Executable()
 	if err != nil {
 		return opts, nil, fmt.Errorf("finding the program: %w", err)
+	}
+	// The host's own files have the libraries that this program may need.
+	needsStatic := name != trial.BackendHost || o.runtime == "" || o.runtime == oci.RuntimeGVisor
+	if needsStatic && !o.cleaning {
+		if self, err = staticProgram(ctx, env, self, dirs.cache); err != nil {
+			return opts, nil, err
+		}
 	}
 	opts = oci.Options{
 		Host:       name == trial.BackendHost,
@@ -166,7 +175,7 @@ func chooseBackend(ctx context.Context, env *Env, name string) string {
 	if name != "auto" {
 		return name
 	}
-	b, closeBackend, err := openBackend(env, "docker", backendOptions{})
+	b, closeBackend, err := openBackend(ctx, env, "docker", backendOptions{})
 	if err != nil {
 		return trial.BackendSandbox
 	}

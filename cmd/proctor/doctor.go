@@ -57,7 +57,7 @@ func diagnose(ctx context.Context, env *Env) []diagnosis {
 	for _, name := range ourBackends {
 		all = append(all, diagnoseEnvironment(ctx, env, name))
 	}
-	self, closeBackend, err := ociOptions(env, trial.BackendHost, backendOptions{})
+	self, closeBackend, err := ociOptions(ctx, env, trial.BackendHost, backendOptions{})
 	if err != nil {
 		return append(all, diagnosis{Kind: "runtime", Name: "all", Detail: err.Error()})
 	}
@@ -74,7 +74,7 @@ func diagnose(ctx context.Context, env *Env) []diagnosis {
 
 func diagnoseEnvironment(ctx context.Context, env *Env, name string) diagnosis {
 	d := diagnosis{Kind: "environment", Name: name}
-	b, closeBackend, err := openBackend(env, name, backendOptions{})
+	b, closeBackend, err := openBackend(ctx, env, name, backendOptions{})
 	if err != nil {
 		d.Detail = err.Error()
 		return d

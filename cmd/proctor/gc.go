@@ -51,7 +51,7 @@ func collectAll(ctx context.Context, env *Env) ([]string, error) {
 	var errs []error
 	// sandbox and host share their state directory.
 	for _, name := range []string{"docker", trial.BackendHost} {
-		b, closeBackend, err := openBackend(env, name, backendOptions{})
+		b, closeBackend, err := openBackend(ctx, env, name, backendOptions{cleaning: true})
 		if errors.Is(err, sandbox.ErrUnavailable) {
 			continue
 		}

@@ -100,7 +100,7 @@ func chooseEnvironment(ctx context.Context, env *Env, cfg *job.Config, runtime s
 // readyBackend opens the backend, makes sure that it works and cleans up
 // behind killed runs.
 func readyBackend(ctx context.Context, env *Env, name string, opts backendOptions) (sandbox.Backend, func() error, error) {
-	backend, closeBackend, err := openBackend(env, name, opts)
+	backend, closeBackend, err := openBackend(ctx, env, name, opts)
 	if err != nil {
 		return nil, nil, asUsage(err)
 	}

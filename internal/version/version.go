@@ -6,10 +6,10 @@ import (
 	"runtime/debug"
 )
 
-// release is set by the linker in releases
+// release and commit are set by the linker in releases
 // (-ldflags "-X …/internal/version.release=v1.2.3"); otherwise the build
 // information says what was built.
-var release string
+var release, commit string
 
 // Harbor is the release of Harbor whose files and numbers proctor reproduces.
 const Harbor = "0.13.1"
@@ -26,7 +26,7 @@ type Build struct {
 
 // Current describes the running program.
 func Current() Build {
-	b := Build{Version: release, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, Harbor: Harbor}
+	b := Build{Version: release, Commit: commit, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, Harbor: Harbor}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		info = &debug.BuildInfo{}
@@ -38,11 +38,17 @@ func Current() Build {
 		b.Version = "(devel)"
 	}
 	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
+		if s.Key == "vcs.revision" && b.Commit == "" {
 			b.Commit = s.Value
 		}
 	}
 	return b
+}
+
+// LinkerFlags make another build of the same sources the same build.
+func (b Build) LinkerFlags() string {
+	const path = "github.com/proctor-run/proctor/internal/version."
+	return "-X " + path + "release=" + b.Version + " -X " + path + "commit=" + b.Commit
 }
 
 // ID tells one build from another, so that a supervisor inside a sandbox and
