@@ -263,7 +263,8 @@ type Sandbox interface {
 	// When ctx ends or the timeout passes, everything that was born in the
 	// sandbox since the command started, and that belongs to no other Exec
 	// under way, is sent SIGTERM, after Grace SIGKILL, and Exec returns only
-	// when none of it is left: daemons and double forks included. A passed
+	// when none of it is left: daemons and double forks included. What a
+	// process forks that was there before stays with that process. A passed
 	// timeout then is a result with TimedOut; an ended ctx is
 	// context.Cause(ctx), wrapped.
 	Exec(ctx context.Context, cmd Command) (ExitStatus, error)
@@ -271,7 +272,8 @@ type Sandbox interface {
 	// Mark notes which processes exist now, for KillTree.
 	Mark(ctx context.Context) (Mark, error)
 	// KillTree ends everything born since the mark (SIGTERM, after grace
-	// SIGKILL) and returns when it is proven gone. An error means that it
+	// SIGKILL), but for what processes that are older than the mark have
+	// forked, and returns when it is proven gone. An error means that it
 	// could not be proven.
 	KillTree(ctx context.Context, since Mark, grace time.Duration) error
 
