@@ -7,11 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 )
 
 var errLinux = fmt.Errorf("layers are unpacked on Linux only: %w", errors.ErrUnsupported)
 
 func probeFormat(string) format { return formatUser }
+
+func isWhiteoutInfo(fs.FileInfo) bool { return false }
+
+func isOpaque(string) bool { return false }
 
 func syncTree(string) error { return nil }
 

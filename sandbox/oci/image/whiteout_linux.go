@@ -3,9 +3,11 @@ package image
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -24,6 +26,11 @@ func (f format) xattrOpaque() string { return string(f) + ".overlay.opaque" }
 
 func isWhiteout(st *unix.Stat_t) bool {
 	return st.Mode&unix.S_IFMT == unix.S_IFCHR && st.Rdev == 0
+}
+
+func isWhiteoutInfo(info fs.FileInfo) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && st.Mode&unix.S_IFMT == unix.S_IFCHR && st.Rdev == 0
 }
 
 // whiteoutEntry hides something of lower layers. It does not touch what this

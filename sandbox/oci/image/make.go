@@ -1,0 +1,73 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/gofrs/flock"
+)
+
+// Make returns the image that ref names in the store. When the store has not
+// got it, or when fresh is set, produce makes it, and the store notes it under
+// ref. Whatever number of callers and processes ask at once, one of them works
+// and the others get its result; like the work of Pull it goes on while one of
+// the callers waits, and ends with the store.
+//
+// Progress, when not nil, is told what produce says, never from two goroutines
+// at a time.
+func (s *Store) Make(ctx context.Context, ref string, fresh bool, progress func(message string),
+	produce func(ctx context.Context, say func(string)) (Image, error),
+) (Image, error) {
+	r, err := parseReference(ref)
+	if err != nil {
+		return Image{}, err
+	}
+	if r.kind != kindRegistry {
+		return Image{}, fmt.Errorf("making %q: a new image cannot have the name of a file", ref)
+	}
+	img, err := s.pulls.do(ctx, r.full(), progress, func(ctx context.Context, say func(string)) (Image, error) {
+		return s.make(ctx, r, fresh, say, produce)
+	})
+	if err != nil {
+		return Image{}, err
+	}
+	img.Ref = ref
+	return img, nil
+}
+
+// make works when it alone holds the lock of the reference.
+func (s *Store) make(ctx context.Context, r reference, fresh bool, say func(string),
+	produce func(ctx context.Context, say func(string)) (Image, error),
+) (_ Image, err error) {
+	if !fresh {
+		if img, ok, err := s.stored(r); ok || err != nil {
+			return img, err
+		}
+	}
+	lock := flock.New(filepath.Join(s.dir, "locks", "ref-"+filepath.Base(s.refFile(r))+lockSuffix), flock.SetPermissions(0o600))
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	for {
+		ok, err := lock.TryLock()
+		if err != nil {
+			return Image{}, fmt.Errorf("locking %q: %w", r.raw, err)
+		}
+		if ok {
+			break
+		}
+		if err := sleep(ctx, lockPoll); err != nil {
+			return Image{}, err
+		}
+	}
+	if !fresh {
+		if img, ok, err := s.stored(r); ok || err != nil {
+			return img, err
+		}
+	}
+	img, err := produce(ctx, say)
+	if err != nil {
+		return Image{}, err
+	}
+	return img, s.writeRef(r, img.ID, "")
+}
