@@ -17,6 +17,7 @@ type Files struct{ dirs []string } // highest first
 var (
 	_ fs.ReadLinkFS = (*Files)(nil)
 	_ fs.ReadDirFS  = (*Files)(nil)
+	_ fs.StatFS     = (*Files)(nil)
 )
 
 // Files are the image's.
@@ -98,6 +99,15 @@ func (f *Files) find(op, name string) (shown, error) {
 func (f *Files) Lstat(name string) (fs.FileInfo, error) {
 	s, err := f.find("lstat", name)
 	return s.info, err
+}
+
+// Stat describes a file that is no link.
+func (f *Files) Stat(name string) (fs.FileInfo, error) {
+	info, err := f.Lstat(name)
+	if err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		err = &fs.PathError{Op: "stat", Path: name, Err: fs.ErrInvalid}
+	}
+	return info, err
 }
 
 // ReadLink returns what a symbolic link says.
