@@ -31,11 +31,7 @@ func stateDir(t testing.TB) string {
 
 func testOptions(t testing.TB, runtime string) Options {
 	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return Options{Host: true, StateDir: stateDir(t), Executable: exe, Runtime: runtime, Build: testBuild}
+	return Options{Host: true, StateDir: stateDir(t), Executable: staticProgram(t), Runtime: runtime, Build: testBuild}
 }
 
 // cleanupContext outlives the test's context, and is bounded.

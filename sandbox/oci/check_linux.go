@@ -2,10 +2,12 @@ package oci
 
 import (
 	"context"
+	"debug/elf"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -81,6 +83,12 @@ func (e *unavailableError) Hint() string { return e.fix }
 // can be told.
 func (b *Backend) explain(err error) error {
 	const otherwise = ", or run as root, or use -e docker"
+	if dynamic, _ := needsLibraries(b.opts.Executable); dynamic && b.runtime.builtin() {
+		return &unavailableError{
+			missing: fmt.Sprintf("%q needs shared libraries, and the built-in gVisor executes it where there are none", b.opts.Executable),
+			fix:     "build it with CGO_ENABLED=0, or choose another runtime, or use -e docker", err: err,
+		}
+	}
 	if b.root {
 		if errors.Is(err, unix.EPERM) {
 			return &unavailableError{
@@ -111,6 +119,16 @@ func (b *Backend) explain(err error) error {
 func helperRefused(err error) bool {
 	text := err.Error()
 	return strings.Contains(text, launchArg0+": ") && strings.Contains(text, unix.EPERM.Error())
+}
+
+// needsLibraries tells whether a program is linked with shared libraries.
+func needsLibraries(program string) (bool, error) {
+	f, err := elf.Open(program)
+	if err != nil {
+		return false, fmt.Errorf("looking at %q: %w", program, err)
+	}
+	defer f.Close()
+	return slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }), nil
 }
 
 // userNamespaceSwitches are the settings that keep ordinary users from making

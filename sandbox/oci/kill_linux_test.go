@@ -112,12 +112,19 @@ func startOwner(t *testing.T, opts Options) victim {
 // awaitPhase waits until the owner is in the phase, and returns the sandbox's id.
 func awaitPhase(t *testing.T, stateDir, file string, ready chan string) string {
 	t.Helper()
-	if file == "" {
-		if line := <-ready; !strings.HasPrefix(line, "ready 0 <nil>") {
-			t.Fatalf("the owner says %q", line)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for running := false; ; {
+		select {
+		case line := <-ready:
+			if running = strings.HasPrefix(line, "ready 0 <nil>"); !running {
+				t.Fatalf("the owner says %q", line)
+			}
+		case <-tick.C:
 		}
-	}
-	for tick := time.NewTicker(time.Millisecond); ; <-tick.C {
+		if file == "" && !running {
+			continue
+		}
 		list, err := os.ReadDir(filepath.Join(stateDir, sandboxesDir))
 		if err != nil || len(list) == 0 {
 			continue

@@ -1,10 +1,15 @@
 package oci
 
 import (
+	"debug/elf"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 
+	"github.com/proctor-run/proctor/internal/need"
 	"github.com/proctor-run/proctor/sandbox/guest"
 )
 
@@ -22,5 +27,76 @@ func TestMain(m *testing.M) {
 	if os.Args[0] == ownerArg0 {
 		os.Exit(runOwner(os.Args[1:]))
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if built.dir != "" {
+		_ = os.RemoveAll(built.dir)
+	}
+	os.Exit(code)
+}
+
+// built is the program of staticProgram when it is not the test's own.
+var built struct {
+	once sync.Once
+	dir  string
+	path string
+	err  error
+}
+
+// staticProgram returns a test program without shared libraries, as the
+// built-in runtime and images need it. Where the race detector or a C compiler
+// made this one need some, it is built again without.
+func staticProgram(t testing.TB) string {
+	t.Helper()
+	built.once.Do(func() { built.path, built.err = makeStatic() })
+	if built.err != nil {
+		need.That(t, "go", false, fmt.Sprintf("needs a static test program: %v", built.err))
+	}
+	return built.path
+}
+
+func makeStatic() (string, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	if dynamic, err := needsLibraries(exe); err != nil || !dynamic {
+		return exe, err
+	}
+	if built.dir, err = os.MkdirTemp("", "oci"); err != nil {
+		return "", err
+	}
+	path := filepath.Join(built.dir, "oci.test")
+	cmd := exec.Command("go", "test", "-c", "-buildvcs=false", "-o", path, ".")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return path, nil
+}
+
+func TestNeedsLibraries(t *testing.T) {
+	t.Parallel()
+	if dynamic, err := needsLibraries(staticProgram(t)); err != nil || dynamic {
+		t.Errorf("a static program: %v, %v", dynamic, err)
+	}
+	script := filepath.Join(t.TempDir(), "script")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := needsLibraries(script); err == nil {
+		t.Error("a script passes for a program")
+	}
+	shell := need.Program(t, "sh")
+	f, err := elf.Open(shell)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer f.Close()
+	libraries, err := f.ImportedLibraries()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if dynamic, err := needsLibraries(shell); err != nil || dynamic != (len(libraries) > 0) {
+		t.Errorf("%s with %q: %v, %v", shell, libraries, dynamic, err)
+	}
 }

@@ -60,15 +60,11 @@ func userWithRange() (int, bool) {
 // readableProgram copies the test program to where every user can execute it.
 func readableProgram(t *testing.T) string {
 	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := stateDir(t)
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	in, err := os.Open(exe)
+	in, err := os.Open(staticProgram(t))
 	if err != nil {
 		t.Fatal(err)
 	}
