@@ -52,7 +52,7 @@ func finishRun(env *Env, f *runFlags, p *job.Prepared, out *job.Outcome) error {
 	if err := thresholds(f, out); err != nil {
 		return err
 	}
-	if out.Result.Stats.NErroredTrials > 0 {
+	if out.Result.Stats.NErroredTrials > 0 && !f.harborExitCodes {
 		return errQuiet(exitTrialErrors)
 	}
 	return nil

@@ -14,6 +14,7 @@ type runFlags struct {
 	yes             bool
 	json            bool
 	outcomeLine     bool
+	harborExitCodes bool
 	runtime         string
 
 	failUnder, failUnderCoverage *float64
@@ -57,6 +58,7 @@ func defineRunFlags(cmd *cobra.Command) *runFlags {
 	fs.BoolVarP(&f.yes, "yes", "y", false, "do not ask before variables of this host are given to tasks")
 	fs.StringVar(&f.envFile, "env-file", "", "read variables from this `file` before anything else")
 	fs.BoolVar(&f.json, "json", false, "write one JSON object per event to standard output, nothing else")
+	fs.BoolVar(&f.harborExitCodes, "harbor-exit-codes", false, "exit with 0 also when trials errored, as Harbor does")
 	fs.BoolVar(&f.outcomeLine, "outcome-line", false, "print the line BASE_BENCHMARK_RESULT={…} at the end")
 	optionalVar(fs, &f.failUnder, parseFloat, "fail-under", "", "exit with 4 when the mean of the scores is below this `number`")
 	optionalVar(fs, &f.failUnderCoverage, parseFloat, "fail-under-coverage", "", "exit with 4 when a smaller `fraction` of the trials (0 to 1) has a reward")
