@@ -4,13 +4,15 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
+	"unicode/utf8"
 
-	"github.com/compose-spec/compose-go/v2/dotenv"
 	"github.com/spf13/cobra"
 
 	"github.com/proctor-run/proctor/harbor"
+	"github.com/proctor-run/proctor/internal/dotenv"
 	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/job"
 )
@@ -99,9 +101,12 @@ func (f *runFlags) checkHub() error {
 	return nil
 }
 
+// maxEnvFile bounds what is read of --env-file, in bytes.
+const maxEnvFile = 1 << 20
+
 // loadEnvFile puts the variables of a file over those of the process, and
-// returns them.
-func loadEnvFile(env *Env, path string) (map[string]string, error) {
+// returns their names.
+func loadEnvFile(env *Env, path string) (map[string]bool, error) {
 	if path == "" {
 		return nil, nil
 	}
@@ -113,14 +118,25 @@ func loadEnvFile(env *Env, path string) (map[string]string, error) {
 		return nil, usageErrorf("reading --env-file: %w", err)
 	}
 	defer f.Close()
-	vars, err := dotenv.ParseWithLookup(f, env.Lookup)
-	if err != nil {
-		return nil, usageErrorf("reading --env-file %q: %w", path, err)
+	text, err := io.ReadAll(io.LimitReader(f, maxEnvFile+1))
+	switch {
+	case err != nil:
+		return nil, usageErrorf("reading --env-file: %w", err)
+	case len(text) > maxEnvFile:
+		return nil, usageErrorf("reading --env-file %q: it is larger than %d bytes", path, maxEnvFile)
+	case !utf8.Valid(text):
+		return nil, usageErrorf("reading --env-file %q: it is not UTF-8", path)
 	}
-	for k, v := range vars {
-		env.Environ = append(env.Environ, k+"="+v)
+	vars, warnings := dotenv.Parse(string(text), env.Lookup)
+	for _, w := range warnings {
+		fmt.Fprintf(env.Stderr, "proctor: warning: %s: %s\n", path, w)
 	}
-	return vars, nil
+	names := map[string]bool{}
+	for _, v := range vars {
+		env.Environ = append(env.Environ, v.Name+"="+v.Value)
+		names[v.Name] = true
+	}
+	return names, nil
 }
 
 // registerRunCompletions completes the flags that take words.
@@ -158,14 +174,13 @@ func registerRunCompletions(cmd *cobra.Command) {
 // confirmVariables shows which variables of this host the tasks will load, and
 // asks; those of --env-file are meant for the tasks and need no question. A
 // variable that is needed and not set ends the run before it starts.
-func confirmVariables(env *Env, p *job.Prepared, fromFile map[string]string, yes bool) error {
+func confirmVariables(env *Env, p *job.Prepared, fromFile map[string]bool, yes bool) error {
 	var missing, loaded []job.HostVariable
 	for _, v := range p.HostVariables(env.Lookup) {
-		_, meant := fromFile[v.Name]
 		switch {
 		case v.Missing:
 			missing = append(missing, v)
-		case v.Set && !meant:
+		case v.Set && !fromFile[v.Name]:
 			loaded = append(loaded, v)
 		}
 	}

@@ -2,41 +2,113 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"log"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/proctor-run/proctor/internal/need"
 )
 
+// TestMain is the program when the tests execute themselves under its name, and
+// what the program executes itself as.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"proctor": main})
+	if code, done := innerMain(os.Args); done {
+		os.Exit(code)
+	}
+	testscript.Main(withCache{m}, map[string]func(){"proctor": main})
+}
+
+// withCache gives all tests one cache directory, so that what has to be built
+// or unpacked is so once.
+type withCache struct{ *testing.M }
+
+// Run runs the tests.
+func (m withCache) Run() int {
+	dir, err := os.MkdirTemp("", "proctor-test")
+	if err != nil {
+		log.Print(err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	if err := errors.Join(os.Chmod(dir, 0o755), os.Setenv("PROCTOR_CACHE_DIR", dir)); err != nil {
+		log.Print(err)
+		return 1
+	}
+	return m.M.Run()
 }
 
 // TestScripts runs the scenarios of testdata/script. In them, $HARBOR_JOBS holds
-// job directories that Harbor wrote.
+// job directories that Harbor wrote, $EXAMPLES the example tasks, and the
+// condition [host] tells whether -e host works on this machine.
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	jobs, err := filepath.Abs(filepath.Join("..", "..", "job", "testdata", "jobs"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
 		Setup: func(e *testscript.Env) error {
-			e.Setenv("HARBOR_JOBS", jobs)
+			e.Setenv("HARBOR_JOBS", repositoryPath(t, "job/testdata/jobs"))
+			e.Setenv("EXAMPLES", repositoryPath(t, "examples/tasks"))
+			e.Setenv("PROCTOR_STATE_DIR", filepath.Join(e.WorkDir, ".state"))
+			e.Setenv("PROCTOR_CACHE_DIR", os.Getenv("PROCTOR_CACHE_DIR"))
 			return nil
+		},
+		Condition: func(name string) (bool, error) {
+			if name != "host" {
+				return false, fmt.Errorf("unknown condition %q", name)
+			}
+			err := hostSandboxes()
+			if err != nil && need.Required("host") {
+				return false, err
+			}
+			return err == nil, nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"copydir":       copyDir,
 			"edit":          edit,
 			"proctor-exits": proctorExits,
+			"json-lines":    jsonLines,
+			"count":         countMatches,
 		},
 	})
 }
+
+// repositoryPath finds a file of the repository.
+func repositoryPath(t testing.TB, name string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join("..", "..", filepath.FromSlash(name)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// hostSandboxes tells, once, why -e host does not work on this machine.
+var hostSandboxes = sync.OnceValue(func() error {
+	dir, err := os.MkdirTemp("", "proctor")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	env := &Env{Environ: append(os.Environ(), "PROCTOR_STATE_DIR="+dir), Stderr: os.Stderr, Now: time.Now}
+	ctx := context.Background()
+	b, closeBackend, err := openBackend(ctx, env, "host", backendOptions{})
+	if err != nil {
+		return err
+	}
+	return errors.Join(b.Check(ctx), closeBackend())
+})
 
 // copyDir copies a directory: copydir FROM TO.
 func copyDir(ts *testscript.TestScript, neg bool, args []string) {
@@ -76,5 +148,46 @@ func proctorExits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if strconv.Itoa(got) != args[0] {
 		ts.Fatalf("proctor exits with %d, not %s", got, args[0])
+	}
+}
+
+// jsonLines checks that every line of a file, or of "stdout", is one JSON
+// object, and that their types begin and end as given: json-lines FILE FIRST
+// LAST.
+func jsonLines(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: json-lines FILE FIRST LAST")
+	}
+	var types []string
+	for line := range strings.Lines(ts.ReadFile(args[0])) {
+		var event struct {
+			Type string `json:"type"`
+		}
+		if err := json.Unmarshal([]byte(line), &event); err != nil {
+			ts.Fatalf("line %d is not a JSON object: %v\n%s", len(types)+1, err, line)
+		}
+		types = append(types, event.Type)
+	}
+	if len(types) == 0 || types[0] != args[1] || types[len(types)-1] != args[2] {
+		ts.Fatalf("events %q, want %s first and %s last", types, args[1], args[2])
+	}
+}
+
+// countMatches checks how many lines of a file, or of "stdout", match: count N
+// REGEXP FILE.
+func countMatches(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: count N REGEXP FILE")
+	}
+	re, err := regexp.Compile(args[1])
+	ts.Check(err)
+	n := 0
+	for line := range strings.Lines(ts.ReadFile(args[2])) {
+		if re.MatchString(strings.TrimSuffix(line, "\n")) {
+			n++
+		}
+	}
+	if strconv.Itoa(n) != args[0] {
+		ts.Fatalf("%d lines match %q, want %s", n, args[1], args[0])
 	}
 }

@@ -38,8 +38,11 @@ Then run an agent of yours, given as a shell command:
   proctor run -p examples/tasks -a command --ak run='my-agent "$PROCTOR_INSTRUCTION"'`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          noUnknownCommand,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		// How many letters a command may be off to be suggested.
+		SuggestionsMinimumDistance: 2,
+
+		Args: noUnknownCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return withHint(usageErrorf("%w", err), "'%s --help' lists the flags", cmd.CommandPath())

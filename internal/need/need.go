@@ -69,10 +69,15 @@ func That(t testing.TB, name string, ok bool, reason string) {
 	}
 }
 
+// Required tells whether PROCTOR_REQUIRE lists a need.
+func Required(name string) bool {
+	required := strings.Split(os.Getenv("PROCTOR_REQUIRE"), ",")
+	return slices.Contains(required, name) || slices.Contains(required, "all")
+}
+
 func missing(t testing.TB, name, reason string) {
 	t.Helper()
-	required := strings.Split(os.Getenv("PROCTOR_REQUIRE"), ",")
-	if slices.Contains(required, name) || slices.Contains(required, "all") {
+	if Required(name) {
 		t.Fatalf("%s, and PROCTOR_REQUIRE says it must be there", reason)
 	}
 	t.Skip(reason)

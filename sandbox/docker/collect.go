@@ -14,12 +14,16 @@ import (
 
 // Collect removes the containers whose owner keep does not claim, and built
 // images that nobody used for ImageTTL and that were not built to be kept. A
-// container whose owner cannot be read is left alone.
+// container whose owner cannot be read is left alone. Where no engine answers
+// the error is sandbox.ErrUnavailable.
 func (b *Backend) Collect(ctx context.Context, keep func(sandbox.Owner) bool) ([]string, error) {
 	list, err := b.api.ContainerList(ctx, client.ContainerListOptions{
 		All:     true,
 		Filters: make(client.Filters).Add("label", labelOwner),
 	})
+	if client.IsErrConnectionFailed(err) {
+		return nil, fmt.Errorf("%w: listing containers: %w", sandbox.ErrUnavailable, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("listing containers: %w", err)
 	}
