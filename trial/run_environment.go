@@ -3,16 +3,10 @@ package trial
 import (
 	"context"
 	"fmt"
-	"math"
 	"os"
-	"path"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/proctor-run/proctor/harbor"
-	"github.com/proctor-run/proctor/internal/bounded"
-	"github.com/proctor-run/proctor/sandbox"
 )
 
 // setUpEnvironment starts the sandbox within the build time limit and waits
@@ -48,7 +42,7 @@ func (a *attempt) startSandbox(ctx context.Context) error {
 	}
 	a.sb = sb
 	a.notes.SandboxID = sb.ID()
-	return a.uploadEnvironment(ctx)
+	return a.task.UploadEnvironment(ctx, a.sb, a.spec, a.r.Backend.Name() == BackendHost)
 }
 
 // openDirs lets any user of the sandbox write to the mounted directories
@@ -63,84 +57,14 @@ func (a *attempt) openDirs() error {
 	return nil
 }
 
-// uploadEnvironment copies environment/ to the working directory when it is
-// not a build context (Harbor task format, section 5.3).
-func (a *attempt) uploadEnvironment(ctx context.Context) error {
-	dir := a.task.EnvironmentDir()
-	if a.spec.Image.Ref == "" || a.spec.Image.Build != nil || a.r.Backend.Name() == "host" {
-		return nil
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil || len(entries) == 0 {
-		return nil // a missing directory has nothing to upload
-	}
-	target := a.spec.Workdir
-	if target == "" {
-		if target, err = a.workdir(ctx, ""); err != nil {
-			return err
-		}
-	}
-	if err := sandbox.UploadDir(ctx, a.sb, dir, target); err != nil {
-		return fmt.Errorf("uploading %q: %w", filepath.Base(dir), err)
-	}
-	return nil
-}
-
-// workdir asks the sandbox where commands of a user run.
-func (a *attempt) workdir(ctx context.Context, user string) (string, error) {
-	out := bounded.NewTail(4 << 10)
-	if _, err := a.sb.Exec(ctx, sandbox.Command{Shell: "pwd", User: user, Stdout: out}); err != nil {
-		return "", fmt.Errorf("asking for the working directory: %w", err)
-	}
-	if dir := strings.TrimSpace(out.String()); path.IsAbs(dir) {
-		return dir, nil
-	}
-	return "/", nil
-}
-
 // healthcheck waits until the environment is healthy (Harbor task format,
 // section 4.5).
 func (a *attempt) healthcheck(ctx context.Context, check *harbor.Healthcheck, user string) error {
-	started := a.r.Now()
-	// The limit of one attempt is cut to whole seconds; none below one.
-	limit := time.Duration(math.Trunc(check.TimeoutSec)) * time.Second
-	for failures := 0; ; {
-		now := a.r.Now()
-		status, err := a.sb.Exec(ctx, sandbox.Command{Shell: check.Command, User: user, Timeout: limit})
-		switch {
-		case ctx.Err() != nil:
-			return errCancelled
-		case err != nil:
-			return fmt.Errorf("running the healthcheck: %w", err)
-		case status.TimedOut:
-			return exceptionf(runtimeError, "Command timed out after %d seconds", int(limit/time.Second))
-		case status.Code == 0:
-			return nil
-		}
-		wait := check.StartIntervalSec
-		if now.Sub(started).Seconds() >= check.StartPeriodSec {
-			failures++
-			if failures >= check.Retries {
-				return exceptionf(healthcheckError, "Healthcheck failed after %d consecutive retries: %s", check.Retries, check.Command)
-			}
-			wait = check.IntervalSec
-		}
-		if err := sleep(ctx, seconds(wait)); err != nil {
-			return errCancelled
-		}
+	err := check.Wait(ctx, a.sb, user, a.r.Now)
+	if ctx.Err() != nil {
+		return errCancelled
 	}
-}
-
-// sleep waits, or returns the context's error when it ends before.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return err
 }
 
 // duration returns -1 for no limit.
@@ -148,16 +72,5 @@ func (l limit) duration() time.Duration {
 	if l.sec == nil {
 		return -1
 	}
-	return seconds(*l.sec)
-}
-
-// seconds converts, within what a Duration can hold.
-func seconds(s float64) time.Duration {
-	switch {
-	case s <= 0 || math.IsNaN(s):
-		return 0
-	case s >= math.MaxInt64/float64(time.Second):
-		return math.MaxInt64
-	}
-	return time.Duration(s * float64(time.Second))
+	return harbor.Seconds(*l.sec)
 }

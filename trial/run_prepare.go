@@ -60,20 +60,8 @@ func taskBaseName(t TaskConfig) string {
 // refuseUnsupported names what the task asks for and no backend here has, in
 // Harbor's words where it has them (Harbor task format, section 4.1).
 func (a *attempt) refuseUnsupported() error {
-	env := &a.task.Config.Environment
-	caps := a.r.Backend.Capabilities()
-	name := a.r.Backend.Name()
-	switch {
-	case env.OS == harbor.Windows && !caps.Windows:
-		return exceptionf(runtimeError, "Task declares [environment].os = 'windows' but the %s environment does not support Windows containers.", name)
-	case count(a.gpus()) > 0 && !caps.GPUs:
-		return exceptionf(runtimeError, "Task requires %d GPU(s) but %s environment does not support GPU allocation.", count(a.gpus()), name)
-	case (env.TPU != nil || a.cfg.Environment.OverrideTPU != nil) && !caps.TPUs:
-		tpu := env.TPU
-		if tpu == nil {
-			tpu = a.cfg.Environment.OverrideTPU
-		}
-		return exceptionf(runtimeError, "Task requires a TPU slice (type=%s, topology=%s) but %s environment does not support TPU allocation.", tpu.Type, tpu.Topology, name)
+	if err := a.task.CheckSupport(a.sandboxOptions()); err != nil {
+		return err
 	}
 	return a.planNetworks()
 }
@@ -99,25 +87,6 @@ func (a *attempt) network(step *harbor.Step) harbor.NetworkPlan {
 	return a.task.Config.PlanNetwork(step, a.cfg.Agent.ExtraAllowedHosts, a.cfg.Environment.ExtraAllowedHosts)
 }
 
-func (a *attempt) gpus() *pyvalue.Int {
-	if n := a.cfg.Environment.OverrideGPUs; n != nil {
-		return new(pyvalue.NewInt(int64(*n)))
-	}
-	return a.task.Config.Environment.GPUs
-}
-
-// count reads a resource number; none and what is beyond any machine count as
-// 0 and as very many.
-func count(n *pyvalue.Int) int64 {
-	if n == nil {
-		return 0
-	}
-	if v, ok := n.Int64(); ok {
-		return v
-	}
-	return int64(n.Sign()) << 40
-}
-
 // newAgent builds the agent (Harbor agent format, section 1.4).
 func (a *attempt) newAgent() (agent.Agent, error) {
 	cfg := a.cfg.Agent
@@ -125,7 +94,7 @@ func (a *attempt) newAgent() (agent.Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	vars := assignments(env)
+	vars := harbor.Assignments(env)
 	name := ""
 	if cfg.Name != nil {
 		name = *cfg.Name
@@ -138,7 +107,7 @@ func (a *attempt) newAgent() (agent.Agent, error) {
 			Script: filepath.Base(script),
 			Env: func() ([]string, error) {
 				own, err := harbor.ResolveEnv(a.task.Config.Solution.Env, a.r.Lookup)
-				return append(vars[:len(vars):len(vars)], assignments(own)...), err
+				return append(vars[:len(vars):len(vars)], harbor.Assignments(own)...), err
 			},
 		}
 		return a.oracle, nil
@@ -175,15 +144,6 @@ func newCommandAgent(cfg AgentConfig, vars []string) (agent.Agent, error) {
 	return agent.NewCommand(c)
 }
 
-// assignments writes an Env as KEY=VALUE.
-func assignments(env harbor.Env) []string {
-	list := make([]string, 0, env.Len())
-	for k, v := range env.All() {
-		list = append(list, k+"="+v)
-	}
-	return list
-}
-
 // newSpec describes the sandbox of the agent (Harbor task format, sections
 // 4.6, 5.3 and 5.8).
 func (a *attempt) newSpec() (sandbox.Spec, error) {
@@ -198,7 +158,7 @@ func (a *attempt) newSpec() (sandbox.Spec, error) {
 	spec.Name = a.cfg.TrialName
 	spec.Image.ForceBuild = a.cfg.Environment.ForceBuild
 	if len(a.cfg.Environment.ExtraDockerCompose) > 0 {
-		return spec, a.composeError()
+		return spec, a.task.ComposeError()
 	}
 	spec.Mounts, err = a.mounts()
 	return spec, err
@@ -207,115 +167,32 @@ func (a *attempt) newSpec() (sandbox.Spec, error) {
 // environmentSpec describes what an environment table and its directory
 // define, without a name and mounts.
 func (a *attempt) environmentSpec(table *harbor.Environment, dir string, network harbor.Network) (sandbox.Spec, error) {
-	env, err := harbor.ResolveEnv(table.Env, a.r.Lookup)
-	if err != nil {
-		return sandbox.Spec{}, err
-	}
-	image, err := a.image(table, dir)
-	if err != nil {
-		return sandbox.Spec{}, err
-	}
-	resources, err := a.resources(table)
-	if err != nil {
-		return sandbox.Spec{}, err
-	}
-	spec := sandbox.Spec{
-		Labels:    sandbox.Labels{Trial: a.cfg.TrialName, Owner: a.r.Owner},
-		Image:     image,
-		Env:       append(assignments(env), assignments(a.cfg.Environment.Env.Map)...),
-		Resources: resources,
-		Network:   sandbox.Network{Mode: sandbox.NetworkMode(network.Mode), Hosts: network.AllowedHosts},
-	}
+	spec, err := a.task.SandboxSpec(table, dir, network, a.sandboxOptions())
+	spec.Labels = sandbox.Labels{Trial: a.cfg.TrialName, Owner: a.r.Owner}
 	if a.cfg.JobID != nil {
 		spec.Labels.Job = a.cfg.JobID.String()
 	}
-	if table.Workdir != nil {
-		spec.Workdir = *table.Workdir
-	}
-	return spec, a.checkNetwork(spec.Network.Mode)
+	return spec, err
 }
 
-func (a *attempt) checkNetwork(mode sandbox.NetworkMode) error {
-	caps := a.r.Backend.Capabilities()
-	if mode == sandbox.NetworkNone && !caps.NoNetwork || mode == sandbox.NetworkAllowlist && !caps.Allowlist {
-		return exceptionf(valueError, "network_mode='%s' is not supported by %s environment.", mode, a.r.Backend.Name())
+func (a *attempt) sandboxOptions() harbor.SandboxOptions {
+	cfg := a.cfg.Environment
+	return harbor.SandboxOptions{
+		Backend:      a.r.Backend.Name(),
+		Can:          a.r.Backend.Capabilities(),
+		HostRoot:     a.r.Backend.Name() == BackendHost,
+		Host:         a.r.Lookup,
+		Env:          cfg.Env.Map,
+		OverrideCPUs: cfg.OverrideCPUs, OverrideMemoryMB: cfg.OverrideMemoryMB,
+		OverrideGPUs: cfg.OverrideGPUs, OverrideTPU: cfg.OverrideTPU,
+		CPUPolicy: cfg.CPUEnforcementPolicy, MemoryPolicy: cfg.MemoryEnforcementPolicy,
+		Warn: a.warn,
 	}
-	return nil
-}
-
-// image chooses between a prebuilt image and a build. The definition must be
-// there unless the backend brings its own root.
-func (a *attempt) image(table *harbor.Environment, dir string) (sandbox.Image, error) {
-	img := sandbox.Image{}
-	if table.DockerImage != nil {
-		img.Ref = *table.DockerImage
-	}
-	if isThere(filepath.Join(dir, "docker-compose.yaml")) {
-		return img, a.composeError()
-	}
-	if isThere(filepath.Join(dir, "Dockerfile")) {
-		img.Build = &sandbox.Build{ContextDir: dir, Name: a.task.ShortName}
-	}
-	if img.Ref == "" && img.Build == nil && a.r.Backend.Name() != BackendHost {
-		return img, exceptionf(fileNotFoundError, "Task environment directory %s has no environment definition. "+
-			"Expected a Dockerfile, a docker-compose.yaml or [environment].docker_image.", dir)
-	}
-	return img, nil
 }
 
 func isThere(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
-}
-
-func (a *attempt) composeError() error {
-	return exceptionf(runtimeError, "task %q is a compose project, which this version of proctor cannot run", a.task.Name)
-}
-
-// resources applies overrides and policies (Harbor task format, sections 4.1
-// and 5.8).
-func (a *attempt) resources(table *harbor.Environment) (sandbox.Resources, error) {
-	cfg := a.cfg.Environment
-	caps := a.r.Backend.Capabilities()
-	cpus, err := a.limited("CPU", cfg.CPUEnforcementPolicy, override(cfg.OverrideCPUs, table.CPUs), caps.CPULimit)
-	if err != nil {
-		return sandbox.Resources{}, err
-	}
-	memory, err := a.limited("Memory", cfg.MemoryEnforcementPolicy, override(cfg.OverrideMemoryMB, table.MemoryMB), caps.MemoryLimit)
-	if err != nil {
-		return sandbox.Resources{}, err
-	}
-	return sandbox.Resources{CPUs: float64(cpus), MemoryMB: memory, GPUs: int(count(a.gpus()))}, nil
-}
-
-func override(n *int, task *pyvalue.Int) *pyvalue.Int {
-	if n != nil {
-		return new(pyvalue.NewInt(int64(*n)))
-	}
-	return task
-}
-
-// limited returns the limit that a policy makes of a value. Under policy auto a
-// backend that cannot enforce it only warns.
-func (a *attempt) limited(what, policy string, value *pyvalue.Int, enforced bool) (int64, error) {
-	switch policy {
-	case "ignore":
-		return 0, nil
-	case "request", "guarantee":
-		return 0, exceptionf(valueError, "%s environment does not support %s resource requests.", a.r.Backend.Name(), what)
-	case "limit":
-		if value == nil {
-			return 0, exceptionf(valueError, "%s resource mode 'limit' requires a task value or numeric override.", what)
-		}
-		if !enforced {
-			return 0, exceptionf(valueError, "%s environment does not support %s resource limits.", a.r.Backend.Name(), what)
-		}
-	}
-	if value != nil && count(value) > 0 && !enforced {
-		a.warn("the %s limit of %s is not enforced in environment %s", what, value, a.r.Backend.Name())
-		return 0, nil
-	}
-	return max(count(value), 0), nil
 }
 
 // mounts are the trial's directories, then those of the configuration.

@@ -133,7 +133,7 @@ func (a *attempt) workOnStep(ctx context.Context, step *harbor.Step, res *StepRe
 func (a *attempt) verifyStep(ctx context.Context, s *stage, res *StepResult) error {
 	err := error(nil)
 	if !a.separate(s.step) {
-		err = emptyDirs(ctx, a.sb, harbor.VerifierLogsDir, harbor.TestsDir)
+		err = harbor.EmptyDirs(ctx, a.sb, harbor.VerifierLogsDir, harbor.TestsDir)
 	}
 	if err == nil {
 		err = a.verify(ctx, s)
@@ -167,7 +167,7 @@ var errStepSetup = errors.New("the step's set-up failed")
 // script and waits for its healthcheck, all as the step's agent user.
 func (a *attempt) setUpStep(ctx context.Context, step *harbor.Step) error {
 	if !a.r.Backend.Capabilities().Mounted {
-		if err := emptyDirs(ctx, a.sb, harbor.AgentLogsDir); err != nil {
+		if err := harbor.EmptyDirs(ctx, a.sb, harbor.AgentLogsDir); err != nil {
 			return err
 		}
 	}
@@ -185,7 +185,7 @@ func (a *attempt) setUpStep(ctx context.Context, step *harbor.Step) error {
 }
 
 func (a *attempt) stageFiles(ctx context.Context, step *harbor.Step, files, user string) error {
-	workdir, err := a.workdir(ctx, user)
+	workdir, err := harbor.Workdir(ctx, a.sb, user)
 	if err != nil {
 		return err
 	}

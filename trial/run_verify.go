@@ -26,7 +26,7 @@ func (a *attempt) verify(ctx context.Context, s *stage) error {
 		Script: a.task.Config.Environment.OS.TestScript(),
 		Env: func() ([]string, error) {
 			env, err := harbor.ResolveEnv(a.task.Config.VerifierEnv(s.step, a.cfg.Verifier.Env.Map), a.r.Lookup)
-			return assignments(env), err
+			return harbor.Assignments(env), err
 		},
 		User:        userName(a.task.Config.VerifierUser(s.step)),
 		LogDir:      a.hostDir("verifier"),
@@ -101,7 +101,7 @@ func (a *attempt) verifySeparately(ctx context.Context, step *harbor.Step, spec 
 			a.warn("removing the verifier's sandbox: %v", err)
 		}
 	}()
-	if err := emptyDirs(ctx, sb, harbor.VerifierLogsDir); err != nil {
+	if err := harbor.EmptyDirs(ctx, sb, harbor.VerifierLogsDir); err != nil {
 		return none, err
 	}
 	if err := a.uploadArtifacts(ctx, sb, step); err != nil {
@@ -134,28 +134,11 @@ func (a *attempt) uploadArtifacts(ctx context.Context, sb sandbox.Sandbox, step 
 			}
 			continue
 		}
-		if err := emptyDirs(ctx, sb, artifact.UploadTarget()); err != nil {
+		if err := harbor.EmptyDirs(ctx, sb, artifact.UploadTarget()); err != nil {
 			return err
 		}
 		if err := sandbox.UploadDir(ctx, sb, host, artifact.UploadTarget()); err != nil {
 			return fmt.Errorf("uploading artifact %q: %w", artifact.Source, err)
-		}
-	}
-	return nil
-}
-
-// emptyDirs makes each an empty directory that anyone may write to; what
-// stands there is replaced, a mount point is kept (section 4.3).
-func emptyDirs(ctx context.Context, sb sandbox.Sandbox, dirs ...string) error {
-	for _, dir := range dirs {
-		quoted, err := harbor.Linux.Quote(dir)
-		if err != nil {
-			return err
-		}
-		command := fmt.Sprintf("if [ -L %[1]s ] || { [ -e %[1]s ] && [ ! -d %[1]s ]; }; then rm -rf -- %[1]s; fi && "+
-			"mkdir -p -- %[1]s && find %[1]s -mindepth 1 -maxdepth 1 -exec rm -rf -- {} + && chmod 777 -- %[1]s", quoted)
-		if _, err := sb.Exec(ctx, sandbox.Command{Shell: command, User: "root"}); err != nil {
-			return fmt.Errorf("emptying %q: %w", dir, err)
 		}
 	}
 	return nil

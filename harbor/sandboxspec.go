@@ -1,0 +1,290 @@
+package harbor
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/proctor-run/proctor/internal/bounded"
+	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/sandbox"
+)
+
+// SandboxOptions are what a run says of a task's sandboxes besides the task.
+// The zero value overrides nothing and can do nothing.
+type SandboxOptions struct {
+	Backend string // its name, for messages
+	Can     sandbox.Capabilities
+	// HostRoot: the backend brings its own root file system, so that a task
+	// needs to define none.
+	HostRoot bool
+	// Host finds variables of the host, for templates.
+	Host Lookup
+	// Env is added to the task's.
+	Env Env
+	// Overrides replace what the task asks for.
+	OverrideCPUs, OverrideMemoryMB, OverrideGPUs *int
+	OverrideTPU                                  *TPU
+	// CPUPolicy and MemoryPolicy are "auto" (also when empty), "ignore",
+	// "limit", "request" or "guarantee".
+	CPUPolicy, MemoryPolicy string
+	// Warn is told of what is not enforced; may be nil.
+	Warn func(format string, args ...any)
+}
+
+const runtimeError = "RuntimeError"
+
+// CheckSupport names what the task asks for and the backend does not have
+// (section 4.1).
+func (t *Task) CheckSupport(o SandboxOptions) error {
+	env := &t.Config.Environment
+	gpus := overridden(o.OverrideGPUs, env.GPUs)
+	switch {
+	case env.OS == Windows && !o.Can.Windows:
+		return raise(runtimeError, "Task declares [environment].os = 'windows' but the %s environment does not support Windows containers.", o.Backend)
+	case amount(gpus) > 0 && !o.Can.GPUs:
+		return raise(runtimeError, "Task requires %d GPU(s) but %s environment does not support GPU allocation.", amount(gpus), o.Backend)
+	case (env.TPU != nil || o.OverrideTPU != nil) && !o.Can.TPUs:
+		tpu := env.TPU
+		if tpu == nil {
+			tpu = o.OverrideTPU
+		}
+		return raise(runtimeError, "Task requires a TPU slice (type=%s, topology=%s) but %s environment does not support TPU allocation.", tpu.Type, tpu.Topology, o.Backend)
+	}
+	return nil
+}
+
+// SandboxSpec describes the sandbox that an environment table and its directory
+// define, without a name, labels and mounts (sections 5.3 and 5.8).
+func (t *Task) SandboxSpec(table *Environment, dir string, network Network, o SandboxOptions) (sandbox.Spec, error) {
+	env, err := ResolveEnv(table.Env, o.Host)
+	if err != nil {
+		return sandbox.Spec{}, err
+	}
+	image, err := t.image(table, dir, o)
+	if err != nil {
+		return sandbox.Spec{}, err
+	}
+	resources, err := o.resources(t, table)
+	if err != nil {
+		return sandbox.Spec{}, err
+	}
+	spec := sandbox.Spec{
+		Image:     image,
+		Env:       append(Assignments(env), Assignments(o.Env)...),
+		Resources: resources,
+		Network:   sandbox.Network{Mode: sandbox.NetworkMode(network.Mode), Hosts: network.AllowedHosts},
+	}
+	if table.Workdir != nil {
+		spec.Workdir = *table.Workdir
+	}
+	if network.Mode == NoNetwork && !o.Can.NoNetwork || network.Mode == Allowlist && !o.Can.Allowlist {
+		return spec, raise(ValueError, "network_mode='%s' is not supported by %s environment.", network.Mode, o.Backend)
+	}
+	return spec, nil
+}
+
+// Assignments writes variables as KEY=VALUE.
+func Assignments(env Env) []string {
+	list := make([]string, 0, env.Len())
+	for k, v := range env.All() {
+		list = append(list, k+"="+v)
+	}
+	return list
+}
+
+// image chooses between a prebuilt image and a build. The definition must be
+// there unless the backend brings its own root.
+func (t *Task) image(table *Environment, dir string, o SandboxOptions) (sandbox.Image, error) {
+	img := sandbox.Image{}
+	if table.DockerImage != nil {
+		img.Ref = *table.DockerImage
+	}
+	if exists(filepath.Join(dir, "docker-compose.yaml")) {
+		return img, t.ComposeError()
+	}
+	if exists(filepath.Join(dir, "Dockerfile")) {
+		img.Build = &sandbox.Build{ContextDir: dir, Name: t.ShortName}
+	}
+	if img.Ref == "" && img.Build == nil && !o.HostRoot {
+		return img, raise(FileNotFoundError, "Task environment directory %s has no environment definition. "+
+			"Expected a Dockerfile, a docker-compose.yaml or [environment].docker_image.", dir)
+	}
+	return img, nil
+}
+
+// ComposeError is the error for a task that is a compose project.
+func (t *Task) ComposeError() error {
+	return raise(runtimeError, "task %q is a compose project, which this version of proctor cannot run", t.Name)
+}
+
+// resources applies overrides and policies (sections 4.1 and 5.8).
+func (o SandboxOptions) resources(t *Task, table *Environment) (sandbox.Resources, error) {
+	cpus, err := o.limited("CPU", o.CPUPolicy, overridden(o.OverrideCPUs, table.CPUs), o.Can.CPULimit)
+	if err != nil {
+		return sandbox.Resources{}, err
+	}
+	memory, err := o.limited("Memory", o.MemoryPolicy, overridden(o.OverrideMemoryMB, table.MemoryMB), o.Can.MemoryLimit)
+	if err != nil {
+		return sandbox.Resources{}, err
+	}
+	gpus := overridden(o.OverrideGPUs, t.Config.Environment.GPUs)
+	return sandbox.Resources{CPUs: float64(cpus), MemoryMB: memory, GPUs: int(amount(gpus))}, nil
+}
+
+func overridden(n *int, task *pyvalue.Int) *pyvalue.Int {
+	if n != nil {
+		return new(pyvalue.NewInt(int64(*n)))
+	}
+	return task
+}
+
+// amount reads a resource number; none and what is beyond any machine count as
+// 0 and as very many.
+func amount(n *pyvalue.Int) int64 {
+	if n == nil {
+		return 0
+	}
+	if v, ok := n.Int64(); ok {
+		return v
+	}
+	return int64(n.Sign()) << 40
+}
+
+// limited returns the limit that a policy makes of a value. Under policy auto a
+// backend that cannot enforce it only warns.
+func (o SandboxOptions) limited(what, policy string, value *pyvalue.Int, enforced bool) (int64, error) {
+	switch policy {
+	case "ignore":
+		return 0, nil
+	case "request", "guarantee":
+		return 0, raise(ValueError, "%s environment does not support %s resource requests.", o.Backend, what)
+	case "limit":
+		if value == nil {
+			return 0, raise(ValueError, "%s resource mode 'limit' requires a task value or numeric override.", what)
+		}
+		if !enforced {
+			return 0, raise(ValueError, "%s environment does not support %s resource limits.", o.Backend, what)
+		}
+	}
+	if value != nil && amount(value) > 0 && !enforced {
+		if o.Warn != nil {
+			o.Warn("the %s limit of %s is not enforced in environment %s", what, value, o.Backend)
+		}
+		return 0, nil
+	}
+	return max(amount(value), 0), nil
+}
+
+// UploadEnvironment copies environment/ to the working directory of a sandbox
+// that is a prebuilt image (section 5.3).
+func (t *Task) UploadEnvironment(ctx context.Context, sb sandbox.Sandbox, spec sandbox.Spec, hostRoot bool) error {
+	dir := t.EnvironmentDir()
+	if spec.Image.Ref == "" || spec.Image.Build != nil || hostRoot {
+		return nil
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) == 0 {
+		return nil // a missing directory has nothing to upload
+	}
+	target := spec.Workdir
+	if target == "" {
+		if target, err = Workdir(ctx, sb, ""); err != nil {
+			return err
+		}
+	}
+	if err := sandbox.UploadDir(ctx, sb, dir, target); err != nil {
+		return fmt.Errorf("uploading %q: %w", filepath.Base(dir), err)
+	}
+	return nil
+}
+
+// Workdir asks a sandbox where commands of a user run.
+func Workdir(ctx context.Context, sb sandbox.Sandbox, user string) (string, error) {
+	out := bounded.NewTail(4 << 10)
+	if _, err := sb.Exec(ctx, sandbox.Command{Shell: "pwd", User: user, Stdout: out}); err != nil {
+		return "", fmt.Errorf("asking for the working directory: %w", err)
+	}
+	if dir := strings.TrimSpace(out.String()); path.IsAbs(dir) {
+		return dir, nil
+	}
+	return "/", nil
+}
+
+// Wait runs the check until the environment is healthy (section 4.5). now is
+// the clock. When ctx ends, its cause is returned.
+func (check *Healthcheck) Wait(ctx context.Context, sb sandbox.Sandbox, user string, now func() time.Time) error {
+	started := now()
+	// The limit of one attempt is cut to whole seconds; none below one.
+	limit := time.Duration(math.Trunc(check.TimeoutSec)) * time.Second
+	for failures := 0; ; {
+		begun := now()
+		status, err := sb.Exec(ctx, sandbox.Command{Shell: check.Command, User: user, Timeout: limit})
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil:
+			return fmt.Errorf("running the healthcheck: %w", err)
+		case status.TimedOut:
+			return raise(runtimeError, "Command timed out after %d seconds", int(limit/time.Second))
+		case status.Code == 0:
+			return nil
+		}
+		wait := check.StartIntervalSec
+		if begun.Sub(started).Seconds() >= check.StartPeriodSec {
+			failures++
+			if failures >= check.Retries {
+				return raise("HealthcheckError", "Healthcheck failed after %d consecutive retries: %s", check.Retries, check.Command)
+			}
+			wait = check.IntervalSec
+		}
+		if err := sleep(ctx, Seconds(wait)); err != nil {
+			return err
+		}
+	}
+}
+
+// sleep waits, or returns the context's cause when it ends before.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Seconds converts seconds of a task file, within what a Duration can hold.
+func Seconds(s float64) time.Duration {
+	switch {
+	case s <= 0 || math.IsNaN(s):
+		return 0
+	case s >= math.MaxInt64/float64(time.Second):
+		return math.MaxInt64
+	}
+	return time.Duration(s * float64(time.Second))
+}
+
+// EmptyDirs makes each an empty directory that anyone may write to; what
+// stands there is replaced, a mount point is kept (section 4.3).
+func EmptyDirs(ctx context.Context, sb sandbox.Sandbox, dirs ...string) error {
+	for _, dir := range dirs {
+		quoted, err := Linux.Quote(dir)
+		if err != nil {
+			return err
+		}
+		command := fmt.Sprintf("if [ -L %[1]s ] || { [ -e %[1]s ] && [ ! -d %[1]s ]; }; then rm -rf -- %[1]s; fi && "+
+			"mkdir -p -- %[1]s && find %[1]s -mindepth 1 -maxdepth 1 -exec rm -rf -- {} + && chmod 777 -- %[1]s", quoted)
+		if _, err := sb.Exec(ctx, sandbox.Command{Shell: command, User: "root"}); err != nil {
+			return fmt.Errorf("emptying %q: %w", dir, err)
+		}
+	}
+	return nil
+}
