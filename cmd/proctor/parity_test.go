@@ -1,0 +1,69 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// exampleOutcomes is the table of examples/README.md.
+var exampleOutcomes = map[string]map[string]string{
+	"oracle": {
+		"build-rpn":         `{"reward":1.0}`,
+		"env-templates":     `{"reward":1.0}`,
+		"failing-oracle":    `{"reward":0.0}`,
+		"fractional-reward": `{"reward":0.75}`,
+		"healthcheck":       `{"reward":1.0}`,
+		"hello-world":       `{"reward":1.0}`,
+		"multi-key-reward":  `{"correctness":1,"brevity":0.5}`,
+		"verifier-crash":    "RewardFileNotFoundError",
+	},
+	"nop": {
+		"build-rpn":         `{"reward":0.0}`,
+		"env-templates":     `{"reward":0.0}`,
+		"failing-oracle":    `{"reward":0.0}`,
+		"fractional-reward": `{"reward":0.0}`,
+		"healthcheck":       `{"reward":0.0}`,
+		"hello-world":       `{"reward":0.0}`,
+		"multi-key-reward":  `{"correctness":0,"brevity":0}`,
+		"verifier-crash":    "RewardFileNotFoundError",
+	},
+}
+
+// exampleMetrics is what follows from the table: without further ado the mean
+// of each reward over all eight, where none counts as 0.
+var exampleMetrics = map[string]string{
+	"oracle": "oracle__tasks: 7 trials, 1 errors {\"brevity\":0.0625,\"correctness\":0.125,\"reward\":0.59375}\n",
+	"nop":    "nop__tasks: 7 trials, 1 errors {\"brevity\":0.0,\"correctness\":0.0,\"reward\":0.0}\n",
+}
+
+// TestSameEverywhere runs the examples in every environment: the same rewards,
+// metrics and exception types come of them in all.
+func TestSameEverywhere(t *testing.T) {
+	t.Parallel()
+	examples := repositoryPath(t, "examples/tasks")
+	for _, where := range environments() {
+		t.Run(where.name, func(t *testing.T) {
+			t.Parallel()
+			flags := where.flags(t)
+			p := newPlace(t)
+			for agent, want := range exampleOutcomes {
+				args := append([]string{"run", "-p", examples, "-a", agent, "-n", "2", "-o", p.dir, "--job-name", agent}, flags...)
+				done := p.run(t, args...)
+				if done.code != exitTrialErrors {
+					t.Errorf("-a %s: exit code %d, want %d; it says\n%s", agent, done.code, exitTrialErrors, done.stderr)
+				}
+				got := map[string]string{}
+				for task, r := range jobRecords(t, p.dir+"/"+agent) {
+					got[task] = outcomeText(r)
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("-a %s: outcomes (-want +got):\n%s\n%s", agent, diff, done.stderr)
+				}
+				if diff := cmp.Diff(exampleMetrics[agent], metricsText(jobResult(t, p.dir+"/"+agent))); diff != "" {
+					t.Errorf("-a %s: metrics (-want +got):\n%s", agent, diff)
+				}
+			}
+		})
+	}
+}

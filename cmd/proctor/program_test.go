@@ -1,0 +1,204 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"github.com/proctor-run/proctor/internal/need"
+	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/job"
+)
+
+// place is where a test runs proctor as a process of its own: a working
+// directory and a state directory that nobody else uses.
+type place struct {
+	dir, state string
+}
+
+func newPlace(t testing.TB) place {
+	t.Helper()
+	// The paths of sockets are short; those of t.TempDir are not.
+	dir, err := os.MkdirTemp("", "pt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Errorf("something of a sandbox is left: %v", err)
+		}
+	})
+	return place{dir: dir, state: filepath.Join(dir, "state")}
+}
+
+// command prepares a run of proctor: this test program under that name.
+func (p place) command(args ...string) *exec.Cmd {
+	self, err := os.Executable()
+	if err != nil {
+		panic(err) // never on the systems that have sandboxes
+	}
+	cmd := exec.Command(self)
+	cmd.Args = append([]string{"proctor"}, args...)
+	cmd.Dir = p.dir
+	cmd.Env = append(os.Environ(), "PROCTOR_STATE_DIR="+p.state)
+	return cmd
+}
+
+// finished is how a run of proctor ended.
+type finished struct {
+	code           int
+	stdout, stderr string
+}
+
+func (p place) run(t testing.TB, args ...string) finished {
+	t.Helper()
+	return finish(t, p.command(args...))
+}
+
+func finish(t testing.TB, cmd *exec.Cmd) finished {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	if exit, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
+		t.Fatalf("%q: %v", cmd.Args, err)
+	} else if ok && exit.ExitCode() < 0 {
+		t.Fatalf("%q: %v\n%s", cmd.Args, err, stderr.String())
+	}
+	return finished{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+}
+
+// environment is one way to run trials.
+type environment struct {
+	name string
+	args []string
+	// need skips where it does not work.
+	need func(testing.TB)
+	// image: it takes images from mirrors, see [mirror].
+	image bool
+}
+
+func environments() []environment {
+	host := func(t testing.TB) {
+		t.Helper()
+		err := hostSandboxes()
+		need.That(t, "host", err == nil, fmt.Sprintf("needs sandboxes on the host's own root: %v", err))
+	}
+	runc := func(t testing.TB) {
+		t.Helper()
+		host(t)
+		need.Program(t, "runc")
+	}
+	engine := func(t testing.TB) {
+		t.Helper()
+		need.Docker(t)
+	}
+	return []environment{
+		{name: "host-gvisor", args: []string{"-e", "host", "--runtime", "gvisor"}, need: host},
+		{name: "host-runc", args: []string{"-e", "host", "--runtime", "runc"}, need: runc},
+		{name: "sandbox-gvisor", args: []string{"-e", "sandbox", "--runtime", "gvisor"}, need: host, image: true},
+		{name: "sandbox-runc", args: []string{"-e", "sandbox", "--runtime", "runc"}, need: runc, image: true},
+		{name: "docker", args: []string{"-e", "docker"}, need: engine},
+	}
+}
+
+// flags are the arguments that choose the environment, after making sure that
+// it works.
+func (e environment) flags(t testing.TB) []string {
+	t.Helper()
+	e.need(t)
+	if !e.image {
+		return e.args
+	}
+	need.Rootfs(t)
+	dir, err := mirror()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(e.args[:len(e.args):len(e.args)], "--ek", "mirror="+dir)
+}
+
+// mirror is an OCI layout with the image that the examples are made from, made
+// once of a root file system, in the directory that all tests share.
+var mirror = sync.OnceValues(func() (string, error) {
+	layer, err := tarball.LayerFromFile(os.Getenv("PROCTOR_TEST_ROOTFS"))
+	if err != nil {
+		return "", err
+	}
+	img, err := mutate.AppendLayers(empty.Image, layer)
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(os.Getenv("PROCTOR_CACHE_DIR"), "mirror")
+	path, err := layout.Write(dir, empty.Index)
+	if err != nil {
+		return "", err
+	}
+	name := map[string]string{"org.opencontainers.image.ref.name": "debian:bookworm-slim"}
+	return dir, path.AppendImage(img, layout.WithAnnotations(name))
+})
+
+// jobRecords reads the trials of a job by task name.
+func jobRecords(t testing.TB, dir string) map[string]job.Record {
+	t.Helper()
+	scanned, err := job.Scan(context.Background(), dir)
+	if err := errors.Join(append(scanned.Errors, err)...); err != nil {
+		t.Fatal(err)
+	}
+	records := map[string]job.Record{}
+	for _, r := range scanned.Records {
+		records[r.TaskName] = r.Record
+	}
+	return records
+}
+
+// jobResult reads what a job's result.json says.
+func jobResult(t testing.TB, dir string) job.Result {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, job.ResultFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := job.ParseResult(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+// outcomeText is what came of a trial in the words of its result.
+func outcomeText(r job.Record) string {
+	var parts []string
+	if r.Rewards != nil {
+		parts = append(parts, string(pyvalue.AppendPydantic(nil, r.Rewards.Object(), 0)))
+	}
+	if r.ExceptionType != "" {
+		parts = append(parts, r.ExceptionType)
+	}
+	return strings.Join(parts, " ")
+}
+
+// metricsText is the metrics of all groups of a job, in order.
+func metricsText(r job.Result) string {
+	var b strings.Builder
+	for key, e := range r.Stats.Evals.All() {
+		fmt.Fprintf(&b, "%s: %d trials, %d errors", key, e.NTrials, e.NErrors)
+		for _, m := range e.Metrics {
+			fmt.Fprintf(&b, " %s", pyvalue.AppendPydantic(nil, m, 0))
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
