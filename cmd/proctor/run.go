@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"sync"
@@ -170,7 +169,7 @@ func execute(ctx context.Context, env *Env, f *runFlags, p *job.Prepared, backen
 		Kill:   kill,
 	}
 	if p.Config.Debug {
-		runner.Debug = debugWriter(env, f)
+		runner.Debug = env.Stderr
 	}
 	out, err := runner.Run(ctx, p)
 	v.close()
@@ -219,6 +218,3 @@ func newView(env *Env, f *runFlags, cfg job.Config) view {
 	}
 	return &lineView{w: env.Stderr}
 }
-
-// debugWriter is where log messages go with --debug.
-func debugWriter(env *Env, _ *runFlags) io.Writer { return env.Stderr }
