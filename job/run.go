@@ -38,6 +38,7 @@ type Prepared struct {
 	Warnings []string
 
 	variables []taskVariables
+	resumed   resumed
 }
 
 // Runner runs the trials of a prepared job.
@@ -79,6 +80,9 @@ func (r *Runner) Run(ctx context.Context, p *Prepared) (*Outcome, error) {
 		return nil, fmt.Errorf("starting job %q: %w", p.Config.JobName, err)
 	}
 	defer log.Close()
+	if err := p.setOrphansAside(); err != nil {
+		return nil, fmt.Errorf("starting job %q: %w", p.Config.JobName, err)
+	}
 	b := newBoard(r, p)
 	if err := b.writeInputs(p, r.Trials.Lookup); err != nil {
 		return nil, fmt.Errorf("starting job %q: %w", p.Config.JobName, err)
@@ -152,9 +156,16 @@ func (r *Runner) runAll(ctx context.Context, p *Prepared, runner *trial.Runner, 
 
 // runTrial runs one trial with its retries.
 func (r *Runner) runTrial(ctx context.Context, runner *trial.Runner, p *Prepared, i int, b *board) error {
+	if ctx.Err() != nil {
+		return nil
+	}
 	cfg := p.Trials[i]
+	first, err := p.setEarlierAside(i)
+	if err != nil {
+		return err
+	}
 	for retries := 0; ctx.Err() == nil; retries++ {
-		res, err := runner.Run(ctx, cfg, retries+1)
+		res, err := runner.Run(ctx, cfg, first+retries)
 		if err != nil {
 			return err
 		}
@@ -167,12 +178,12 @@ func (r *Runner) runTrial(ctx context.Context, runner *trial.Runner, p *Prepared
 		if !decision.Retry || ctx.Err() != nil {
 			return nil
 		}
-		b.emit(EventRetry, &trial.Event{Kind: trial.EventEnd, TrialName: cfg.TrialName, TaskName: res.TaskName, Attempt: retries + 1},
+		b.emit(EventRetry, &trial.Event{Kind: trial.EventEnd, TrialName: cfg.TrialName, TaskName: res.TaskName, Attempt: first + retries},
 			fmt.Sprintf("trying again after %s in %s (retry %d of %d)", typ, decision.Wait, retries+1, p.Config.Retry.MaxRetries))
 		if r.sleep(ctx, decision.Wait) != nil {
 			return nil
 		}
-		if err := setAside(filepath.Join(p.Config.Dir(), cfg.TrialName), retries+1); err != nil {
+		if err := setAside(filepath.Join(p.Config.Dir(), cfg.TrialName), first+retries); err != nil {
 			return fmt.Errorf("keeping the earlier attempt of trial %q: %w", cfg.TrialName, err)
 		}
 	}

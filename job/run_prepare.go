@@ -37,6 +37,11 @@ type PrepareOptions struct {
 //
 // Nothing is written, and nothing is run.
 func Prepare(cfg Config, o PrepareOptions) (*Prepared, error) {
+	return prepare(cfg, o, func() (*jobDir, error) { return openJobDir(cfg, o.Host) })
+}
+
+// prepare is Prepare with the directory that open reads.
+func prepare(cfg Config, o PrepareOptions, open func() (*jobDir, error)) (*Prepared, error) {
 	p := &Prepared{Config: cfg, ID: uuid.New(), StartedAt: trial.Local(o.Now)}
 	found, err := resolveTasks(cfg, o)
 	if err != nil {
@@ -48,7 +53,7 @@ func Prepare(cfg Config, o PrepareOptions) (*Prepared, error) {
 		return nil, err
 	}
 	p.Metrics = NewMetrics(own, found.datasets)
-	dir, err := openJobDir(cfg, o.Host)
+	dir, err := open()
 	if err != nil {
 		return nil, err
 	}
@@ -277,12 +282,8 @@ func (d *jobDir) read() error {
 		}
 		d.result = &result
 	}
-	if data, err := os.ReadFile(filepath.Join(d.path, "lock.json")); err == nil {
-		lock, err := ParseLock(data)
-		if err != nil {
-			return fmt.Errorf("%w\n%w", trial.RuleError(fmt.Sprintf("Existing lock file at %s could not be parsed; refusing to overwrite it.", filepath.Join(d.path, "lock.json"))), err)
-		}
-		d.lock = &lock
+	if err := d.readLock(); err != nil {
+		return err
 	}
 	entries, err := os.ReadDir(d.path)
 	if err != nil {
@@ -307,6 +308,20 @@ func (d *jobDir) read() error {
 		d.configs = append(d.configs, result.Config)
 		d.records = append(d.records, RecordOf(&result))
 	}
+	return nil
+}
+
+func (d *jobDir) readLock() error {
+	path := filepath.Join(d.path, LockFile)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil // a job without a lock is not held to one
+	}
+	lock, err := ParseLock(data)
+	if err != nil {
+		return fmt.Errorf("%w\n%w", trial.RuleError(fmt.Sprintf("Existing lock file at %s could not be parsed; refusing to overwrite it.", path)), err)
+	}
+	d.lock = &lock
 	return nil
 }
 

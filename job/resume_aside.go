@@ -1,0 +1,101 @@
+package job
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// orphansDir is where directories go that belong to no trial of a resumed job:
+// beside the jobs, not inside one, for a resuming Harbor deletes directories
+// without a result inside. Below it each job has a directory of its name.
+const orphansDir = ".set-aside"
+
+// resumed is what a resumed job has to set aside before it goes on.
+type resumed struct {
+	// earlier marks the trials whose directory holds an earlier attempt.
+	earlier map[int]bool
+	// orphans are names of directories in the job that no trial takes over.
+	orphans    []string
+	orphansDir string
+}
+
+// setEarlierAside makes room for a trial that runs again, and returns the
+// number of the attempt that it is.
+func (p *Prepared) setEarlierAside(i int) (attempt int, err error) {
+	if !p.resumed.earlier[i] {
+		return 1, nil
+	}
+	dir := filepath.Join(p.Config.Dir(), p.Trials[i].TrialName)
+	attempt, err = setLatestAside(dir)
+	if err != nil {
+		return 0, fmt.Errorf("keeping the earlier attempt of trial %q: %w", p.Trials[i].TrialName, err)
+	}
+	return attempt, nil
+}
+
+// setLatestAside sets the attempt aside whose files lie in a trial's directory,
+// if there are any, and returns the number of the next.
+func setLatestAside(dir string) (next int, err error) {
+	n, err := nextAttempt(dir)
+	if err != nil {
+		return 0, err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return 0, err
+	}
+	if len(entries) == 1 && entries[0].Name() == attemptsDir {
+		return n, nil
+	}
+	return n + 1, setAside(dir, n)
+}
+
+// nextAttempt is the number of the attempt whose files lie in a trial's
+// directory: one more than those set aside.
+func nextAttempt(dir string) (int, error) {
+	entries, err := os.ReadDir(filepath.Join(dir, attemptsDir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, err
+	}
+	n := 1
+	for _, e := range entries {
+		if m, err := strconv.Atoi(e.Name()); err == nil && m >= n {
+			n = m + 1
+		}
+	}
+	return n, nil
+}
+
+func (p *Prepared) setOrphansAside() error {
+	if len(p.resumed.orphans) == 0 {
+		return nil
+	}
+	to := p.resumed.orphansDir
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		return fmt.Errorf("setting directories aside: %w", err)
+	}
+	for _, name := range p.resumed.orphans {
+		if err := moveTo(filepath.Join(p.Config.Dir(), name), to); err != nil {
+			return fmt.Errorf("setting directory %q aside: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// moveTo moves a directory into another, under a name that is free there.
+func moveTo(dir, to string) error {
+	name := filepath.Base(dir)
+	target := filepath.Join(to, name)
+	for n := 2; ; n++ {
+		if _, err := os.Lstat(target); errors.Is(err, fs.ErrNotExist) {
+			return os.Rename(dir, target)
+		} else if err != nil {
+			return err
+		}
+		target = filepath.Join(to, fmt.Sprintf("%s.%d", name, n))
+	}
+}

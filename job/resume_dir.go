@@ -1,0 +1,272 @@
+package job
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/proctor-run/proctor/trial"
+)
+
+// ResumeOptions say which trials of a job directory run again, besides those
+// that never ended.
+type ResumeOptions struct {
+	PrepareOptions
+	// Types are the exception types after which a trial runs again; nil is
+	// [trial.Cancelled] alone.
+	Types []string
+	// Errored runs every trial with an exception again, Unscored every trial
+	// without rewards.
+	Errored, Unscored bool
+}
+
+// again tells why a finished trial is to run again; "" keeps it.
+func (o ResumeOptions) again(r Record) string {
+	types := o.Types
+	if types == nil {
+		types = []string{trial.Cancelled}
+	}
+	switch {
+	case r.ExceptionType != "" && (o.Errored || slices.Contains(types, r.ExceptionType)):
+		return r.ExceptionType
+	case o.Unscored && r.Rewards == nil:
+		return "no reward"
+	}
+	return ""
+}
+
+// Resumed is a job prepared to go on where its directory stands.
+type Resumed struct {
+	*Prepared
+	// ConfiguredDir is the directory that the stored configuration names. It
+	// differs from that of Config when the job has been moved, or named from
+	// another working directory.
+	ConfiguredDir string
+	// Again are the trials of the directory that run again, under their names.
+	Again []Again
+	// Orphans are directories that no planned trial can take over. They are
+	// moved to OrphansDir when the job runs.
+	Orphans    []string
+	OrphansDir string
+}
+
+// Again is a trial that runs again.
+type Again struct {
+	TrialName string
+	// Reason is the type of its exception, or what else is wrong with it.
+	Reason string
+}
+
+// Moved reports whether the job goes on in another directory than its
+// configuration names.
+func (r *Resumed) Moved() bool { return r.ConfiguredDir != r.Config.Dir() }
+
+// PrepareResume prepares the job in a directory to go on there (Harbor job
+// format, section 6.2). Finished trials are kept, unless the options want them
+// again; the others run under the names that they have. What such a trial left
+// is not deleted: when it runs, its directory's content moves to attempts/<n>
+// first, where no reader of results looks.
+//
+// A result that cannot be read counts as none. Nothing is written, and nothing
+// is run. The errors are those of [Prepare], and that of a directory without a
+// configuration.
+func PrepareResume(dir string, o ResumeOptions) (*Resumed, error) {
+	data, err := os.ReadFile(filepath.Join(dir, ConfigFile))
+	if err != nil {
+		return nil, fmt.Errorf("reading the job to resume: %w", err)
+	}
+	cfg, _, err := ParseConfig(data, JSON, time.Time{})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, ConfigFile), err)
+	}
+	r := &Resumed{ConfiguredDir: cfg.Dir()}
+	if !sameDir(dir, cfg.Dir()) {
+		if dir, err = filepath.Abs(dir); err != nil {
+			return nil, fmt.Errorf("finding the job directory: %w", err)
+		}
+		cfg.JobsDir, cfg.JobName = filepath.Dir(dir), filepath.Base(dir)
+	}
+	var found *resumeDir
+	r.Prepared, err = prepare(cfg, o.PrepareOptions, func() (*jobDir, error) {
+		found, err = readResumeDir(cfg, o)
+		if err != nil {
+			return nil, err
+		}
+		return &found.jobDir, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.Warnings = append(r.Warnings, found.warnings...)
+	r.takeOver(found.loose, o.Host)
+	return r, nil
+}
+
+func sameDir(a, b string) bool {
+	x, errA := os.Stat(a)
+	y, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(x, y)
+}
+
+// takeOver gives each trial that is still to run the name of the first loose
+// directory that asked for the same, so that it runs again there.
+func (r *Resumed) takeOver(loose []looseDir, host trial.HostEnv) {
+	free := map[string][]int{}
+	for _, i := range r.Remaining {
+		key := r.Trials[i].Identity(host)
+		free[key] = append(free[key], i)
+	}
+	r.OrphansDir = filepath.Join(filepath.Dir(r.Config.Dir()), orphansDir, filepath.Base(r.Config.Dir()))
+	r.resumed = resumed{earlier: map[int]bool{}, orphansDir: r.OrphansDir}
+	for _, d := range loose {
+		var fits []int
+		if d.config != nil {
+			fits = free[d.config.Identity(host)]
+		}
+		if len(fits) == 0 {
+			r.Orphans = append(r.Orphans, d.name)
+			continue
+		}
+		i := fits[0]
+		free[d.config.Identity(host)] = fits[1:]
+		r.Trials[i].TrialName = d.name
+		r.resumed.earlier[i] = true
+		r.Again = append(r.Again, Again{TrialName: d.name, Reason: d.reason})
+	}
+	r.resumed.orphans = r.Orphans
+}
+
+// resumeDir is a job directory with the trials that do not stay as they are.
+type resumeDir struct {
+	jobDir
+	loose    []looseDir
+	warnings []string
+}
+
+// looseDir is the directory of a trial that never ended or is to run again.
+type looseDir struct {
+	name, reason string
+	config       *trial.Config // nil if it is not known
+}
+
+func readResumeDir(cfg Config, o ResumeOptions) (*resumeDir, error) {
+	d := &resumeDir{jobDir: jobDir{path: cfg.Dir()}}
+	if err := d.readLock(); err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(d.path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the job to resume: %w", err)
+	}
+	earliest := time.Time{}
+	var id *uuid.UUID
+	for _, e := range entries {
+		if !e.IsDir() {
+			continue
+		}
+		result, why, err := readTrialResult(filepath.Join(d.path, e.Name(), ResultFile))
+		if err != nil {
+			return nil, fmt.Errorf("reading the job to resume: %w", err)
+		}
+		if result == nil {
+			d.loose = append(d.loose, looseDir{name: e.Name(), reason: why, config: d.storedConfig(e.Name())})
+			continue
+		}
+		if t := result.StartedAt; t != nil && (earliest.IsZero() || t.In(time.UTC).Before(earliest)) {
+			earliest = t.In(time.UTC)
+		}
+		id = result.Config.JobID
+		d.add(e.Name(), result, o)
+	}
+	return d, d.readJobResult(o, id, earliest)
+}
+
+// add keeps a finished trial, or has it run again. Wherever the job was when
+// the trial ran, it is here now.
+func (d *resumeDir) add(name string, result *trial.Result, o ResumeOptions) {
+	config, rec := result.Config, RecordOf(result)
+	config.TrialsDir = d.path
+	if why := o.again(rec); why != "" {
+		d.loose = append(d.loose, looseDir{name: name, reason: why, config: &config})
+		return
+	}
+	d.configs = append(d.configs, config)
+	d.records = append(d.records, rec)
+}
+
+// readTrialResult reads a trial's result; why says what is wrong with one that
+// is not there or cannot be used.
+func readTrialResult(path string) (result *trial.Result, why string, err error) {
+	data, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, "it never ended", nil
+	case err != nil:
+		return nil, "", err
+	}
+	r, err := trial.ParseResult(data)
+	if err != nil {
+		return nil, "its " + ResultFile + " cannot be read", nil
+	}
+	return &r, "", nil
+}
+
+// storedConfig is the configuration that a trial wrote when it started, or
+// that an earlier attempt wrote where the next one had not begun; nil if it
+// cannot be had.
+func (d *resumeDir) storedConfig(name string) *trial.Config {
+	dir := filepath.Join(d.path, name)
+	data, err := os.ReadFile(filepath.Join(dir, ConfigFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		var n int
+		if n, err = nextAttempt(dir); err == nil {
+			data, err = os.ReadFile(filepath.Join(dir, attemptsDir, strconv.Itoa(n-1), ConfigFile))
+		}
+	}
+	if err != nil {
+		return nil
+	}
+	config, _, err := trial.ParseConfig(data)
+	if err != nil {
+		return nil
+	}
+	config.TrialsDir = d.path
+	return &config
+}
+
+// readJobResult takes identity, start and retries from the job's result. When
+// it is damaged, its trials still know the identity and about when it started.
+func (d *resumeDir) readJobResult(o ResumeOptions, id *uuid.UUID, earliest time.Time) error {
+	path := filepath.Join(d.path, ResultFile)
+	data, err := os.ReadFile(path)
+	switch {
+	case err == nil:
+	case errors.Is(err, fs.ErrNotExist):
+		if len(d.records) == 0 && len(d.loose) == 0 {
+			return nil
+		}
+	default:
+		return fmt.Errorf("reading the job to resume: %w", err)
+	}
+	if result, parseErr := ParseResult(data); err == nil && parseErr == nil {
+		d.result = &result
+		return nil
+	}
+	d.warnings = append(d.warnings, fmt.Sprintf("%s cannot be read and is made again from the trials; how often trials were retried is not known any more", path))
+	result := Result{ID: uuid.New(), StartedAt: trial.Local(o.Now)}
+	if id != nil {
+		result.ID = *id
+	}
+	if !earliest.IsZero() {
+		result.StartedAt = trial.Local(earliest.In(o.Now.Location()))
+	}
+	d.result = &result
+	return nil
+}
