@@ -9,6 +9,7 @@ import (
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 )
 
 func testHost(mounts ...mountPoint) host {
@@ -169,16 +170,21 @@ func TestParseMountInfo(t *testing.T) {
 	}
 }
 
-func FuzzParseMountInfo(f *testing.F) {
-	f.Add("22 27 0:21 / /proc rw - proc proc rw\n")
-	f.Add(`1 2 3 / /\040\9 - x`)
-	f.Fuzz(func(t *testing.T, text string) {
-		for _, m := range parseMountInfo(text) {
-			if m.path == "" || m.fsType == "" {
-				t.Errorf("empty field in %+v", m)
-			}
+// The kernel escapes blanks, newlines and backslashes in octal.
+func TestUnescapeMount(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		want := rapid.StringOf(rapid.RuneFrom([]rune{'a', '0', '7', ' ', '\t', '\n', '\\', 'é'})).Draw(t, "path")
+		escaped := strings.NewReplacer(" ", `\040`, "\t", `\011`, "\n", `\012`, `\`, `\134`).Replace(want)
+		if got := unescapeMount(escaped); got != want {
+			t.Errorf("unescaping %q: got %q, want %q", escaped, got, want)
 		}
 	})
+	for _, odd := range []string{`\`, `\0`, `\04`, `\999`, `a\b`} {
+		if got := unescapeMount(odd); got != odd {
+			t.Errorf("%q became %q", odd, got)
+		}
+	}
 }
 
 func TestParseSubordinate(t *testing.T) {
