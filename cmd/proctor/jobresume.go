@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/proctor-run/proctor/job"
+)
+
+// resumeFlags are the flags of job resume; run holds those that run has too.
+type resumeFlags struct {
+	run               runFlags
+	path              string
+	types             []string
+	errored, unscored bool
+	dryRun            bool
+}
+
+func newJobResume(env *Env) *cobra.Command {
+	f := &resumeFlags{}
+	cmd := &cobra.Command{
+		Use:   "resume -p JOBDIR",
+		Short: "Go on with a job that was interrupted or killed",
+		Long: `resume runs what is missing of a job, with the configuration that its directory
+holds, and writes the result anew. Finished trials are kept.
+
+A trial runs again when it never ended, when its result cannot be read, or when
+it ended with one of the --filter-error-type exceptions (default
+CancelledError). What it left is kept in attempts/ in its own directory.
+Directories that belong to no trial of the job move to .set-aside/ beside the
+jobs. Nothing is deleted.
+
+Results go to the directory that is named here, also when the configuration
+names another. Paths of tasks are those of the configuration, so start it where
+the job was started. The exit codes are those of run.`,
+		Example: `  proctor job resume -p jobs/2026-06-09__10-00-00
+  proctor job resume -p jobs/2026-06-09__10-00-00 -f AgentTimeoutError -f CancelledError
+  proctor job resume -p jobs/2026-06-09__10-00-00 --retry-errored --dry-run`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return resumeJob(cmd.Context(), env, f)
+		},
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.StringVarP(&f.path, "job-path", "p", "", "the job's `directory`")
+	listVar(fs, &f.types, "filter-error-type", "f", "run trials with this exception `type` again; repeatable, replaces CancelledError")
+	fs.BoolVar(&f.errored, "retry-errored", false, "run every trial with an exception again")
+	fs.BoolVar(&f.unscored, "retry-unscored", false, "run every trial without a reward again")
+	fs.BoolVar(&f.dryRun, "dry-run", false, "say what would be run, and run nothing")
+	fs.StringVar(&f.run.runtime, "runtime", "", "OCI `runtime` of sandbox and host, as for run")
+	fs.StringVar(&f.run.envFile, "env-file", "", "read variables from this `file` before anything else")
+	fs.BoolVar(&f.run.json, "json", false, "write one JSON object per event to standard output, nothing else")
+	fs.BoolVar(&f.run.harborExitCodes, "harbor-exit-codes", false, "exit with 0 also when trials errored, as Harbor does")
+	fs.BoolVar(&f.run.outcomeLine, "outcome-line", false, "print the line BASE_BENCHMARK_RESULT={…} at the end")
+	optionalVar(fs, &f.run.failUnder, parseFloat, "fail-under", "", "exit with 4 when the mean of the scores is below this `number`")
+	optionalVar(fs, &f.run.failUnderCoverage, parseFloat, "fail-under-coverage", "", "exit with 4 when a smaller `fraction` of the trials (0 to 1) has a reward")
+	if err := cmd.MarkFlagDirname("job-path"); err != nil {
+		panic(err) // the flag is defined a few lines above
+	}
+	return cmd
+}
+
+func resumeJob(ctx context.Context, env *Env, f *resumeFlags) error {
+	if err := checkJobPath(f.path); err != nil {
+		return err
+	}
+	if _, err := loadEnvFile(env, f.run.envFile); err != nil {
+		return err
+	}
+	resumed, err := job.PrepareResume(f.path, job.ResumeOptions{
+		PrepareOptions: prepareOptions(ctx, env), Types: f.types, Errored: f.errored, Unscored: f.unscored,
+	})
+	if err != nil {
+		return resumeError(err)
+	}
+	printResume(env, resumed)
+	if f.dryRun {
+		return nil
+	}
+	// As with Harbor there is no question: it was answered when the job began.
+	if err := confirmVariables(env, resumed.Prepared, nil, true); err != nil {
+		return err
+	}
+	name, opts, err := chooseEnvironment(ctx, env, &resumed.Config, f.run.runtime, true)
+	if err != nil {
+		return err
+	}
+	backend, closeBackend, err := readyBackend(ctx, env, name, opts)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = closeBackend() }()
+	out, err := execute(ctx, env, &f.run, resumed.Prepared, backend)
+	if err != nil {
+		return err
+	}
+	return finishRun(env, &f.run, resumed.Prepared, out)
+}
+
+func checkJobPath(path string) error {
+	switch {
+	case path == "":
+		return withHint(usageErrorf("no job directory is given"), "proctor job resume -p JOBDIR; 'proctor job list' lists the jobs")
+	case !isDirectory(path):
+		return withHint(usageErrorf("Job directory does not exist: %s", path), "'proctor job list' lists the jobs")
+	case !isFile(filepath.Join(path, job.ConfigFile)):
+		return withHint(usageErrorf("Config file not found: %s", filepath.Join(path, job.ConfigFile)),
+			"a job that never wrote its configuration has nothing to go on with; start it with 'proctor run'")
+	}
+	return nil
+}
+
+func resumeError(err error) error {
+	switch {
+	case errors.Is(err, job.ErrNoTasks):
+		return withHint(usageErrorf("%w", err), "paths of tasks are relative to the directory where the job was started; go there")
+	case errors.Is(err, job.ErrForeignTrial):
+		return withHint(usageErrorf("%w", err), "its configuration was changed, or trials of another job were copied to it; 'proctor score' aggregates them as they are")
+	}
+	return prepareError(err)
+}
+
+// printResume says what will be run, before it is.
+func printResume(env *Env, r *job.Resumed) {
+	w := env.Stderr
+	if r.Moved() {
+		fmt.Fprintf(w, "proctor: the configuration names %s; the job goes on in %s\n", clean(r.ConfiguredDir), clean(r.Config.Dir()))
+	}
+	fmt.Fprintf(w, "proctor: resuming %s: %s of %d kept, %d to run\n",
+		clean(r.Config.Dir()), count(len(r.Existing), "trial"), len(r.Trials), len(r.Remaining))
+	for _, a := range r.Again {
+		fmt.Fprintf(w, "  %s: again, %s\n", clean(a.TrialName), reasonText(a.Reason))
+	}
+	if n := len(r.Remaining) - len(r.Again); n > 0 {
+		fmt.Fprintf(w, "  %s that never began\n", count(n, "trial"))
+	}
+	if len(r.Orphans) > 0 {
+		fmt.Fprintf(w, "  set aside in %s, for no trial of the job fits: %s\n", clean(r.OrphansDir), clean(strings.Join(r.Orphans, ", ")))
+	}
+}
+
+func reasonText(reason string) string {
+	if strings.Contains(reason, " ") {
+		return clean(reason)
+	}
+	return "after " + clean(reason)
+}
