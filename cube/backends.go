@@ -39,6 +39,9 @@ func (b *LocalContainerBackend) Launch(ctx context.Context, cfg *ContainerConfig
 	if b.sandbox == nil {
 		return nil, containerErrorf(ContainerLaunchErrorKind, "launching image %q: no sandbox backend is wired in", cfg.Image)
 	}
+	if own, ok := Downcast[SandboxLauncher](cfg); ok {
+		return own.LaunchSandbox(ctx, b.sandbox)
+	}
 	mode := sandbox.NetworkPublic
 	if b.NetworkMode == "none" {
 		mode = sandbox.NetworkNone
@@ -50,6 +53,14 @@ func (b *LocalContainerBackend) Launch(ctx context.Context, cfg *ContainerConfig
 		timeout: time.Duration(b.TimeoutSeconds) * time.Second,
 		keep:    !b.RemoveOnClose,
 	})
+}
+
+// SandboxLauncher is the optional ability of a subtype of [ContainerConfig] to
+// make its sandbox itself: what it needs goes beyond an image and its size.
+// [LocalContainerBackend] lets it. When LaunchSandbox returns an error, nothing
+// of the container is left.
+type SandboxLauncher interface {
+	LaunchSandbox(ctx context.Context, b sandbox.Backend) (Container, error)
 }
 
 // launch is what is needed to turn a ContainerConfig into a sandbox.

@@ -34,6 +34,9 @@ type Runner struct {
 	// OutputLimit bounds each output file that is kept, in bytes; 0 means
 	// DefaultOutputLimit.
 	OutputLimit int64
+	// Cube, when set, finds the task of a configuration among those of a cube;
+	// trials then run it through CUBE's layer.
+	Cube func(cfg Config) (*CubeTask, error)
 }
 
 // DefaultOutputLimit is how much output of an agent or a verifier is kept, in
@@ -89,6 +92,8 @@ type attempt struct {
 	oracle *agent.Oracle // the agent, when it is the oracle
 	spec   sandbox.Spec
 
+	cube *cubeRun // nil for a Harbor task that is run the usual way
+
 	sb        sandbox.Sandbox // nil before and after
 	collected bool            // artifacts were collected
 }
@@ -139,6 +144,13 @@ func (r *Runner) begin(cfg Config, n int) (*attempt, error) {
 // work goes through the phases. The error that it returns is the one that
 // ended the trial; errors after which the trial goes on are recorded inside.
 func (a *attempt) work(ctx context.Context) error {
+	source, err := a.findCube()
+	if err != nil {
+		return err
+	}
+	if source != nil {
+		return a.runCube(ctx, source)
+	}
 	if err := a.prepare(); err != nil {
 		return err
 	}
@@ -234,7 +246,7 @@ func (a *attempt) fail(ctx context.Context, err error) {
 		err = errCancelled
 	}
 	a.record(err)
-	if a.sb == nil || a.collected {
+	if a.sb == nil || a.task == nil || a.collected {
 		return
 	}
 	rctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recoverLimit)
@@ -245,6 +257,10 @@ func (a *attempt) fail(ctx context.Context, err error) {
 // destroy removes the sandbox, or stops it when it is to be kept. An error of
 // it is the trial's only when there is no other.
 func (a *attempt) destroy(ctx context.Context) {
+	if a.cube != nil {
+		a.closeCube(ctx)
+		return
+	}
 	if a.sb == nil {
 		return
 	}

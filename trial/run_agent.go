@@ -8,6 +8,7 @@ import (
 	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/sandbox"
 )
 
 func (a *attempt) agentEnv(step *harbor.Step) agent.Env {
@@ -62,6 +63,11 @@ func (a *attempt) runAgent(ctx context.Context, s *stage) error {
 	if !errors.Is(err, passed) {
 		return err
 	}
+	return a.killAgent(ctx, mark, passed)
+}
+
+// killAgent ends what the agent left running when its time is up.
+func (a *attempt) killAgent(ctx context.Context, mark sandbox.Mark, passed error) error {
 	kctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killLimit)
 	defer cancel()
 	killErr := a.sb.KillTree(kctx, mark, agentGrace)

@@ -45,10 +45,20 @@ func (c *conformance) episodes(ctx context.Context, workers int, agent func(stri
 		return errors.New("the benchmark has no tasks")
 	}
 	o := Outcome{Reports: reports}
-	if err := o.each((*Report).Passed, "did not reach reward 1.0 with the debug agent"); err != nil {
+	if err := o.each(c.reached, "did not reach "+c.goals(reports)+" with the debug agent"); err != nil {
 		return err
 	}
 	return c.leftovers()
+}
+
+// goals names the reward that the tasks should reach.
+func (c *conformance) goals(reports []Report) string {
+	for i := range reports {
+		if c.goal(reports[i].TaskID) != 1 {
+			return "its reward"
+		}
+	}
+	return "reward 1.0"
 }
 
 // checkIdle stops at once, where that is accepted, and looks at the score.
@@ -92,7 +102,7 @@ func checkParallel(ctx context.Context, c *conformance) error {
 		}
 		s := Suite{Agent: c.Agent, MaxSteps: c.maxSteps()}
 		o := Outcome{Reports: s.episodes(ctx, b, slices.Concat(configs, configs))}
-		if err := o.each((*Report).Passed, "did not reach reward 1.0 beside others"); err != nil {
+		if err := o.each(c.reached, "did not reach "+c.goals(o.Reports)+" beside others"); err != nil {
 			return err
 		}
 		for leaf := range maps.Keys(contexts) {

@@ -19,6 +19,9 @@ type Subject struct {
 	Config cube.BenchmarkConfig
 	// Agent makes the debug agent of a task; the id is the derived one.
 	Agent func(taskID string) Agent
+	// Goal is the reward that the debug agent reaches on a task, by its native
+	// id; nil means 1.0 on all.
+	Goal func(taskID string) float64
 	// Options of the registries. CacheRoot should be a directory of the test's
 	// own: the cube is installed there and removed again.
 	Options cube.Options
@@ -208,6 +211,18 @@ func (c *conformance) withReset(ctx context.Context, f func(t *cube.Task, obs *c
 		}
 		return f(t, obs)
 	})
+}
+
+// reached tells episodes that ended with the reward that they should.
+func (c *conformance) reached(r *Report) bool {
+	return r.Err == nil && r.Done && r.Reward == c.goal(r.TaskID)
+}
+
+func (c *conformance) goal(taskID string) float64 {
+	if c.Goal == nil {
+		return 1
+	}
+	return c.Goal(taskID)
 }
 
 func (c *conformance) maxSteps() int {

@@ -1,0 +1,313 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/proctor-run/proctor/agent"
+	"github.com/proctor-run/proctor/cube"
+	"github.com/proctor-run/proctor/harbor"
+	"github.com/proctor-run/proctor/internal/atomicfile"
+	"github.com/proctor-run/proctor/internal/bounded"
+	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/reward"
+	"github.com/proctor-run/proctor/sandbox"
+)
+
+// CubeTask is a task that a trial runs through CUBE's layer: making it is the
+// environment's setup, reset and steps are the agent's execution, evaluating
+// is the verification.
+type CubeTask struct {
+	// Make sets the task up; its containers run in sandboxes of the backend.
+	Make func(ctx context.Context, b sandbox.Backend) (*cube.Task, error)
+	// Name of the task in results.
+	Name string
+	// Checksum identifies the task's content.
+	Checksum string
+	// Oracle chooses the actions that solve the task; nil when nobody knows.
+	Oracle CubeAgent
+}
+
+// CubeAgent chooses the next action from what it sees and can do.
+type CubeAgent func(ctx context.Context, obs *cube.Observation, actions []cube.ActionSchema) (cube.Action, error)
+
+// maxCubeSteps bounds an episode of an agent that never stops.
+const maxCubeSteps = 10_000
+
+// cubeRun is what an attempt holds of a cube task.
+type cubeRun struct {
+	source *CubeTask
+	agent  CubeAgent
+	info   agent.Info
+	task   *cube.Task // nil before it is made and after it is closed
+	steps  int
+}
+
+// findCube returns the cube task that the trial runs, nil when it runs a
+// Harbor task the usual way.
+func (a *attempt) findCube() (*CubeTask, error) {
+	if a.r.Cube != nil {
+		return a.r.Cube(a.cfg)
+	}
+	if a.cfg.Agent.Name != nil && *a.cfg.Agent.Name == ScriptedAgent {
+		return a.harborCube()
+	}
+	return nil, nil
+}
+
+// harborCube offers the trial's Harbor task as a cube task, in the sandbox that
+// the trial would start.
+func (a *attempt) harborCube() (*CubeTask, error) {
+	task, err := loadTask(a.cfg)
+	if err != nil {
+		return nil, err
+	}
+	a.task = task
+	sum, err := harbor.Checksum(task.Dir)
+	if err != nil {
+		return nil, err
+	}
+	a.res.TaskName, a.res.TaskChecksum = task.Name, sum
+	if err := a.refuseUnsupported(); err != nil {
+		return nil, err
+	}
+	if a.spec, err = a.newSpec(); err != nil {
+		return nil, err
+	}
+	cfg, err := harbor.NewCubeTaskConfig(task.Dir)
+	if err != nil {
+		return nil, err
+	}
+	limit := a.verifierLimit(nil)
+	cfg.Within(harbor.CubeRun{Spec: &a.spec, LogRoot: a.dir, VerifierEnv: a.cfg.Verifier.Env.Map, VerifierSec: limit.sec})
+	return &CubeTask{Name: task.Name, Checksum: sum, Make: func(ctx context.Context, b sandbox.Backend) (*cube.Task, error) {
+		rc, err := harbor.CubeRuntimeContext(a.r.Lookup)
+		if err != nil {
+			return nil, err
+		}
+		return cfg.Make(ctx, rc, cube.NewLocalContainerBackend(b))
+	}}, nil
+}
+
+// runCube goes through the phases with a cube task.
+func (a *attempt) runCube(ctx context.Context, source *CubeTask) error {
+	c := &cubeRun{source: source}
+	a.cube = c
+	a.res.TaskName, a.res.TaskChecksum = source.Name, source.Checksum
+	var err error
+	if c.agent, c.info, err = a.newCubeAgent(source); err != nil {
+		return err
+	}
+	a.res.AgentInfo = agentInfo(a.cfg.Agent, c.info)
+	if err := a.makeCube(ctx); err != nil {
+		return err
+	}
+	a.phase = "agent setup"
+	a.emit(EventAgentSetupStart, "")
+	if err := a.timed(ctx, &a.res.AgentSetup, -1, nil, func(context.Context) error { return nil }); err != nil {
+		return err
+	}
+	if err := a.playCube(ctx); err != nil {
+		if !verifiedAnyway(err) {
+			return err
+		}
+		a.record(err)
+	}
+	if a.task != nil && a.sb != nil {
+		a.collectArtifacts(ctx, nil)
+	}
+	if a.cfg.Verifier.Disable {
+		return nil
+	}
+	return a.evaluateCube(ctx)
+}
+
+// makeCube sets the task up: environment setup.
+func (a *attempt) makeCube(ctx context.Context) error {
+	a.phase = "environment setup"
+	a.emit(EventEnvironmentStart, "")
+	a.spec.Progress = func(message string) { a.emit(EventProgress, message) }
+	limit := limit{}
+	if a.task != nil {
+		limit = a.environmentLimit()
+	}
+	return a.timed(ctx, &a.res.EnvironmentSetup, limit.duration(),
+		exceptionf(environmentStartTimeout, "Environment start timed out after %s seconds", limit),
+		func(ctx context.Context) (err error) {
+			if a.cube.task, err = a.cube.source.Make(ctx, a.r.Backend); err != nil {
+				return err
+			}
+			a.useCubeSandbox()
+			return nil
+		})
+}
+
+// useCubeSandbox notes the sandbox that the task runs in, if there is one. It
+// belongs to the task, which removes it.
+func (a *attempt) useCubeSandbox() {
+	if p, ok := a.cube.task.Problem().(interface{ Sandbox() sandbox.Sandbox }); ok {
+		a.sb = p.Sandbox()
+	} else if c := a.cube.task.Container(); c != nil {
+		a.sb, _ = cube.SandboxOf(c)
+	}
+	if a.sb != nil {
+		a.notes.SandboxID = a.sb.ID()
+	}
+}
+
+// playCube lets the agent play an episode: agent execution. What the agent
+// started is gone when its time is up, or the error says that this could not
+// be proven.
+func (a *attempt) playCube(ctx context.Context) error {
+	a.phase = "agent execution"
+	a.emit(EventAgentStart, "")
+	limit := a.limit(harbor.Timeout{Override: a.cfg.Agent.OverrideTimeoutSec, Max: a.cfg.Agent.MaxTimeoutSec, PhaseMultiplier: a.cfg.AgentTimeoutMultiplier})
+	if a.task != nil {
+		limit = a.agentLimit(nil)
+	}
+	a.res.AgentResult = &AgentResult{}
+	var mark sandbox.Mark
+	if a.sb != nil {
+		var err error
+		if mark, err = a.sb.Mark(ctx); err != nil {
+			return err
+		}
+	}
+	log, err := bounded.Create(a.hostDir("agent"), stepsFile, a.outputLimit())
+	if err != nil {
+		return fmt.Errorf("keeping the steps: %w", err)
+	}
+	passed := exceptionf(agentTimeout, "Agent execution timed out after %s seconds", limit)
+	err = a.timed(ctx, &a.res.AgentExecution, limit.duration(), passed, func(ctx context.Context) error { return a.cubeEpisode(ctx, log) })
+	a.res.AgentResult.Metadata = cube.Pairs("n_steps", a.cube.steps)
+	if closeErr := log.Close(); err == nil && closeErr != nil {
+		err = fmt.Errorf("keeping the steps: %w", closeErr)
+	}
+	if !errors.Is(err, passed) || a.sb == nil {
+		return err
+	}
+	return a.killAgent(ctx, mark, passed)
+}
+
+// stepsFile holds one JSON object per step of an episode.
+const stepsFile = "steps.jsonl"
+
+// cubeEpisode resets the task and steps until it is done. A stop that the task
+// accepts is not stepped: the evaluation that it brings is the verifier's.
+func (a *attempt) cubeEpisode(ctx context.Context, log *bounded.File) error {
+	task := a.cube.task
+	obs, _, err := task.Reset(ctx)
+	if err != nil {
+		return err
+	}
+	for a.cube.steps < maxCubeSteps {
+		action, err := a.cube.agent(ctx, obs, task.ActionSet())
+		if err != nil {
+			return err
+		}
+		if action.Name == cube.StopName && task.AcceptsStop() {
+			return a.logStep(log, action, nil)
+		}
+		out, err := task.Step(ctx, action)
+		if err != nil {
+			return err
+		}
+		a.cube.steps++
+		if err := a.logStep(log, action, out); err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if out.Done {
+			return nil
+		}
+		obs = out.Obs
+	}
+	a.warn("the agent did not stop within %d steps", maxCubeSteps)
+	return nil
+}
+
+func (a *attempt) logStep(log *bounded.File, action cube.Action, out *cube.EnvironmentOutput) error {
+	line := cube.Pairs("action", &action, "output", nil)
+	if out != nil {
+		v, err := cube.ValueOf(out)
+		if err != nil {
+			return err
+		}
+		line.Set("output", v)
+	}
+	_, err := log.Write(append(pyvalue.AppendPydantic(nil, line, 0), '\n'))
+	return err
+}
+
+// evaluateCube scores the task: verification. A Harbor task's rewards are
+// those of its reward file, any other's the one number of the cube.
+func (a *attempt) evaluateCube(ctx context.Context) error {
+	a.phase = "verification"
+	a.emit(EventVerificationStart, "")
+	limit := a.limit(harbor.Timeout{Override: a.cfg.Verifier.OverrideTimeoutSec, Max: a.cfg.Verifier.MaxTimeoutSec, PhaseMultiplier: a.cfg.VerifierTimeoutMultiplier})
+	if a.task != nil {
+		limit = a.verifierLimit(nil)
+	}
+	var score float64
+	var info cube.Info
+	passed := exceptionf(verifierTimeout, "Verifier execution timed out after %s seconds", limit)
+	err := a.timed(ctx, &a.res.Verifier, limit.duration(), passed, func(ctx context.Context) (err error) {
+		score, info, err = a.cube.task.Evaluate(ctx, nil)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if p, ok := a.cube.task.Problem().(*harbor.CubeTask); ok {
+		return a.takeVerdict(p.Verdict())
+	}
+	rewards := &reward.Rewards{}
+	rewards.Set(reward.Name, pyvalue.Float(score))
+	a.res.VerifierResult = &VerifierResult{Rewards: rewards}
+	if err := atomicfile.WriteIn(a.hostDir("verifier"), reward.JSONFile, pyvalue.AppendPydantic(nil, rewards.Object(), 0), 0o644); err != nil {
+		return err
+	}
+	if info == nil {
+		return nil
+	}
+	return atomicfile.WriteIn(a.hostDir("verifier"), "info.json", pyvalue.AppendPydantic(nil, info, Indent), 0o644)
+}
+
+// takeVerdict records what a Harbor task's own verifier said.
+func (a *attempt) takeVerdict(v *harbor.CubeVerdict) error {
+	res := v.Verification
+	a.notes.Verification = &VerificationNote{
+		ExitCode: res.ExitCode, OutputCutBytes: res.OutputCut,
+		RewardFiles: res.Evidence, Suspicions: suspicions(res.Evidence),
+	}
+	if v.Err != nil && res.Rewards == nil {
+		return v.Err
+	}
+	a.res.VerifierResult = &VerifierResult{Rewards: res.Rewards}
+	return nil
+}
+
+// closeCube closes the task, which removes its sandbox.
+func (a *attempt) closeCube(ctx context.Context) {
+	task := a.cube.task
+	a.cube.task, a.sb = nil, nil
+	if task == nil {
+		return
+	}
+	if !a.cfg.Environment.Delete {
+		a.warn("the sandbox is not kept: it belongs to the cube's task")
+	}
+	if err := task.Close(ctx); err != nil {
+		a.phase = "teardown"
+		a.record(fmt.Errorf("closing the task: %w", err))
+	}
+}
+
+// CubePath is how trial configurations name a task of a cube.
+func CubePath(benchmark, taskID string) string {
+	return filepath.ToSlash(filepath.Join("cube", benchmark, taskID))
+}
