@@ -71,7 +71,7 @@ func (b *Backend) Runtime() string { return b.runtime.name }
 // Capabilities are those of this machine: limits are enforced with runc and
 // crun by root where the cgroup file system can be written.
 func (b *Backend) Capabilities() sandbox.Capabilities {
-	return sandbox.Capabilities{Mounted: true, NoNetwork: true, CPULimit: b.cgroups, MemoryLimit: b.cgroups}
+	return sandbox.Capabilities{Mounted: true, Build: !b.opts.Host, NoNetwork: true, CPULimit: b.cgroups, MemoryLimit: b.cgroups}
 }
 
 // accept refuses a Spec beyond the capabilities. Limits that are not enforced
@@ -134,7 +134,8 @@ func (b *Backend) start(ctx context.Context, spec sandbox.Spec, base *base) (_ *
 		}
 	}()
 	if !b.root {
-		s.ids = callerIDs(!b.single.Load())
+		// An ordinary user's layers have one user.
+		s.ids = callerIDs(!b.single.Load() && !base.layer)
 	}
 	l, err := b.prepare(s, spec, base)
 	if err != nil {
@@ -151,10 +152,22 @@ func (b *Backend) start(ctx context.Context, spec sandbox.Spec, base *base) (_ *
 
 // prepare writes everything that the runtime needs into the sandbox's directory.
 func (b *Backend) prepare(s *Sandbox, spec sandbox.Spec, base *base) (*launch, error) {
+	mounts := spec.Mounts
+	if base.mounts != nil {
+		own := filepath.Join(s.dir, dirMounts)
+		if err := os.Mkdir(own, 0o700); err != nil {
+			return nil, err
+		}
+		more, err := base.mounts(own)
+		if err != nil {
+			return nil, err
+		}
+		mounts = append(slices.Clone(mounts), more...)
+	}
 	bn := &bundle{
-		id: s.id, rootfs: filepath.Join(s.dir, dirRoot), hostname: s.id, guest: b.opts.Guest, mounts: spec.Mounts,
+		id: s.id, rootfs: filepath.Join(s.dir, dirRoot), hostname: s.id, guest: b.opts.Guest, mounts: mounts,
 		noNetwork: spec.Network.Mode == sandbox.NetworkNone, emulated: b.runtime.builtin(),
-		userNS: !b.root, ttyGroup: s.ids == nil || s.ids.ranged(), seccomp: true, resources: spec.Resources,
+		userNS: !b.root, ttyGroup: s.ids == nil || s.ids.ranged(), seccomp: true, resources: spec.Resources, layer: base.layer,
 	}
 	if b.cgroups {
 		bn.cgroupsPath = "/" + cgroupParent + "/" + s.id
@@ -167,7 +180,7 @@ func (b *Backend) prepare(s *Sandbox, spec sandbox.Spec, base *base) (*launch, e
 		return nil, fmt.Errorf("laying out the root file system: %w", err)
 	}
 	l := &launch{
-		Root: bn.rootfs, Parts: plan.parts, Trees: filepath.Join(s.dir, dirTrees), Fresh: plan.fresh, Hide: plan.hide, UserXattr: base.userXattr, Memory: filepath.Join(s.dir, dirMemory),
+		Root: bn.rootfs, Parts: plan.parts, Trees: filepath.Join(s.dir, dirTrees), Fresh: plan.fresh, Hide: plan.hide, UserXattr: base.userXattr, Layer: base.layer, Memory: filepath.Join(s.dir, dirMemory),
 		HideUnified: b.runtime.hideUnified(), Argv: b.runtime.argv(s.dir, bn), Builtin: b.runtime.builtin(),
 	}
 	if err := writeJSON(filepath.Join(s.dir, fileConfig), bn.spec()); err != nil {

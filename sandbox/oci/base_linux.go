@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/guest"
+	"github.com/proctor-run/proctor/sandbox/oci/build"
+	"github.com/proctor-run/proctor/sandbox/oci/image"
 )
 
 // base is what a sandbox starts from: the layers of backend "sandbox", and how
@@ -19,85 +22,61 @@ type base struct {
 	env       []string
 	user      string
 	workdir   string
+	// layer: what commands write becomes a layer, so that it has to be in the
+	// upper directory, and to mean the same on its own.
+	layer bool
+	// mounts besides those of the Spec; dir goes with the sandbox.
+	mounts func(dir string) ([]sandbox.Mount, error)
 }
 
 // base finds the image of a Spec, or for backend "host" what its Dockerfile
 // says about commands.
 func (b *Backend) base(ctx context.Context, spec sandbox.Spec) (*base, error) {
 	if b.opts.Host {
-		return b.hostBase(spec)
+		return b.hostBase(ctx, spec)
 	}
 	return b.imageBase(ctx, spec)
 }
 
-func (b *Backend) hostBase(spec sandbox.Spec) (*base, error) {
+func (b *Backend) hostBase(ctx context.Context, spec sandbox.Spec) (*base, error) {
 	out := &base{userXattr: !b.root}
 	if spec.Image.Build == nil {
 		return out, nil
 	}
-	r, err := readRecipe(spec.Image.Build.ContextDir)
+	says, err := build.Describe(ctx, spec.Image.Build.ContextDir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return out, nil
 	}
 	if err != nil {
 		return nil, &sandbox.BuildError{Image: spec.Image.Build.Name, Err: err}
 	}
-	out.env, out.workdir = r.env, r.workdir
+	out.env, out.workdir = says.Env, says.Workdir
 	return out, nil
 }
 
 func (b *Backend) imageBase(ctx context.Context, spec sandbox.Spec) (*base, error) {
-	ref, r := spec.Image.Ref, (*recipe)(nil)
-	if spec.Image.Build != nil && (ref == "" || spec.Image.ForceBuild) {
-		var err error
-		if r, err = readRecipe(spec.Image.Build.ContextDir); err != nil {
-			return nil, &sandbox.BuildError{Image: spec.Image.Build.Name, Err: err}
-		}
-		if r.builds != "" {
-			return nil, fmt.Errorf("building an image with a %s instruction: %w; use backend \"docker\", or an image that is built already",
-				r.builds, sandbox.ErrUnsupported)
-		}
-		ref = r.from
+	if b.opts.Images == nil {
+		return nil, fmt.Errorf("image %q: %w: no image store is set up", spec.Image.Ref, sandbox.ErrImageNotFound)
 	}
-	out := &base{userXattr: !b.root}
-	if ref != "scratch" {
-		if err := b.pull(ctx, ref, spec, out); err != nil {
-			return nil, err
+	from := spec.Image.Build
+	if from == nil || (spec.Image.Ref != "" && !spec.Image.ForceBuild) {
+		if spec.Image.Ref == "" {
+			return nil, errors.New("no image is named")
 		}
+		m, err := b.opts.Images.Pull(ctx, spec.Image.Ref, spec.Progress)
+		return b.on(m), err
 	}
-	out.extend(r)
-	return out, nil
+	m, err := build.New(b.opts.Images, stepRunner{b}).Build(ctx, build.Request{
+		ContextDir: from.ContextDir, Name: from.Name, Timeout: from.Timeout, Fresh: spec.Image.ForceBuild,
+		Labels: spec.Labels, Progress: spec.Progress,
+	})
+	return b.on(m), err
 }
 
-func (b *Backend) pull(ctx context.Context, ref string, spec sandbox.Spec, out *base) error {
-	if ref == "" {
-		return errors.New("no image is named")
-	}
-	if b.opts.Images == nil {
-		return fmt.Errorf("image %q: %w: no image store is set up", ref, sandbox.ErrImageNotFound)
-	}
-	m, err := b.opts.Images.Pull(ctx, ref, spec.Progress)
-	if err != nil {
-		return err
-	}
-	*out = base{
+func (b *Backend) on(m image.Image) *base {
+	return &base{
 		layers: m.Dirs(), userXattr: m.UserXattr || !b.root,
 		env: m.Config.Env, user: m.Config.User, workdir: m.Config.Workdir,
-	}
-	return nil
-}
-
-// extend applies what a Dockerfile without a build says about an image.
-func (b *base) extend(r *recipe) {
-	if r == nil {
-		return
-	}
-	b.env = slices.Concat(b.env, r.env)
-	if r.user != "" {
-		b.user = r.user
-	}
-	if r.workdir != "" {
-		b.workdir = r.workdir
 	}
 }
 
@@ -111,4 +90,20 @@ func (b *base) guestOptions(build string, spec sandbox.Spec) guest.Options {
 		o.Workdir = spec.Workdir
 	}
 	return o
+}
+
+// latest keeps the last value of each variable, in the order of first mention.
+func latest(env []string) []string {
+	var out []string
+	at := map[string]int{}
+	for _, kv := range env {
+		key, _, _ := strings.Cut(kv, "=")
+		if i, ok := at[key]; ok {
+			out[i] = kv
+			continue
+		}
+		at[key] = len(out)
+		out = append(out, kv)
+	}
+	return out
 }

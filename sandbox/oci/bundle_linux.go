@@ -37,6 +37,9 @@ type bundle struct {
 	// seccomp: the runtime was built with filters.
 	seccomp bool
 
+	// layer: what commands write is wanted in the upper directory.
+	layer bool
+
 	cgroupsPath string
 	resources   sandbox.Resources
 }

@@ -141,7 +141,7 @@ func TestImageErrors(t *testing.T) {
 	opts.Host, opts.Images = false, store
 	b := newBackend(t, opts)
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "Dockerfile"), []byte("FROM debian\nRUN true\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "Dockerfile"), []byte("FROM debian\nADD https://example.org/x /\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	tests := []struct {

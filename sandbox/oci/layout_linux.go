@@ -20,6 +20,7 @@ const (
 	dirWork    = "work"        // of the overlays
 	dirRoot    = "root"        // where the root file system is mounted
 	dirMemory  = "memory"      // for the upper layer where the disk cannot hold one
+	dirMounts  = "mounts"      // sources of mounts that go with the sandbox
 	dirRuntime = "run"         // the runtime's own state
 )
 

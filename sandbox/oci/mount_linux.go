@@ -22,6 +22,9 @@ type launch struct {
 	Hide  tree   `json:"hide"`
 	// UserXattr: the overlays keep their marks in user attributes.
 	UserXattr bool `json:"user_xattr,omitempty"`
+	// Layer: the upper directory becomes a layer, in which nothing may refer to
+	// the layers below.
+	Layer bool `json:"layer,omitempty"`
 	// Memory is the directory for a tmpfs that holds the upper layers when
 	// the disk's file system cannot.
 	Memory string `json:"memory"`
@@ -69,7 +72,7 @@ func (l *launch) makeTrees() error {
 func (l *launch) mountPart(i int) error {
 	p := &l.Parts[i]
 	target := filepath.Join(l.Root, p.Path)
-	err := mountOverlay(target, *p, l.UserXattr)
+	err := mountOverlay(target, *p, l.options())
 	if !errors.Is(err, unix.EINVAL) {
 		return err
 	}
@@ -77,7 +80,7 @@ func (l *launch) mountPart(i int) error {
 	if memErr := l.moveToMemory(); memErr != nil {
 		return errors.Join(err, memErr)
 	}
-	return mountOverlay(target, *p, l.UserXattr)
+	return mountOverlay(target, *p, l.options())
 }
 
 // moveToMemory puts the upper layers of all parts on a tmpfs. The kernel bounds
@@ -102,9 +105,20 @@ func (l *launch) moveToMemory() error {
 	return nil
 }
 
+// options of all overlays besides their directories.
+func (l *launch) options() []string {
+	var o []string
+	if l.UserXattr {
+		o = append(o, "userxattr") // implies what layers need
+	} else if l.Layer {
+		o = append(o, "redirect_dir=off", "metacopy=off")
+	}
+	return o
+}
+
 // mountOverlay names the lower directories by file descriptors: their paths
 // would have to fit, escaped, into one page together.
-func mountOverlay(target string, p part, userXattr bool) error {
+func mountOverlay(target string, p part, more []string) error {
 	var lower []string
 	for _, dir := range p.Lower {
 		fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -115,9 +129,7 @@ func mountOverlay(target string, p part, userXattr bool) error {
 		lower = append(lower, "/proc/self/fd/"+strconv.Itoa(fd))
 	}
 	options := []string{"lowerdir=" + strings.Join(lower, ":"), "upperdir=" + escapeOption(p.Upper), "workdir=" + escapeOption(p.Work)}
-	if userXattr {
-		options = append(options, "userxattr")
-	}
+	options = append(options, more...)
 	if err := unix.Mount("overlay", target, "overlay", unix.MS_NODEV, strings.Join(options, ",")); err != nil {
 		return fmt.Errorf("mounting an overlay: %w", err)
 	}

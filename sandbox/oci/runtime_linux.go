@@ -59,12 +59,17 @@ func (r runtimeProgram) argv(dir string, b *bundle) []string {
 		}
 		argv = []string{
 			runscArg0, "--root=" + at(dirRuntime), "--network=" + network, "--host-settings=ignore",
+			// Setuid programs work as they do with the other runtimes.
+			"--allow-suid=true",
+		}
+		if b.layer {
+			// Everything is written to the host's overlay, and at once.
+			argv = append(argv, "--overlay2=none", "--file-access=shared")
+		} else {
 			// The sentry's own overlay on top of the host's, which then only
 			// holds mount points, is many times faster: it asks the host for
 			// nothing that it has written.
-			"--overlay2=root:dir=" + dir,
-			// Setuid programs work as they do with the other runtimes.
-			"--allow-suid=true",
+			argv = append(argv, "--overlay2=root:dir="+dir)
 		}
 		if b.cgroupsPath == "" {
 			argv = append(argv, "--ignore-cgroups")

@@ -62,7 +62,7 @@ func (a *archive) Close() error { return a.file.Close() }
 // inflate replaces a compressed archive by an uncompressed copy, because its
 // parts are read in any order.
 func (s *Store) inflate(ctx context.Context, a *archive) error {
-	r, compressed, err := decompress(&contextReader{ctx, a.file})
+	r, compressed, err := Decompress(&contextReader{ctx, a.file})
 	if err != nil || !compressed {
 		if err == nil {
 			_, err = a.file.Seek(0, io.SeekStart)

@@ -20,9 +20,10 @@ var (
 	magicXz   = []byte{0xfd, '7', 'z', 'X', 'Z', 0}
 )
 
-// decompress undoes the compression of a layer. The result does not close r,
+// Decompress undoes the compression of a layer or another archive, gzip or zstd;
+// what has neither passes as it is. The result does not close r,
 // and reads r to its end when it is read to its own.
-func decompress(r io.Reader) (plain io.ReadCloser, compressed bool, err error) {
+func Decompress(r io.Reader) (plain io.ReadCloser, compressed bool, err error) {
 	in := bufio.NewReaderSize(r, 64<<10)
 	magic, err := in.Peek(6)
 	if err != nil && !errors.Is(err, io.EOF) {

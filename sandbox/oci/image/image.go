@@ -30,11 +30,17 @@ type Image struct {
 }
 
 // Dirs returns the layers' directories in the order of overlay's lowerdir
-// option: highest first.
+// option: highest first. A layer that an image has several times, as some have
+// empty ones, is there once: the highest says all that the others say, and
+// overlay refuses directories that it has already.
 func (m Image) Dirs() []string {
 	dirs := make([]string, 0, len(m.Layers))
+	seen := make(map[string]bool, len(m.Layers))
 	for _, l := range slices.Backward(m.Layers) {
-		dirs = append(dirs, l.Dir)
+		if !seen[l.Dir] {
+			seen[l.Dir] = true
+			dirs = append(dirs, l.Dir)
+		}
 	}
 	return dirs
 }

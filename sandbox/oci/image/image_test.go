@@ -16,3 +16,11 @@ func TestSetEnv(t *testing.T) {
 		t.Errorf("the base became %q", base)
 	}
 }
+
+func TestDirsOfRepeatedLayers(t *testing.T) {
+	t.Parallel()
+	img := Image{Layers: []Layer{{Dir: "a"}, {Dir: "empty"}, {Dir: "b"}, {Dir: "empty"}, {Dir: "c"}}}
+	if got, want := img.Dirs(), []string{"c", "empty", "b", "a"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

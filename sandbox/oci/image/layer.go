@@ -191,7 +191,7 @@ func (s *Store) unpackFrom(ctx context.Context, diffID v1.Hash, source layerSour
 		return layerInfo{}, err
 	}
 	defer func() { err = errors.Join(err, stored.Close()) }()
-	plain, _, err := decompress(&contextReader{ctx, stored})
+	plain, _, err := Decompress(&contextReader{ctx, stored})
 	if err != nil {
 		return layerInfo{}, worse(err, stored)
 	}

@@ -1,0 +1,132 @@
+package build
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"compress/bzip2"
+	"context"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"path"
+
+	"github.com/proctor-run/proctor/sandbox/oci/image"
+)
+
+var (
+	magicBzip2 = []byte("BZh")
+	magicXz    = []byte{0xfd, '7', 'z', 'X', 'Z', 0}
+)
+
+// inflate undoes the compressions that ADD knows.
+func inflate(r io.Reader) (io.ReadCloser, error) {
+	in := bufio.NewReader(r)
+	magic, err := in.Peek(len(magicXz))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	switch {
+	case bytes.HasPrefix(magic, magicBzip2):
+		return io.NopCloser(bzip2.NewReader(in)), nil
+	case bytes.HasPrefix(magic, magicXz):
+		return nil, unsupported("extracting an archive that is compressed with xz")
+	}
+	plain, _, err := image.Decompress(in)
+	return plain, err
+}
+
+// isArchive tells whether ADD extracts a file: a tar with something in it,
+// plain or compressed. The name does not matter.
+func isArchive(t tree, name string) (bool, error) {
+	f, err := t.Open(name)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	plain, err := inflate(f)
+	if errors.Is(err, image.ErrMalformed) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer plain.Close()
+	_, err = tar.NewReader(plain).Next()
+	return err == nil, nil
+}
+
+// extractTo rewrites an archive's entries so that they lie below the item's
+// directory. What the archive is made of goes to the hash.
+func (p *placing) extractTo(ctx context.Context, it *item, tw *tar.Writer, h hash.Hash) error {
+	f, err := it.source.Open(it.from)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	raw := &io.LimitedReader{R: &contextReader{ctx, f}, N: it.Size}
+	hashed := io.TeeReader(raw, h)
+	plain, err := inflate(hashed)
+	if err != nil {
+		return fmt.Errorf("extracting %q: %w", it.from, err)
+	}
+	defer plain.Close()
+	if err := p.entries(tar.NewReader(plain), it, tw); err != nil {
+		return fmt.Errorf("extracting %q: %w", it.from, err)
+	}
+	if _, err := io.Copy(io.Discard, hashed); err != nil {
+		return err
+	}
+	if raw.N > 0 {
+		return fmt.Errorf("%q: %w", it.from, errChanges)
+	}
+	return nil
+}
+
+func (p *placing) entries(tr *tar.Reader, it *item, tw *tar.Writer) error {
+	left := int64(image.DefaultMaxBytes)
+	for n := 0; ; n++ {
+		hdr, err := tr.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if left -= hdr.Size; left < 0 || n >= image.DefaultMaxEntries {
+			return image.ErrLimit
+		}
+		out := &tar.Header{
+			Typeflag: hdr.Typeflag, Name: path.Join(it.Name, path.Clean("/"+hdr.Name)), Mode: hdr.Mode & 0o7777,
+			Uid: hdr.Uid, Gid: hdr.Gid, ModTime: hdr.ModTime, Format: tar.FormatPAX,
+		}
+		if p.chowned {
+			out.Uid, out.Gid = p.parents.UID, p.parents.GID
+		}
+		switch hdr.Typeflag {
+		case tar.TypeReg:
+			out.Size = hdr.Size
+		case tar.TypeDir:
+			if path.Clean("/"+hdr.Name) == "/" {
+				continue
+			}
+			out.Name += "/"
+		case tar.TypeSymlink:
+			out.Linkname = hdr.Linkname
+		case tar.TypeLink:
+			out.Linkname = path.Join(it.Name, path.Clean("/"+hdr.Linkname))
+		default:
+			continue // devices and pipes
+		}
+		if err := tw.WriteHeader(out); err != nil {
+			return err
+		}
+		if hdr.Typeflag != tar.TypeReg {
+			continue
+		}
+		if _, err := io.Copy(tw, tr); err != nil {
+			return err
+		}
+	}
+}

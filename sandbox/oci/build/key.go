@@ -1,0 +1,45 @@
+package build
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/proctor-run/proctor/sandbox/buildcontext"
+	"github.com/proctor-run/proctor/sandbox/oci/image"
+)
+
+// Names of built images in the store. No registry can have that host name
+// (RFC 2606, section 2). The numbers change with what building means.
+const (
+	stepPrefix  = "proctor.invalid/step/1:"
+	finalPrefix = "proctor.invalid/build/1:"
+)
+
+// finalKey names the image of a whole context.
+func finalKey(files *buildcontext.Context, arch string, bases map[string]image.Image) (string, error) {
+	content, err := files.Hash("linux/" + arch)
+	if err != nil {
+		return "", err
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\n", content)
+	for _, ref := range slices.Sorted(maps.Keys(bases)) {
+		fmt.Fprintf(h, "%q %s\n", ref, bases[ref].ID)
+	}
+	return finalPrefix + hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// stepKey names the image that a step makes of its base. What the step is made
+// of is given as values that JSON tells apart.
+func stepKey(arch string, base image.Image, parts ...any) (string, error) {
+	data, err := json.Marshal(append([]any{arch, base.ID}, parts...))
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(data)
+	return stepPrefix + hex.EncodeToString(sum[:]), nil
+}

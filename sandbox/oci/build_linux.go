@@ -1,0 +1,80 @@
+package oci
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/oci/build"
+)
+
+// stepRunner gives the steps of builds sandboxes of a backend.
+type stepRunner struct{ b *Backend }
+
+var _ build.Runner = stepRunner{}
+
+// Step runs a step in a sandbox of its own.
+func (r stepRunner) Step(ctx context.Context, step build.Step, work func(context.Context, sandbox.Sandbox) error,
+	keep func(ctx context.Context, upper string) error,
+) (err error) {
+	spec := sandbox.Spec{Name: step.Name, Labels: step.Labels, Network: sandbox.Network{Mode: step.Network}}
+	from := &base{layers: step.Base.Dirs(), userXattr: step.Base.UserXattr || !r.b.root, layer: true, mounts: step.Mounts}
+	s, err := r.b.start(ctx, spec, from)
+	if err != nil {
+		return fmt.Errorf("starting a sandbox: %w", err)
+	}
+	defer func() {
+		cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), destroyLimit)
+		defer cancel()
+		err = errors.Join(err, s.Destroy(cleanup))
+	}()
+	if err := work(ctx, s); err != nil {
+		return err
+	}
+	upper, err := s.takeUpper(ctx)
+	if err != nil {
+		return err
+	}
+	return keep(ctx, upper)
+}
+
+// takeUpper ends the sandbox and returns the directory of what its commands
+// wrote, without what belongs to the sandbox and not to its image.
+func (s *Sandbox) takeUpper(ctx context.Context) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.end(ctx); err != nil {
+		return "", fmt.Errorf("ending the sandbox: %w", err)
+	}
+	s.process = nil
+	if _, err := os.Lstat(filepath.Join(s.dir, dirMemory)); !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("building an image: the file system of %q cannot hold the upper layer of an overlay; put the state directory on a disk with ext4, xfs or btrfs",
+			s.backend.opts.StateDir)
+	}
+	upper := filepath.Join(s.dir, dirUpper, "0")
+	root, err := os.OpenRoot(upper) // commands decided what is in it
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	for name := range identity("", true, func(string) (entry, bool) { return entry{}, false }) {
+		if name == "/" || filepath.Dir(name) == "/" {
+			continue // directories
+		}
+		if err := root.Remove(name[1:]); err != nil && !gone(err) {
+			return "", err
+		}
+	}
+	return upper, root.RemoveAll(filepath.Dir(guestPath)[1:])
+}
+
+// gone tells that a name leads nowhere, also when what leads there is a file
+// or a link out of the directory.
+func gone(err error) bool {
+	pe, ok := errors.AsType[*fs.PathError](err)
+	return errors.Is(err, fs.ErrNotExist) || ok && pe.Err != nil && !errors.Is(err, fs.ErrPermission)
+}

@@ -1,0 +1,326 @@
+package oci
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	ocilayout "github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"github.com/proctor-run/proctor/internal/need"
+	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/oci/image"
+)
+
+// testBase is what the mirror of builder calls the test root file system.
+const testBase = "debian:bookworm-slim"
+
+// builder returns a backend whose store has a mirror with the test root file
+// system.
+func builder(t testing.TB, runtime string) *Backend {
+	t.Helper()
+	layer, err := tarball.LayerFromFile(need.Rootfs(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	img, err := mutate.AppendLayers(empty.Image, layer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := img.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file.Config.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"}
+	if img, err = mutate.ConfigFile(img, file); err != nil {
+		t.Fatal(err)
+	}
+	opts := testOptions(t, runtime)
+	mirror := filepath.Join(opts.StateDir, "mirror")
+	path, err := ocilayout.Write(mirror, empty.Index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ref := map[string]string{"org.opencontainers.image.ref.name": name.MustParseReference(testBase).String()}
+	if err := path.AppendImage(img, ocilayout.WithAnnotations(ref), ocilayout.WithPlatform(v1.Platform{OS: "linux"})); err != nil {
+		t.Fatal(err)
+	}
+	store, err := image.Open(filepath.Join(opts.StateDir, "images"), image.Options{Offline: true, Mirrors: []string{mirror}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	opts.Host, opts.Images = false, store
+	return newBackend(t, opts)
+}
+
+// contextDir writes a build context. Names that end in ! are executable.
+func contextDir(t testing.TB, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		mode := os.FileMode(0o644)
+		if strings.HasSuffix(name, "!") {
+			mode = 0o755
+		}
+		path := filepath.Join(dir, strings.TrimSuffix(name, "!"))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// buildSpec also returns what was said of steps being run.
+func buildSpec(dir string) (sandbox.Spec, *[]string) {
+	var steps []string
+	return sandbox.Spec{
+		Image: sandbox.Image{Build: &sandbox.Build{ContextDir: dir, Name: "task"}},
+		Progress: func(m string) {
+			if strings.Contains(m, ": step ") {
+				steps = append(steps, m)
+			}
+		},
+	}, &steps
+}
+
+const wholeDockerfile = `ARG TAG=bookworm-slim
+FROM debian:${TAG} AS tools
+RUN mkdir /out && printf '#!/bin/sh\necho tool\n' >/out/tool && chmod 755 /out/tool && ln -s tool /out/alias && chown 7:8 /out/tool
+FROM tools AS unused
+RUN exit 1
+FROM debian:bookworm-slim
+ARG WHO=world
+ENV GREETING="hello $WHO"
+WORKDIR /app
+COPY . .
+COPY --from=tools --chmod=0700 /out /usr/local/bin/
+COPY --chown=www-data:games data/*.txt /data/
+RUN echo "$GREETING from $PWD as $(id -un)" >greeting && rm /etc/motd /etc/issue.net && mkdir /etc/motd && touch /etc/motd/new
+SHELL ["/bin/bash", "-c"]
+RUN [[ $BASH_VERSION ]] && echo bash >>greeting
+RUN ["/bin/sh", "-c", "echo exec >>greeting"]
+RUN <<EOF
+echo one >>greeting
+echo two >>greeting
+EOF
+RUN <<EOF
+#!/bin/cat
+a program
+EOF
+COPY <<EOF /conf/file
+WHO is $WHO
+EOF
+RUN --mount=type=cache,target=/var/deep/cache --mount=type=bind,source=data,target=/src test -e /src/a.txt && echo x >/var/deep/cache/x
+RUN --network=none ! (exec 3<>/dev/tcp/127.0.0.1/22) 2>/dev/null
+RUN useradd -m agent && echo mine >/home/agent/file && chown -R agent /home/agent && chmod 600 /home/agent/file
+USER agent
+WORKDIR /home/agent/work
+RUN id -un >who
+`
+
+func TestBuild(t *testing.T) {
+	t.Parallel()
+	need.Root(t)
+	for _, runtime := range runtimeNames() {
+		t.Run(runtime, func(t *testing.T) {
+			t.Parallel()
+			needRuntime(t, runtime)
+			b := builder(t, runtime)
+			files := map[string]string{
+				"Dockerfile": wholeDockerfile, ".dockerignore": "*.log\nDockerfile\n", "data/a.txt": "a", "data/b.txt": "b", "data/c.bin": "c",
+				"run.sh!": "#!/bin/sh\n", "x.log": "no",
+			}
+			spec, steps := buildSpec(contextDir(t, files))
+			s := create(t, b, spec)
+			got := say(t, s, `
+				echo "$PWD $(id -un) $GREETING"; cat who
+				cd /app && cat greeting && ls -A && stat -c '%a %U:%G' run.sh . greeting
+				stat -c '%n %a %u:%g %F' /usr/local/bin/tool /usr/local/bin/alias
+				stat -c '%n %U:%G' /data /data/*
+				cat /conf/file; ls /etc/motd; ls /etc/issue.net 2>&1
+				stat -c '%U %a' /home/agent/work /home/agent/file
+				ls -d /var/deep /src 2>&1; ls -A / | tr '\n' ' '`)
+			want := `/home/agent/work agent hello world
+agent
+hello world from /app as root
+bash
+exec
+one
+two
+.dockerignore
+data
+greeting
+run.sh
+755 root:root
+755 root:root
+644 root:root
+/usr/local/bin/tool 700 7:8 regular file
+/usr/local/bin/alias 777 0:0 symbolic link
+/data www-data:games
+/data/a.txt www-data:games
+/data/b.txt www-data:games
+WHO is world
+new
+ls: cannot access '/etc/issue.net': No such file or directory
+agent 755
+agent 600
+ls: cannot access '/var/deep': No such file or directory
+ls: cannot access '/src': No such file or directory
+`
+			if have, ok := strings.CutPrefix(got, want); !ok {
+				t.Errorf("got\n%s\nwant\n%s", got, want)
+			} else if strings.Contains(have, "out") {
+				t.Errorf("files of another stage are there: %s", have)
+			}
+			if len(*steps) != 16 {
+				t.Errorf("%d steps were run: %q", len(*steps), *steps)
+			}
+			*steps = nil
+			create(t, b, spec)
+			if len(*steps) != 0 {
+				t.Errorf("the second build runs steps: %q", *steps)
+			}
+			assertNothingElse(t, b, 2)
+		})
+	}
+}
+
+// assertNothingElse holds that there are so many sandboxes: those of steps are
+// gone.
+func assertNothingElse(t testing.TB, b *Backend, sandboxes int) {
+	t.Helper()
+	left, err := os.ReadDir(filepath.Join(b.opts.StateDir, sandboxesDir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(left) != sandboxes {
+		t.Errorf("%d sandboxes are there, want %d", len(left), sandboxes)
+	}
+}
+
+func TestBuildReuse(t *testing.T) {
+	t.Parallel()
+	need.Root(t)
+	needRuntime(t, RuntimeRunc)
+	b := builder(t, RuntimeRunc)
+	files := map[string]string{
+		"Dockerfile": "FROM debian:bookworm-slim\nRUN date +%N >/first\nCOPY a /\nRUN cat /a >/last\n", "a": "1", "other": "1",
+	}
+	dir := contextDir(t, files)
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	build := func(force bool) (said string, steps int) {
+		t.Helper()
+		spec, list := buildSpec(dir)
+		spec.Image.ForceBuild = force
+		out := say(t, create(t, b, spec), "cat /first /last")
+		return out, len(*list)
+	}
+	first, steps := build(false)
+	if steps != 3 {
+		t.Errorf("%d steps at first", steps)
+	}
+	write("other", "2")
+	if again, steps := build(false); again != first || steps != 0 {
+		t.Errorf("when nothing that matters changes: %q, then %q after %d steps", first, again, steps)
+	}
+	write("a", "2")
+	stamp, _, _ := strings.Cut(first, "\n")
+	if again, steps := build(false); again != stamp+"\n2" || steps != 2 {
+		t.Errorf("when a file changes: %q, then %q after %d steps", first, again, steps)
+	}
+	if again, steps := build(true); strings.HasPrefix(again, stamp) || steps != 3 {
+		t.Errorf("when forced: %q, then %q after %d steps", first, again, steps)
+	}
+}
+
+func TestBuildErrors(t *testing.T) {
+	t.Parallel()
+	need.Root(t)
+	needRuntime(t, RuntimeRunc)
+	b := builder(t, RuntimeRunc)
+	tests := []struct {
+		name, dockerfile string
+		want             string // in the error
+		log              string
+		is               error
+	}{
+		{"failing RUN", "FROM debian:bookworm-slim\n\nRUN echo out; echo err >&2; exit 3\n", "Dockerfile line 3: RUN echo out", "out\nerr\n", nil},
+		{"missing program", "FROM debian:bookworm-slim\nRUN [\"/nothing\"]\n", "Dockerfile line 2", "", nil},
+		{"unknown user", "FROM debian:bookworm-slim\nUSER nobodyhere\nRUN true\n", "Dockerfile line 3", "", nil},
+		{"missing file", "FROM debian:bookworm-slim\nCOPY nothing /\n", `Dockerfile line 2: COPY nothing /: "nothing"`, "", os.ErrNotExist},
+		{"missing image", "FROM nothing:here\n", "Dockerfile line 1", "", sandbox.ErrImageNotFound},
+		{"URL", "FROM debian:bookworm-slim\nRUN exit 1\nADD https://example.org/x /\n", "line 3: ADD https://example.org/x /", "", sandbox.ErrUnsupported},
+		{"syntax", "FROM debian:bookworm-slim\nRUNN x\n", "Dockerfile line 2: unknown instruction: RUNN", "", nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			spec, _ := buildSpec(contextDir(t, map[string]string{"Dockerfile": tt.dockerfile}))
+			_, err := b.Create(t.Context(), spec)
+			failed, ok := errors.AsType[*sandbox.BuildError](err)
+			if !ok {
+				t.Fatalf("got %v, want a BuildError", err)
+			}
+			if !strings.Contains(failed.Err.Error(), tt.want) || failed.Image != "task" {
+				t.Errorf("got %q of image %q, want %q", failed.Err, failed.Image, tt.want)
+			}
+			if tt.log != "" && failed.Log != tt.log {
+				t.Errorf("log %q, want %q", failed.Log, tt.log)
+			}
+			if tt.is != nil && !errors.Is(err, tt.is) {
+				t.Errorf("%v is not %v", err, tt.is)
+			}
+			assertNothingElse(t, b, 0)
+		})
+	}
+}
+
+func TestBuildEnds(t *testing.T) {
+	t.Parallel()
+	need.Root(t)
+	needRuntime(t, RuntimeRunc)
+	b := builder(t, RuntimeRunc)
+	spec, _ := buildSpec(contextDir(t, map[string]string{"Dockerfile": "FROM debian:bookworm-slim\nRUN sleep 1000\n"}))
+	spec.Image.Build.Timeout = 2 * time.Second
+	_, err := b.Create(t.Context(), spec)
+	if _, ok := errors.AsType[*sandbox.BuildError](err); !ok || !strings.Contains(err.Error(), "time is up: 2s") {
+		t.Errorf("at its time limit: %v", err)
+	}
+	spec.Image.Build.Timeout = 0
+	ctx, cancel := context.WithCancelCause(t.Context())
+	mine := errors.New("stopped by the test")
+	spec.Progress = func(m string) {
+		if strings.Contains(m, "RUN sleep") {
+			cancel(mine)
+		}
+	}
+	if _, err := b.Create(ctx, spec); !errors.Is(err, mine) {
+		t.Errorf("when its context ends: %v", err)
+	}
+	// Closing the store waits for the end of the work.
+	if err := b.opts.Images.Close(); err != nil {
+		t.Error(err)
+	}
+	assertNothingElse(t, b, 0)
+}
