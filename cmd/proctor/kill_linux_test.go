@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -70,7 +71,13 @@ func (ph phase) start(t *testing.T, p place, flags []string) *running {
 	}
 	args := append([]string{"run", "-p", "tasks", "-n", "1", "--job-name", "j", "--json"}, flags...)
 	r := &running{cmd: p.command(append(args, ph.args...)...), job: filepath.Join(p.dir, "jobs", "j"), ended: make(chan struct{})}
-	r.cmd.Stdout, r.cmd.Stderr = &r.stdout, &r.stderr
+	stderr, err := os.Create(filepath.Join(p.dir, "stderr"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stderr.Close()
+	r.stderr = stderr.Name()
+	r.cmd.Stdout, r.cmd.Stderr = &r.stdout, stderr
 	if err := r.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -90,12 +97,21 @@ func (ph phase) start(t *testing.T, p place, flags []string) *running {
 
 // running is a run of proctor that stands still.
 type running struct {
-	cmd            *exec.Cmd
-	job            string
-	stdout, stderr bytes.Buffer // complete when it has ended
-	ended          chan struct{}
-	trial          string
-	ids            []string // of its sandboxes below the state directory
+	cmd    *exec.Cmd
+	job    string
+	stdout bytes.Buffer // complete when it has ended
+	stderr string       // file
+	ended  chan struct{}
+	trial  string
+	ids    []string // of its sandboxes below the state directory
+}
+
+func (r *running) said() string {
+	data, err := os.ReadFile(r.stderr)
+	if err != nil {
+		return err.Error()
+	}
+	return string(data)
 }
 
 // await waits until the trial has left its sign, or until there is anything of
@@ -106,7 +122,7 @@ func (r *running) await(t *testing.T, p place, sign string) {
 		select {
 		case <-tick.C:
 		case <-r.ended:
-			t.Fatalf("it ended before it was killed:\n%s\n%s", r.stdout.String(), r.stderr.String())
+			t.Fatalf("it ended before it was killed:\n%s\n%s", r.stdout.String(), r.said())
 		}
 		trials, _ := filepath.Glob(filepath.Join(r.job, "a-first__*")) // the pattern is correct
 		if len(trials) == 0 {
@@ -123,15 +139,28 @@ func (r *running) await(t *testing.T, p place, sign string) {
 	}
 }
 
-// signalled waits for the end after a signal.
+// signalled waits for the end after signals. Each is sent when the one before
+// has been answered: signals that wait together count as one.
 func (r *running) signalled(t *testing.T, signals ...syscall.Signal) {
 	t.Helper()
-	for _, s := range signals {
-		if err := r.cmd.Process.Signal(s); err != nil {
+	for i, s := range signals {
+		r.awaitSaid(i, "interrupt again to stop at once")
+		if err := r.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			t.Fatal(err)
 		}
 	}
 	<-r.ended
+}
+
+// awaitSaid waits until something was said n times, or the run has ended.
+func (r *running) awaitSaid(n int, text string) {
+	for tick := time.NewTicker(time.Millisecond); strings.Count(r.said(), text) < n; {
+		select {
+		case <-tick.C:
+		case <-r.ended:
+			return
+		}
+	}
 }
 
 // sandboxes lists the sandboxes below the state directory.
@@ -306,7 +335,7 @@ func TestInterrupted(t *testing.T) {
 					r.signalled(t, list...)
 					r.ids = append(r.ids, p.sandboxes(t)...)
 					if code := r.cmd.ProcessState.ExitCode(); code != exitInterrupted {
-						t.Errorf("exit code %d, want %d:\n%s\n%s", code, exitInterrupted, r.stdout.String(), r.stderr.String())
+						t.Errorf("exit code %d, want %d:\n%s\n%s", code, exitInterrupted, r.stdout.String(), r.said())
 					}
 					r.assertNothingLeft(t, p)
 					assertCancelled(t, r)
