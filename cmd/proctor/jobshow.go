@@ -1,0 +1,297 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/trial"
+)
+
+func newJobShow(env *Env) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "show JOBDIR",
+		Short: "Show how the trials of a job ended, what it scored and where time went",
+		Long: `show reads the trials of a job and counts how they ended, says how many of the
+planned trials have a reward, gives the mean of each group with an interval,
+lists the errors with their trials and the phases that took longest.
+
+The mean is over tasks, each by the mean of its attempts, and trials without a
+reward count as 0. The interval holds the mean of all tasks of the kind with a
+confidence of 95%.`,
+		Example: `  proctor job show jobs/2026-06-09__10-00-00
+  proctor job show --json jobs/2026-06-09__10-00-00`,
+		Args: oneDirectory("job"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := readJobSummary(cmd.Context(), args[0], env.Now().Location())
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return encodeJSON(env.Stdout, s)
+			}
+			printJobSummary(env.Stdout, s)
+			return nil
+		},
+		ValidArgsFunction: completeDirs,
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object, nothing else")
+	return cmd
+}
+
+// oneDirectory wants one directory of a kind.
+func oneDirectory(kind string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return withHint(usageErrorf("one %s directory is needed, %d are given", kind, len(args)), "'%s --help' shows an example", cmd.CommandPath())
+		}
+		return nil
+	}
+}
+
+// Classes of what came of a trial.
+const (
+	classScored        = "scored"
+	classErroredScored = "errored_with_reward"
+	classErrored       = "errored"
+	classCancelled     = "cancelled"
+	classUnscored      = "unscored"
+	classUnreadable    = "unreadable"
+	classUnfinished    = "unfinished"
+	classNotRun        = "not_run"
+)
+
+// classTexts say the classes in words, in the order in which they are shown.
+var classTexts = [][2]string{
+	{classScored, "scored"},
+	{classErroredScored, "errored, with a reward"},
+	{classErrored, "errored, without a reward"},
+	{classCancelled, "cancelled"},
+	{classUnscored, "no error and no reward"},
+	{classUnreadable, "result cannot be read"},
+	{classUnfinished, "never ended"},
+	{classNotRun, "never began"},
+}
+
+// classOf is what came of a trial.
+func classOf(r job.Record) string {
+	switch {
+	case r.ExceptionType == trial.Cancelled:
+		return classCancelled
+	case r.ExceptionType != "" && r.Rewards != nil:
+		return classErroredScored
+	case r.ExceptionType != "":
+		return classErrored
+	case r.Rewards == nil:
+		return classUnscored
+	}
+	return classScored
+}
+
+// jobSummary is what job show --json prints.
+type jobSummary struct {
+	Dir      string         `json:"dir"`
+	State    string         `json:"state"`
+	Started  *time.Time     `json:"started_at"`
+	Finished *time.Time     `json:"finished_at"`
+	Planned  int            `json:"n_planned"`
+	Outcomes map[string]int `json:"outcomes"`
+	// WithReward of the planned trials have a reward; Coverage is their share.
+	WithReward int              `json:"n_with_reward"`
+	Coverage   jsonNumber       `json:"coverage"`
+	Groups     []groupSummary   `json:"groups"`
+	Errors     []errorSummary   `json:"errors"`
+	Phases     []phaseSummary   `json:"phases"`
+	Slowest    []slowPhase      `json:"slowest"`
+	Problems   []string         `json:"problems"`
+	Unfinished []string         `json:"unfinished"`
+	records    []job.FileRecord // of the trials, by directory
+}
+
+type groupSummary struct {
+	Group      string     `json:"group"`
+	Mean       jsonNumber `json:"mean"`
+	Low        jsonNumber `json:"low"`
+	High       jsonNumber `json:"high"`
+	Confidence float64    `json:"confidence"`
+	Tasks      int        `json:"n_tasks"`
+	Trials     int        `json:"n_trials"`
+	Scored     int        `json:"n_scored"`
+	Flakes     jsonFlakes `json:"attempts"`
+	Error      string     `json:"error,omitempty"`
+	flakes     job.Flakes
+}
+
+type errorSummary struct {
+	Type   string   `json:"type"`
+	Trials []string `json:"trials"`
+}
+
+type phaseSummary struct {
+	Phase   string  `json:"phase"`
+	Trials  int     `json:"n_trials"`
+	Total   float64 `json:"total_seconds"`
+	Median  float64 `json:"median_seconds"`
+	Longest float64 `json:"longest_seconds"`
+}
+
+type slowPhase struct {
+	Trial   string  `json:"trial"`
+	Phase   string  `json:"phase"`
+	Seconds float64 `json:"seconds"`
+}
+
+func readJobSummary(ctx context.Context, dir string, zone *time.Location) (*jobSummary, error) {
+	scanned, err := job.Scan(ctx, dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, withHint(usageErrorf("%q is no job directory: %w", dir, err), "'proctor job list' lists the jobs")
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &jobSummary{
+		Dir: dir, State: stateUnfinished, Outcomes: map[string]int{}, records: scanned.Records,
+		Problems: []string{}, Unfinished: orEmpty(scanned.Unfinished),
+	}
+	if len(s.records) == 0 && !isFile(filepath.Join(dir, job.ResultFile)) {
+		return nil, withHint(usageErrorf("%q is no job directory: it holds neither a %s nor trials", dir, job.ResultFile), "'proctor job list' lists the jobs")
+	}
+	for _, err := range scanned.Errors {
+		s.Problems = append(s.Problems, err.Error())
+	}
+	s.readResult(zone)
+	s.countOutcomes(len(scanned.Errors))
+	s.estimate()
+	s.collectErrors()
+	s.timePhases()
+	return s, nil
+}
+
+// readResult takes the plan and the times from the job's own result.
+func (s *jobSummary) readResult(zone *time.Location) {
+	s.Planned = len(s.records) + len(s.Unfinished) + len(s.Problems)
+	data, err := os.ReadFile(filepath.Join(s.Dir, job.ResultFile))
+	var result job.Result
+	if err == nil {
+		result, err = job.ParseResult(data)
+	}
+	if err != nil {
+		s.Problems = append(s.Problems, fmt.Sprintf("%s: %v; the planned number of trials is taken to be the number found", job.ResultFile, err))
+		return
+	}
+	s.Planned = max(result.NTotalTrials, len(s.records))
+	started := result.StartedAt.In(zone)
+	s.Started = &started
+	if result.FinishedAt != nil {
+		finished := result.FinishedAt.In(zone)
+		s.Finished, s.State = &finished, stateFinished
+	}
+}
+
+func (s *jobSummary) countOutcomes(unreadable int) {
+	for _, c := range classTexts {
+		s.Outcomes[c[0]] = 0
+	}
+	for _, r := range s.records {
+		s.Outcomes[classOf(r.Record)]++
+		if r.Rewards != nil {
+			s.WithReward++
+		}
+	}
+	s.Outcomes[classUnreadable] = unreadable
+	// Directories without a result can be more than the plan has place for.
+	left := max(s.Planned-len(s.records)-unreadable, 0)
+	s.Outcomes[classUnfinished] = min(left, len(s.Unfinished))
+	s.Outcomes[classNotRun] = left - s.Outcomes[classUnfinished]
+	s.Coverage = jsonNumber(math.NaN())
+	if s.Planned > 0 {
+		s.Coverage = jsonNumber(float64(s.WithReward) / float64(s.Planned))
+	}
+}
+
+func (s *jobSummary) estimate() {
+	s.Groups = []groupSummary{}
+	records := make([]job.Record, len(s.records))
+	var keys []string
+	for i, r := range s.records {
+		records[i] = r.Record
+		if key := r.EvalsKey(); !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		e, err := job.EstimateMean(records, key, "")
+		g := groupSummary{
+			Group: key, Mean: jsonNumber(e.Mean), Low: jsonNumber(e.Low), High: jsonNumber(e.High), Confidence: e.Confidence,
+			Tasks: e.Tasks, Trials: e.Trials, Scored: e.Scored, Flakes: newJSONFlakes(e.Flakes), flakes: e.Flakes,
+		}
+		if err != nil {
+			g.Error = err.Error()
+		}
+		s.Groups = append(s.Groups, g)
+	}
+}
+
+func (s *jobSummary) collectErrors() {
+	byType := map[string][]string{}
+	for _, r := range s.records {
+		if r.ExceptionType != "" {
+			byType[r.ExceptionType] = append(byType[r.ExceptionType], r.Dir)
+		}
+	}
+	s.Errors = []errorSummary{}
+	for typ, names := range byType {
+		s.Errors = append(s.Errors, errorSummary{typ, names})
+	}
+	slices.SortFunc(s.Errors, func(a, b errorSummary) int {
+		return cmp.Or(cmp.Compare(len(b.Trials), len(a.Trials)), cmp.Compare(a.Type, b.Type))
+	})
+}
+
+// slowestPhases is how many are listed.
+const slowestPhases = 5
+
+func (s *jobSummary) timePhases() {
+	byPhase := map[string][]float64{}
+	var all []slowPhase
+	for _, r := range s.records {
+		data, err := os.ReadFile(filepath.Join(s.Dir, r.Dir, job.ResultFile))
+		if err != nil {
+			continue // it was there a moment ago; what is gone has no phases
+		}
+		result, err := trial.ParseResult(data)
+		if err != nil {
+			s.Problems = append(s.Problems, fmt.Sprintf("%s: %v", r.Dir, err))
+			continue
+		}
+		for _, p := range phasesOf(&result) {
+			byPhase[p.Kind] = append(byPhase[p.Kind], p.Seconds)
+			all = append(all, slowPhase{r.Dir, p.Name, p.Seconds})
+		}
+	}
+	s.Phases = []phaseSummary{}
+	for _, kind := range phaseKinds {
+		if times := byPhase[kind]; len(times) > 0 {
+			slices.Sort(times)
+			p := phaseSummary{Phase: kind, Trials: len(times), Median: times[len(times)/2], Longest: times[len(times)-1]}
+			for _, x := range times {
+				p.Total += x
+			}
+			s.Phases = append(s.Phases, p)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b slowPhase) int { return cmp.Compare(b.Seconds, a.Seconds) })
+	s.Slowest = append([]slowPhase{}, all[:min(len(all), slowestPhases)]...)
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"charm.land/lipgloss/v2"
+)
+
+func printJobSummary(w io.Writer, s *jobSummary) {
+	lipgloss.Fprintln(w, styleBold.Render(clean(s.Dir)))
+	fmt.Fprintf(w, "%s%s\n\n", s.State, timesText(s))
+	for _, p := range s.Problems {
+		fmt.Fprintf(w, "problem: %s\n", clean(p))
+	}
+	t := newTable("Outcome", "Trials")
+	for _, c := range classTexts {
+		if n := s.Outcomes[c[0]]; n > 0 {
+			t.Row(c[1], strconv.Itoa(n))
+		}
+	}
+	t.Row("planned", strconv.Itoa(s.Planned))
+	lipgloss.Fprintln(w, t.Render())
+	fmt.Fprintf(w, "Coverage: %d of %s have a reward%s\n\n", s.WithReward, count(s.Planned, "planned trial"), percentText(float64(s.Coverage)))
+	for _, g := range s.Groups {
+		printGroupEstimate(w, g)
+	}
+	printErrors(w, s.Errors)
+	printPhases(w, s)
+}
+
+func timesText(s *jobSummary) string {
+	if s.Started == nil {
+		return ""
+	}
+	text := ", started " + s.Started.Format("2006-01-02 15:04:05")
+	if s.Finished != nil {
+		text += ", took " + runtimeText(s.Finished.Sub(*s.Started))
+	}
+	return text
+}
+
+func percentText(share float64) string {
+	if math.IsNaN(share) {
+		return ""
+	}
+	return fmt.Sprintf(" (%.1f%%)", 100*share)
+}
+
+func printGroupEstimate(w io.Writer, g groupSummary) {
+	lipgloss.Fprintln(w, styleBold.Render(clean(g.Group)))
+	if g.Error != "" {
+		fmt.Fprintf(w, "no mean: %s\n\n", clean(g.Error))
+		return
+	}
+	interval := "no interval with less than two tasks"
+	if !math.IsNaN(float64(g.Low)) {
+		interval = fmt.Sprintf("%g%% interval %s to %s", 100*g.Confidence, decimals(float64(g.Low)), decimals(float64(g.High)))
+	}
+	fmt.Fprintf(w, "Mean %s over %s (%s, %d scored), %s\n", decimals(float64(g.Mean)), count(g.Tasks, "task"), count(g.Trials, "trial"), g.Scored, interval)
+	fmt.Fprintf(w, "Tasks whose attempts disagree: %s\n\n", flakeText(g.flakes))
+}
+
+func printErrors(w io.Writer, errs []errorSummary) {
+	if len(errs) == 0 {
+		return
+	}
+	t := newTable("Exception", "Count", "Trials")
+	for _, e := range errs {
+		names := cleanAll(e.Trials[:min(len(e.Trials), maxUnfinished)])
+		if len(names) < len(e.Trials) {
+			names = append(names, "…")
+		}
+		t.Row(clean(e.Type), strconv.Itoa(len(e.Trials)), strings.Join(names, "\n"))
+	}
+	lipgloss.Fprintln(w, t.Render())
+	fmt.Fprintln(w)
+}
+
+func cleanAll(list []string) []string {
+	out := make([]string, len(list))
+	for i, s := range list {
+		out[i] = clean(s)
+	}
+	return out
+}
+
+func printPhases(w io.Writer, s *jobSummary) {
+	if len(s.Phases) == 0 {
+		return
+	}
+	t := newTable("Phase", "Count", "Total", "Median", "Longest")
+	for _, p := range s.Phases {
+		t.Row(p.Phase, strconv.Itoa(p.Trials), seconds(p.Total), seconds(p.Median), seconds(p.Longest))
+	}
+	lipgloss.Fprintln(w, t.Render())
+	fmt.Fprintln(w, "Slowest:")
+	for _, p := range s.Slowest {
+		fmt.Fprintf(w, "  %s  %s of %s\n", seconds(p.Seconds), clean(p.Phase), clean(p.Trial))
+	}
+}
+
+func seconds(s float64) string {
+	const most = float64(math.MaxInt64 / int64(time.Second))
+	return duration(time.Duration(min(max(s, -most), most) * float64(time.Second)))
+}

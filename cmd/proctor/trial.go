@@ -1,0 +1,20 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+)
+
+func newTrial(env *Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "trial",
+		Aliases: []string{"trials"},
+		Short:   "Show single trials",
+		Long: `trial works on trial directories, those that proctor wrote and those that Harbor
+wrote.`,
+		Example: `  proctor trial show jobs/2026-06-09__10-00-00/hello-world__AbCdEfG`,
+		Args:    noUnknownCommand,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newTrialShow(env))
+	return cmd
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"charm.land/lipgloss/v2"
+)
+
+func printTrialSummary(w io.Writer, s *trialSummary) {
+	lipgloss.Fprintln(w, styleBold.Render(clean(s.Trial)))
+	fmt.Fprintf(w, "task %s, agent %s: %s\n", clean(s.Task), clean(s.Agent), endText(s))
+	if s.Cause != nil {
+		printCause(w, s.Cause)
+	}
+	printNotes(w, s)
+	for _, step := range s.Steps {
+		text := "rewards " + clean(string(step.Rewards))
+		if step.Exception != nil {
+			text += ", " + clean(step.Exception.Type)
+		}
+		fmt.Fprintf(w, "step %s: %s\n", clean(step.Name), text)
+	}
+	if len(s.Earlier) > 0 {
+		fmt.Fprintf(w, "earlier attempts: %s\n", clean(strings.Join(s.Earlier, ", ")))
+	}
+	printTimeline(w, s)
+	for _, l := range s.Logs {
+		fmt.Fprintln(w)
+		lipgloss.Fprintln(w, styleBold.Render(clean(l.File)))
+		if l.Cut {
+			fmt.Fprintln(w, "  …")
+		}
+		for _, line := range l.Lines {
+			fmt.Fprintf(w, "  %s\n", clean(strings.TrimSuffix(line, "\r")))
+		}
+	}
+}
+
+func endText(s *trialSummary) string {
+	if s.result != nil {
+		return clean(resultText(s.result))
+	}
+	return "it has not ended: it runs, or its process was killed"
+}
+
+func printCause(w io.Writer, c *jsonCause) {
+	where := ""
+	if c.Phase != "" {
+		where = " in " + clean(c.Phase)
+	}
+	fmt.Fprintf(w, "\ncause%s: %s\n", where, clean(c.Type))
+	for line := range strings.Lines(c.Message) {
+		fmt.Fprintf(w, "  %s\n", clean(strings.TrimRight(line, "\r\n")))
+	}
+}
+
+// printNotes tells what proctor noted beside the result: later errors, and what
+// the evidence shows.
+func printNotes(w io.Writer, s *trialSummary) {
+	n := s.Notes
+	if n == nil {
+		return
+	}
+	for _, e := range n.Errors {
+		if s.Cause != nil && e.Type == s.Cause.Type && e.Message == s.Cause.Message {
+			continue
+		}
+		message, _, _ := strings.Cut(e.Message, "\n")
+		fmt.Fprintf(w, "also in %s: %s: %s\n", clean(e.Phase), clean(e.Type), clean(message))
+	}
+	if k := n.AgentKilled; k != nil {
+		text := "all its processes are proven gone"
+		if !k.ProvenGone {
+			text = "not proven gone: " + clean(k.Error)
+		}
+		fmt.Fprintf(w, "agent ended by force: %s\n", text)
+	}
+	if n.Verification != nil {
+		for _, x := range n.Verification.Suspicions {
+			fmt.Fprintf(w, "evidence: %s\n", clean(x))
+		}
+	}
+	for _, x := range n.Warnings {
+		fmt.Fprintf(w, "warning: %s\n", clean(x))
+	}
+}
+
+// timelineWidth is the width of the bars, in columns.
+const timelineWidth = 40
+
+func printTimeline(w io.Writer, s *trialSummary) {
+	if len(s.Phases) == 0 {
+		return
+	}
+	end := 0.0
+	if s.Result != nil {
+		end = s.Result.Seconds
+	}
+	for _, p := range s.Phases {
+		end = max(end, p.Offset+p.Seconds)
+	}
+	t := newTable("Phase", "Begins", "Takes", "")
+	for _, p := range s.Phases {
+		t.Row(clean(p.Name), "+"+seconds(p.Offset), seconds(p.Seconds), bar(p, end))
+	}
+	fmt.Fprintln(w)
+	lipgloss.Fprintln(w, t.Render())
+}
+
+// bar shows a phase on a line that is the whole trial.
+func bar(p trialPhase, end float64) string {
+	if end <= 0 {
+		return ""
+	}
+	column := func(at float64) int {
+		return min(max(int(at/end*timelineWidth), 0), timelineWidth)
+	}
+	from := min(column(p.Offset), timelineWidth-1)
+	to := max(column(p.Offset+p.Seconds), from+1)
+	return strings.Repeat(" ", from) + strings.Repeat("█", to-from) + strings.Repeat(" ", timelineWidth-to)
+}
