@@ -142,7 +142,7 @@ func loadEnvFile(env *Env, path string) (map[string]bool, error) {
 // registerRunCompletions completes the flags that take words.
 func registerRunCompletions(cmd *cobra.Command) {
 	for flag, words := range map[string][]string{
-		"agent":   {"oracle", "nop", "command"},
+		"agent":   {"oracle", "nop", "command", "scripted"},
 		"env":     {"auto", "docker", "sandbox", "host"},
 		"runtime": {"gvisor", "runc", "crun"},
 		"cpus":    {"auto", "limit", "ignore"},

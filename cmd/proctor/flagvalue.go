@@ -123,7 +123,7 @@ func parseAgent(s string) (string, error) { return oneOf(s, "agent", agentNames(
 // agentNames are the agents that run here, then Harbor's others, which files
 // may name although they do not.
 func agentNames() []string {
-	return append([]string{"oracle", "nop", "command"}, harborAgents...)
+	return append([]string{"oracle", "nop", "command", "scripted"}, harborAgents...)
 }
 
 var harborAgents = []string{

@@ -53,6 +53,7 @@ Then run an agent of yours, given as a shell command:
 		newGC(env),
 		newScore(env), newOutcome(env), newCompare(env),
 		newJob(env), newTrial(env),
+		newCube(env),
 		newVersion(env),
 	)
 	root.InitDefaultCompletionCmd()

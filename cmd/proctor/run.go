@@ -164,7 +164,7 @@ func execute(ctx context.Context, env *Env, f *runFlags, p *job.Prepared, backen
 	stopListening := listen(env.Signals, func() { startDraining(env, v); cancel() }, func() { close(kill) })
 	defer stopListening()
 	runner := job.Runner{
-		Trials: trial.Runner{Backend: backend, Lookup: env.Lookup, Now: env.Now, Owner: owner},
+		Trials: trial.Runner{Backend: backend, Lookup: env.Lookup, Now: env.Now, Owner: owner, Cube: f.cube},
 		Emit:   v.event,
 		Kill:   kill,
 	}

@@ -5,6 +5,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/trial"
 )
 
 // runFlags are the flags of run. Those that Harbor has too keep Harbor's names
@@ -25,6 +26,9 @@ type runFlags struct {
 	shareOrgs  []string
 	shareUsers []string
 	set        job.Overrides
+
+	// cube finds the tasks of a cube; nil runs Harbor tasks.
+	cube func(trial.Config) (*trial.CubeTask, error)
 }
 
 // defineRunFlags defines the flags on cmd; the returned value is filled when the

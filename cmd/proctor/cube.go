@@ -1,0 +1,275 @@
+package main
+
+import (
+	"context"
+
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/proctor-run/proctor/cube"
+	"github.com/proctor-run/proctor/cube/cubes"
+	"github.com/proctor-run/proctor/cube/cubetest"
+	"github.com/proctor-run/proctor/harbor"
+	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/trial"
+)
+
+func newCube(env *Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "cube",
+		Short: "List, show, test and run cubes: benchmarks as CUBE describes them",
+		Long: `cube works with benchmarks as tasks that an agent meets through actions and
+observations. A cube is named by the name it is registered under, or by the path
+of a Harbor task directory or of a directory of them.`,
+		Args: noUnknownCommand,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newCubeList(env), newCubeShow(env), newCubeTest(env), newCubeRun(env), newCubeInstall(env))
+	return cmd
+}
+
+// cubeFlags are those of commands that need a cube's tasks.
+type cubeFlags struct {
+	json        bool
+	environment string
+	runtime     string
+	tasks       []string
+}
+
+func (f *cubeFlags) define(cmd *cobra.Command, needsSandbox bool) {
+	cmd.Flags().BoolVar(&f.json, "json", false, "write JSON to standard output")
+	cmd.Flags().StringArrayVarP(&f.tasks, "task", "t", nil, "only the tasks that match the glob; may be repeated")
+	if needsSandbox {
+		cmd.Flags().StringVarP(&f.environment, "env", "e", "", "where containers run: auto, docker, sandbox, host (default auto)")
+		cmd.Flags().StringVar(&f.runtime, "runtime", "", "OCI runtime of -e sandbox and -e host: gvisor, runc, crun")
+	}
+}
+
+// subject is a cube that was found by its name or path.
+type subject struct {
+	name     string
+	path     string // of Harbor tasks
+	shipped  *cubes.Cube
+	register func(*cube.Registry) (cube.BenchmarkConfig, error)
+	// agent solves a task, goal is the reward that it reaches.
+	agent func(taskID string) cubetest.Agent
+	goal  func(taskID string) float64
+	needs bool // containers
+}
+
+// oneCube refuses anything but one name.
+func oneCube(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return withHint(usageErrorf("one cube is needed, by its name or as a directory of Harbor tasks; %d are given", len(args)), "'proctor cube list' lists the names")
+	}
+	return nil
+}
+
+// findCube finds a cube by its name, else as a directory.
+func findCube(env *Env, name string) (*subject, error) {
+	for _, c := range cubes.All() {
+		if c.Name == name {
+			return shippedCube(c), nil
+		}
+	}
+	if !isDirectory(name) {
+		var names []string
+		for _, c := range cubes.All() {
+			names = append(names, c.Name)
+		}
+		return nil, withHint(usageErrorf("there is no cube and no directory %q", name), "cubes are: %s", strings.Join(names, ", "))
+	}
+	return harborCube(env, name)
+}
+
+func shippedCube(c cubes.Cube) *subject {
+	return &subject{
+		name: c.Name, shipped: &c, agent: c.Agent, needs: c.NeedsContainer,
+		register: func(r *cube.Registry) (cube.BenchmarkConfig, error) {
+			return c.Config(&cube.LocalContainerBackend{}), cubes.Register(r)
+		},
+	}
+}
+
+// harborCube offers the tasks of a directory; in their sandboxes lies their
+// solution, for the debug agent.
+func harborCube(env *Env, path string) (*subject, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	register := func(r *cube.Registry, oracle bool) (*harbor.CubeConfig, error) {
+		return harbor.RegisterCube(r, harbor.CubeOptions{Path: abs, Host: env.Lookup, Oracle: oracle})
+	}
+	cfg, err := register(cube.NewRegistry(cube.Options{}), true)
+	if err != nil {
+		return nil, withHint(usageErrorf("%w", err), "a Harbor task is a directory with task.toml and instruction.md")
+	}
+	def := cfg.Definition()
+	tasks := map[string]*harbor.CubeMetadata{}
+	for _, m := range def.Tasks {
+		tasks[m.Base().ID] = m.(*harbor.CubeMetadata)
+	}
+	return &subject{
+		name: def.Metadata.Name, path: abs, needs: true,
+		register: func(r *cube.Registry) (cube.BenchmarkConfig, error) {
+			c, err := register(r, true)
+			if err != nil {
+				return nil, err
+			}
+			return c, nil
+		},
+		agent: func(id string) cubetest.Agent { return harborOracle(env, tasks[id]) },
+		goal:  func(id string) float64 { return tasks[id].OracleReward },
+	}, nil
+}
+
+// harborOracle plays a task's solution.
+func harborOracle(env *Env, m *harbor.CubeMetadata) cubetest.Agent {
+	t, err := harbor.Load(m.Path, harbor.LoadOptions{})
+	var actions []cube.Action
+	if err == nil {
+		actions, err = t.OracleActions(env.Lookup)
+	}
+	if err != nil {
+		return func(context.Context, *cube.Observation, []cube.ActionSchema) (cube.Action, error) {
+			return cube.Action{}, err
+		}
+	}
+	return cubetest.Script(actions...)
+}
+
+// options returns a registry's options; the cache is in proctor's directory
+// unless cacheRoot names another.
+func (s *subject) options(ctx context.Context, env *Env, f *cubeFlags, cacheRoot string) (o cube.Options, done func() error, err error) {
+	done = func() error { return nil }
+	if cacheRoot == "" {
+		dirs, err := findDirectories(env)
+		if err != nil {
+			return o, nil, err
+		}
+		cacheRoot = dirs.cacheOfCubes()
+	}
+	o.CacheRoot = cacheRoot
+	if !s.needs {
+		return o, done, nil
+	}
+	o.Sandbox, done, err = f.openSandboxes(ctx, env, s.path)
+	return o, done, err
+}
+
+// choose registers the cube and selects the tasks of the flags.
+func (s *subject) choose(r *cube.Registry, o cube.Options, f *cubeFlags) (*cube.Selection, error) {
+	cfg, err := s.register(r)
+	if err != nil {
+		return nil, err
+	}
+	if o.Sandbox != nil {
+		cfg = s.withBackend(cfg, cube.NewLocalContainerBackend(o.Sandbox))
+	}
+	sel, err := r.Select(cfg)
+	if err != nil || len(f.tasks) == 0 {
+		return sel, err
+	}
+	tasks, err := sel.Tasks()
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, e := range tasks {
+		for _, pattern := range f.tasks {
+			if harbor.Match(pattern, e.ID) {
+				ids = append(ids, e.ID)
+				break
+			}
+		}
+	}
+	if len(ids) == 0 {
+		return nil, usageErrorf("no task of %s matches %s", s.name, strings.Join(f.tasks, ", "))
+	}
+	return sel.Subset(ids...)
+}
+
+func (s *subject) withBackend(cfg cube.BenchmarkConfig, b cube.ContainerBackend) cube.BenchmarkConfig {
+	if s.shipped != nil {
+		return s.shipped.Config(b)
+	}
+	cfg.Base().ContainerBackend = b
+	return cfg
+}
+
+func newCubeInstall(env *Env) *cobra.Command {
+	var f cubeFlags
+	cmd := &cobra.Command{
+		Use:     "install CUBE",
+		Short:   "Download what a cube's tasks need",
+		Example: `  proctor cube install arithmetic-cube`,
+		Args:    oneCube,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := findCube(env, args[0])
+			if err != nil {
+				return err
+			}
+			s.needs = false // installing runs nothing
+			o, done, err := s.options(cmd.Context(), env, &f, "")
+			if err != nil {
+				return err
+			}
+			defer func() { _ = done() }()
+			sel, err := s.choose(cube.NewRegistry(o), o, &f)
+			if err != nil {
+				return err
+			}
+			if err := sel.Install(cmd.Context()); err != nil {
+				return fmt.Errorf("installing %s: %w", s.name, err)
+			}
+			return printInstalled(env, &f, sel, o.CacheRoot)
+		},
+	}
+	f.define(cmd, false)
+	return cmd
+}
+
+func printInstalled(env *Env, f *cubeFlags, sel *cube.Selection, root string) error {
+	n, err := sel.NumTasks()
+	if err != nil {
+		return err
+	}
+	if f.json {
+		return printJSON(env, cube.Pairs("name", sel.Name(), "tasks", n, "cache", filepath.Join(root, sel.Name())))
+	}
+	fmt.Fprintf(env.Stdout, "%s: %s installed\n", clean(sel.Name()), count(n, "task"))
+	return nil
+}
+
+// temporaryCache is a cache directory of one command.
+func temporaryCache() (dir string, remove func() error, err error) {
+	dir, err = os.MkdirTemp("", "proctor-cube-")
+	return dir, func() error { return os.RemoveAll(dir) }, err
+}
+
+// openSandboxes opens the backend that the flags choose, as run does.
+func (f *cubeFlags) openSandboxes(ctx context.Context, env *Env, tasks string) (b sandbox.Backend, done func() error, err error) {
+	name := f.environment
+	if name == "" || name == "auto" {
+		name = trial.BackendSandbox
+		if f.runtime == "" {
+			name = chooseBackend(ctx, env, "auto")
+		}
+	}
+	if f.runtime != "" && name != trial.BackendSandbox && name != trial.BackendHost {
+		return nil, nil, usageErrorf("--runtime %s: environment %s does not run commands with it; it is for -e sandbox and -e host", f.runtime, name)
+	}
+	opts := backendOptions{runtime: f.runtime}
+	if tasks != "" {
+		opts.mask = []string{tasks}
+	}
+	return readyBackend(ctx, env, name, opts)
+}
+
+// cacheOfCubes is where installed cubes lie.
+func (d directories) cacheOfCubes() string { return filepath.Join(d.cache, "cubes") }
