@@ -20,6 +20,7 @@ import (
 	"github.com/proctor-run/proctor/internal/need"
 	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/trial"
 )
 
 // place is where a test runs proctor as a process of its own: a working
@@ -201,4 +202,22 @@ func metricsText(r job.Result) string {
 		b.WriteString("\n")
 	}
 	return b.String()
+}
+
+// onlyTrial reads the result of a job's only trial.
+func onlyTrial(t testing.TB, dir string) (name string, result trial.Result) {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(dir, "*", job.ResultFile))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%d trials in %s, want 1 (%v)", len(found), dir, err)
+	}
+	data, err := os.ReadFile(found[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err = trial.ParseResult(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Base(filepath.Dir(found[0])), result
 }

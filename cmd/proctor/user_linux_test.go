@@ -1,0 +1,130 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/proctor-run/proctor/internal/need"
+)
+
+// nobodyElse is a user id that no other process has.
+const nobodyElse = 54321
+
+// ordinary makes commands run as a user who is not root, and who owns the
+// place. The program is copied to where that user can execute it.
+func (p place) ordinary(t *testing.T) func(args ...string) *exec.Cmd {
+	t.Helper()
+	home := filepath.Join(p.dir, "home")
+	if err := os.Mkdir(home, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	program := ""
+	var as *syscall.SysProcAttr
+	if os.Geteuid() == 0 {
+		program = p.copyProgram(t)
+		as = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobodyElse, Gid: nobodyElse}}
+		for _, dir := range []string{p.dir, home} {
+			if err := os.Chown(dir, nobodyElse, nobodyElse); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return func(args ...string) *exec.Cmd {
+		cmd := p.command(args...)
+		if program != "" {
+			cmd.Path = program
+		}
+		cmd.SysProcAttr = as
+		// No variable names a place for files: the home directory has it.
+		cmd.Env = slices.DeleteFunc(cmd.Env, func(v string) bool {
+			name, _, _ := strings.Cut(v, "=")
+			return name == "PROCTOR_STATE_DIR" || name == "XDG_STATE_HOME"
+		})
+		cmd.Env = append(cmd.Env, "HOME="+home, "TMPDIR="+p.dir)
+		return cmd
+	}
+}
+
+func (p place) copyProgram(t *testing.T) string {
+	t.Helper()
+	self, err := os.Open("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer self.Close()
+	to, err := os.OpenFile(filepath.Join(p.dir, "proctor"), os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o755)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(to, self); err != nil {
+		t.Fatal(err)
+	}
+	if err := to.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return to.Name()
+}
+
+// TestOrdinaryUser runs the README's first command as a user who is not root:
+// what comes of it is the same, and nothing is left.
+func TestOrdinaryUser(t *testing.T) {
+	t.Parallel()
+	for _, runtime := range []string{"gvisor", "runc"} {
+		t.Run(runtime, func(t *testing.T) {
+			t.Parallel()
+			err := hostSandboxes() // makes what this and all other users execute
+			need.That(t, "host", err == nil, "needs sandboxes on the host's own root")
+			p := newPlace(t)
+			command := p.ordinary(t)
+			needRuntime(t, finish(t, command("doctor", "--json")), runtime)
+			if err := os.CopyFS(filepath.Join(p.dir, "examples", "tasks"), os.DirFS(repositoryPath(t, "examples/tasks"))); err != nil {
+				t.Fatal(err)
+			}
+
+			done := finish(t, command("run", "-p", "examples/tasks", "-a", "oracle", "-e", "host", "--runtime", runtime, "--job-name", "j"))
+			if done.code != exitTrialErrors {
+				t.Errorf("exit code %d, want %d; it says\n%s", done.code, exitTrialErrors, done.stderr)
+			}
+			got := map[string]string{}
+			for task, r := range jobRecords(t, filepath.Join(p.dir, "jobs", "j")) {
+				got[task] = outcomeText(r)
+			}
+			if diff := cmp.Diff(exampleOutcomes["oracle"], got); diff != "" {
+				t.Errorf("outcomes (-want +got):\n%s\n%s", diff, done.stderr)
+			}
+			p.state = filepath.Join(p.dir, "home", ".local", "state", "proctor")
+			if _, err := os.Stat(p.state); err != nil {
+				t.Errorf("the state is not where it should be: %v", err)
+			}
+			if found := p.sandboxes(t); len(found) > 0 {
+				t.Errorf("directories of sandboxes are left: %q", found)
+			}
+			if found := processesNaming(t, p.state); len(found) > 0 {
+				t.Errorf("processes are left: %q", found)
+			}
+		})
+	}
+}
+
+// needRuntime skips where the doctor says that the user cannot use a runtime.
+func needRuntime(t *testing.T, doctor finished, runtime string) {
+	t.Helper()
+	var found []diagnosis
+	if err := json.Unmarshal([]byte(doctor.stdout), &found); err != nil {
+		t.Fatalf("%v: %s%s", err, doctor.stdout, doctor.stderr)
+	}
+	i := slices.IndexFunc(found, func(d diagnosis) bool { return d.Kind == "runtime" && d.Name == runtime })
+	if i < 0 {
+		t.Fatalf("the doctor does not tell of %s: %s", runtime, doctor.stdout)
+	}
+	need.That(t, "userns", found[i].Available, "needs sandboxes for ordinary users: "+found[i].Detail)
+}
