@@ -20,6 +20,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/proctor-run/proctor/internal/need"
+	"github.com/proctor-run/proctor/sandbox/docker"
 )
 
 // TestMain is the program when the tests execute themselves under its name, and
@@ -51,8 +52,8 @@ func (m withCache) Run() int {
 }
 
 // TestScripts runs the scenarios of testdata/script. In them, $HARBOR_JOBS holds
-// job directories that Harbor wrote, $EXAMPLES the example tasks, and the
-// condition [host] tells whether -e host works on this machine.
+// job directories that Harbor wrote, $EXAMPLES the example tasks, and $MIRROR
+// images for -e sandbox.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
@@ -62,18 +63,15 @@ func TestScripts(t *testing.T) {
 			e.Setenv("EXAMPLES", repositoryPath(t, "examples/tasks"))
 			e.Setenv("PROCTOR_STATE_DIR", filepath.Join(e.WorkDir, ".state"))
 			e.Setenv("PROCTOR_CACHE_DIR", os.Getenv("PROCTOR_CACHE_DIR"))
-			return nil
-		},
-		Condition: func(name string) (bool, error) {
-			if name != "host" {
-				return false, fmt.Errorf("unknown condition %q", name)
+			e.Setenv("DOCKER_HOST", os.Getenv("DOCKER_HOST"))
+			if os.Getenv("PROCTOR_TEST_ROOTFS") == "" {
+				return nil
 			}
-			err := hostSandboxes()
-			if err != nil && need.Required("host") {
-				return false, err
-			}
-			return err == nil, nil
+			dir, err := mirror()
+			e.Setenv("MIRROR", dir)
+			return err
 		},
+		Condition: condition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"copydir":       copyDir,
 			"edit":          edit,
@@ -82,6 +80,36 @@ func TestScripts(t *testing.T) {
 			"count":         countMatches,
 		},
 	})
+}
+
+// condition tells what this machine has: [host], where -e host works; [docker],
+// where an engine answers; [rootfs], where $MIRROR has images.
+func condition(name string) (bool, error) {
+	var err error
+	switch name {
+	case "host":
+		err = hostSandboxes()
+	case "docker":
+		err = engineAnswers()
+	case "rootfs":
+		if os.Getenv("PROCTOR_TEST_ROOTFS") == "" {
+			err = errors.New("PROCTOR_TEST_ROOTFS is not set")
+		}
+	default:
+		return false, fmt.Errorf("unknown condition %q", name)
+	}
+	if err != nil && need.Required(name) {
+		return false, err
+	}
+	return err == nil, nil
+}
+
+func engineAnswers() error {
+	b, err := docker.New(docker.Options{Getenv: os.Getenv, Now: time.Now})
+	if err != nil {
+		return err
+	}
+	return b.Check(context.Background())
 }
 
 // repositoryPath finds a file of the repository.
