@@ -152,7 +152,7 @@ func TestBuild(t *testing.T) {
 			got := say(t, s, `
 				echo "$PWD $(id -un) $GREETING"; cat who
 				cd /app && cat greeting && ls -A && stat -c '%a %U:%G' run.sh . greeting
-				stat -c '%n %a %u:%g %F' /usr/local/bin/tool /usr/local/bin/alias
+				stat -c '%n %a %u:%g %s' /usr/local/bin/tool /usr/local/bin/alias
 				stat -c '%n %U:%G' /data /data/*
 				cat /conf/file; ls /etc/motd; ls /etc/issue.net 2>&1
 				stat -c '%U %a' /home/agent/work /home/agent/file
@@ -171,8 +171,8 @@ run.sh
 755 root:root
 755 root:root
 644 root:root
-/usr/local/bin/tool 700 7:8 regular file
-/usr/local/bin/alias 777 0:0 symbolic link
+/usr/local/bin/tool 700 7:8 20
+/usr/local/bin/alias 777 0:0 4
 /data www-data:games
 /data/a.txt www-data:games
 /data/b.txt www-data:games
@@ -266,13 +266,13 @@ func TestBuildErrors(t *testing.T) {
 		log              string
 		is               error
 	}{
-		{"failing RUN", "FROM debian:bookworm-slim\n\nRUN echo out; echo err >&2; exit 3\n", "Dockerfile line 3: RUN echo out", "out\nerr\n", nil},
-		{"missing program", "FROM debian:bookworm-slim\nRUN [\"/nothing\"]\n", "Dockerfile line 2", "", nil},
-		{"unknown user", "FROM debian:bookworm-slim\nUSER nobodyhere\nRUN true\n", "Dockerfile line 3", "", nil},
-		{"missing file", "FROM debian:bookworm-slim\nCOPY nothing /\n", `Dockerfile line 2: COPY nothing /: "nothing"`, "", os.ErrNotExist},
-		{"missing image", "FROM nothing:here\n", "Dockerfile line 1", "", sandbox.ErrImageNotFound},
-		{"URL", "FROM debian:bookworm-slim\nRUN exit 1\nADD https://example.org/x /\n", "line 3: ADD https://example.org/x /", "", sandbox.ErrUnsupported},
-		{"syntax", "FROM debian:bookworm-slim\nRUNN x\n", "Dockerfile line 2: unknown instruction: RUNN", "", nil},
+		{"failing RUN", "FROM debian:bookworm-slim\n\nRUN echo out; echo err >&2; exit 3\n", "line 3 of the Dockerfile: RUN echo out", "out\nerr\n", nil},
+		{"missing program", "FROM debian:bookworm-slim\nRUN [\"/nothing\"]\n", "line 2 of the Dockerfile", "", nil},
+		{"unknown user", "FROM debian:bookworm-slim\nUSER nobodyhere\nRUN true\n", "line 3 of the Dockerfile", "", nil},
+		{"missing file", "FROM debian:bookworm-slim\nCOPY nothing /\n", `line 2 of the Dockerfile: COPY nothing /: "nothing"`, "", os.ErrNotExist},
+		{"missing image", "FROM nothing:here\n", "line 1 of the Dockerfile", "", sandbox.ErrImageNotFound},
+		{"URL", "FROM debian:bookworm-slim\nRUN exit 1\nADD https://example.org/x /\n", "line 3 of the Dockerfile: ADD https://example.org/x /", "", sandbox.ErrUnsupported},
+		{"syntax", "FROM debian:bookworm-slim\nRUNN x\n", "line 2 of the Dockerfile: unknown instruction: RUNN", "", nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

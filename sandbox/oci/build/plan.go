@@ -335,9 +335,9 @@ func atLine(line int, instruction string, err error) error {
 		instruction = strings.ToValidUTF8(instruction, "")
 	}
 	if instruction != "" {
-		return fmt.Errorf("Dockerfile line %d: %s: %w", line, instruction, err)
+		return fmt.Errorf("line %d of the Dockerfile: %s: %w", line, instruction, err)
 	}
-	return fmt.Errorf("Dockerfile line %d: %w", line, err)
+	return fmt.Errorf("line %d of the Dockerfile: %w", line, err)
 }
 
 // locate names the line of a parser's error.
