@@ -107,7 +107,7 @@ func planCube(env *Env, s *subject, cfg job.Config, r *cube.Registry, bench *cub
 		}
 		path := trial.CubePath(bench.Name(), c.TaskID())
 		configs[path] = c
-		task := trial.TaskConfig{Path: &path, Source: new(bench.Name())}
+		task := trial.TaskConfig{Path: &path}
 		tasks, cfg.Tasks = append(tasks, job.Task{Config: task, Name: c.TaskMetadata().Base().ID}), append(cfg.Tasks, task)
 	}
 	own, err := job.ConfiguredMetrics(cfg.Metrics, noMetricScripts)
@@ -116,7 +116,7 @@ func planCube(env *Env, s *subject, cfg job.Config, r *cube.Registry, bench *cub
 	}
 	p := &job.Prepared{
 		Config: cfg, ID: uuid.New(), StartedAt: trial.Local(env.Now()),
-		Metrics: job.NewMetrics(own, []job.DatasetMetrics{{Name: bench.Name()}}),
+		Metrics: job.NewMetrics(own, nil),
 	}
 	if p.Trials, err = job.Plan(cfg, p.ID, tasks, rand.IntN); err != nil {
 		return nil, nil, err
