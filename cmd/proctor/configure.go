@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/dotenv"
@@ -174,7 +176,7 @@ func registerRunCompletions(cmd *cobra.Command) {
 // confirmVariables shows which variables of this host the tasks will load, and
 // asks; those of --env-file are meant for the tasks and need no question. A
 // variable that is needed and not set ends the run before it starts.
-func confirmVariables(env *Env, p *job.Prepared, fromFile map[string]bool, yes bool) error {
+func confirmVariables(ctx context.Context, env *Env, p *job.Prepared, fromFile map[string]bool, yes bool) error {
 	var missing, loaded []job.HostVariable
 	for _, v := range p.HostVariables(env.Lookup) {
 		switch {
@@ -192,10 +194,7 @@ func confirmVariables(env *Env, p *job.Prepared, fromFile map[string]bool, yes b
 		return withHint(usageErrorf("the tasks need %s that this machine does not set", count(len(missing), "variable")), "export them, or give them in a file with --env-file")
 	}
 	in, isFile := env.Stdin.(*os.File)
-	if yes || len(loaded) == 0 || !isFile {
-		return nil
-	}
-	if _, terminal := env.terminalWidth(in); !terminal {
+	if yes || len(loaded) == 0 || !isFile || !term.IsTerminal(int(in.Fd())) {
 		return nil
 	}
 	fmt.Fprintln(env.Stderr, "Tasks in this run will load these from your environment:")
@@ -203,13 +202,39 @@ func confirmVariables(env *Env, p *job.Prepared, fromFile map[string]bool, yes b
 		fmt.Fprintf(env.Stderr, "  %s  (%s, %s)\n", clean(v.Name), v.Phase, clean(v.Task))
 	}
 	fmt.Fprint(env.Stderr, "Proceed? (Y/n): ")
-	answer, err := bufio.NewReader(in).ReadString('\n')
-	if err != nil && answer == "" {
-		return errors.New("aborted: no answer")
+	ctx, stop := interruptible(ctx, env)
+	defer stop()
+	answer, err := readLine(ctx, in)
+	if err != nil {
+		fmt.Fprintln(env.Stderr)
+		return err
 	}
 	switch strings.ToLower(strings.TrimSpace(answer)) {
 	case "n", "no":
 		return errQuiet(exitOK)
 	}
 	return nil
+}
+
+// readLine reads one line, or gives up when ctx ends. A read of a terminal
+// cannot be called off: its goroutine then ends with the process.
+func readLine(ctx context.Context, in io.Reader) (string, error) {
+	type reading struct {
+		line string
+		err  error
+	}
+	read := make(chan reading, 1)
+	go func() {
+		line, err := bufio.NewReader(in).ReadString('\n')
+		read <- reading{line, err}
+	}()
+	select {
+	case r := <-read:
+		if r.err != nil && r.line == "" {
+			return "", errors.New("aborted: no answer")
+		}
+		return r.line, nil
+	case <-ctx.Done():
+		return "", errInterrupted
+	}
 }

@@ -32,7 +32,12 @@ one does not work and what to do about it. Its exit code is 0 when at least one
 environment works, and 1 otherwise.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			found := diagnose(cmd.Context(), env)
+			ctx, stop := interruptible(cmd.Context(), env)
+			defer stop()
+			found := diagnose(ctx, env)
+			if ctx.Err() != nil {
+				return errInterrupted
+			}
 			if asJSON {
 				if err := json.NewEncoder(env.Stdout).Encode(found); err != nil {
 					return err

@@ -34,8 +34,14 @@ func usageErrorf(format string, args ...any) error {
 // withHint adds a line that says what to do.
 func withHint(err error, format string, args ...any) error {
 	code := exitCode(err)
+	if code == exitInterrupted {
+		return err
+	}
 	return &commandError{code: code, err: err, hint: fmt.Sprintf(format, args...)}
 }
+
+// errInterrupted ends a command that was interrupted before it did anything.
+var errInterrupted = &commandError{code: exitInterrupted, err: errors.New("interrupted; nothing was run")}
 
 // errQuiet ends a command with a code when everything has been said already.
 func errQuiet(code int) error { return &commandError{code: code} }

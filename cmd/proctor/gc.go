@@ -23,7 +23,9 @@ process is gone. What belongs to a running proctor is never touched.
 Every run does the same for the backend it uses, before it starts.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			removed, err := collectAll(cmd.Context(), env)
+			ctx, stop := interruptible(cmd.Context(), env)
+			defer stop()
+			removed, err := collectAll(ctx, env)
 			if asJSON {
 				if removed == nil {
 					removed = []string{}

@@ -84,7 +84,7 @@ func resumeJob(ctx context.Context, env *Env, f *resumeFlags) error {
 		return nil
 	}
 	// As with Harbor there is no question: it was answered when the job began.
-	if err := confirmVariables(env, resumed.Prepared, nil, true); err != nil {
+	if err := confirmVariables(ctx, env, resumed.Prepared, nil, true); err != nil {
 		return err
 	}
 	name, opts, err := chooseEnvironment(ctx, env, &resumed.Config, f.run.runtime, true)

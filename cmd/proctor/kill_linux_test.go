@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/creack/pty"
 	"github.com/moby/moby/client"
 
 	"github.com/proctor-run/proctor/internal/need"
@@ -366,5 +367,43 @@ func assertCancelled(t *testing.T, r *running) {
 	lines := strings.Split(strings.TrimSpace(r.stdout.String()), "\n")
 	if last := lines[len(lines)-1]; !strings.Contains(last, `"type":"job_end"`) {
 		t.Errorf("the last event is %s", last)
+	}
+}
+
+// TestInterruptedQuestion interrupts the question that a run asks on a
+// terminal.
+func TestInterruptedQuestion(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	writeFiles(t, filepath.Join(p.dir, "task"), map[string]string{
+		"task.toml": "[environment.env]\nHOME_OF_MINE = \"${HOME}\"\n", "instruction.md": "",
+		"environment/Dockerfile": "FROM debian:bookworm-slim\n", "tests/test.sh": "",
+	})
+	controller, terminal, err := pty.Open()
+	need.That(t, "pty", err == nil, fmt.Sprintf("needs a pseudo-terminal: %v", err))
+	defer controller.Close()
+	defer terminal.Close()
+	r := &running{cmd: p.command("run", "-p", "task", "-a", "nop", "-e", "docker"), stderr: filepath.Join(p.dir, "stderr"), ended: make(chan struct{})}
+	stderr, err := os.Create(r.stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stderr.Close()
+	r.cmd.Stdin, r.cmd.Stdout, r.cmd.Stderr = terminal, &r.stdout, stderr
+	r.cmd.Env = append(r.cmd.Env, "HOME="+p.dir)
+	if err := r.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = r.cmd.Wait()
+		close(r.ended)
+	}()
+	r.awaitSaid(1, "Proceed? (Y/n): ")
+	r.signalled(t, syscall.SIGINT)
+	if code := r.cmd.ProcessState.ExitCode(); code != exitInterrupted || !strings.Contains(r.said(), "\nproctor: interrupted; nothing was run\n") {
+		t.Errorf("exit code %d, want %d, and it says %s", code, exitInterrupted, r.said())
+	}
+	if _, err := os.Stat(filepath.Join(p.dir, "jobs")); err == nil {
+		t.Error("there is a jobs directory")
 	}
 }

@@ -59,7 +59,7 @@ func runJob(ctx context.Context, env *Env, f *runFlags) error {
 	if err != nil {
 		return prepareError(err)
 	}
-	if err := confirmVariables(env, prepared, fromFile, f.yes); err != nil {
+	if err := confirmVariables(ctx, env, prepared, fromFile, f.yes); err != nil {
 		return err
 	}
 	backend, closeBackend, err := readyBackend(ctx, env, name, opts)
@@ -97,14 +97,16 @@ func chooseEnvironment(ctx context.Context, env *Env, cfg *job.Config, runtime s
 }
 
 // readyBackend opens the backend, makes sure that it works and cleans up
-// behind killed runs.
+// behind killed runs. An interrupt ends that.
 func readyBackend(ctx context.Context, env *Env, name string, opts backendOptions) (sandbox.Backend, func() error, error) {
+	ctx, stop := interruptible(ctx, env)
+	defer stop()
 	backend, closeBackend, err := openBackend(ctx, env, name, opts)
 	if err != nil {
-		return nil, nil, asUsage(err)
+		return nil, nil, asUsage(ctx, err)
 	}
 	if err := backend.Check(ctx); err != nil {
-		return nil, nil, errors.Join(withHint(asUsage(err), "'proctor doctor' lists what works on this machine"), closeBackend())
+		return nil, nil, errors.Join(withHint(asUsage(ctx, err), "'proctor doctor' lists what works on this machine"), closeBackend())
 	}
 	removed, err := collect(ctx, backend)
 	if err != nil {
@@ -143,9 +145,12 @@ func hiddenFromHost(cfg *job.Config) []string {
 }
 
 // asUsage makes an environment that cannot be used an error of the command
-// line: nothing was run.
-func asUsage(err error) error {
-	if errors.Is(err, sandbox.ErrUnavailable) {
+// line: nothing was run. It may also be that nobody wants to know any more.
+func asUsage(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return errInterrupted
+	case errors.Is(err, sandbox.ErrUnavailable):
 		return usageErrorf("%w", err)
 	}
 	return err
