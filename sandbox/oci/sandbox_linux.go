@@ -170,7 +170,13 @@ func (s *Sandbox) destroy(ctx context.Context) error {
 		return err
 	}
 	removeSockets(s.id)
-	return s.backend.removeDir(ctx, s.dir)
+	if err := s.backend.removeDir(ctx, s.dir); err != nil {
+		return err
+	}
+	if s.first != nil {
+		_ = s.first.Close() // nothing was written
+	}
+	return nil
 }
 
 // end kills the processes of the sandbox and returns when they are gone.
@@ -186,7 +192,7 @@ func (s *Sandbox) end(ctx context.Context) error {
 		exit, cancel := context.WithTimeout(ctx, exitLimit)
 		defer cancel()
 		if s.process.wait(exit) == nil {
-			return s.closeFirst(ctx)
+			return s.awaitFirst(ctx)
 		}
 	}
 	s.process.kill()
@@ -196,13 +202,13 @@ func (s *Sandbox) end(ctx context.Context) error {
 	return killOf(ctx, s.id)
 }
 
-// closeFirst proves that the first process is gone: the kernel reports its
+// awaitFirst proves that the first process is gone: the kernel reports its
 // handle as readable.
-func (s *Sandbox) closeFirst(ctx context.Context) error {
+func (s *Sandbox) awaitFirst(ctx context.Context) error {
 	for {
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(s.first.Fd()), Events: unix.POLLIN}}, 100)
 		if n == 1 {
-			return s.first.Close()
+			return nil
 		}
 		if err != nil && !errors.Is(err, unix.EINTR) {
 			return err
