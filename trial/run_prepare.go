@@ -119,7 +119,7 @@ func (a *attempt) newAgent() (agent.Agent, error) {
 	if name == "" && cfg.ImportPath != nil {
 		return nil, exceptionf(valueError, "agent %q is Python code, which proctor cannot run; use -a command", *cfg.ImportPath)
 	}
-	return nil, exceptionf(valueError, "Agent name %s is not valid. Valid agent names: oracle, nop, command", name)
+	return nil, exceptionf(valueError, "Agent name %s is not valid. Valid agent names: oracle, nop, command, scripted", name)
 }
 
 func newCommandAgent(cfg AgentConfig, vars []string) (agent.Agent, error) {
