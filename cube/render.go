@@ -57,22 +57,22 @@ func (c *ImageContent) ModelContent() (Value, error) {
 	return append(parts, Pairs("type", "image_url", "image_url", Pairs("url", url))), nil
 }
 
-// Markdown is not implemented for audio.
+// Markdown fails: the reference renders no audio.
 func (*AudioContent) Markdown() (string, error) {
 	return "", NotImplementedErrorf("Markdown rendering is not supported for audio content.")
 }
 
-// ModelContent is not implemented for audio.
+// ModelContent fails: messages for models hold no audio.
 func (*AudioContent) ModelContent() (Value, error) {
 	return nil, NotImplementedErrorf("Audio is not supported by LLM message format.")
 }
 
-// Markdown is not implemented for video.
+// Markdown fails: the reference renders no video.
 func (*VideoContent) Markdown() (string, error) {
 	return "", NotImplementedErrorf("Markdown rendering is not supported for video content.")
 }
 
-// ModelContent is not implemented for video.
+// ModelContent fails: messages for models hold no video.
 func (*VideoContent) ModelContent() (Value, error) {
 	return nil, NotImplementedErrorf("Video is not supported by LLM message format.")
 }
