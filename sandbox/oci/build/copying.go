@@ -206,19 +206,7 @@ func (c *copyist) walk(dir, below string) error {
 			return err
 		}
 		if !excluded {
-			it := c.item(path.Join(c.dest, rel), from, info)
-			switch {
-			case info.IsDir():
-				it.Kind = kindDir
-			case info.Mode()&fs.ModeSymlink != 0:
-				it.Kind = kindLink
-				if it.Target, err = c.source.ReadLink(from); err != nil {
-					return err
-				}
-			case !info.Mode().IsRegular():
-				continue // sockets, pipes and devices
-			}
-			if err := c.target.put(it); err != nil {
+			if err := c.addEntry(path.Join(c.dest, rel), from, info); err != nil {
 				return err
 			}
 		}
@@ -231,11 +219,33 @@ func (c *copyist) walk(dir, below string) error {
 	return nil
 }
 
+// addEntry copies one entry of a directory, links as links.
+func (c *copyist) addEntry(name, from string, info fs.FileInfo) error {
+	it := c.item(name, from, info)
+	switch it.Kind {
+	case kindLink:
+		var err error
+		if it.Target, err = c.source.ReadLink(from); err != nil {
+			return err
+		}
+	case kindFile:
+		if !info.Mode().IsRegular() {
+			return nil // sockets, pipes and devices
+		}
+	}
+	return c.target.put(it)
+}
+
 // item describes a file of the source as it will be.
 func (c *copyist) item(name, from string, info fs.FileInfo) item {
 	const kept = fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky
 	it := item{Name: name, Kind: kindFile, Mode: tarMode(info.Mode() & kept), mtime: info.ModTime(), source: c.source, from: from}
-	if info.Mode().IsRegular() {
+	switch {
+	case info.IsDir():
+		it.Kind = kindDir
+	case info.Mode()&fs.ModeSymlink != 0:
+		it.Kind = kindLink
+	case info.Mode().IsRegular():
 		it.Size = info.Size()
 	}
 	if !c.fromHost {

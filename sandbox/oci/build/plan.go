@@ -343,7 +343,9 @@ func atLine(line int, instruction string, err error) error {
 // locate names the line of a parser's error.
 func locate(err error) error {
 	if le, ok := errors.AsType[*parser.LocationError](err); ok && len(le.Locations) > 0 {
-		return atLine(lineOf(le.Locations[0]), "", le.Unwrap())
+		if line := lineOf(le.Locations[0]); line > 0 {
+			return atLine(line, "", le.Unwrap())
+		}
 	}
 	return fmt.Errorf("reading the Dockerfile: %w", err)
 }
