@@ -71,7 +71,7 @@ func (ph phase) start(t *testing.T, p place, flags []string) *running {
 		writeFiles(t, filepath.Join(p.dir, "tasks", name), files)
 	}
 	args := append([]string{"run", "-p", "tasks", "-n", "1", "--job-name", "j", "--json"}, flags...)
-	r := &running{cmd: p.command(append(args, ph.args...)...), job: filepath.Join(p.dir, "jobs", "j"), ended: make(chan struct{})}
+	r := &running{cmd: p.command(append(args, ph.args...)...), job: filepath.Join(p.dir, "jobs", "j"), ended: make(chan struct{}), engine: slices.Contains(flags, "docker")}
 	stderr, err := os.Create(filepath.Join(p.dir, "stderr"))
 	if err != nil {
 		t.Fatal(err)
@@ -103,6 +103,7 @@ type running struct {
 	stdout bytes.Buffer // complete when it has ended
 	stderr string       // file
 	ended  chan struct{}
+	engine bool // it uses a Docker Engine
 	trial  string
 	ids    []string // of its sandboxes below the state directory
 }
@@ -131,7 +132,7 @@ func (r *running) await(t *testing.T, p place, sign string) {
 		}
 		r.trial = filepath.Base(trials[0])
 		r.ids = p.sandboxes(t)
-		if sign == "" && (len(r.ids) > 0 || len(containers(t, r.trial)) > 0) {
+		if sign == "" && (len(r.ids) > 0 || len(r.containers(t)) > 0) {
 			return
 		}
 		if _, err := os.Stat(filepath.Join(trials[0], filepath.FromSlash(sign))); sign != "" && err == nil {
@@ -177,11 +178,10 @@ func (p place) sandboxes(t testing.TB) []string {
 	return dirs
 }
 
-// containers lists the containers and networks of a trial; none where there is
-// no engine.
-func containers(t testing.TB, trial string) []string {
+// containers lists the containers and networks of the trial.
+func (r *running) containers(t testing.TB) []string {
 	t.Helper()
-	if _, err := os.Stat("/var/run/docker.sock"); err != nil && os.Getenv("DOCKER_HOST") == "" {
+	if !r.engine {
 		return nil
 	}
 	api, err := client.New(client.WithHost(need.Docker(t)))
@@ -189,7 +189,7 @@ func containers(t testing.TB, trial string) []string {
 		t.Fatal(err)
 	}
 	defer api.Close()
-	ours := make(client.Filters).Add("label", "proctor.trial="+trial)
+	ours := make(client.Filters).Add("label", "proctor.trial="+r.trial)
 	var found []string
 	list, err := api.ContainerList(t.Context(), client.ContainerListOptions{All: true, Filters: ours})
 	if err != nil {
@@ -212,7 +212,7 @@ func containers(t testing.TB, trial string) []string {
 // directory.
 func (r *running) assertNothingLeft(t *testing.T, p place) {
 	t.Helper()
-	if found := containers(t, r.trial); len(found) > 0 {
+	if found := r.containers(t); len(found) > 0 {
 		t.Errorf("left: %q", found)
 	}
 	if found := p.sandboxes(t); len(found) > 0 {
