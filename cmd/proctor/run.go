@@ -105,7 +105,7 @@ func readyBackend(ctx context.Context, env *Env, name string, opts backendOption
 	if err != nil {
 		return nil, nil, asUsage(ctx, err)
 	}
-	if err := backend.Check(ctx); err != nil {
+	if err := checkOnce(ctx, env, backend, opts.runtime); err != nil {
 		return nil, nil, errors.Join(withHint(asUsage(ctx, err), "'proctor doctor' lists what works on this machine"), closeBackend())
 	}
 	removed, err := collect(ctx, backend)

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/proctor-run/proctor/internal/atomicfile"
+	"github.com/proctor-run/proctor/internal/version"
+	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/trial"
+)
+
+// checkOnce makes sure that a backend works here. Trying it costs as much as a
+// sandbox, so what worked once is not tried again by the same build and user
+// until the machine starts anew; a backend that stops working meanwhile is
+// told by the trials. An engine is asked every time: that is cheap, and
+// engines come and go.
+func checkOnce(ctx context.Context, env *Env, b sandbox.Backend, runtime string) error {
+	if b.Name() != trial.BackendHost && b.Name() != trial.BackendSandbox {
+		return b.Check(ctx)
+	}
+	dirs, err := findDirectories(env)
+	if err != nil {
+		return err
+	}
+	self, err := sandbox.Self()
+	if err != nil {
+		return err
+	}
+	key := fmt.Sprintln(b.Name(), runtime, self.BootID, version.Current().ID(), os.Geteuid(), dirs.state, env.Getenv("PATH"))
+	marker := filepath.Join(dirs.cache, "checked", fmt.Sprintf("%x", sha256.Sum256([]byte(key)))[:32])
+	if _, err := os.Stat(marker); err == nil {
+		return nil
+	}
+	if err := b.Check(ctx); err != nil {
+		return err
+	}
+	// Without the mark the next run tries again.
+	if os.MkdirAll(filepath.Dir(marker), 0o755) == nil {
+		_ = atomicfile.WriteUnsynced(marker, nil, 0o644)
+	}
+	return nil
+}
