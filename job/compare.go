@@ -71,7 +71,11 @@ func (f Flakes) Rate() float64 { return float64(f.Flaky) / float64(f.Repeated) }
 type DifferentTasksError struct{ Tasks []string }
 
 func (e *DifferentTasksError) Error() string {
-	return fmt.Sprintf("comparing jobs: %d tasks have different checksums: %s", len(e.Tasks), abbreviate(e.Tasks))
+	have := fmt.Sprintf("%d tasks have", len(e.Tasks))
+	if len(e.Tasks) == 1 {
+		have = "1 task has"
+	}
+	return fmt.Sprintf("comparing jobs: %s different checksums: %s", have, abbreviate(e.Tasks))
 }
 
 func abbreviate(names []string) string {

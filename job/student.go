@@ -1,24 +1,25 @@
 package job
 
-import "math"
+import (
+	"math"
+	"math/big"
+)
 
 // signTest is the exact two-sided sign test: the probability, if each of the
 // decided pairs falls either way with equal chance, of a result at least as
 // uneven.
 func signTest(wins, losses int) float64 {
 	n, few := wins+losses, min(wins, losses)
-	p := 0.0
+	// The sum of the first binomials is exact, and divided by 2^n once.
+	sum, choose := new(big.Int), big.NewInt(1)
 	for k := range few + 1 {
-		p += math.Exp(logChoose(n, k) - float64(float64(n)*math.Ln2))
+		sum.Add(sum, choose)
+		choose.Mul(choose, big.NewInt(int64(n-k)))
+		choose.Quo(choose, big.NewInt(int64(k+1)))
 	}
-	return min(2*p, 1)
-}
-
-func logChoose(n, k int) float64 {
-	a, _ := math.Lgamma(float64(n + 1))
-	b, _ := math.Lgamma(float64(k + 1))
-	c, _ := math.Lgamma(float64(n - k + 1))
-	return a - b - c
+	total := new(big.Int).Lsh(big.NewInt(1), uint(n))
+	p, _ := new(big.Rat).SetFrac(sum.Lsh(sum, 1), total).Float64()
+	return min(p, 1)
 }
 
 // studentQuantile is the t below which Student's distribution with df degrees
