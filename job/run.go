@@ -75,11 +75,17 @@ type Outcome struct {
 // When ctx ends, running trials are cancelled and recorded, and no other is
 // started. In every case no sandbox is left.
 func (r *Runner) Run(ctx context.Context, p *Prepared) (*Outcome, error) {
-	log, err := openJobLog(p)
+	log, again, err := openJobLog(p)
 	if err != nil {
 		return nil, fmt.Errorf("starting job %q: %w", p.Config.JobName, err)
 	}
 	defer log.Close()
+	if !again {
+		// Between preparing and running lies what the environment takes.
+		started := *p
+		started.StartedAt = trial.Local(r.Trials.Now())
+		p = &started
+	}
 	if err := p.setOrphansAside(); err != nil {
 		return nil, fmt.Errorf("starting job %q: %w", p.Config.JobName, err)
 	}
@@ -107,16 +113,19 @@ func (r *Runner) Run(ctx context.Context, p *Prepared) (*Outcome, error) {
 	return b.finish(ctx)
 }
 
-func openJobLog(p *Prepared) (*os.File, error) {
+// openJobLog opens the job's log; again tells whether the job has run before,
+// and then the log goes on.
+func openJobLog(p *Prepared) (log *os.File, again bool, err error) {
 	dir := p.Config.Dir()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	mode := os.O_TRUNC
-	if _, err := os.Stat(filepath.Join(dir, "result.json")); err == nil {
-		mode = os.O_APPEND
+	if _, err := os.Stat(filepath.Join(dir, ResultFile)); err == nil {
+		again, mode = true, os.O_APPEND
 	}
-	return os.OpenFile(filepath.Join(dir, "job.log"), os.O_WRONLY|os.O_CREATE|mode, 0o644)
+	log, err = os.OpenFile(filepath.Join(dir, "job.log"), os.O_WRONLY|os.O_CREATE|mode, 0o644)
+	return log, again, err
 }
 
 // runAll runs the remaining trials, so many at a time. The first failure of
