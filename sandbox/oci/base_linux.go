@@ -70,7 +70,7 @@ func (b *Backend) imageBase(ctx context.Context, spec sandbox.Spec) (*base, erro
 		ContextDir: from.ContextDir, Name: from.Name, Timeout: from.Timeout, Fresh: spec.Image.ForceBuild,
 		Labels: spec.Labels, Progress: spec.Progress,
 	})
-	return b.on(m), err
+	return b.on(m), b.explainBuild(err)
 }
 
 func (b *Backend) on(m image.Image) *base {

@@ -78,3 +78,15 @@ func gone(err error) bool {
 	pe, ok := errors.AsType[*fs.PathError](err)
 	return errors.Is(err, fs.ErrNotExist) || ok && pe.Err != nil && !errors.Is(err, fs.ErrPermission)
 }
+
+// explainBuild tells ordinary users what the commands of their builds lack.
+func (b *Backend) explainBuild(err error) error {
+	failed, ok := errors.AsType[*sandbox.BuildError](err)
+	if !ok || b.root || failed.Log == "" {
+		return err
+	}
+	return &sandbox.BuildError{
+		Image: failed.Image, Log: failed.Log,
+		Err: fmt.Errorf("%w (without root a build has no user but root: where it needs others, run proctor as root, or use -e docker)", failed.Err),
+	}
+}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -213,6 +215,58 @@ func assertNothingElse(t testing.TB, b *Backend, sandboxes int) {
 	if len(left) != sandboxes {
 		t.Errorf("%d sandboxes are there, want %d", len(left), sandboxes)
 	}
+}
+
+// TestBuildOfUser is also run by users other than root, whose layers belong to
+// them alone.
+func TestBuildOfUser(t *testing.T) {
+	t.Parallel()
+	for _, runtime := range []string{RuntimeRunc, RuntimeGVisor} {
+		t.Run(runtime, func(t *testing.T) {
+			t.Parallel()
+			needRuntime(t, runtime)
+			b := builder(t, runtime)
+			spec, _ := buildSpec(contextDir(t, map[string]string{"data": "x", "Dockerfile": `FROM debian:bookworm-slim AS one
+RUN mkdir -m 700 /closed && echo secret >/closed/file && chmod 400 /closed/file && rm -r /etc/apt && rm /etc/debian_version
+FROM one
+COPY --chown=7:8 data /etc/apt/
+COPY --from=one /closed /open
+WORKDIR /app
+`}))
+			got := say(t, create(t, b, spec), "pwd; cat /closed/file /open/file; ls /etc/apt; ls /etc/debian_version 2>/dev/null; stat -c %a /closed /closed/file")
+			if want := "/app\nsecret\nsecret\ndata\n700\n400\n"; got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+			spec, _ = buildSpec(contextDir(t, map[string]string{"Dockerfile": "FROM debian:bookworm-slim\nRUN echo no; exit 1\n"}))
+			_, err := b.Create(t.Context(), spec)
+			if failed, ok := errors.AsType[*sandbox.BuildError](err); !ok || strings.Contains(failed.Err.Error(), "without root") == b.root {
+				t.Errorf("a failing build: %v", err)
+			}
+		})
+	}
+}
+
+func TestBuildOfOrdinaryUser(t *testing.T) {
+	t.Parallel()
+	need.Root(t)
+	program := readableProgram(t)
+	data, err := os.ReadFile(need.Rootfs(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rootfs := filepath.Join(filepath.Dir(program), "rootfs.tar")
+	if err := errors.Join(os.WriteFile(rootfs, data, 0o644), os.Chmod(rootfs, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	const nobodyElse = 54322
+	cmd := exec.Command(program, "-test.run=^TestBuildOfUser$", "-test.v")
+	cmd.Dir, cmd.Env = "/", append(os.Environ(), "PROCTOR_TEST_ROOTFS="+rootfs)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobodyElse, Gid: nobodyElse}}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%v:\n%s", err, out)
+	}
+	t.Logf("%d tests passed, %d skipped", strings.Count(string(out), "--- PASS"), strings.Count(string(out), "--- SKIP"))
 }
 
 func TestBuildReuse(t *testing.T) {

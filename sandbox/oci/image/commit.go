@@ -29,8 +29,8 @@ type Changes struct {
 
 // Commit makes a new image of a base and what was written on top of it. The
 // directory upper is the upper directory of an overlay on base's Dirs; it is
-// moved into the store, so it must lie on the same file system, must not be
-// mounted any more, and is gone afterwards. Devices and sockets in it are
+// moved into the store, or copied when that is on another file system, so it
+// must not be mounted any more, and is gone afterwards. Devices and sockets in it are
 // removed. An empty upper changes the config alone. The zero Image is a valid
 // base.
 //

@@ -222,3 +222,39 @@ func TestPackDropsDevicesAndSockets(t *testing.T) {
 		t.Error("the socket is still there")
 	}
 }
+
+// The upper directory may lie on another file system.
+func TestCommitFromElsewhere(t *testing.T) {
+	t.Parallel()
+	elsewhere, err := os.MkdirTemp("/dev/shm", "upper")
+	if err != nil {
+		t.Skip("needs a second file system at /dev/shm")
+	}
+	t.Cleanup(func() { _ = removeTree(elsewhere) })
+	store := filepath.Join(t.TempDir(), "store")
+	if err := os.Rename(elsewhere, store+"-moved"); !errors.Is(err, unix.EXDEV) {
+		t.Skip("needs /dev/shm to be a file system of its own")
+	}
+	s := openStore(t, store, Options{Offline: true})
+	base := mustPull(t, s, "oci:"+writeLayout(t, map[string]v1.Image{"x": sample(t)}))
+	upper := filepath.Join(elsewhere, "upper")
+	if err := os.Mkdir(upper, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	content := []entry{dir("d", 0o750), file("d/f", "x"), hardlink("hard", "d/f"), symlink("link", "/etc"), whiteout("etc/.wh.a")}
+	if _, err := unpack(t.Context(), upper, bytes.NewReader(layerTar(t, content...)), s.format, Limits{}.withDefaults()); err != nil {
+		t.Skipf("needs overlay's attributes in /dev/shm: %v", err)
+	}
+	img, err := s.Commit(t.Context(), base, upper, Changes{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"d": "dir 750", "d/f": "file 644 x", "hard": "file 644 x", "link": "link /etc", "etc": "dir 755", "etc/a": "whiteout"}
+	top := img.Layers[len(img.Layers)-1]
+	if diff := cmp.Diff(want, listing(t, top.Dir)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if _, err := os.Lstat(upper); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the upper directory is still there: %v", err)
+	}
+}

@@ -244,12 +244,16 @@ func (s *Store) takeUpper(ctx context.Context, upper string) (Layer, error) {
 		return Layer{}, err
 	}
 	diffID := "sha256:" + hex.EncodeToString(sum.Sum(nil))
-	layer, err := s.ensureLayer(ctx, fileKey(diffID), func(_ context.Context, diff string) (layerInfo, error) {
+	layer, err := s.ensureLayer(ctx, fileKey(diffID), func(ctx context.Context, diff string) (layerInfo, error) {
 		if err := os.Remove(diff); err != nil {
 			return layerInfo{}, fmt.Errorf("moving %q into the store: %w", upper, err)
 		}
-		if err := os.Rename(upper, diff); err != nil {
-			return layerInfo{}, fmt.Errorf("moving %q into the store, which must be on the same file system: %w", upper, err)
+		err := os.Rename(upper, diff)
+		if errors.Is(err, unix.EXDEV) {
+			return s.copyUpper(ctx, upper, diff, diffID)
+		}
+		if err != nil {
+			return layerInfo{}, fmt.Errorf("moving %q into the store: %w", upper, err)
 		}
 		return layerInfo{DiffID: diffID, Notes: notes}, nil
 	})
@@ -258,4 +262,28 @@ func (s *Store) takeUpper(ctx context.Context, upper string) (Layer, error) {
 	}
 	// Where the store had the content already, the directory was not moved.
 	return layer, removeTree(upper)
+}
+
+// copyUpper is the long way into a store on another file system.
+func (s *Store) copyUpper(ctx context.Context, upper, diff, diffID string) (layerInfo, error) {
+	if err := os.Mkdir(diff, 0o700); err != nil {
+		return layerInfo{}, fmt.Errorf("copying %q into the store: %w", upper, err)
+	}
+	pr, pw := io.Pipe()
+	packed := make(chan error, 1)
+	go func() {
+		_, err := pack(ctx, pw, upper, s.format)
+		pw.CloseWithError(err)
+		packed <- err
+	}()
+	info, err := unpack(ctx, diff, pr, s.format, s.limits)
+	if err == nil {
+		_, err = io.Copy(io.Discard, pr) // the end of the archive
+	}
+	pr.CloseWithError(err)
+	if err = errors.Join(err, <-packed); err != nil {
+		return layerInfo{}, fmt.Errorf("copying %q into the store: %w", upper, err)
+	}
+	info.DiffID = diffID
+	return info, nil
 }
