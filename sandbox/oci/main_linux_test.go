@@ -89,7 +89,7 @@ func TestNeedsLibraries(t *testing.T) {
 	shell := need.Program(t, "sh")
 	f, err := elf.Open(shell)
 	if err != nil {
-		t.Skip(err)
+		t.Skipf("the shell is no ELF program: %v", err)
 	}
 	defer f.Close()
 	libraries, err := f.ImportedLibraries()
