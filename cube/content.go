@@ -59,7 +59,7 @@ func Structure(v any) *StructuredContent {
 		case *Object, List:
 			return &StructuredContent{Data: Structured{value}}
 		}
-		err = TypeErrorf("%s is neither an object nor an array", kindName(value))
+		err = TypeErrorf("%s is neither an object nor an array", pyvalue.TypeName(value))
 	}
 	panic("cube.Structure: " + err.Error())
 }

@@ -28,7 +28,7 @@ func (r *Registry) TaskMetadataFromJSON(data []byte) ([]Metadata, error) {
 			items = append(items, item)
 		}
 	default:
-		return nil, ValueErrorf("task_metadata JSON must be a list or dict, got %s", kindName(v))
+		return nil, ValueErrorf("task_metadata JSON must be a list or dict, got %s", pyvalue.TypeName(v))
 	}
 	return r.taskMetadata(items)
 }

@@ -220,25 +220,6 @@ func text(v Value) string {
 // implementations write too: True, None, 7.0, {'a': 1}; text is itself.
 func PythonText(v Value) string { return text(v) }
 
-// kindName is Python's name of a value's type.
-func kindName(v Value) string {
-	switch v.(type) {
-	case Bool:
-		return "bool"
-	case Int:
-		return "int"
-	case Float:
-		return "float"
-	case Str:
-		return "str"
-	case List:
-		return "list"
-	case *Object:
-		return "dict"
-	}
-	return "NoneType"
-}
-
 // falsy is Python's "not v".
 func falsy(v Value) bool {
 	switch v := v.(type) {
