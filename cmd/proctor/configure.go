@@ -19,27 +19,30 @@ import (
 	"github.com/proctor-run/proctor/job"
 )
 
+// given tells what the command line or the configuration file names.
+type given struct {
+	backend bool // an environment
+	jobName bool
+}
+
 // configure makes the job's configuration: that of the file or the default,
-// with the command line on top. backendGiven tells whether either names an
-// environment.
-func configure(env *Env, f *runFlags) (cfg job.Config, backendGiven bool, err error) {
+// with the command line on top.
+func configure(env *Env, f *runFlags) (cfg job.Config, names given, err error) {
 	if err := f.checkHub(); err != nil {
-		return cfg, false, err
+		return cfg, names, err
 	}
-	now := env.Now().Local()
-	cfg = job.NewConfig(now)
-	backendGiven = f.set.EnvironmentType != nil || f.set.EnvironmentImportPath != nil
+	cfg = job.NewConfig(env.Now().Local())
 	if f.config != "" {
-		var named bool
-		if cfg, named, err = readConfig(env, f.config); err != nil {
-			return cfg, false, err
+		if cfg, names, err = readConfig(env, f.config); err != nil {
+			return cfg, names, err
 		}
-		backendGiven = backendGiven || named
 	}
+	names.backend = names.backend || f.set.EnvironmentType != nil || f.set.EnvironmentImportPath != nil
+	names.jobName = names.jobName || f.set.JobName != nil
 	for _, path := range f.mcpConfigs {
 		servers, err := job.ReadMCPServers(path)
 		if err != nil {
-			return cfg, false, usageErrorf("%w", err)
+			return cfg, names, usageErrorf("%w", err)
 		}
 		f.set.MCPServers = append(f.set.MCPServers, servers...)
 	}
@@ -47,47 +50,49 @@ func configure(env *Env, f *runFlags) (cfg job.Config, backendGiven bool, err er
 		return harbor.IsValidDir(path, cfg.Verifier.Disable || f.set.DisableVerification)
 	}
 	if err := f.set.Apply(&cfg, isTask); err != nil {
-		return cfg, false, usageErrorf("%w", err)
+		return cfg, names, usageErrorf("%w", err)
 	}
 	if err := cfg.CheckRunnable(); err != nil {
-		return cfg, false, usageErrorf("%w", err)
+		return cfg, names, usageErrorf("%w", err)
 	}
-	return cfg, backendGiven, nil
+	return cfg, names, nil
 }
 
 // readConfig reads a configuration file; keys that mean nothing are named in a
-// warning. namesBackend tells whether it chooses an environment.
-func readConfig(env *Env, path string) (cfg job.Config, namesBackend bool, err error) {
+// warning.
+func readConfig(env *Env, path string) (cfg job.Config, names given, err error) {
 	format, err := job.FormatOf(path)
 	if err != nil {
-		return cfg, false, withHint(usageErrorf("%w", err), "name the file .yaml or .json")
+		return cfg, names, withHint(usageErrorf("%w", err), "name the file .yaml or .json")
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return cfg, false, usageErrorf("reading the job configuration: %w", err)
+		return cfg, names, usageErrorf("reading the job configuration: %w", err)
 	}
 	cfg, report, err := job.ParseConfig(data, format, env.Now().Local())
 	if err != nil {
-		return cfg, false, usageErrorf("%s: %w", path, err)
+		return cfg, names, usageErrorf("%s: %w", path, err)
 	}
 	for _, loc := range report.Unknown {
 		fmt.Fprintf(env.Stderr, "proctor: warning: %s: unknown key %s is ignored\n", path, clean(loc.String()))
 	}
 	doc, err := job.DecodeDocument(data, format)
 	if err != nil {
-		return cfg, false, usageErrorf("%s: %w", path, err)
+		return cfg, names, usageErrorf("%s: %w", path, err)
 	}
-	return cfg, namesEnvironment(doc), nil
+	return cfg, namedBy(doc), nil
 }
 
-func namesEnvironment(doc pyvalue.Value) bool {
+func namedBy(doc pyvalue.Value) (names given) {
 	root, _ := doc.(*pyvalue.Object)
 	if root == nil {
-		return false
+		return names
 	}
 	v, _ := root.Get("environment")
 	environment, _ := v.(*pyvalue.Object)
-	return environment != nil && (environment.Has("type") || environment.Has("import_path"))
+	names.backend = environment != nil && (environment.Has("type") || environment.Has("import_path"))
+	names.jobName = root.Has("job_name")
+	return names
 }
 
 // checkHub answers wrong combinations of the hub's flags as Harbor does.

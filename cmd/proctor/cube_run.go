@@ -51,13 +51,13 @@ For a directory of Harbor tasks it is 'proctor run -p'.`,
 
 // runCube runs the tasks of a registered cube as a job.
 func runCube(ctx context.Context, env *Env, s *subject, f *runFlags, choice *cubeFlags) error {
-	cfg, backendGiven, err := configure(env, f)
+	cfg, names, err := configure(env, f)
 	if err != nil {
 		return err
 	}
 	backend, closeBackend := sandbox.Backend(noSandboxes{}), func() error { return nil }
 	if s.needs {
-		name, opts, err := chooseEnvironment(ctx, env, &cfg, f.runtime, backendGiven)
+		name, opts, err := chooseEnvironment(ctx, env, &cfg, f.runtime, names.backend)
 		if err != nil {
 			return err
 		}
@@ -82,6 +82,11 @@ func runCube(ctx context.Context, env *Env, s *subject, f *runFlags, choice *cub
 	if err != nil {
 		return fmt.Errorf("setting up %s: %w", s.name, err)
 	}
+	release, err := claimName(&cfg, names)
+	if err != nil {
+		return errors.Join(err, bench.Close(context.WithoutCancel(ctx)))
+	}
+	defer release()
 	prepared, find, err := planCube(env, s, cfg, r, bench)
 	if err == nil {
 		f.cube = find

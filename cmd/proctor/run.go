@@ -44,17 +44,22 @@ func runJob(ctx context.Context, env *Env, f *runFlags) error {
 	if err != nil {
 		return err
 	}
-	cfg, backendGiven, err := configure(env, f)
+	cfg, names, err := configure(env, f)
 	if err != nil {
 		return err
 	}
 	if f.upload {
 		return usageErrorf("--upload: proctor has no hosted hub to upload to")
 	}
-	name, opts, err := chooseEnvironment(ctx, env, &cfg, f.runtime, backendGiven)
+	name, opts, err := chooseEnvironment(ctx, env, &cfg, f.runtime, names.backend)
 	if err != nil {
 		return err
 	}
+	release, err := claimName(&cfg, names)
+	if err != nil {
+		return err
+	}
+	defer release()
 	prepared, err := job.Prepare(cfg, prepareOptions(ctx, env))
 	if err != nil {
 		return prepareError(err)
