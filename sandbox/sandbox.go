@@ -99,6 +99,9 @@ type Capabilities struct {
 	NoNetwork bool
 	// Allowlist: network mode allowlist is enforced.
 	Allowlist bool
+	// SwitchNetwork: sandboxes created with Network.Switchable are
+	// NetworkSwitchers.
+	SwitchNetwork bool
 	// CPULimit and MemoryLimit: the limits of Resources are enforced.
 	CPULimit, MemoryLimit bool
 	// GPUs and TPUs can be given to a sandbox.
@@ -148,6 +151,10 @@ type Spec struct {
 	Resources Resources
 	Network   Network
 
+	// Compose, when set, makes the sandbox the service "main" of a compose
+	// project; Image is what main is made of where the files do not say.
+	Compose *Compose
+
 	// Progress, when set, is told what Create is doing ("pulling debian:12",
 	// "building"), a few times at most per second, from one goroutine at a time.
 	Progress func(message string)
@@ -175,6 +182,16 @@ type Build struct {
 	Name string
 	// Timeout bounds the build alone; 0 means only the context bounds it.
 	Timeout time.Duration
+}
+
+// Compose is a compose project around a sandbox. The files are later merged on
+// top of earlier ones, with what the Spec says of service main (image, mounts,
+// resources, network) around them as in the Harbor task format, section 5.4.
+type Compose struct {
+	Project string   // name; a legal one for compose
+	Dir     string   // absolute; relative paths of the files start here
+	Files   []string // absolute, on the host
+	Env     []string // KEY=VALUE for interpolation, later entries win
 }
 
 // Mount is a bind mount of a host directory or file.
@@ -205,6 +222,11 @@ const (
 type Network struct {
 	Mode  NetworkMode
 	Hosts []string // for allowlist: host names, "*.example.org" for subdomains
+	// Switchable: the policy will be changed while the sandbox runs.
+	Switchable bool
+	// Log receives one JSON object per line for each connection that the
+	// egress proxy was asked for; nil for none. Writes are not concurrent.
+	Log io.Writer
 }
 
 // Command is one thing to run.
@@ -294,6 +316,12 @@ type Sandbox interface {
 // cheaper than a new one. Mounts are not touched.
 type Resetter interface {
 	Reset(ctx context.Context) error
+}
+
+// NetworkSwitcher is the ability to change what a running sandbox can reach.
+// Connections that the new policy does not allow are closed.
+type NetworkSwitcher interface {
+	SetNetwork(ctx context.Context, mode NetworkMode, hosts []string) error
 }
 
 // Stopper is the ability to stop a sandbox and leave it for inspection,
