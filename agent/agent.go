@@ -47,6 +47,11 @@ type Env struct {
 	// OutputLimit bounds each output file that the agent writes there, in
 	// bytes.
 	OutputLimit int64
+	// MCPServers are the tool servers that the agent is to use, each name once.
+	MCPServers []MCPServer
+	// SkillsDir is the directory in the sandbox that holds the agent's skills,
+	// one directory each; empty when there are none.
+	SkillsDir string
 }
 
 // LogDirInSandbox is where commands in the sandbox put the agent's logs.

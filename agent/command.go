@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,6 +22,11 @@ import (
 //	PROCTOR_DEADLINE_FILE     a file with it
 //	PROCTOR_MODEL             the model name as configured; empty for none
 //
+// Both texts find what else the agent is given in:
+//
+//	PROCTOR_MCP_CONFIG        a file with the MCP servers, see [AppendMCPConfig]; unset when there are none
+//	PROCTOR_SKILLS_DIR        a directory with a directory for each skill; unset when there are none
+//
 // The output of the two is kept as install.txt and command.txt in the agent's
 // log directory. A non-zero exit of either is an [ExitError].
 type Command struct {
@@ -38,6 +44,7 @@ const (
 	taskDir         = "/proctor"
 	instructionFile = taskDir + "/instruction.md"
 	deadlineFile    = taskDir + "/deadline"
+	mcpFile         = taskDir + "/mcp.json"
 
 	// A single environment variable may hold 128 KiB on Linux, its name and
 	// the terminating zero included.
@@ -55,12 +62,30 @@ func NewCommand(c Command) (*Command, error) {
 // Info returns "command" and the configured version.
 func (c *Command) Info() Info { return Info{Name: "command", Version: c.Version} }
 
-// Setup runs the install text as root, if there is any.
+// Setup puts the list of MCP servers in place and runs the install text as
+// root, as far as there are any.
 func (c *Command) Setup(ctx context.Context, env Env) error {
+	if len(env.MCPServers) > 0 {
+		if err := sandbox.UploadBytes(ctx, env.Sandbox, AppendMCPConfig(nil, env.MCPServers), mcpFile, 0o644); err != nil {
+			return fmt.Errorf("uploading %q: %w", mcpFile, err)
+		}
+	}
 	if strings.TrimSpace(c.Install) == "" {
 		return nil
 	}
-	return c.exec(ctx, env, "install.txt", sandbox.Command{Shell: c.Install, Env: c.Env, User: "root"})
+	return c.exec(ctx, env, "install.txt", sandbox.Command{Shell: c.Install, Env: c.vars(env), User: "root"})
+}
+
+// vars are the variables of both texts.
+func (c *Command) vars(env Env) []string {
+	vars := slices.Clone(c.Env)
+	if len(env.MCPServers) > 0 {
+		vars = append(vars, "PROCTOR_MCP_CONFIG="+mcpFile)
+	}
+	if env.SkillsDir != "" {
+		vars = append(vars, "PROCTOR_SKILLS_DIR="+env.SkillsDir)
+	}
+	return vars
 }
 
 // Run puts the task in place and runs the command.
@@ -76,7 +101,7 @@ func (c *Command) Run(ctx context.Context, env Env, task Task) (Result, error) {
 			return Result{}, fmt.Errorf("uploading %q: %w", f.path, err)
 		}
 	}
-	vars := append(c.Env[:len(c.Env):len(c.Env)],
+	vars := append(c.vars(env),
 		"PROCTOR_INSTRUCTION_FILE="+instructionFile,
 		"PROCTOR_DEADLINE="+deadline,
 		"PROCTOR_DEADLINE_FILE="+deadlineFile,

@@ -87,10 +87,11 @@ type attempt struct {
 	phase string // what is being done, for errors
 
 	// Set by prepare.
-	task   *harbor.Task
-	agent  agent.Agent
-	oracle *agent.Oracle // the agent, when it is the oracle
-	spec   sandbox.Spec
+	task      *harbor.Task
+	agent     agent.Agent
+	oracle    *agent.Oracle // the agent, when it is the oracle
+	spec      sandbox.Spec
+	equipment equipment
 
 	cube *cubeRun // nil for a Harbor task that is run the usual way
 
@@ -155,6 +156,9 @@ func (a *attempt) work(ctx context.Context) error {
 		return err
 	}
 	if err := a.setUpEnvironment(ctx); err != nil {
+		return err
+	}
+	if err := a.uploadSkills(ctx); err != nil {
 		return err
 	}
 	if err := a.setUpAgent(ctx); err != nil {

@@ -15,6 +15,7 @@ func (a *attempt) agentEnv(step *harbor.Step) agent.Env {
 	return agent.Env{
 		Sandbox: a.sb, User: userName(a.task.Config.AgentUser(step)),
 		LogDir: a.hostDir("agent"), OutputLimit: a.outputLimit(),
+		MCPServers: a.equipment.servers, SkillsDir: a.equipment.skillsDir,
 	}
 }
 

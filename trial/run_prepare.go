@@ -31,6 +31,9 @@ func (a *attempt) prepare() error {
 	if err := a.refuseUnsupported(); err != nil {
 		return err
 	}
+	if err := a.equip(); err != nil {
+		return err
+	}
 	if a.agent, err = a.newAgent(); err != nil {
 		return err
 	}

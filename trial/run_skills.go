@@ -1,0 +1,91 @@
+package trial
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/proctor-run/proctor/agent"
+	"github.com/proctor-run/proctor/harbor"
+	"github.com/proctor-run/proctor/sandbox"
+)
+
+// equipment is what an agent is given besides its task (Harbor agent format,
+// section 8).
+type equipment struct {
+	skills    []agent.Skill // to be uploaded
+	skillsDir string        // in the sandbox; empty when there are no skills
+	servers   []agent.MCPServer
+}
+
+// equip finds the skills and the MCP servers of the task and the configuration.
+func (a *attempt) equip() error {
+	skills, err := agent.FindSkills(a.cfg.Agent.Skills, a.home())
+	if err != nil {
+		return err
+	}
+	e := equipment{skills: skills, servers: mcpServers(a.task.Config.Environment.MCPServers, a.cfg.Agent.MCPServers)}
+	if dir := a.task.Config.Environment.SkillsDir; dir != nil && *dir != "" {
+		e.skillsDir = *dir
+	} else if len(skills) > 0 {
+		e.skillsDir = a.task.Config.Environment.OS.InEnvironment(harbor.SkillsDir)
+	}
+	if len(skills) > 0 && !path.IsAbs(strings.TrimPrefix(e.skillsDir, "C:")) {
+		return exceptionf(valueError, "[environment].skills_dir must be an absolute path when skills are injected: %s", e.skillsDir)
+	}
+	a.equipment = e
+	return nil
+}
+
+// mcpServers merges lists; a later server replaces an earlier one of its name
+// where that stands.
+func mcpServers(lists ...[]harbor.MCPServer) []agent.MCPServer {
+	var all []agent.MCPServer
+	for _, s := range slices.Concat(lists...) {
+		server := agent.MCPServer{Name: s.Name, Transport: s.Transport, Args: s.Args}
+		if s.URL != nil {
+			server.URL = *s.URL
+		}
+		if s.Command != nil {
+			server.Command = *s.Command
+		}
+		if i := slices.IndexFunc(all, func(known agent.MCPServer) bool { return known.Name == s.Name }); i >= 0 {
+			all[i] = server
+			continue
+		}
+		all = append(all, server)
+	}
+	return all
+}
+
+// uploadSkills puts the skills where every user of the sandbox can read them.
+// What the image has there under other names stays.
+func (a *attempt) uploadSkills(ctx context.Context) error {
+	if len(a.equipment.skills) == 0 {
+		return nil
+	}
+	a.phase = "uploading skills"
+	read := sandbox.Command{Argv: []string{"chmod", "-R", "a+rX", "--"}, User: "root"}
+	for _, s := range a.equipment.skills {
+		dir := path.Join(a.equipment.skillsDir, s.Name)
+		if err := harbor.EmptyDirs(ctx, a.sb, dir); err != nil {
+			return err
+		}
+		if err := sandbox.UploadDir(ctx, a.sb, s.Dir, dir); err != nil {
+			return fmt.Errorf("uploading skill %q: %w", s.Name, err)
+		}
+		read.Argv = append(read.Argv, dir)
+	}
+	if _, err := a.sb.Exec(ctx, read); err != nil {
+		return fmt.Errorf("opening the skills to the agent: %w", err)
+	}
+	return nil
+}
+
+// home is the home directory of whoever runs trials; empty for none.
+func (a *attempt) home() string {
+	home, _ := a.r.Lookup("HOME")
+	return home
+}
