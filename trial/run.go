@@ -292,13 +292,17 @@ func (a *attempt) finish(ctx context.Context) (*Result, error) {
 	if err := a.notes.write(a.dir); err != nil {
 		a.log.printf("Warning: %v", err)
 	}
-	err := atomicfile.Write(filepath.Join(a.dir, "result.json"), a.res.AppendJSON(nil, a.r.Lookup), 0o644)
+	data := a.res.AppendJSON(nil, a.r.Lookup)
+	err := atomicfile.Write(filepath.Join(a.dir, "result.json"), data, 0o644)
 	if ctx.Err() != nil {
 		a.emit(EventCancel, "")
 	}
 	if a.r.Emit != nil {
 		end := a.event(EventEnd, "")
 		end.Result = a.res
+		if err == nil {
+			end.ResultFile = new(DigestOf(data))
+		}
 		a.r.Emit(end)
 	}
 	if err := errors.Join(err, a.log.close()); err != nil {
