@@ -49,7 +49,6 @@ the tasks, not the agents.`,
 			defer stop()
 			return compareJobs(ctx, env, f, args[0], args[1])
 		},
-		ValidArgsFunction: completeDirs,
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false

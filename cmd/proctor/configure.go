@@ -146,35 +146,11 @@ func loadEnvFile(env *Env, path string) (map[string]bool, error) {
 	return names, nil
 }
 
-// registerRunCompletions completes the flags that take words.
+// registerRunCompletions completes the configuration file; the other flags say
+// themselves what they take.
 func registerRunCompletions(cmd *cobra.Command) {
-	for flag, words := range map[string][]string{
-		"agent":   {"oracle", "nop", "command", "scripted"},
-		"env":     {"auto", "docker", "sandbox", "host"},
-		"runtime": {"gvisor", "runc", "crun"},
-		"cpus":    {"auto", "limit", "ignore"},
-		"memory":  {"auto", "limit", "ignore"},
-	} {
-		complete := func(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-			var out []string
-			for _, w := range words {
-				if strings.HasPrefix(w, prefix) {
-					out = append(out, w)
-				}
-			}
-			return out, cobra.ShellCompDirectiveNoFileComp
-		}
-		if err := cmd.RegisterFlagCompletionFunc(flag, complete); err != nil {
-			panic(err) // the flag is defined a few lines above
-		}
-	}
-	for _, flag := range []string{"path", "jobs-dir"} {
-		if err := cmd.MarkFlagDirname(flag); err != nil {
-			panic(err)
-		}
-	}
 	if err := cmd.MarkFlagFilename("config", "json", "yaml"); err != nil {
-		panic(err)
+		panic(err) // the flag is not defined
 	}
 }
 

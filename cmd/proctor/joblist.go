@@ -39,7 +39,6 @@ its first group. DIR is "jobs" unless given.`,
 			}
 			return listJobs(env, dir, asJSON)
 		},
-		ValidArgsFunction: completeDirs,
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per job, nothing else")
 	return cmd

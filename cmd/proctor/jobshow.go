@@ -44,7 +44,6 @@ confidence of 95%.`,
 			printJobSummary(env.Stdout, s)
 			return nil
 		},
-		ValidArgsFunction: completeDirs,
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object, nothing else")
 	return cmd

@@ -10,6 +10,10 @@ import (
 // Run is the whole program: it runs one command and returns the exit code.
 func Run(ctx context.Context, env Env) int {
 	root := newRoot(&env)
+	addCompletions(root)
+	if isCompletion(env.Args[1:]) {
+		plainUsage(root)
+	}
 	root.SetArgs(env.Args[1:])
 	root.SetIn(env.Stdin)
 	root.SetOut(env.Stdout)

@@ -43,7 +43,6 @@ is 4 then. Of numbers it compares value and kind, not spelling.`,
 			defer stop()
 			return scoreAll(ctx, env, f, dirs)
 		},
-		ValidArgsFunction: completeDirs,
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
@@ -60,11 +59,6 @@ func someJobs(cmd *cobra.Command, args []string) error {
 		return withHint(usageErrorf("no job directory is given"), "proctor %s", cmd.Use)
 	}
 	return nil
-}
-
-// completeDirs leaves completion to the shell, directories only.
-func completeDirs(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return nil, cobra.ShellCompDirectiveFilterDirs
 }
 
 // interruptible returns a context that ends at the first interrupt.

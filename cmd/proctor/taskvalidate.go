@@ -34,8 +34,7 @@ unknown and deprecated keys, a missing solution.`,
 			}
 			return nil
 		},
-		RunE:              func(_ *cobra.Command, args []string) error { return validateTasks(env, args, asJSON) },
-		ValidArgsFunction: completeDirs,
+		RunE: func(_ *cobra.Command, args []string) error { return validateTasks(env, args, asJSON) },
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per task, nothing else")
 	return cmd

@@ -40,7 +40,6 @@ trial that runs or was killed.`,
 			printTrialSummary(env.Stdout, s)
 			return nil
 		},
-		ValidArgsFunction: completeDirs,
 	}
 	cmd.Flags().IntVar(&lines, "lines", lines, "show this `number` of lines at the end of each log")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object, nothing else")

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/proctor-run/proctor/cube/cubes"
+)
+
+// flagWords are what flags of these names take, in every command that has
+// them.
+var flagWords = map[string][]string{
+	"agent":   {"oracle", "nop", "command", "scripted"},
+	"env":     {"auto", "docker", "sandbox", "host"},
+	"runtime": {"gvisor", "runc", "crun"},
+	"cpus":    {"auto", "limit", "ignore"},
+	"memory":  {"auto", "limit", "ignore"},
+	"metric":  {"mean", "sum", "max", "min"},
+}
+
+// addCompletions gives every command and flag that has no completion yet the
+// one that its usage text tells: directories where a directory is meant, and
+// no files where none is.
+func addCompletions(cmd *cobra.Command) {
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		if _, has := cmd.GetFlagCompletionFunc(f.Name); has || f.Annotations[cobra.BashCompSubdirsInDir] != nil {
+			return
+		}
+		value, _ := pflag.UnquoteUsage(f)
+		switch words := flagWords[f.Name]; {
+		case value == "directory":
+			f.Annotations = map[string][]string{cobra.BashCompSubdirsInDir: {}}
+		case words != nil && f.Value.Type() != "int":
+			register(cmd, f.Name, completeWords(words...))
+		}
+	})
+	for _, sub := range cmd.Commands() {
+		addCompletions(sub)
+	}
+	if !cmd.HasSubCommands() && cmd.ValidArgsFunction == nil && len(cmd.ValidArgs) == 0 {
+		cmd.ValidArgsFunction = completionOf(cmd.Use)
+	}
+}
+
+// completionOf reads from a usage line what the arguments are.
+func completionOf(use string) cobra.CompletionFunc {
+	_, args, _ := strings.Cut(use, " ")
+	one := cobra.CompletionFunc(cobra.NoFileCompletions)
+	switch {
+	case strings.Contains(args, "CUBE"):
+		one = completeCube
+	case strings.Contains(args, "DIR"), strings.Contains(args, "PATH"), strings.Contains(args, "DATASET"), args == "A B":
+		one = completeDirs
+	}
+	most := strings.Count(args, " ") + 1
+	if strings.Contains(args, "...") {
+		return one
+	}
+	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		if len(args) >= most {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return one(cmd, args, prefix)
+	}
+}
+
+// isCompletion reports whether the arguments are those of a shell's completion
+// script.
+func isCompletion(args []string) bool {
+	return len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd)
+}
+
+// plainUsage removes the backquotes from the descriptions of all flags. In
+// help they mark the name of a flag's value; completion shows them as they are.
+func plainUsage(cmd *cobra.Command) {
+	plain := func(f *pflag.Flag) { f.Usage = strings.ReplaceAll(f.Usage, "`", "") }
+	cmd.Flags().VisitAll(plain)
+	cmd.PersistentFlags().VisitAll(plain)
+	for _, sub := range cmd.Commands() {
+		plainUsage(sub)
+	}
+}
+
+// completeWords completes one of some words.
+func completeWords(words ...string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		return withPrefix(words, prefix), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func withPrefix(words []string, prefix string) []string {
+	var out []string
+	for _, w := range words {
+		if strings.HasPrefix(w, prefix) {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// completeDirs leaves completion to the shell, directories only.
+func completeDirs(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return nil, cobra.ShellCompDirectiveFilterDirs
+}
+
+// completeCube completes the name of a shipped cube; where none fits, a
+// directory of tasks may be meant.
+func completeCube(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	var names []string
+	for _, c := range cubes.All() {
+		names = append(names, c.Name)
+	}
+	if found := withPrefix(names, prefix); len(found) > 0 {
+		return found, cobra.ShellCompDirectiveNoFileComp
+	}
+	return nil, cobra.ShellCompDirectiveFilterDirs
+}
+
+// register sets the completion of a flag of the command.
+func register(cmd *cobra.Command, flag string, complete cobra.CompletionFunc) {
+	if err := cmd.RegisterFlagCompletionFunc(flag, complete); err != nil {
+		panic(err) // the flag is not defined, or has one already
+	}
+}
