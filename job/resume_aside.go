@@ -16,8 +16,9 @@ const orphansDir = ".set-aside"
 
 // resumed is what a resumed job has to set aside before it goes on.
 type resumed struct {
-	// earlier marks the trials whose directory holds an earlier attempt.
-	earlier map[int]bool
+	// earlier has the trials whose directory holds an earlier attempt, with why
+	// they run again.
+	earlier map[int]string
 	// orphans are names of directories in the job that no trial takes over.
 	orphans    []string
 	orphansDir string
@@ -25,12 +26,13 @@ type resumed struct {
 
 // setEarlierAside makes room for a trial that runs again, and returns the
 // number of the attempt that it is.
-func (p *Prepared) setEarlierAside(i int) (attempt int, err error) {
-	if !p.resumed.earlier[i] {
+func (p *Prepared) setEarlierAside(i int, j *journal) (attempt int, err error) {
+	why, again := p.resumed.earlier[i]
+	if !again {
 		return 1, nil
 	}
 	dir := filepath.Join(p.Config.Dir(), p.Trials[i].TrialName)
-	attempt, err = setLatestAside(dir)
+	attempt, err = setLatestAside(dir, why, j)
 	if err != nil {
 		return 0, fmt.Errorf("keeping the earlier attempt of trial %q: %w", p.Trials[i].TrialName, err)
 	}
@@ -39,7 +41,7 @@ func (p *Prepared) setEarlierAside(i int) (attempt int, err error) {
 
 // setLatestAside sets the attempt aside whose files lie in a trial's directory,
 // if there are any, and returns the number of the next.
-func setLatestAside(dir string) (next int, err error) {
+func setLatestAside(dir, why string, j *journal) (next int, err error) {
 	n, err := nextAttempt(dir)
 	if err != nil {
 		return 0, err
@@ -51,7 +53,7 @@ func setLatestAside(dir string) (next int, err error) {
 	if len(entries) == 1 && entries[0].Name() == attemptsDir {
 		return n, nil
 	}
-	return n + 1, setAside(dir, n)
+	return n + 1, setAside(dir, n, why, j)
 }
 
 // nextAttempt is the number of the attempt whose files lie in a trial's
@@ -70,7 +72,7 @@ func nextAttempt(dir string) (int, error) {
 	return n, nil
 }
 
-func (p *Prepared) setOrphansAside() error {
+func (p *Prepared) setOrphansAside(j *journal) error {
 	if len(p.resumed.orphans) == 0 {
 		return nil
 	}
@@ -79,6 +81,9 @@ func (p *Prepared) setOrphansAside() error {
 		return fmt.Errorf("setting directories aside: %w", err)
 	}
 	for _, name := range p.resumed.orphans {
+		if err := j.decide(JournalEntry{Kind: JournalSetAside, Trial: name, Reason: "no trial of the job fits"}); err != nil {
+			return err
+		}
 		if err := moveTo(filepath.Join(p.Config.Dir(), name), to); err != nil {
 			return fmt.Errorf("setting directory %q aside: %w", name, err)
 		}

@@ -124,7 +124,7 @@ func (r *Resumed) takeOver(loose []looseDir, host trial.HostEnv) {
 		free[key] = append(free[key], i)
 	}
 	r.OrphansDir = filepath.Join(filepath.Dir(r.Config.Dir()), orphansDir, filepath.Base(r.Config.Dir()))
-	r.resumed = resumed{earlier: map[int]bool{}, orphansDir: r.OrphansDir}
+	r.resumed = resumed{earlier: map[int]string{}, orphansDir: r.OrphansDir}
 	for _, d := range loose {
 		var fits []int
 		if d.config != nil {
@@ -137,7 +137,7 @@ func (r *Resumed) takeOver(loose []looseDir, host trial.HostEnv) {
 		i := fits[0]
 		free[d.config.Identity(host)] = fits[1:]
 		r.Trials[i].TrialName = d.name
-		r.resumed.earlier[i] = true
+		r.resumed.earlier[i] = d.reason
 		r.Again = append(r.Again, Again{TrialName: d.name, Reason: d.reason})
 	}
 	r.resumed.orphans = r.Orphans

@@ -39,6 +39,7 @@ type Prepared struct {
 
 	variables []taskVariables
 	resumed   resumed
+	begun     bool // the directory has a result
 }
 
 // Runner runs the trials of a prepared job.
@@ -54,6 +55,11 @@ type Runner struct {
 	// Kill, when it is closed, destroys every running sandbox at once. It is
 	// for a person who will not wait for a cancelled run to end in order.
 	Kill <-chan struct{}
+	// Guard of the job's directory, when the caller holds it already.
+	Guard *Guard
+	// Host is the name of this machine, for the journal and for others who
+	// want to write to the directory.
+	Host string
 }
 
 // Outcome is how a run of a job ended.
@@ -75,29 +81,80 @@ type Outcome struct {
 // When ctx ends, running trials are cancelled and recorded, and no other is
 // started. In every case no sandbox is left.
 func (r *Runner) Run(ctx context.Context, p *Prepared) (*Outcome, error) {
-	log, again, err := openJobLog(p)
+	s, err := r.start(p)
 	if err != nil {
 		return nil, fmt.Errorf("starting job %q: %w", p.Config.JobName, err)
 	}
-	defer log.Close()
+	out, err := r.goOn(ctx, s)
+	return out, errors.Join(err, s.close())
+}
+
+// started is a job whose directory is open and guarded.
+type started struct {
+	p       *Prepared
+	log     *os.File
+	journal *journal
+	guard   *Guard // nil when it is the caller's
+}
+
+func (s *started) close() error {
+	return errors.Join(s.journal.close(), s.log.Close(), s.guard.Release())
+}
+
+// errOvertaken is the error of a job that somebody else ran since it was
+// prepared.
+var errOvertaken = errors.New("another proctor has run this job meanwhile; start again to go on where it stands")
+
+// start opens the job's directory.
+func (r *Runner) start(p *Prepared) (s *started, err error) {
+	dir := p.Config.Dir()
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	s = &started{p: p}
+	if r.Guard == nil {
+		if s.guard, err = Acquire(dir, r.holder()); err != nil {
+			return nil, err
+		}
+	}
+	log, again, err := openJobLog(p)
+	if err != nil {
+		return nil, errors.Join(err, s.guard.Release())
+	}
+	s.log = log
+	if again != p.begun {
+		return nil, errors.Join(errOvertaken, s.close())
+	}
 	if !again {
 		// Between preparing and running lies what the environment takes.
-		started := *p
-		started.StartedAt = trial.Local(r.Trials.Now())
-		p = &started
+		now := *p
+		now.StartedAt = trial.Local(r.Trials.Now())
+		s.p = &now
 	}
-	if err := p.setOrphansAside(); err != nil {
-		return nil, fmt.Errorf("starting job %q: %w", p.Config.JobName, err)
+	if s.journal, err = openJournal(dir, r.Trials.Now); err == nil {
+		err = s.journal.decide(r.startEntry(s.p, again))
 	}
-	b := newBoard(r, p)
+	if err == nil {
+		err = s.p.setOrphansAside(s.journal)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	return s, nil
+}
+
+// goOn runs a job that has been started.
+func (r *Runner) goOn(ctx context.Context, s *started) (*Outcome, error) {
+	p := s.p
+	b := newBoard(r, s)
 	if err := b.writeInputs(p, r.Trials.Lookup); err != nil {
 		return nil, fmt.Errorf("starting job %q: %w", p.Config.JobName, err)
 	}
-	tracked := newTracker(r.Trials.Backend)
+	tracked := newTracker(r.Trials.Backend, b.sandboxEntry)
 	runner := r.Trials
-	runner.Backend, runner.Emit, runner.JobLog = tracked, b.trialEvent, log
+	runner.Backend, runner.Emit, runner.JobLog = tracked, b.trialEvent, s.log
 	if r.Debug != nil {
-		runner.JobLog = io.MultiWriter(log, r.Debug)
+		runner.JobLog = io.MultiWriter(s.log, r.Debug)
 	}
 
 	stopWriting := b.writeWhileRunning()
@@ -105,10 +162,10 @@ func (r *Runner) Run(ctx context.Context, p *Prepared) (*Outcome, error) {
 	for _, w := range p.Warnings {
 		b.emit(EventWarning, nil, w)
 	}
-	err = r.runAll(ctx, p, &runner, b, tracked)
+	err := r.runAll(ctx, p, &runner, b, tracked)
 	err = errors.Join(err, stopWriting())
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, s.journal.decide(JournalEntry{Kind: JournalJobFailed, Reason: err.Error()}))
 	}
 	return b.finish(ctx)
 }
@@ -133,6 +190,7 @@ func openJobLog(p *Prepared) (log *os.File, again bool, err error) {
 func (r *Runner) runAll(ctx context.Context, p *Prepared, runner *trial.Runner, b *board, tracked *tracker) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	b.fail = cancel
 	stopKiller := tracked.killOn(r.Kill)
 	defer stopKiller()
 
@@ -169,11 +227,14 @@ func (r *Runner) runTrial(ctx context.Context, runner *trial.Runner, p *Prepared
 		return nil
 	}
 	cfg := p.Trials[i]
-	first, err := p.setEarlierAside(i)
+	first, err := p.setEarlierAside(i, b.journal)
 	if err != nil {
 		return err
 	}
 	for retries := 0; ctx.Err() == nil; retries++ {
+		if err := b.beginTrial(cfg, first+retries, r.Trials.Lookup); err != nil {
+			return err
+		}
 		res, err := runner.Run(ctx, cfg, first+retries)
 		if err != nil {
 			return err
@@ -192,7 +253,7 @@ func (r *Runner) runTrial(ctx context.Context, runner *trial.Runner, p *Prepared
 		if r.sleep(ctx, decision.Wait) != nil {
 			return nil
 		}
-		if err := setAside(filepath.Join(p.Config.Dir(), cfg.TrialName), first+retries); err != nil {
+		if err := setAside(filepath.Join(p.Config.Dir(), cfg.TrialName), first+retries, typ, b.journal); err != nil {
 			return fmt.Errorf("keeping the earlier attempt of trial %q: %w", cfg.TrialName, err)
 		}
 	}
@@ -219,9 +280,12 @@ const attemptsDir = "attempts"
 
 // setAside moves what attempt n left to attempts/n, so that the next one
 // finds an empty trial directory.
-func setAside(dir string, n int) error {
+func setAside(dir string, n int, reason string, j *journal) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
+		return err
+	}
+	if err := j.decide(JournalEntry{Kind: JournalSetAside, Trial: filepath.Base(dir), Attempt: n, Reason: reason}); err != nil {
 		return err
 	}
 	to := filepath.Join(dir, attemptsDir, fmt.Sprint(n))
@@ -243,13 +307,16 @@ func setAside(dir string, n int) error {
 // at once.
 type tracker struct {
 	sandbox.Backend
-	mu     sync.Mutex
+	// note is told what becomes of each sandbox.
+	note func(kind JournalKind, backend, id string, labels sandbox.Labels)
+
+	mu     sync.Mutex // guards what follows
 	live   map[*trackedSandbox]bool
 	killed bool
 }
 
-func newTracker(b sandbox.Backend) *tracker {
-	return &tracker{Backend: b, live: map[*trackedSandbox]bool{}}
+func newTracker(b sandbox.Backend, note func(JournalKind, string, string, sandbox.Labels)) *tracker {
+	return &tracker{Backend: b, note: note, live: map[*trackedSandbox]bool{}}
 }
 
 var errKilled = errors.New("the run was stopped at once")
@@ -260,7 +327,8 @@ func (t *tracker) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbo
 	if err != nil {
 		return nil, err
 	}
-	tracked := &trackedSandbox{Sandbox: sb, t: t}
+	tracked := &trackedSandbox{Sandbox: sb, t: t, labels: spec.Labels}
+	tracked.note(JournalSandboxCreated)
 	t.mu.Lock()
 	t.live[tracked] = true
 	killed := t.killed
@@ -315,24 +383,43 @@ const killAllLimit = 30 * time.Second
 
 type trackedSandbox struct {
 	sandbox.Sandbox
-	t *tracker
+	t      *tracker
+	labels sandbox.Labels
 }
+
+func (s *trackedSandbox) note(kind JournalKind) { s.t.note(kind, s.t.Name(), s.ID(), s.labels) }
 
 // Destroy destroys the sandbox and forgets it.
 func (s *trackedSandbox) Destroy(ctx context.Context) error {
 	err := s.Sandbox.Destroy(ctx)
-	if err == nil {
-		s.t.mu.Lock()
-		delete(s.t.live, s)
-		s.t.mu.Unlock()
+	if err == nil && s.forget() {
+		s.note(JournalSandboxRemoved)
 	}
 	return err
+}
+
+// forget tells whether it was still known.
+func (s *trackedSandbox) forget() bool {
+	s.t.mu.Lock()
+	defer s.t.mu.Unlock()
+	known := s.t.live[s]
+	delete(s.t.live, s)
+	return known
 }
 
 // stoppable keeps the optional ability of a tracked sandbox.
 type stoppable struct {
 	*trackedSandbox
 	sandbox.Stopper
+}
+
+// Stop stops the sandbox and leaves it.
+func (s stoppable) Stop(ctx context.Context) (hint string, err error) {
+	hint, err = s.Stopper.Stop(ctx)
+	if err == nil && s.forget() {
+		s.note(JournalSandboxKept)
+	}
+	return hint, err
 }
 
 // writeInputs writes what the job was asked to do.

@@ -20,6 +20,10 @@ type board struct {
 	now  func() time.Time
 	tell func(Event)
 	p    *Prepared
+	// journal is written before anything else is done with an event; fail ends
+	// the job when it cannot be.
+	journal *journal
+	fail    func(error)
 
 	mu      sync.Mutex // guards what follows, and the order of events
 	live    *Live
@@ -37,9 +41,10 @@ type class struct {
 	exception       string
 }
 
-func newBoard(r *Runner, p *Prepared) *board {
+func newBoard(r *Runner, s *started) *board {
+	p := s.p
 	b := &board{
-		dir: p.Config.Dir(), name: p.Config.JobName, now: r.Trials.Now, tell: r.Emit, p: p,
+		dir: p.Config.Dir(), name: p.Config.JobName, now: r.Trials.Now, tell: r.Emit, p: p, journal: s.journal,
 		live: NewLive(LiveConfig{
 			ID: p.ID, StartedAt: p.StartedAt, Now: trial.Local(r.Trials.Now()), Total: len(p.Trials),
 			Metrics: p.Metrics, Existing: p.Existing, Retries: p.Retries,
@@ -71,6 +76,7 @@ func (b *board) emitLocked(kind EventKind, t *trial.Event, message string) {
 
 // trialEvent takes what a trial tells.
 func (b *board) trialEvent(e trial.Event) {
+	b.journalEvent(e) // trials wait for the disk together, not one after the other
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	at := trial.UTC(e.Time)
@@ -228,7 +234,11 @@ func (b *board) finish(ctx context.Context) (*Outcome, error) {
 		out.Interrupted = true
 		out.Records = b.records()
 		b.emitLocked(EventJobEnd, nil, "interrupted")
-		return out, b.write()
+		text := b.live.AppendJSON(nil)
+		if err := atomicfile.Write(filepath.Join(b.dir, ResultFile), text, 0o644); err != nil {
+			return out, err
+		}
+		return out, b.endEntry(ctx, text)
 	}
 	out.Records = b.records()
 	stats, err := Aggregate(b.p.Metrics, out.Records, len(b.p.Trials), b.live.Result().Stats.NRetries)
@@ -240,8 +250,11 @@ func (b *board) finish(ctx context.Context) (*Outcome, error) {
 		ID: b.p.ID, StartedAt: b.p.StartedAt, UpdatedAt: &now, FinishedAt: &now,
 		NTotalTrials: len(b.p.Trials), Stats: stats,
 	}
-	path := filepath.Join(b.dir, "result.json")
-	if err := atomicfile.Write(path, out.Result.AppendJSON(nil), 0o644); err != nil {
+	text := out.Result.AppendJSON(nil)
+	if err := atomicfile.Write(filepath.Join(b.dir, ResultFile), text, 0o644); err != nil {
+		return nil, err
+	}
+	if err := b.endEntry(ctx, text); err != nil {
 		return nil, err
 	}
 	out.Progress.Metrics = b.groupMetrics(&stats)

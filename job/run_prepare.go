@@ -53,6 +53,8 @@ func prepare(cfg Config, o PrepareOptions, open func() (*jobDir, error)) (*Prepa
 		return nil, err
 	}
 	p.Metrics = NewMetrics(own, found.datasets)
+	_, statErr := os.Stat(filepath.Join(cfg.Dir(), ResultFile))
+	p.begun = statErr == nil
 	dir, err := open()
 	if err != nil {
 		return nil, err

@@ -1,0 +1,104 @@
+package job
+
+import (
+	"context"
+	"encoding/json"
+	"path/filepath"
+
+	"github.com/proctor-run/proctor/internal/version"
+	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/trial"
+)
+
+// startEntry begins a run in the journal.
+func (r *Runner) startEntry(p *Prepared, again bool) JournalEntry {
+	text := p.Config.AppendJSON(nil, r.Trials.Lookup)
+	e := JournalEntry{
+		Kind: JournalJobStarted, Schema: JournalSchema, Job: p.ID.String(), Owner: &r.Trials.Owner, Host: r.Host,
+		Version: version.Current().ID(), ConfigDigest: new(trial.DigestOf(text)),
+		Planned: len(p.Trials), Remaining: len(p.Remaining), Backend: r.Trials.Backend.Name(),
+	}
+	if again {
+		e.Kind = JournalJobResumed
+	}
+	if json.Valid(text) { // nan and the infinities are not
+		e.Config = text
+	}
+	return e
+}
+
+// holder says who runs.
+func (r *Runner) holder() Holder {
+	return Holder{Owner: r.Trials.Owner, Host: r.Host, Since: r.Trials.Now().UTC()}
+}
+
+// planDigest is the same for configurations that ask for the same trial,
+// wherever the job's directory is.
+func planDigest(c trial.Config, host trial.HostEnv) string {
+	c.TrialsDir = ""
+	return trial.DigestOf([]byte(c.Identity(host))).SHA256
+}
+
+// beginTrial notes the intent to run a trial.
+func (b *board) beginTrial(c trial.Config, attempt int, host trial.HostEnv) error {
+	return b.journal.decide(JournalEntry{
+		Kind: JournalTrialStarted, Trial: c.TrialName, Task: taskText(c.Task), Attempt: attempt, Plan: planDigest(c, host),
+	})
+}
+
+func taskText(t trial.TaskConfig) string {
+	switch {
+	case t.Path != nil:
+		return filepath.Base(*t.Path)
+	case t.Name != nil:
+		return *t.Name
+	}
+	return ""
+}
+
+// journalEvent notes what a trial tells. When the journal cannot be written,
+// nothing more is begun.
+func (b *board) journalEvent(e trial.Event) {
+	entry := JournalEntry{Trial: e.TrialName, Task: e.TaskName, Attempt: e.Attempt}
+	switch {
+	case e.Kind == trial.EventAgentStart:
+		entry.Kind = JournalAgentStarted
+	case e.Kind == trial.EventEnd && e.ResultFile != nil:
+		entry.Kind, entry.ResultDigest = JournalTrialFinished, e.ResultFile
+		rec := RecordOf(e.Result)
+		entry.Exception, entry.Rewarded = rec.ExceptionType, rec.Rewards != nil
+		entry.spent(rec.Usage)
+	default:
+		return
+	}
+	if err := b.journal.decide(entry); err != nil {
+		b.fail(err)
+	}
+}
+
+func (e *JournalEntry) spent(u Usage) {
+	e.CostUSD = u.CostUSD
+	if u.NInputTokens != nil {
+		e.InputTokens = json.Number(u.NInputTokens.String())
+	}
+	if u.NOutputTokens != nil {
+		e.OutputTokens = json.Number(u.NOutputTokens.String())
+	}
+}
+
+// sandboxEntry notes what became of a sandbox.
+func (b *board) sandboxEntry(kind JournalKind, backend, id string, labels sandbox.Labels) {
+	err := b.journal.note(JournalEntry{Kind: kind, Trial: labels.Trial, Backend: backend, Sandbox: id})
+	if err != nil {
+		b.fail(err)
+	}
+}
+
+// endEntry ends a run in the journal; the job's result is on the disk.
+func (b *board) endEntry(ctx context.Context, result []byte) error {
+	e := JournalEntry{Kind: JournalJobFinished, ResultDigest: new(trial.DigestOf(result))}
+	if ctx.Err() != nil {
+		e.Kind = JournalJobInterrupted
+	}
+	return b.journal.decide(e)
+}
