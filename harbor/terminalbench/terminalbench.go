@@ -8,6 +8,7 @@
 package terminalbench
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -28,6 +29,10 @@ type Options struct {
 	// CPUs, MemoryMB, StorageMB and GPUs set resources of each environment; nil
 	// leaves them out.
 	CPUs, MemoryMB, StorageMB, GPUs *int
+	// Atomic leaves nothing of a task that fails: each is made in a hidden
+	// directory beside its place and moved there when it is complete. Without
+	// it, what was written of a failed task stays, as it does in Harbor.
+	Atomic bool
 	// Print is told what was changed, line by line; nil for nobody.
 	Print func(line string)
 }
@@ -38,7 +43,7 @@ type Result struct {
 	Failed []Failure
 }
 
-// Failure is a task that could not be mapped; what was written of it stays.
+// Failure is a task that could not be mapped.
 type Failure struct {
 	Task string
 	Err  error
@@ -46,8 +51,9 @@ type Failure struct {
 
 // Map maps the task at in, or all tasks directly below it, to directories of
 // the same names below out. A task that fails does not stop the others. An
-// error means that there is no such source.
-func Map(in, out string, o Options) (Result, error) {
+// error means that there is no such source, or that ctx ended: the result then
+// has what was done before, and no task is half done because of it.
+func Map(ctx context.Context, in, out string, o Options) (Result, error) {
 	var res Result
 	info, err := os.Stat(in)
 	if err != nil || !info.IsDir() {
@@ -58,6 +64,9 @@ func Map(in, out string, o Options) (Result, error) {
 		return res, err
 	}
 	for _, name := range names {
+		if ctx.Err() != nil {
+			return res, context.Cause(ctx)
+		}
 		t := &task{name: name, source: filepath.Join(parent, name), target: filepath.Join(out, name), options: o}
 		if err := t.run(); err != nil {
 			t.print("Failed to map task %s: %s", name, message(err))
@@ -140,12 +149,44 @@ func (t *task) run() (err error) {
 	if err != nil {
 		return err
 	}
+	if t.options.Atomic {
+		return t.replace(settings)
+	}
+	return t.build(t.target, settings)
+}
+
+// replace builds the task beside its place and moves it there.
+func (t *task) replace(s settings) (err error) {
+	parent := filepath.Dir(t.target)
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(parent, ".partial-")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(dir))
+		}
+	}()
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return err
+	}
+	if err := t.build(dir, s); err != nil {
+		return err
+	}
+	return os.Rename(dir, t.target)
+}
+
+// build writes the task to a directory.
+func (t *task) build(target string, s settings) (err error) {
 	for _, dir := range [...]string{"environment", "tests"} {
-		if err := os.MkdirAll(filepath.Join(t.target, dir), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Join(target, dir), 0o755); err != nil {
 			return err
 		}
 	}
-	if t.out, err = os.OpenRoot(t.target); err != nil {
+	if t.out, err = os.OpenRoot(target); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, t.out.Close()) }()
@@ -154,14 +195,14 @@ func (t *task) run() (err error) {
 			return err
 		}
 	}
-	instruction := settings.instruction
+	instruction := s.instruction
 	if !strings.HasSuffix(instruction, "\n") {
 		instruction += "\n"
 	}
 	if err := t.write("instruction.md", instruction); err != nil {
 		return err
 	}
-	return t.write("task.toml", string(settings.config(t.options).TOML()))
+	return t.write("task.toml", string(s.config(t.options).TOML()))
 }
 
 func (t *task) mapSolution() error {

@@ -1,11 +1,14 @@
 package terminalbench_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -46,7 +49,7 @@ func TestMapperVectors(t *testing.T) {
 			source := filepath.Join(tmp, "src", "my-task")
 			plant(t, source, tt.Input)
 			var printed []string
-			res, err := terminalbench.Map(filepath.Dir(source), filepath.Join(tmp, "out"), terminalbench.Options{
+			res, err := terminalbench.Map(t.Context(), filepath.Dir(source), filepath.Join(tmp, "out"), terminalbench.Options{
 				CPUs: tt.Overrides.CPUs, MemoryMB: tt.Overrides.MemoryMB, StorageMB: tt.Overrides.StorageMB, GPUs: tt.Overrides.GPUs,
 				Print: func(line string) { printed = append(printed, strings.ReplaceAll(line, tmp, "<tmp>")) },
 			})
@@ -159,19 +162,19 @@ func TestSources(t *testing.T) {
 	plant(t, filepath.Join(tmp, "src", "a"), task)
 	plant(t, filepath.Join(tmp, "src", "no-task"), map[string]string{"x": ""})
 
-	res, err := terminalbench.Map(filepath.Join(tmp, "src"), filepath.Join(tmp, "many"), terminalbench.Options{})
+	res, err := terminalbench.Map(t.Context(), filepath.Join(tmp, "src"), filepath.Join(tmp, "many"), terminalbench.Options{})
 	if diff := cmp.Diff(terminalbench.Result{Mapped: []string{"a", "b"}}, res); diff != "" || err != nil {
 		t.Errorf("a directory of tasks: %v (-want +got):\n%s", err, diff)
 	}
-	res, err = terminalbench.Map(filepath.Join(tmp, "src", "b"), filepath.Join(tmp, "one"), terminalbench.Options{})
+	res, err = terminalbench.Map(t.Context(), filepath.Join(tmp, "src", "b"), filepath.Join(tmp, "one"), terminalbench.Options{})
 	if diff := cmp.Diff(terminalbench.Result{Mapped: []string{"b"}}, res); diff != "" || err != nil {
 		t.Errorf("one task: %v (-want +got):\n%s", err, diff)
 	}
-	res, err = terminalbench.Map(filepath.Join(tmp, "src", "b"), filepath.Join(tmp, "one"), terminalbench.Options{})
+	res, err = terminalbench.Map(t.Context(), filepath.Join(tmp, "src", "b"), filepath.Join(tmp, "one"), terminalbench.Options{})
 	if err != nil || len(res.Failed) != 1 || res.Failed[0].Err.Error() != "Task directory already exists: "+filepath.Join(tmp, "one", "b") {
 		t.Errorf("the same again: %+v, %v", res, err)
 	}
-	if _, err := terminalbench.Map(filepath.Join(tmp, "none"), tmp, terminalbench.Options{}); err == nil || err.Error() != "Invalid source directory: "+filepath.Join(tmp, "none") {
+	if _, err := terminalbench.Map(t.Context(), filepath.Join(tmp, "none"), tmp, terminalbench.Options{}); err == nil || err.Error() != "Invalid source directory: "+filepath.Join(tmp, "none") {
 		t.Errorf("no source: %v", err)
 	}
 }
@@ -186,7 +189,7 @@ func TestLineEndsAndShapes(t *testing.T) {
 		"run-tests.sh":        "#!/bin/sh\r\ntrue\r\n",
 		"solution.sh":         "kept\r\n",
 	})
-	res, err := terminalbench.Map(filepath.Join(tmp, "src"), filepath.Join(tmp, "out"), terminalbench.Options{})
+	res, err := terminalbench.Map(t.Context(), filepath.Join(tmp, "src"), filepath.Join(tmp, "out"), terminalbench.Options{})
 	if err != nil || len(res.Failed) > 0 {
 		t.Fatal(res, err)
 	}
@@ -197,6 +200,43 @@ func TestLineEndsAndShapes(t *testing.T) {
 		if got, err := os.ReadFile(filepath.Join(tmp, "out", "t", name)); err != nil || string(got) != want {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
+	}
+}
+
+// Of a task that fails nothing is there, and what was there stays.
+func TestAtomic(t *testing.T) {
+	t.Parallel()
+	tmp := t.TempDir()
+	good := map[string]string{"task.yaml": "instruction: hi", "docker-compose.yaml": "services: {}", "run-tests.sh": "true"}
+	plant(t, filepath.Join(tmp, "src", "good"), good)
+	plant(t, filepath.Join(tmp, "src", "bad"), map[string]string{"task.yaml": "instruction: hi", "docker-compose.yaml": "services: {}"})
+	plant(t, filepath.Join(tmp, "src", "there"), good)
+	plant(t, filepath.Join(tmp, "out", "there"), map[string]string{"mine": ""})
+	res, err := terminalbench.Map(t.Context(), filepath.Join(tmp, "src"), filepath.Join(tmp, "out"), terminalbench.Options{Atomic: true})
+	if err != nil || len(res.Failed) != 2 || !slices.Equal(res.Mapped, []string{"good"}) {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	var left []string
+	for _, dir := range []string{"out", "out/there"} {
+		entries, err := os.ReadDir(filepath.Join(tmp, dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			left = append(left, dir+"/"+e.Name())
+		}
+	}
+	if want := []string{"out/good", "out/there", "out/there/mine"}; !slices.Equal(left, want) {
+		t.Errorf("there is %q, want %q", left, want)
+	}
+	if _, err := harbor.Load(filepath.Join(tmp, "out", "good"), harbor.LoadOptions{}); err != nil {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	res, err = terminalbench.Map(ctx, filepath.Join(tmp, "src"), filepath.Join(tmp, "other"), terminalbench.Options{Atomic: true})
+	if !errors.Is(err, context.Canceled) || len(res.Mapped) > 0 {
+		t.Errorf("cancelled: %+v, %v", res, err)
 	}
 }
 
@@ -215,7 +255,7 @@ func TestNothingOutsideTheTaskIsRead(t *testing.T) {
 	if err := os.Symlink("../../secret/key", filepath.Join(tmp, "src", "links", "data")); err != nil {
 		t.Fatal(err)
 	}
-	res, err := terminalbench.Map(filepath.Join(tmp, "src"), filepath.Join(tmp, "out"), terminalbench.Options{})
+	res, err := terminalbench.Map(t.Context(), filepath.Join(tmp, "src"), filepath.Join(tmp, "out"), terminalbench.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
