@@ -37,6 +37,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -65,6 +66,13 @@ type Options struct {
 	ImageTTL time.Duration
 	// Now is the clock for ImageTTL; nil means time.Now.
 	Now func() time.Time
+	// Environ holds the variables, KEY=VALUE, that the files of a compose
+	// project may refer to, besides those of the Spec: what the docker command
+	// would find in its own environment.
+	Environ []string
+	// Subnets is where the networks of compose projects get their addresses
+	// from; nil means DefaultSubnets.
+	Subnets []netip.Prefix
 }
 
 // DefaultImageTTL is how long Collect leaves a built image that nobody uses.
@@ -77,6 +85,8 @@ type Backend struct {
 	local    bool   // the engine sees this machine's files
 	imageTTL time.Duration
 	now      func() time.Time
+	environ  []string
+	subnets  []netip.Prefix
 
 	images keyed // pulls and builds under way, by reference
 
@@ -113,10 +123,15 @@ func New(o Options) (*Backend, error) {
 		local:       strings.HasPrefix(at.host, "unix:") || strings.HasPrefix(at.host, "npipe:"),
 		imageTTL:    cmp.Or(o.ImageTTL, DefaultImageTTL),
 		now:         o.Now,
+		environ:     o.Environ,
+		subnets:     o.Subnets,
 		entrypoints: make(map[string]bool),
 	}
 	if b.now == nil {
 		b.now = time.Now
+	}
+	if b.subnets == nil {
+		b.subnets = DefaultSubnets()
 	}
 	return b, nil
 }

@@ -1,0 +1,266 @@
+package docker
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/compose-spec/compose-go/v2/dotenv"
+	"github.com/compose-spec/compose-go/v2/interpolation"
+	"github.com/compose-spec/compose-go/v2/loader"
+	"github.com/compose-spec/compose-go/v2/template"
+	"github.com/compose-spec/compose-go/v2/types"
+
+	"github.com/proctor-run/proctor/sandbox"
+)
+
+// mainService is the service that is the sandbox.
+const mainService = "main"
+
+// waits is the command of service main, unless the task's files give another.
+var waits = []string{"sh", "-c", "sleep infinity"}
+
+// maxComposeFile bounds a file of a project, in bytes.
+const maxComposeFile = 4 << 20
+
+// model is a compose project as it was read.
+type model struct {
+	*types.Project
+	// notes are what a person should know of it.
+	notes []string
+}
+
+// ProjectJSON returns the merged model of a Spec's compose project, with
+// everything that is put around the files, as "docker compose config --format
+// json" would print it. Nothing is created.
+func (b *Backend) ProjectJSON(ctx context.Context, spec sandbox.Spec) ([]byte, error) {
+	m, err := b.load(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	return m.MarshalJSON()
+}
+
+// load reads and merges the files of a project in their order (Harbor task
+// format, section 5.4) and resolves variables and paths.
+func (b *Backend) load(ctx context.Context, spec sandbox.Spec) (*model, error) {
+	c := spec.Compose
+	env, err := interpolationEnv(c, b.environ)
+	if err != nil {
+		return nil, fmt.Errorf("reading compose project %q: %w", c.Project, err)
+	}
+	files, err := composeFiles(spec)
+	if err != nil {
+		return nil, fmt.Errorf("reading compose project %q: %w", c.Project, err)
+	}
+	var screened []loader.UnsupportedAttribute
+	project, err := loader.LoadWithContext(ctx, types.ConfigDetails{
+		WorkingDir: c.Dir, ConfigFiles: files, Environment: env,
+	}, func(o *loader.Options) {
+		o.SetProjectName(c.Project, true)
+		o.Profiles = strings.FieldsFunc(env["COMPOSE_PROFILES"], func(r rune) bool { return r == ',' })
+		o.PruneUnnecessaryResources = true
+		// Files that services name are looked at before they are read.
+		o.SkipResolveEnvironment, o.SkipResolveLabels = true, true
+		o.Interpolate = quietly(o.Interpolate)
+	}, loader.WithUnsupportedAttributesCheck(screenedKeys(), func(found []loader.UnsupportedAttribute) {
+		screened = found
+	}))
+	if err != nil {
+		return nil, fmt.Errorf("reading compose project %q: %w", c.Project, err)
+	}
+	m := &model{Project: project}
+	if err := m.screen(screened, c.Files); err != nil {
+		return nil, err
+	}
+	if err := m.readEnvFiles(); err != nil {
+		return nil, fmt.Errorf("reading compose project %q: %w", c.Project, err)
+	}
+	if _, ok := m.Services[mainService]; !ok {
+		return nil, fmt.Errorf("compose project %q: service %q is disabled", c.Project, mainService)
+	}
+	m.notes = append(m.notes, risks(m.Project, spec.Mounts)...)
+	return m, nil
+}
+
+// quietly is an interpolation that logs nothing.
+func quietly(o *interpolation.Options) *interpolation.Options {
+	quiet := *o
+	quiet.Substitute = func(text string, mapping template.Mapping) (string, error) {
+		return template.SubstituteWithOptions(text, mapping, template.WithoutLogging)
+	}
+	return &quiet
+}
+
+// interpolationEnv is what variables in the files stand for: the .env file of
+// the project's directory, the host's environment, what the Spec gives; later
+// ones win.
+func interpolationEnv(c *sandbox.Compose, environ []string) (types.Mapping, error) {
+	env := types.Mapping{}
+	for _, kv := range slices.Concat(environ, c.Env) {
+		if name, value, ok := strings.Cut(kv, "="); ok {
+			env[name] = value
+		}
+	}
+	text, err := readSmall(filepath.Join(c.Dir, dotenv.DotEnv))
+	if errors.Is(err, fs.ErrNotExist) {
+		return env, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	own, err := dotenv.ParseWithLookup(bytes.NewReader(text), env.Resolve)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", dotenv.DotEnv, err)
+	}
+	for name, value := range own {
+		if _, ok := env[name]; !ok {
+			env[name] = value
+		}
+	}
+	return env, nil
+}
+
+// obsolete is a key that every version of compose ignores, and that compose-go
+// complains of on the process's own standard error.
+var obsolete = regexp.MustCompile(`(?m)^version[ \t]*:[^\n]*$`)
+
+// composeFiles are the files of a project in their order, with those that say
+// what the Spec says of service main around them.
+func composeFiles(spec sandbox.Spec) ([]types.ConfigFile, error) {
+	generated := []struct {
+		name string
+		body map[string]any
+	}{
+		{"proctor-resources.json", resourcesOverride(spec.Resources)},
+		{"proctor-image.json", imageTemplate(spec.Image)},
+		{"proctor-mounts.json", mountsOverride(spec.Mounts)},
+		{"proctor-no-network.json", map[string]any{"network_mode": "none"}},
+	}
+	add := func(files []types.ConfigFile, i int) ([]types.ConfigFile, error) {
+		text, err := json.Marshal(map[string]any{"services": map[string]any{mainService: generated[i].body}})
+		return append(files, types.ConfigFile{
+			Filename: filepath.Join(spec.Compose.Dir, generated[i].name),
+			Content:  text,
+		}), err
+	}
+	files, err := add(nil, 0)
+	if err == nil {
+		files, err = add(files, 1)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range spec.Compose.Files {
+		text, err := readSmall(name)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, types.ConfigFile{Filename: name, Content: obsolete.ReplaceAll(text, nil)})
+	}
+	if files, err = add(files, 2); err == nil && spec.Network.Mode == sandbox.NetworkNone {
+		files, err = add(files, 3)
+	}
+	return files, err
+}
+
+func resourcesOverride(r sandbox.Resources) map[string]any {
+	limits := map[string]any{}
+	if r.CPUs > 0 {
+		limits["cpus"] = strconv.FormatFloat(r.CPUs, 'f', -1, 64)
+	}
+	if r.MemoryMB > 0 {
+		limits["memory"] = strconv.FormatInt(r.MemoryMB, 10) + "M"
+	}
+	if len(limits) == 0 {
+		return map[string]any{}
+	}
+	return map[string]any{"deploy": map[string]any{"resources": map[string]any{"limits": limits}}}
+}
+
+// imageTemplate is what main is made of where the task's files do not say: a
+// build, or a prebuilt image (sections 5.3 and 5.4).
+func imageTemplate(img sandbox.Image) map[string]any {
+	t := map[string]any{"command": waits}
+	if img.Build != nil && (img.Ref == "" || img.ForceBuild) {
+		t["build"] = map[string]any{"context": literal(img.Build.ContextDir)}
+		t["pull_policy"] = types.PullPolicyBuild
+	} else if img.Ref != "" {
+		t["image"] = literal(img.Ref)
+	}
+	return t
+}
+
+func mountsOverride(mounts []sandbox.Mount) map[string]any {
+	volumes := make([]map[string]any, 0, len(mounts))
+	for _, m := range mounts {
+		v := map[string]any{"type": types.VolumeTypeBind, "source": literal(m.Source), "target": literal(m.Target)}
+		if m.ReadOnly {
+			v["read_only"] = true
+		}
+		volumes = append(volumes, v)
+	}
+	return map[string]any{"volumes": volumes}
+}
+
+// literal protects text from interpolation.
+func literal(s string) string { return strings.ReplaceAll(s, "$", "$$") }
+
+// readEnvFiles resolves env_file and label_file of the services.
+func (m *model) readEnvFiles() (err error) {
+	for _, name := range slices.Sorted(maps.Keys(m.Services)) {
+		s := m.Services[name]
+		for _, f := range s.EnvFiles {
+			if err := regular(f.Path); err != nil && (bool(f.Required) || !errors.Is(err, fs.ErrNotExist)) {
+				return fmt.Errorf("env_file of service %q: %w", name, err)
+			}
+		}
+		for _, f := range s.LabelFiles {
+			if err := regular(f); err != nil {
+				return fmt.Errorf("label_file of service %q: %w", name, err)
+			}
+		}
+	}
+	if m.Project, err = m.WithServicesEnvironmentResolved(true); err == nil {
+		m.Project, err = m.WithServicesLabelsResolved(true)
+	}
+	return err
+}
+
+// regular refuses what cannot be read to an end.
+func regular(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is not a regular file", path)
+	}
+	if info.Size() > maxComposeFile {
+		return fmt.Errorf("%s has more than %d bytes", path, maxComposeFile)
+	}
+	return nil
+}
+
+func readSmall(path string) ([]byte, error) {
+	if err := regular(path); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxComposeFile))
+}
