@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -288,7 +287,7 @@ func evalsRecord(t *testing.T, doc *pyvalue.Object) job.Record {
 			r.Rewards = &reward.Rewards{}
 			for _, p := range pairs.(pyvalue.List) {
 				p := p.(pyvalue.List)
-				r.Rewards.Set(key(t, p[0]), number(t, p[1].(*pyvalue.Object)))
+				r.Rewards.Set(key(t, p[0]), vectors.Number(t, p[1].(*pyvalue.Object)))
 			}
 		}
 	}
@@ -311,22 +310,6 @@ func key(t *testing.T, v pyvalue.Value) string {
 		v = decoded
 	}
 	return string(v.(pyvalue.Str))
-}
-
-func number(t *testing.T, v *pyvalue.Object) pyvalue.Number {
-	t.Helper()
-	if i, ok := v.Get("i"); ok {
-		n, err := pyvalue.ParseInt(string(i.(pyvalue.Str)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
-	f, err := strconv.ParseFloat(text(t, v, "f"), 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pyvalue.Float(f)
 }
 
 func parseTrial(t *testing.T, doc pyvalue.Value) *trial.Result {

@@ -4,22 +4,23 @@ import (
 	"testing"
 
 	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/internal/vectors"
 	"github.com/proctor-run/proctor/outcome"
 )
 
 func TestAttemptVectors(t *testing.T) {
 	t.Parallel()
-	eachCase(t, "outcome/attempt.jsonl", func(t *testing.T, c *pyvalue.Object) {
-		switch op := str(c, "op"); op {
+	vectors.Each(t, "outcome/attempt.jsonl", func(t *testing.T, c *pyvalue.Object) {
+		switch op := vectors.Str(c, "op"); op {
 		case "trial":
-			data := pyvalue.AppendDumps(nil, get(c, "result"), pyvalue.DumpsOptions{})
+			data := pyvalue.AppendDumps(nil, vectors.Get(c, "result"), pyvalue.DumpsOptions{})
 			got := outcome.ReadTrial(data, "task", "name")
 			if got.Score == nil {
 				t.Fatalf("got %+v", got)
 			}
-			equalFloat(t, "score", *got.Score, float(t, get(c, "score")))
-			if string(got.Status) != str(c, "status") {
-				t.Errorf("status: got %s, want %s", got.Status, str(c, "status"))
+			equalFloat(t, "score", *got.Score, float(t, vectors.Get(c, "score")))
+			if string(got.Status) != vectors.Str(c, "status") {
+				t.Errorf("status: got %s, want %s", got.Status, vectors.Str(c, "status"))
 			}
 		case "finalize":
 			checkFinalize(t, c)
@@ -33,15 +34,15 @@ func checkFinalize(t *testing.T, c *pyvalue.Object) {
 	t.Helper()
 	a := outcome.Attempt{
 		Task:        "<task>",
-		Number:      integer(c, "task_retry_number"),
-		Aggregation: outcome.Aggregation(str(c, "per_task_aggregation")),
+		Number:      vectors.Int(c, "task_retry_number"),
+		Aggregation: outcome.Aggregation(vectors.Str(c, "per_task_aggregation")),
 		Host: outcome.Normalized{
-			Status: outcome.Status(str(c, "normalized_status")),
-			Score:  float(t, get(c, "normalized_score")),
-			Reason: outcome.Code(str(c, "reason_code")),
+			Status: outcome.Status(vectors.Str(c, "normalized_status")),
+			Score:  float(t, vectors.Get(c, "normalized_score")),
+			Reason: outcome.Code(vectors.Str(c, "reason_code")),
 		},
 	}
-	for _, v := range list(c, "trials") {
+	for _, v := range vectors.List(c, "trials") {
 		fields := v.(pyvalue.List)
 		reason, _ := fields[3].(pyvalue.Str)
 		r := outcome.TrialRecord{Name: string(fields[0].(pyvalue.Str)), Status: outcome.TrialStatus(fields[1].(pyvalue.Str)), Reason: string(reason)}
@@ -52,13 +53,13 @@ func checkFinalize(t *testing.T, c *pyvalue.Object) {
 		a.Trials = append(a.Trials, r)
 	}
 	if c.Has("expected_trial_count") {
-		n := integer(c, "expected_trial_count")
+		n := vectors.Int(c, "expected_trial_count")
 		a.Expected = &n
 	}
 	got, err := a.Finalize()
-	want := object(c, "expect")
+	want := vectors.Object(c, "expect")
 	if want.Has("raises") {
-		raised(t, err, str(want, "raises"), "")
+		raised(t, err, vectors.Str(want, "raises"), "")
 		return
 	}
 	if err != nil {

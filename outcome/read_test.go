@@ -7,23 +7,24 @@ import (
 	"testing"
 
 	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/internal/vectors"
 	"github.com/proctor-run/proctor/outcome"
 )
 
 func TestRewardsOutcomeVectors(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	eachCase(t, "rewards/outcome.jsonl", func(t *testing.T, c *pyvalue.Object) {
-		path := filepath.Join(dir, str(c, "id")+".json")
+	vectors.Each(t, "rewards/outcome.jsonl", func(t *testing.T, c *pyvalue.Object) {
+		path := filepath.Join(dir, vectors.Str(c, "id")+".json")
 		place(t, path, c)
 		line, err := outcome.Read(path).Outcome.Line()
-		want := object(c, "want")
+		want := vectors.Object(c, "want")
 		if want.Has("crash") {
-			raised(t, err, str(want, "crash"), "")
+			raised(t, err, vectors.Str(want, "crash"), "")
 			return
 		}
-		if err != nil || line != str(want, "stdout") {
-			t.Errorf("got %s, %v\nwant %s", line, err, str(want, "stdout"))
+		if err != nil || line != vectors.Str(want, "stdout") {
+			t.Errorf("got %s, %v\nwant %s", line, err, vectors.Str(want, "stdout"))
 		}
 	})
 }
@@ -32,12 +33,12 @@ func TestRewardsOutcomeVectors(t *testing.T) {
 func place(t *testing.T, path string, c *pyvalue.Object) {
 	t.Helper()
 	var err error
-	switch kind := str(c, "kind"); kind {
+	switch kind := vectors.Str(c, "kind"); kind {
 	case "text":
-		err = os.WriteFile(path, []byte(str(c, "text")), 0o600)
+		err = os.WriteFile(path, []byte(vectors.Str(c, "text")), 0o600)
 	case "b64":
 		var data []byte
-		data, err = base64.StdEncoding.DecodeString(str(c, "b64"))
+		data, err = base64.StdEncoding.DecodeString(vectors.Str(c, "b64"))
 		if err == nil {
 			err = os.WriteFile(path, data, 0o600)
 		}
@@ -47,7 +48,7 @@ func place(t *testing.T, path string, c *pyvalue.Object) {
 	case "dangling_symlink":
 		err = os.Symlink(path+".nowhere", path)
 	case "symlink":
-		if err = os.WriteFile(path+".target", []byte(str(c, "text")), 0o600); err == nil {
+		if err = os.WriteFile(path+".target", []byte(vectors.Str(c, "text")), 0o600); err == nil {
 			err = os.Symlink(path+".target", path)
 		}
 	default:

@@ -1,7 +1,6 @@
 package outcome_test
 
 import (
-	"bytes"
 	"errors"
 	"math"
 	"testing"
@@ -10,74 +9,6 @@ import (
 	"github.com/proctor-run/proctor/internal/vectors"
 	"github.com/proctor-run/proctor/outcome"
 )
-
-// eachCase runs a function for every line of a vector file.
-func eachCase(t *testing.T, file string, run func(t *testing.T, c *pyvalue.Object)) {
-	t.Helper()
-	cases := 0
-	for line := range bytes.Lines(vectors.File(t, file)) {
-		v, err := pyvalue.Decode(line)
-		if err != nil {
-			t.Fatalf("reading case %d of %s: %v", cases, file, err)
-		}
-		cases++
-		c := numbers(v).(*pyvalue.Object)
-		t.Run(str(c, "id"), func(t *testing.T) { run(t, c) })
-	}
-	t.Logf("%s: %d cases", file, cases)
-}
-
-// numbers replaces {"$float": text} by the float.
-func numbers(v pyvalue.Value) pyvalue.Value {
-	switch v := v.(type) {
-	case pyvalue.List:
-		for i, item := range v {
-			v[i] = numbers(item)
-		}
-	case *pyvalue.Object:
-		if text, ok := v.Get("$float"); ok {
-			f, _ := pyvalue.FloatLiteral(string(text.(pyvalue.Str)))
-			return f
-		}
-		out := pyvalue.NewObject(v.Len())
-		for key, item := range v.All() {
-			out.Set(key, numbers(item))
-		}
-		return out
-	}
-	return v
-}
-
-func get(o *pyvalue.Object, key string) pyvalue.Value {
-	v, _ := o.Get(key)
-	return v
-}
-
-func str(o *pyvalue.Object, key string) string {
-	s, _ := get(o, key).(pyvalue.Str)
-	return string(s)
-}
-
-func object(o *pyvalue.Object, key string) *pyvalue.Object {
-	v, _ := get(o, key).(*pyvalue.Object)
-	return v
-}
-
-func list(o *pyvalue.Object, key string) pyvalue.List {
-	l, _ := get(o, key).(pyvalue.List)
-	return l
-}
-
-func boolean(o *pyvalue.Object, key string) bool {
-	b, _ := get(o, key).(pyvalue.Bool)
-	return bool(b)
-}
-
-func integer(o *pyvalue.Object, key string) int {
-	n, _ := get(o, key).(pyvalue.Int)
-	i, _ := n.Int64()
-	return int(i)
-}
 
 func float(t *testing.T, v pyvalue.Value) float64 {
 	t.Helper()
@@ -134,15 +65,15 @@ func raised(t *testing.T, err error, exception, message string) {
 
 func TestNormalizerVectors(t *testing.T) {
 	t.Parallel()
-	eachCase(t, "outcome/normalizer.jsonl", func(t *testing.T, c *pyvalue.Object) {
-		got := outcome.NormalizeReason(str(c, "in"))
-		if want := outcome.Code(str(c, "code")); got != want {
-			t.Errorf("NormalizeReason(%q) = %q, want %q", str(c, "in"), got, want)
+	vectors.Each(t, "outcome/normalizer.jsonl", func(t *testing.T, c *pyvalue.Object) {
+		got := outcome.NormalizeReason(vectors.Str(c, "in"))
+		if want := outcome.Code(vectors.Str(c, "code")); got != want {
+			t.Errorf("NormalizeReason(%q) = %q, want %q", vectors.Str(c, "in"), got, want)
 		}
-		if class := classOf(got); class != str(c, "class") {
-			t.Errorf("class of %q is %s, want %s", got, class, str(c, "class"))
+		if class := classOf(got); class != vectors.Str(c, "class") {
+			t.Errorf("class of %q is %s, want %s", got, class, vectors.Str(c, "class"))
 		}
-		if got.Known() != boolean(c, "known") {
+		if got.Known() != vectors.Bool(c, "known") {
 			t.Errorf("known is %t", got.Known())
 		}
 	})
@@ -162,13 +93,13 @@ func classOf(c outcome.Code) string {
 
 func TestReasonCodeVectors(t *testing.T) {
 	t.Parallel()
-	eachCase(t, "outcome/reason_codes.jsonl", func(t *testing.T, c *pyvalue.Object) {
-		switch op := str(c, "op"); op {
+	vectors.Each(t, "outcome/reason_codes.jsonl", func(t *testing.T, c *pyvalue.Object) {
+		switch op := vectors.Str(c, "op"); op {
 		case "describe":
 			describeCode(t, c)
 		case "classify":
-			code, retry := outcome.Classify(str(c, "reason"), integer(c, "attempt"), integer(c, "max_attempts"))
-			if string(code) != str(c, "code") || retry != boolean(c, "retryable") || retry == boolean(c, "final") {
+			code, retry := outcome.Classify(vectors.Str(c, "reason"), vectors.Int(c, "attempt"), vectors.Int(c, "max_attempts"))
+			if string(code) != vectors.Str(c, "code") || retry != vectors.Bool(c, "retryable") || retry == vectors.Bool(c, "final") {
 				t.Errorf("got %q, retry %t", code, retry)
 			}
 		default:
@@ -178,7 +109,7 @@ func TestReasonCodeVectors(t *testing.T) {
 }
 
 func describeCode(t *testing.T, c *pyvalue.Object) {
-	code := outcome.Code(str(c, "code"))
+	code := outcome.Code(vectors.Str(c, "code"))
 	for _, flag := range []struct {
 		name string
 		got  bool
@@ -186,29 +117,29 @@ func describeCode(t *testing.T, c *pyvalue.Object) {
 		{"known", code.Known()}, {"harbor", code.Harbor()}, {"retryable", code.Retryable()},
 		{"final", code.Final()}, {"infra", code.Infrastructure()}, {"sentinel", code.Sentinel()},
 	} {
-		if flag.got != boolean(c, flag.name) {
+		if flag.got != vectors.Bool(c, flag.name) {
 			t.Errorf("%s of %q is %t", flag.name, code, flag.got)
 		}
 	}
-	if got := outcome.Remap(code); string(got) != str(c, "remap") {
+	if got := outcome.Remap(code); string(got) != vectors.Str(c, "remap") {
 		t.Errorf("Remap(%q) = %q", code, got)
 	}
 }
 
 func TestOutcomeMapVectors(t *testing.T) {
 	t.Parallel()
-	eachCase(t, "outcome/outcome_map.jsonl", func(t *testing.T, c *pyvalue.Object) {
+	vectors.Each(t, "outcome/outcome_map.jsonl", func(t *testing.T, c *pyvalue.Object) {
 		got := outcome.Missing()
-		if text, ok := get(c, "result_json").(pyvalue.Str); ok {
+		if text, ok := vectors.Get(c, "result_json").(pyvalue.Str); ok {
 			got = outcome.Of([]byte(text))
 		}
-		equal(t, "summary", got.Object(), get(c, "summary"))
+		equal(t, "summary", got.Object(), vectors.Get(c, "summary"))
 		line, err := got.Line()
-		if err != nil || line != str(c, "line") {
-			t.Errorf("line: got %s, %v\nwant %s", line, err, str(c, "line"))
+		if err != nil || line != vectors.Str(c, "line") {
+			t.Errorf("line: got %s, %v\nwant %s", line, err, vectors.Str(c, "line"))
 		}
-		if strict := object(c, "strict"); strict != nil {
-			checkStrict(t, str(c, "result_json"), strict, object(c, "lenient_summary"))
+		if strict := vectors.Object(c, "strict"); strict != nil {
+			checkStrict(t, vectors.Str(c, "result_json"), strict, vectors.Object(c, "lenient_summary"))
 		}
 	})
 }
@@ -217,7 +148,7 @@ func TestOutcomeMapVectors(t *testing.T) {
 func checkStrict(t *testing.T, text string, want, lenient *pyvalue.Object) {
 	t.Helper()
 	v, err := pyvalue.DecodeText(text)
-	exception := str(want, "raises")
+	exception := vectors.Str(want, "raises")
 	if exception == "json" {
 		if err == nil {
 			t.Errorf("the text is JSON")
@@ -240,18 +171,18 @@ func checkStrict(t *testing.T, text string, want, lenient *pyvalue.Object) {
 	case err != nil:
 		t.Errorf("strict: %v", err)
 	default:
-		equal(t, "strict result", o.Object(), get(want, "result"))
+		equal(t, "strict result", o.Object(), vectors.Get(want, "result"))
 	}
 }
 
 func TestResultLineVectors(t *testing.T) {
 	t.Parallel()
-	eachCase(t, "outcome/result_line.jsonl", func(t *testing.T, c *pyvalue.Object) {
-		switch op := str(c, "op"); op {
+	vectors.Each(t, "outcome/result_line.jsonl", func(t *testing.T, c *pyvalue.Object) {
+		switch op := vectors.Str(c, "op"); op {
 		case "":
-			checkLine(t, c, get(c, "payload"))
+			checkLine(t, c, vectors.Get(c, "payload"))
 		case "build":
-			checkLine(t, c, outcome.Coerce(object(c, "args")))
+			checkLine(t, c, outcome.Coerce(vectors.Object(c, "args")))
 		case "diagnostics":
 			checkDiagnostics(t, c)
 		default:
@@ -263,33 +194,33 @@ func TestResultLineVectors(t *testing.T) {
 func checkLine(t *testing.T, c *pyvalue.Object, payload pyvalue.Value) {
 	t.Helper()
 	line, err := outcome.Emit(payload)
-	if want := object(c, "error"); want != nil {
-		raised(t, err, str(want, "type"), str(want, "message"))
+	if want := vectors.Object(c, "error"); want != nil {
+		raised(t, err, vectors.Str(want, "type"), vectors.Str(want, "message"))
 		return
 	}
-	if err != nil || line != str(c, "line") {
-		t.Errorf("got %s, %v\nwant %s", line, err, str(c, "line"))
+	if err != nil || line != vectors.Str(c, "line") {
+		t.Errorf("got %s, %v\nwant %s", line, err, vectors.Str(c, "line"))
 	}
 }
 
 func checkDiagnostics(t *testing.T, c *pyvalue.Object) {
 	t.Helper()
 	var trials []outcome.Diagnostic
-	for _, v := range list(c, "outcomes") {
+	for _, v := range vectors.List(c, "outcomes") {
 		o := v.(*pyvalue.Object)
 		d := outcome.Diagnostic{
-			TaskName: str(o, "task_name"), TrialName: str(o, "trial_name"), Status: str(o, "status"),
-			Errored: boolean(o, "errored"), Reason: outcome.Code(str(o, "reason_code")),
+			TaskName: vectors.Str(o, "task_name"), TrialName: vectors.Str(o, "trial_name"), Status: vectors.Str(o, "status"),
+			Errored: vectors.Bool(o, "errored"), Reason: outcome.Code(vectors.Str(o, "reason_code")),
 		}
-		if text, ok := get(o, "error_text").(pyvalue.Str); ok {
+		if text, ok := vectors.Get(o, "error_text").(pyvalue.Str); ok {
 			s := string(text)
 			d.ErrorText = &s
 		}
 		trials = append(trials, d)
 	}
-	got, err := outcome.Diagnostics(trials, integer(c, "limit"), integer(c, "max_error_chars"))
-	if want := object(c, "error"); want != nil {
-		raised(t, err, str(want, "type"), str(want, "message"))
+	got, err := outcome.Diagnostics(trials, vectors.Int(c, "limit"), vectors.Int(c, "max_error_chars"))
+	if want := vectors.Object(c, "error"); want != nil {
+		raised(t, err, vectors.Str(want, "type"), vectors.Str(want, "message"))
 		return
 	}
 	if err != nil {
@@ -302,16 +233,16 @@ func checkDiagnostics(t *testing.T, c *pyvalue.Object) {
 			lines = append(lines, pyvalue.Str(line))
 		}
 	}
-	equal(t, "entries", entries, get(c, "entries"))
-	equal(t, "stderr", lines, get(c, "stderr_lines"))
+	equal(t, "entries", entries, vectors.Get(c, "entries"))
+	equal(t, "stderr", lines, vectors.Get(c, "stderr_lines"))
 }
 
 func TestNormalizeVectors(t *testing.T) {
 	t.Parallel()
-	eachCase(t, "outcome/result_normalize.jsonl", func(t *testing.T, c *pyvalue.Object) {
-		run := outcome.Run{Stdout: str(c, "stdout"), ExitCode: integer(c, "returncode"), TimedOut: boolean(c, "timed_out")}
+	vectors.Each(t, "outcome/result_normalize.jsonl", func(t *testing.T, c *pyvalue.Object) {
+		run := outcome.Run{Stdout: vectors.Str(c, "stdout"), ExitCode: vectors.Int(c, "returncode"), TimedOut: vectors.Bool(c, "timed_out")}
 		got, err := run.Normalize()
-		want := object(c, "expect")
+		want := vectors.Object(c, "expect")
 		if want.Has("raises") {
 			if err == nil || got.Status == outcome.Completed || got.Reason != outcome.ResultMalformed {
 				t.Errorf("got %+v, error %v", got, err)
@@ -321,13 +252,13 @@ func TestNormalizeVectors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if string(got.Status) != str(want, "status") || string(got.Reason) != str(want, "reason_code") {
+		if string(got.Status) != vectors.Str(want, "status") || string(got.Reason) != vectors.Str(want, "reason_code") {
 			t.Errorf("got %s, reason %q, want %s", got.Status, got.Reason, pyvalue.Repr(want))
 		}
-		equalFloat(t, "score", got.Score, float(t, get(want, "score")))
-		equal(t, "payload", got.Payload, get(want, "payload"))
-		if stderr, ok := get(want, "stderr").(pyvalue.Str); ok {
-			if s := outcome.AnnotateStderr(str(c, "stderr"), got.Reason); s != string(stderr) {
+		equalFloat(t, "score", got.Score, float(t, vectors.Get(want, "score")))
+		equal(t, "payload", got.Payload, vectors.Get(want, "payload"))
+		if stderr, ok := vectors.Get(want, "stderr").(pyvalue.Str); ok {
+			if s := outcome.AnnotateStderr(vectors.Str(c, "stderr"), got.Reason); s != string(stderr) {
 				t.Errorf("stderr: got %q, want %q", s, stderr)
 			}
 		}
@@ -336,28 +267,28 @@ func TestNormalizeVectors(t *testing.T) {
 
 func TestVarianceVectors(t *testing.T) {
 	t.Parallel()
-	eachCase(t, "outcome/variance.jsonl", func(t *testing.T, c *pyvalue.Object) {
-		switch op := str(c, "op"); op {
+	vectors.Each(t, "outcome/variance.jsonl", func(t *testing.T, c *pyvalue.Object) {
+		switch op := vectors.Str(c, "op"); op {
 		case "aggregate":
 			mode, err := modeOf(c)
 			var got float64
 			if err == nil {
-				got, err = mode.Of(floats(t, list(c, "scores")))
+				got, err = mode.Of(floats(t, vectors.List(c, "scores")))
 			}
-			if want := object(c, "error"); want != nil {
-				raised(t, err, str(want, "type"), str(want, "message"))
+			if want := vectors.Object(c, "error"); want != nil {
+				raised(t, err, vectors.Str(want, "type"), vectors.Str(want, "message"))
 				return
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			equalFloat(t, "value", got, float(t, get(c, "value")))
+			equalFloat(t, "value", got, float(t, vectors.Get(c, "value")))
 		case "trial_score":
-			got, err := outcome.TrialScore(object(c, "rewards"))
+			got, err := outcome.TrialScore(vectors.Object(c, "rewards"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			equalFloat(t, "value", got, float(t, get(c, "value")))
+			equalFloat(t, "value", got, float(t, vectors.Get(c, "value")))
 		case "per_task":
 			checkPerTask(t, c)
 		default:
@@ -368,7 +299,7 @@ func TestVarianceVectors(t *testing.T) {
 
 // modeOf reads a mode; null is the default.
 func modeOf(c *pyvalue.Object) (outcome.Aggregation, error) {
-	text, ok := get(c, "mode").(pyvalue.Str)
+	text, ok := vectors.Get(c, "mode").(pyvalue.Str)
 	if !ok {
 		return "", nil
 	}
@@ -378,7 +309,7 @@ func modeOf(c *pyvalue.Object) (outcome.Aggregation, error) {
 func checkPerTask(t *testing.T, c *pyvalue.Object) {
 	t.Helper()
 	var trials []outcome.TaskScore
-	for _, v := range list(c, "outcomes") {
+	for _, v := range vectors.List(c, "outcomes") {
 		pair := v.(pyvalue.List)
 		rewards, _ := pair[1].(*pyvalue.Object)
 		score, err := outcome.TrialScore(rewards)
@@ -396,14 +327,14 @@ func checkPerTask(t *testing.T, c *pyvalue.Object) {
 		}
 		grouped = append(grouped, pyvalue.List{pyvalue.Str(g.Task), scores})
 	}
-	equal(t, "grouped", grouped, get(c, "grouped"))
+	equal(t, "grouped", grouped, vectors.Get(c, "grouped"))
 	mode, err := modeOf(c)
 	var scores []outcome.TaskScore
 	if err == nil {
 		scores, err = mode.PerTask(groups)
 	}
-	if want := object(c, "error"); want != nil {
-		raised(t, err, str(want, "type"), str(want, "message"))
+	if want := vectors.Object(c, "error"); want != nil {
+		raised(t, err, vectors.Str(want, "type"), vectors.Str(want, "message"))
 		return
 	}
 	if err != nil {
@@ -413,35 +344,35 @@ func checkPerTask(t *testing.T, c *pyvalue.Object) {
 	for _, s := range scores {
 		got = append(got, pyvalue.List{pyvalue.Str(s.Task), pyvalue.Float(s.Score)})
 	}
-	equal(t, "scores", got, get(c, "scores"))
+	equal(t, "scores", got, vectors.Get(c, "scores"))
 }
 
 func TestKeepPolicyVectors(t *testing.T) {
 	t.Parallel()
-	eachCase(t, "outcome/keep_policy.jsonl", func(t *testing.T, c *pyvalue.Object) {
-		k := outcome.Keep{Drop: integer(c, "drop_lowest_n"), Threshold: float(t, get(c, "threshold"))}
+	vectors.Each(t, "outcome/keep_policy.jsonl", func(t *testing.T, c *pyvalue.Object) {
+		k := outcome.Keep{Drop: vectors.Int(c, "drop_lowest_n"), Threshold: float(t, vectors.Get(c, "threshold"))}
 		var err error
-		if text, ok := get(c, "policy").(pyvalue.Str); ok {
+		if text, ok := vectors.Get(c, "policy").(pyvalue.Str); ok {
 			k.Policy, err = outcome.ParseKeepPolicy(string(text))
 		}
 		var got outcome.JobScore
 		if err == nil {
-			got, err = k.Of(floats(t, list(c, "scores")))
+			got, err = k.Of(floats(t, vectors.List(c, "scores")))
 		}
-		if want := object(c, "error"); want != nil {
-			raised(t, err, str(want, "type"), str(want, "message"))
+		if want := vectors.Object(c, "error"); want != nil {
+			raised(t, err, vectors.Str(want, "type"), vectors.Str(want, "message"))
 			return
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		kept := floats(t, list(c, "kept"))
+		kept := floats(t, vectors.List(c, "kept"))
 		if len(kept) != len(got.Kept) {
 			t.Fatalf("kept: got %v, want %v", got.Kept, kept)
 		}
 		for i := range kept {
 			equalFloat(t, "kept", got.Kept[i], kept[i])
 		}
-		equalFloat(t, "score", got.Score, float(t, get(c, "score")))
+		equalFloat(t, "score", got.Score, float(t, vectors.Get(c, "score")))
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/internal/vectors"
 	"github.com/proctor-run/proctor/reward"
 )
 
@@ -35,12 +36,12 @@ func TestReadVectors(t *testing.T) {
 	t.Parallel()
 	eachCase(t, "reward_files.jsonl", func(t *testing.T, c, want *pyvalue.Object) {
 		dir := filepath.Join(t.TempDir(), "verifier")
-		if str(c, "verifier_dir") != "absent" {
+		if vectors.Str(c, "verifier_dir") != "absent" {
 			if err := os.Mkdir(dir, 0o755); err != nil {
 				t.Fatal(err)
 			}
 		}
-		for name, f := range object(c, "files").All() {
+		for name, f := range vectors.Object(c, "files").All() {
 			place(t, filepath.Join(dir, name), f.(*pyvalue.Object))
 		}
 		checkRead(t, dir, want)
@@ -50,9 +51,9 @@ func TestReadVectors(t *testing.T) {
 // place makes one file of a case.
 func place(t *testing.T, path string, f *pyvalue.Object) {
 	t.Helper()
-	switch kind := str(f, "kind"); kind {
+	switch kind := vectors.Str(f, "kind"); kind {
 	case "file":
-		data, err := base64.StdEncoding.DecodeString(str(f, "b64"))
+		data, err := base64.StdEncoding.DecodeString(vectors.Str(f, "b64"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,11 +62,11 @@ func place(t *testing.T, path string, f *pyvalue.Object) {
 		if err := os.Mkdir(path, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		for i := range integer(f, "entries") {
+		for i := range vectors.Int(f, "entries") {
 			write(t, filepath.Join(path, strconv.Itoa(i)), nil)
 		}
 	case "symlink":
-		if err := os.Symlink(str(f, "target"), path); err != nil {
+		if err := os.Symlink(vectors.Str(f, "target"), path); err != nil {
 			t.Skipf("making a link: %v", err)
 		}
 	case "fifo":
@@ -89,13 +90,13 @@ func checkRead(t *testing.T, dir string, want *pyvalue.Object) {
 	if checkError(t, want, paths, err) {
 		return
 	}
-	if w := rewards(t, get(want, "rewards")); !identical(got.Object(), w.Object()) {
+	if w := rewards(t, vectors.Get(want, "rewards")); !identical(got.Object(), w.Object()) {
 		t.Errorf("got %s, want %s", pyvalue.Repr(got.Object()), pyvalue.Repr(w.Object()))
 	}
 	file := &pyvalue.Object{}
 	file.Set("rewards", got.Object())
-	if text := string(pyvalue.AppendPydantic(nil, file, 0)); text != str(want, "json") {
-		t.Errorf("got text %s, want %s", text, str(want, "json"))
+	if text := string(pyvalue.AppendPydantic(nil, file, 0)); text != vectors.Str(want, "json") {
+		t.Errorf("got text %s, want %s", text, vectors.Str(want, "json"))
 	}
 }
 
@@ -105,10 +106,10 @@ func checkException(t *testing.T, want *pyvalue.Object, paths map[string]string,
 		error
 		ErrorType() string
 	})
-	if !ok || typed.ErrorType() != str(want, "error") {
-		t.Fatalf("got error %v, want %s", err, str(want, "error"))
+	if !ok || typed.ErrorType() != vectors.Str(want, "error") {
+		t.Fatalf("got error %v, want %s", err, vectors.Str(want, "error"))
 	}
-	message := str(want, "message")
+	message := vectors.Str(want, "message")
 	for placeholder, path := range paths {
 		message = strings.ReplaceAll(message, placeholder, path)
 	}
@@ -118,12 +119,12 @@ func checkException(t *testing.T, want *pyvalue.Object, paths map[string]string,
 	}
 	if want.Has("cause") {
 		var cause *pyvalue.Error
-		if !errors.As(err, &cause) || cause.ErrorType() != str(want, "cause") {
-			t.Errorf("got cause %v, want %s", cause, str(want, "cause"))
+		if !errors.As(err, &cause) || cause.ErrorType() != vectors.Str(want, "cause") {
+			t.Errorf("got cause %v, want %s", cause, vectors.Str(want, "cause"))
 		}
 	}
 	if want.Has("validation_errors") {
-		checkProblems(t, list(want, "validation_errors"), err)
+		checkProblems(t, vectors.List(want, "validation_errors"), err)
 	}
 }
 
@@ -136,11 +137,11 @@ func checkProblems(t *testing.T, want pyvalue.List, err error) {
 	for i, p := range e.Problems {
 		w := want[i].(*pyvalue.Object)
 		var loc []string
-		for _, part := range list(w, "loc") {
+		for _, part := range vectors.List(w, "loc") {
 			loc = append(loc, name(part))
 		}
-		if p.Type != str(w, "type") || strings.Join(p.Loc, "\x00") != strings.Join(loc, "\x00") {
-			t.Errorf("problem %d: got %s at %q, want %s at %q", i, p.Type, p.Loc, str(w, "type"), loc)
+		if p.Type != vectors.Str(w, "type") || strings.Join(p.Loc, "\x00") != strings.Join(loc, "\x00") {
+			t.Errorf("problem %d: got %s at %q, want %s at %q", i, p.Type, p.Loc, vectors.Str(w, "type"), loc)
 		}
 	}
 }
@@ -149,20 +150,20 @@ func TestAggregateVectors(t *testing.T) {
 	t.Parallel()
 	eachCase(t, "metrics.jsonl", func(t *testing.T, c, want *pyvalue.Object) {
 		var trials []*reward.Rewards
-		for _, v := range list(c, "rewards") {
+		for _, v := range vectors.List(c, "rewards") {
 			trials = append(trials, rewards(t, v))
 		}
-		for metric, v := range object(want, "results").All() {
+		for metric, v := range vectors.Object(want, "results").All() {
 			want := v.(*pyvalue.Object)
 			got, err := reward.Aggregate(reward.Metric(metric), trials)
 			if checkError(t, want, nil, err) {
 				continue
 			}
-			if w := rewards(t, get(want, "out")).Object(); !identical(got, w) {
+			if w := rewards(t, vectors.Get(want, "out")).Object(); !identical(got, w) {
 				t.Errorf("%s: got %s, want %s", metric, pyvalue.Repr(got), pyvalue.Repr(w))
 			}
-			if text := string(pyvalue.AppendPydantic(nil, got, 0)); text != str(want, "json") {
-				t.Errorf("%s: got text %s, want %s", metric, text, str(want, "json"))
+			if text := string(pyvalue.AppendPydantic(nil, got, 0)); text != vectors.Str(want, "json") {
+				t.Errorf("%s: got text %s, want %s", metric, text, vectors.Str(want, "json"))
 			}
 		}
 	})
@@ -171,23 +172,23 @@ func TestAggregateVectors(t *testing.T) {
 func TestPassAtKVectors(t *testing.T) {
 	t.Parallel()
 	eachCase(t, "pass_at_k.jsonl", func(t *testing.T, c, want *pyvalue.Object) {
-		switch op := str(c, "op"); op {
+		switch op := vectors.Str(c, "op"); op {
 		case "eligible":
 			ks := pyvalue.List{}
-			for _, k := range reward.KValues(integer(c, "max_k")) {
+			for _, k := range reward.KValues(vectors.Int(c, "max_k")) {
 				ks = append(ks, pyvalue.NewInt(int64(k)))
 			}
-			if w := get(want, "k_values"); pyvalue.Repr(ks) != pyvalue.Repr(w) {
+			if w := vectors.Get(want, "k_values"); pyvalue.Repr(ks) != pyvalue.Repr(w) {
 				t.Errorf("got %s, want %s", pyvalue.Repr(ks), pyvalue.Repr(w))
 			}
 		case "task":
-			a := reward.Attempts{N: integer(c, "n"), C: integer(c, "c")}
-			got := pyvalue.Float(a.PassAtK(integer(c, "k")))
-			if w := number(t, get(want, "value")); !same(got, w) {
+			a := reward.Attempts{N: vectors.Int(c, "n"), C: vectors.Int(c, "c")}
+			got := pyvalue.Float(a.PassAtK(vectors.Int(c, "k")))
+			if w := vectors.Number(t, vectors.Get(want, "value")); !same(got, w) {
 				t.Errorf("got %v, want %v", got, w)
 			}
 		case "group":
-			checkGroups(t, list(c, "trials"), list(want, "groups"))
+			checkGroups(t, vectors.List(c, "trials"), vectors.List(want, "groups"))
 		default:
 			t.Fatalf("unknown operation %q", op)
 		}
@@ -208,12 +209,12 @@ func grouped(t *testing.T, trials pyvalue.List) (keys []string, groups map[strin
 		c := v.(*pyvalue.Object)
 		key := "agent"
 		if c.Has("agent") {
-			key = str(c, "agent")
+			key = vectors.Str(c, "agent")
 		}
-		if m := str(c, "model"); m != "" {
+		if m := vectors.Str(c, "model"); m != "" {
 			key += "__" + m
 		}
-		if s := str(c, "source"); s != "" {
+		if s := vectors.Str(c, "source"); s != "" {
 			key += "__" + s
 		} else {
 			key += "__adhoc"
@@ -224,13 +225,13 @@ func grouped(t *testing.T, trials pyvalue.List) (keys []string, groups map[strin
 			groups[key] = g
 			keys = append(keys, key)
 		}
-		task := str(c, "task")
+		task := vectors.Str(c, "task")
 		if g.byID[task] == nil {
 			g.byID[task] = &reward.Attempts{}
 			g.tasks = append(g.tasks, task)
 		}
 		var r *reward.Rewards
-		if res := result(t, get(c, "verifier_result")); res != nil {
+		if res := result(t, vectors.Get(c, "verifier_result")); res != nil {
 			r = res.Rewards
 		}
 		solved, ok := reward.Solved(r)
@@ -263,19 +264,19 @@ func checkGroups(t *testing.T, trials, want pyvalue.List) {
 		}
 		w := want[i].(*pyvalue.Object)
 		i++
-		if key != str(w, "evals_key") {
-			t.Errorf("got group %s, want %s", key, str(w, "evals_key"))
+		if key != vectors.Str(w, "evals_key") {
+			t.Errorf("got group %s, want %s", key, vectors.Str(w, "evals_key"))
 		}
 		text := &pyvalue.Object{}
 		for at, v := range values {
 			text.Set(strconv.Itoa(v.K), pyvalue.Float(v.Value))
-			pair := list(w, "pass_at_k")[at].(pyvalue.List)
-			if n := number(t, pair[1]); !same(pyvalue.Float(v.Value), n) {
+			pair := vectors.List(w, "pass_at_k")[at].(pyvalue.List)
+			if n := vectors.Number(t, pair[1]); !same(pyvalue.Float(v.Value), n) {
 				t.Errorf("k = %d: got %v, want %v", v.K, v.Value, n)
 			}
 		}
-		if got := string(pyvalue.AppendPydantic(nil, text, 0)); got != str(w, "json") {
-			t.Errorf("got %s, want %s", got, str(w, "json"))
+		if got := string(pyvalue.AppendPydantic(nil, text, 0)); got != vectors.Str(w, "json") {
+			t.Errorf("got %s, want %s", got, vectors.Str(w, "json"))
 		}
 	}
 	if i != len(want) {
@@ -286,30 +287,30 @@ func checkGroups(t *testing.T, trials, want pyvalue.List) {
 func TestMultiStepVectors(t *testing.T) {
 	t.Parallel()
 	eachCase(t, "multi_step.jsonl", func(t *testing.T, c, want *pyvalue.Object) {
-		switch op := str(c, "op"); op {
+		switch op := vectors.Str(c, "op"); op {
 		case "select":
 			var steps []*reward.Result
-			for _, s := range list(c, "steps") {
-				steps = append(steps, result(t, get(s.(*pyvalue.Object), "verifier_result")))
+			for _, s := range vectors.List(c, "steps") {
+				steps = append(steps, result(t, vectors.Get(s.(*pyvalue.Object), "verifier_result")))
 			}
-			got, err := reward.Combine(reward.Strategy(str(c, "strategy")), steps)
+			got, err := reward.Combine(reward.Strategy(vectors.Str(c, "strategy")), steps)
 			if checkError(t, want, nil, err) {
 				return
 			}
-			w := result(t, get(want, "verifier_result"))
+			w := result(t, vectors.Get(want, "verifier_result"))
 			if (got == nil) != (w == nil) || got != nil && !identical(got.Rewards.Object(), w.Rewards.Object()) {
 				t.Errorf("got %v, want %v", got, w)
 			}
 		case "min_reward":
-			got := minReward(t, get(c, "min_reward")).Failure(rewards(t, get(c, "rewards")))
-			if got != str(want, "failure") {
-				t.Errorf("got %q, want %q", got, str(want, "failure"))
+			got := minReward(t, vectors.Get(c, "min_reward")).Failure(rewards(t, vectors.Get(c, "rewards")))
+			if got != vectors.Str(want, "failure") {
+				t.Errorf("got %q, want %q", got, vectors.Str(want, "failure"))
 			}
 		case "stop":
-			got, _ := reward.Stop(result(t, get(c, "verifier_result")), boolean(c, "exception"),
-				minReward(t, get(c, "min_reward")), boolean(c, "verifier_disabled"))
-			if got != boolean(want, "stop") {
-				t.Errorf("got %v, want %v", got, boolean(want, "stop"))
+			got, _ := reward.Stop(result(t, vectors.Get(c, "verifier_result")), vectors.Bool(c, "exception"),
+				minReward(t, vectors.Get(c, "min_reward")), vectors.Bool(c, "verifier_disabled"))
+			if got != vectors.Bool(want, "stop") {
+				t.Errorf("got %v, want %v", got, vectors.Bool(want, "stop"))
 			}
 		default:
 			t.Fatalf("unknown operation %q", op)
@@ -320,7 +321,7 @@ func TestMultiStepVectors(t *testing.T) {
 func minReward(t *testing.T, v pyvalue.Value) reward.MinReward {
 	t.Helper()
 	threshold := func(name string, v pyvalue.Value) reward.Threshold {
-		f, err := pyvalue.ToFloat(number(t, v))
+		f, err := pyvalue.ToFloat(vectors.Number(t, v))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -344,22 +345,22 @@ func TestStatsVectors(t *testing.T) {
 	eachCase(t, "reward_stats.jsonl", func(t *testing.T, c, want *pyvalue.Object) {
 		var stats reward.Stats
 		scored := 0
-		trials := list(c, "trials")
+		trials := vectors.List(c, "trials")
 		for _, v := range trials {
 			trial := v.(*pyvalue.Object)
-			if r := result(t, get(trial, "verifier_result")); r != nil && r.Rewards != nil {
-				stats.Add(r.Rewards, str(trial, "trial_name"))
+			if r := result(t, vectors.Get(trial, "verifier_result")); r != nil && r.Rewards != nil {
+				stats.Add(r.Rewards, vectors.Str(trial, "trial_name"))
 				scored++
 			}
 		}
 		if len(trials) == 0 {
 			return // there is no group
 		}
-		if got := string(pyvalue.AppendPydantic(nil, stats.Object(), 0)); got != str(want, "reward_stats_json") {
-			t.Errorf("got %s, want %s", got, str(want, "reward_stats_json"))
+		if got := string(pyvalue.AppendPydantic(nil, stats.Object(), 0)); got != vectors.Str(want, "reward_stats_json") {
+			t.Errorf("got %s, want %s", got, vectors.Str(want, "reward_stats_json"))
 		}
-		if scored != integer(want, "n_trials") {
-			t.Errorf("got %d trials with rewards, want %d", scored, integer(want, "n_trials"))
+		if scored != vectors.Int(want, "n_trials") {
+			t.Errorf("got %d trials with rewards, want %d", scored, vectors.Int(want, "n_trials"))
 		}
 	})
 }

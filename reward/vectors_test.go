@@ -1,11 +1,8 @@
 package reward_test
 
 import (
-	"bytes"
 	"encoding/base64"
 	"math"
-	"math/big"
-	"strconv"
 	"testing"
 	"unicode/utf16"
 
@@ -17,74 +14,16 @@ import (
 // eachCase runs a function for every line of a vector file.
 func eachCase(t *testing.T, file string, run func(t *testing.T, c, want *pyvalue.Object)) {
 	t.Helper()
-	cases := 0
-	for line := range bytes.Lines(vectors.File(t, "rewards/"+file)) {
-		v, err := pyvalue.Decode(line)
-		if err != nil {
-			t.Fatalf("reading case %d of %s: %v", cases, file, err)
-		}
-		cases++
-		c := v.(*pyvalue.Object)
-		t.Run(str(c, "id"), func(t *testing.T) { run(t, c, object(c, "want")) })
-	}
-	t.Logf("%s: %d cases", file, cases)
-}
-
-func get(o *pyvalue.Object, key string) pyvalue.Value {
-	v, _ := o.Get(key)
-	return v
-}
-
-func str(o *pyvalue.Object, key string) string {
-	s, _ := get(o, key).(pyvalue.Str)
-	return string(s)
-}
-
-func object(o *pyvalue.Object, key string) *pyvalue.Object {
-	v, _ := get(o, key).(*pyvalue.Object)
-	return v
-}
-
-func list(o *pyvalue.Object, key string) pyvalue.List {
-	l, _ := get(o, key).(pyvalue.List)
-	return l
-}
-
-func boolean(o *pyvalue.Object, key string) bool {
-	b, _ := get(o, key).(pyvalue.Bool)
-	return bool(b)
-}
-
-func integer(o *pyvalue.Object, key string) int {
-	n, _ := get(o, key).(pyvalue.Int)
-	i, _ := n.Int64()
-	return int(i)
+	vectors.Each(t, "rewards/"+file, func(t *testing.T, c *pyvalue.Object) { run(t, c, vectors.Object(c, "want")) })
 }
 
 func decoded(t *testing.T, o *pyvalue.Object) []byte {
 	t.Helper()
-	data, err := base64.StdEncoding.DecodeString(str(o, "b64"))
+	data, err := base64.StdEncoding.DecodeString(vectors.Str(o, "b64"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return data
-}
-
-func number(t *testing.T, v pyvalue.Value) pyvalue.Number {
-	t.Helper()
-	o := v.(*pyvalue.Object)
-	if o.Has("i") {
-		n, ok := new(big.Int).SetString(str(o, "i"), 10)
-		if !ok {
-			t.Fatalf("reading int %q", str(o, "i"))
-		}
-		return pyvalue.NewBigInt(n)
-	}
-	f, err := strconv.ParseFloat(str(o, "f"), 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pyvalue.Float(f)
 }
 
 // name returns a key, which may be given in UTF-16 code units.
@@ -124,7 +63,7 @@ func rewards(t *testing.T, v pyvalue.Value) *reward.Rewards {
 	r := &reward.Rewards{}
 	for _, pair := range v.(pyvalue.List) {
 		p := pair.(pyvalue.List)
-		r.Set(name(p[0]), number(t, p[1]))
+		r.Set(name(p[0]), vectors.Number(t, p[1]))
 	}
 	return r
 }
@@ -135,7 +74,7 @@ func result(t *testing.T, v pyvalue.Value) *reward.Result {
 	if pyvalue.IsNull(v) {
 		return nil
 	}
-	return &reward.Result{Rewards: rewards(t, get(v.(*pyvalue.Object), "rewards"))}
+	return &reward.Result{Rewards: rewards(t, vectors.Get(v.(*pyvalue.Object), "rewards"))}
 }
 
 // identical compares names, order, kinds and bits.

@@ -1,11 +1,8 @@
 package pyvalue_test
 
 import (
-	"bytes"
 	"errors"
 	"math"
-	"math/big"
-	"strconv"
 	"testing"
 
 	"github.com/proctor-run/proctor/internal/pyvalue"
@@ -22,16 +19,7 @@ func TestVectors(t *testing.T) {
 	} {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
-			cases := 0
-			for line := range bytes.Lines(vectors.File(t, "rewards/"+file)) {
-				v, err := pyvalue.Decode(line)
-				if err != nil {
-					t.Fatalf("reading case %d of %s: %v", cases, file, err)
-				}
-				cases++
-				t.Run(text(v.(*pyvalue.Object), "id"), func(t *testing.T) { run(t, v.(*pyvalue.Object)) })
-			}
-			t.Logf("%s: %d cases", file, cases)
+			vectors.Each(t, "rewards/"+file, run)
 		})
 	}
 }
@@ -39,15 +27,15 @@ func TestVectors(t *testing.T) {
 func arith(t *testing.T, c *pyvalue.Object) {
 	var got pyvalue.Number
 	var err error
-	switch op := text(c, "op"); op {
+	switch op := vectors.Str(c, "op"); op {
 	case "sum":
-		got, err = pyvalue.Sum(numbers(t, get(c, "values")))
+		got, err = pyvalue.Sum(numbers(t, vectors.Get(c, "values")))
 	case "max":
-		got, err = pyvalue.Max(numbers(t, get(c, "values")))
+		got, err = pyvalue.Max(numbers(t, vectors.Get(c, "values")))
 	case "min":
-		got, err = pyvalue.Min(numbers(t, get(c, "values")))
+		got, err = pyvalue.Min(numbers(t, vectors.Get(c, "values")))
 	case "truediv":
-		got, err = pyvalue.Div(number(t, get(c, "a")), number(t, get(c, "b")))
+		got, err = pyvalue.Div(vectors.Number(t, vectors.Get(c, "a")), vectors.Number(t, vectors.Get(c, "b")))
 	default:
 		t.Fatalf("unknown operation %q", op)
 	}
@@ -57,12 +45,12 @@ func arith(t *testing.T, c *pyvalue.Object) {
 func rounding(t *testing.T, c *pyvalue.Object) {
 	var x float64
 	var err error
-	if text(c, "op") == "round" {
-		x, err = pyvalue.ToFloat(number(t, get(c, "x")))
+	if vectors.Str(c, "op") == "round" {
+		x, err = pyvalue.ToFloat(vectors.Number(t, vectors.Get(c, "x")))
 	} else {
 		var score, total float64
-		if score, err = pyvalue.ToFloat(number(t, get(c, "score"))); err == nil {
-			total, err = pyvalue.ToFloat(number(t, get(c, "total")))
+		if score, err = pyvalue.ToFloat(vectors.Number(t, vectors.Get(c, "score"))); err == nil {
+			total, err = pyvalue.ToFloat(vectors.Number(t, vectors.Get(c, "total")))
 		}
 		x = score * total
 	}
@@ -75,11 +63,11 @@ func rounding(t *testing.T, c *pyvalue.Object) {
 }
 
 func floatText(t *testing.T, c *pyvalue.Object) {
-	n := number(t, get(c, "v"))
-	want := get(c, "want").(*pyvalue.Object)
+	n := vectors.Number(t, vectors.Get(c, "v"))
+	want := vectors.Get(c, "want").(*pyvalue.Object)
 	check := func(column, got string) {
-		if text(want, column) != got {
-			t.Errorf("%s of %s: got %s, want %s", column, pyvalue.Repr(n), got, text(want, column))
+		if vectors.Str(want, column) != got {
+			t.Errorf("%s of %s: got %s, want %s", column, pyvalue.Repr(n), got, vectors.Str(want, column))
 		}
 	}
 	check("json", string(pyvalue.AppendPydantic(nil, n, 0)))
@@ -97,15 +85,15 @@ func floatText(t *testing.T, c *pyvalue.Object) {
 
 func checkNumber(t *testing.T, c *pyvalue.Object, got pyvalue.Number, err error) {
 	t.Helper()
-	want := get(c, "want").(*pyvalue.Object)
+	want := vectors.Get(c, "want").(*pyvalue.Object)
 	if want.Has("error") {
 		var e *pyvalue.Error
-		if !errors.As(err, &e) || e.ErrorType() != text(want, "error") || e.Message != text(want, "message") {
-			t.Errorf("got %v, error %v; want %s: %s", got, err, text(want, "error"), text(want, "message"))
+		if !errors.As(err, &e) || e.ErrorType() != vectors.Str(want, "error") || e.Message != vectors.Str(want, "message") {
+			t.Errorf("got %v, error %v; want %s: %s", got, err, vectors.Str(want, "error"), vectors.Str(want, "message"))
 		}
 		return
 	}
-	if w := number(t, get(want, "value")); err != nil || !same(got, w) {
+	if w := vectors.Number(t, vectors.Get(want, "value")); err != nil || !same(got, w) {
 		t.Errorf("got %v, error %v; want %v", got, err, w)
 	}
 }
@@ -127,38 +115,11 @@ func same(a, b pyvalue.Number) bool {
 	return ok && math.Float64bits(float64(x)) == math.Float64bits(float64(y))
 }
 
-func get(o *pyvalue.Object, key string) pyvalue.Value {
-	v, _ := o.Get(key)
-	return v
-}
-
-func text(o *pyvalue.Object, key string) string {
-	s, _ := get(o, key).(pyvalue.Str)
-	return string(s)
-}
-
 func numbers(t *testing.T, v pyvalue.Value) []pyvalue.Number {
 	t.Helper()
 	var out []pyvalue.Number
 	for _, e := range v.(pyvalue.List) {
-		out = append(out, number(t, e))
+		out = append(out, vectors.Number(t, e))
 	}
 	return out
-}
-
-func number(t *testing.T, v pyvalue.Value) pyvalue.Number {
-	t.Helper()
-	o := v.(*pyvalue.Object)
-	if o.Has("i") {
-		n, ok := new(big.Int).SetString(text(o, "i"), 10)
-		if !ok {
-			t.Fatalf("reading int %q", text(o, "i"))
-		}
-		return pyvalue.NewBigInt(n)
-	}
-	f, err := strconv.ParseFloat(text(o, "f"), 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pyvalue.Float(f)
 }

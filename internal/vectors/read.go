@@ -1,0 +1,102 @@
+package vectors
+
+import (
+	"bytes"
+	"math/big"
+	"strconv"
+	"testing"
+
+	"github.com/proctor-run/proctor/internal/pyvalue"
+)
+
+// Each runs a function as a subtest for every line of a .jsonl file, and logs
+// how many there were. An object {"$float": text} stands for a float.
+func Each(t *testing.T, file string, run func(t *testing.T, c *pyvalue.Object)) {
+	t.Helper()
+	cases := 0
+	for line := range bytes.Lines(File(t, file)) {
+		v, err := pyvalue.Decode(line)
+		if err != nil {
+			t.Fatalf("reading case %d of %s: %v", cases, file, err)
+		}
+		cases++
+		c := floats(v).(*pyvalue.Object)
+		t.Run(Str(c, "id"), func(t *testing.T) { run(t, c) })
+	}
+	t.Logf("%s: %d cases", file, cases)
+}
+
+func floats(v pyvalue.Value) pyvalue.Value {
+	switch v := v.(type) {
+	case pyvalue.List:
+		for i, item := range v {
+			v[i] = floats(item)
+		}
+	case *pyvalue.Object:
+		if text, ok := v.Get("$float"); ok {
+			f, _ := pyvalue.FloatLiteral(string(text.(pyvalue.Str)))
+			return f
+		}
+		out := pyvalue.NewObject(v.Len())
+		for key, item := range v.All() {
+			out.Set(key, floats(item))
+		}
+		return out
+	}
+	return v
+}
+
+// Get returns a member, nil when it is missing.
+func Get(o *pyvalue.Object, key string) pyvalue.Value {
+	v, _ := o.Get(key)
+	return v
+}
+
+// Str returns a member that is text, "" for anything else.
+func Str(o *pyvalue.Object, key string) string {
+	s, _ := Get(o, key).(pyvalue.Str)
+	return string(s)
+}
+
+// Object returns a member that is an object, nil for anything else.
+func Object(o *pyvalue.Object, key string) *pyvalue.Object {
+	v, _ := Get(o, key).(*pyvalue.Object)
+	return v
+}
+
+// List returns a member that is a list, nil for anything else.
+func List(o *pyvalue.Object, key string) pyvalue.List {
+	l, _ := Get(o, key).(pyvalue.List)
+	return l
+}
+
+// Bool returns a member that is a boolean, false for anything else.
+func Bool(o *pyvalue.Object, key string) bool {
+	b, _ := Get(o, key).(pyvalue.Bool)
+	return bool(b)
+}
+
+// Int returns a member that is an int, 0 for anything else.
+func Int(o *pyvalue.Object, key string) int {
+	n, _ := Get(o, key).(pyvalue.Int)
+	i, _ := n.Int64()
+	return int(i)
+}
+
+// Number reads {"i": decimal} and {"f": decimal}.
+func Number(t testing.TB, v pyvalue.Value) pyvalue.Number {
+	t.Helper()
+	o := v.(*pyvalue.Object)
+	if o.Has("i") {
+		n, ok := new(big.Int).SetString(Str(o, "i"), 10)
+		if !ok {
+			t.Fatalf("reading int %q", Str(o, "i"))
+		}
+		return pyvalue.NewBigInt(n)
+	}
+	f, err := strconv.ParseFloat(Str(o, "f"), 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pyvalue.Float(f)
+}
