@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/internal/bounded"
+	"github.com/proctor-run/proctor/internal/clock"
 	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/sandbox"
 )
@@ -243,21 +244,9 @@ func (check *Healthcheck) Wait(ctx context.Context, sb sandbox.Sandbox, user str
 			}
 			wait = check.IntervalSec
 		}
-		if err := sleep(ctx, Seconds(wait)); err != nil {
+		if err := clock.Sleep(ctx, Seconds(wait)); err != nil {
 			return err
 		}
-	}
-}
-
-// sleep waits, or returns the context's cause when it ends before.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }
 

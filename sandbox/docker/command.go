@@ -49,7 +49,7 @@ func wrapped(spec sandbox.Spec, cmd sandbox.Command, word string) client.ExecCre
 	if len(cmd.Argv) > 0 {
 		shell, argv = []string{"sh", "-c"}, cmd.Argv
 	}
-	env, exports := splitEnv(mergeEnv(spec.Env, cmd.Env))
+	env, exports := splitEnv(sandbox.MergeEnv(spec.Env, cmd.Env))
 	script := exports + runScript
 	if valid(argv) {
 		env = append(env, countVar+"="+strconv.Itoa(len(argv)))
@@ -75,25 +75,6 @@ func first(a, b string) string {
 		return a
 	}
 	return b
-}
-
-// mergeEnv joins environments; the last value of a name wins and keeps the
-// place of the first.
-func mergeEnv(lists ...[]string) []string {
-	var merged []string
-	at := make(map[string]int)
-	for _, list := range lists {
-		for _, entry := range list {
-			name, _, _ := strings.Cut(entry, "=")
-			if i, seen := at[name]; seen {
-				merged[i] = entry
-				continue
-			}
-			at[name] = len(merged)
-			merged = append(merged, entry)
-		}
-	}
-	return merged
 }
 
 // splitEnv takes out what JSON cannot carry, values that are not UTF-8, and

@@ -12,6 +12,7 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
+	"github.com/proctor-run/proctor/internal/clock"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
@@ -164,7 +165,7 @@ func remove(ctx context.Context, api *client.Client, id string) error {
 			return err
 		}
 		// Another call is removing it.
-		if err := pause(ctx, 50*time.Millisecond); err != nil {
+		if err := clock.Sleep(ctx, 50*time.Millisecond); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/moby/moby/api/types/mount"
 	"github.com/moby/moby/client"
 
+	"github.com/proctor-run/proctor/internal/clock"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
@@ -144,7 +145,7 @@ func settle(ctx context.Context, api *client.Client, id string) (bool, error) {
 				}
 			}
 		}
-		if err := pause(ctx, settleEvery); err != nil {
+		if err := clock.Sleep(ctx, settleEvery); err != nil {
 			return false, err
 		}
 	}

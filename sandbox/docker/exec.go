@@ -10,6 +10,7 @@ import (
 
 	"github.com/moby/moby/client"
 
+	"github.com/proctor-run/proctor/internal/clock"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
@@ -207,7 +208,7 @@ func (c *Container) result(ctx context.Context, p *process) (sandbox.ExitStatus,
 		if p.broken() {
 			return sandbox.ExitStatus{}, c.explain(ctx, "reading a command's output", p.err)
 		}
-		if err := pause(ctx, 20*time.Millisecond); err != nil {
+		if err := clock.Sleep(ctx, 20*time.Millisecond); err != nil {
 			return sandbox.ExitStatus{}, c.explain(ctx, "waiting for a command's exit code", err)
 		}
 	}
@@ -261,16 +262,4 @@ func (c *Container) end(ctx, limited context.Context, p *process, cmd sandbox.Co
 		code = 128 + 9
 	}
 	return sandbox.ExitStatus{Code: code, TimedOut: true}, nil
-}
-
-// pause waits, unless ctx ends before.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
-	"strings"
 
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/guest"
@@ -82,7 +80,7 @@ func (b *Backend) on(m image.Image) *base {
 
 // guestOptions merges the image's settings with those of the Spec.
 func (b *base) guestOptions(build string, spec sandbox.Spec) guest.Options {
-	o := guest.Options{Build: build, Env: latest(slices.Concat(b.env, spec.Env)), User: b.user, Workdir: b.workdir}
+	o := guest.Options{Build: build, Env: sandbox.MergeEnv(b.env, spec.Env), User: b.user, Workdir: b.workdir}
 	if spec.User != "" {
 		o.User = spec.User
 	}
@@ -90,20 +88,4 @@ func (b *base) guestOptions(build string, spec sandbox.Spec) guest.Options {
 		o.Workdir = spec.Workdir
 	}
 	return o
-}
-
-// latest keeps the last value of each variable, in the order of first mention.
-func latest(env []string) []string {
-	var out []string
-	at := map[string]int{}
-	for _, kv := range env {
-		key, _, _ := strings.Cut(kv, "=")
-		if i, ok := at[key]; ok {
-			out[i] = kv
-			continue
-		}
-		at[key] = len(out)
-		out = append(out, kv)
-	}
-	return out
 }

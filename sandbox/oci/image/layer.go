@@ -12,6 +12,8 @@ import (
 
 	"github.com/gofrs/flock"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/proctor-run/proctor/internal/clock"
 )
 
 // format says under which names overlay's attributes are kept.
@@ -110,7 +112,7 @@ func (s *Store) ensureLayer(ctx context.Context, key string, fill func(ctx conte
 			if free {
 				continue
 			}
-			if err := sleep(ctx, lockPoll); err != nil {
+			if err := clock.Sleep(ctx, lockPoll); err != nil {
 				return Layer{}, err
 			}
 		}

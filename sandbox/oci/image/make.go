@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 
 	"github.com/gofrs/flock"
+
+	"github.com/proctor-run/proctor/internal/clock"
 )
 
 // Make returns the image that ref names in the store. When the store has not
@@ -56,7 +58,7 @@ func (s *Store) make(ctx context.Context, r reference, fresh bool, say func(stri
 		if ok {
 			break
 		}
-		if err := sleep(ctx, lockPoll); err != nil {
+		if err := clock.Sleep(ctx, lockPoll); err != nil {
 			return Image{}, err
 		}
 	}

@@ -16,6 +16,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/proctor-run/proctor/internal/clock"
 )
 
 // Bounds on how long a registry may take.
@@ -52,7 +54,7 @@ func newRegistry(opts Options, log *slog.Logger) *registry {
 	if table == nil {
 		table = DefaultRetries()
 	}
-	r.retrier = &retrier{table: table, log: log, sleep: sleep, now: opts.Now}
+	r.retrier = &retrier{table: table, log: log, sleep: clock.Sleep, now: opts.Now}
 	next := opts.Transport
 	if next == nil {
 		r.owned = &http.Transport{

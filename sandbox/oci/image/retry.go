@@ -118,17 +118,6 @@ func (r *retrier) retryAfter(h http.Header) (time.Duration, bool) {
 	return 0, false
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
 // retryTransport repeats requests by the table. Bodies that break later are
 // the download's affair.
 type retryTransport struct {

@@ -1,0 +1,16 @@
+package sandbox_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/proctor-run/proctor/sandbox"
+)
+
+func TestMergeEnv(t *testing.T) {
+	t.Parallel()
+	got := sandbox.MergeEnv([]string{"A=1", "B=1", "A=2"}, nil, []string{"C=1", "B=2=3"})
+	if want := []string{"A=2", "B=2=3", "C=1"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
