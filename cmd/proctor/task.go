@@ -20,6 +20,6 @@ func newTask(env *Env) *cobra.Command {
 		Args: noUnknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newTaskInit(env), newTaskValidate(env))
+	cmd.AddCommand(newTaskInit(env), newTaskValidate(env), newTaskMigrate(env))
 	return cmd
 }
