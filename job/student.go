@@ -49,6 +49,37 @@ func studentCDF(t, df float64) float64 {
 	return 1 - incompleteBeta(x, df/2, 0.5)/2
 }
 
+// binomialInterval is the interval of Clopper and Pearson for x successes of n,
+// which need not be whole.
+func binomialInterval(x, n, confidence float64) (low, high float64) {
+	tail := (1 - confidence) / 2
+	low, high = 0, 1
+	if x > 0 {
+		low = betaQuantile(tail, x, n-x+1)
+	}
+	if x < n {
+		high = betaQuantile(1-tail, x+1, n-x)
+	}
+	return low, high
+}
+
+// betaQuantile is the x below which the beta distribution has probability p.
+func betaQuantile(p, a, b float64) float64 {
+	low, high := 0.0, 1.0
+	for range 200 {
+		mid := (low + high) / 2
+		if mid == low || mid == high {
+			break
+		}
+		if incompleteBeta(mid, a, b) < p {
+			low = mid
+		} else {
+			high = mid
+		}
+	}
+	return (low + high) / 2
+}
+
 // incompleteBeta is the regularised incomplete beta function, by its continued
 // fraction on the side where that converges fast.
 func incompleteBeta(x, a, b float64) float64 {
