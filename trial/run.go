@@ -34,6 +34,10 @@ type Runner struct {
 	// OutputLimit bounds each output file that is kept, in bytes; 0 means
 	// DefaultOutputLimit.
 	OutputLimit int64
+	// SealedVerifier closes the reward channel to everyone but the tests, see
+	// verify.Spec: what the agent left running is killed before they start, and
+	// reward files that others may have written are refused.
+	SealedVerifier bool
 	// Cube, when set, finds the task of a configuration among those of a cube;
 	// trials then run it through CUBE's layer.
 	Cube func(cfg Config) (*CubeTask, error)
@@ -69,6 +73,7 @@ func (r *Runner) Run(ctx context.Context, cfg Config, attemptNumber int) (*Resul
 		a.fail(ctx, err)
 	}
 	a.destroy(ctx)
+	a.lookAgain()
 	res, err := a.finish(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("writing the result of trial %q: %w", cfg.TrialName, err)
@@ -95,8 +100,11 @@ type attempt struct {
 
 	cube *cubeRun // nil for a Harbor task that is run the usual way
 
-	sb        sandbox.Sandbox // nil before and after
-	collected bool            // artifacts were collected
+	sb          sandbox.Sandbox // nil before and after
+	collected   bool            // artifacts were collected
+	agentKilled bool            // after its last deadline
+	born        birth           // when the environment was ready, before the agent
+	verdicts    []*verdict
 }
 
 // Directories of a trial that the sandbox sees, on the host and inside.
@@ -158,6 +166,9 @@ func (a *attempt) work(ctx context.Context) error {
 	if err := a.setUpEnvironment(ctx); err != nil {
 		return err
 	}
+	if err := a.noteBirth(ctx); err != nil {
+		return err
+	}
 	if err := a.uploadSkills(ctx); err != nil {
 		return err
 	}
@@ -197,6 +208,7 @@ func (a *attempt) runSingle(ctx context.Context) error {
 		a.record(err)
 	}
 	a.collectArtifacts(ctx, nil)
+	a.noteLeft(ctx)
 	if a.separate(nil) {
 		a.destroy(ctx)
 	}
@@ -212,8 +224,7 @@ func (a *attempt) runSingle(ctx context.Context) error {
 
 // record keeps an error; the first one is the trial's exception.
 func (a *attempt) record(err error) {
-	info := newExceptionInfo(err, a.phase, a.r.Now())
-	a.notes.Errors = append(a.notes.Errors, NotedError{Phase: a.phase, Type: info.Type, Message: info.Message})
+	info := a.note(err)
 	a.log.printf("Trial %s failed: %s", a.cfg.TrialName, info.Message)
 	if a.res.ExceptionInfo != nil {
 		return
@@ -223,6 +234,13 @@ func (a *attempt) record(err error) {
 	if err := atomicfile.WriteUnsynced(path, []byte(info.Traceback), 0o644); err != nil {
 		a.warn("keeping the exception's text: %v", err)
 	}
+}
+
+// note keeps an error among the trial's notes.
+func (a *attempt) note(err error) *ExceptionInfo {
+	info := newExceptionInfo(err, a.phase, a.r.Now())
+	a.notes.Errors = append(a.notes.Errors, NotedError{Phase: a.phase, Type: info.Type, Message: info.Message})
+	return info
 }
 
 func (a *attempt) warn(format string, args ...any) {

@@ -46,6 +46,7 @@ func (a *attempt) runAgent(ctx context.Context, s *stage) error {
 	a.phase = "agent execution"
 	a.emit(EventAgentStart, "")
 	*s.agentResult = &AgentResult{}
+	a.agentKilled = false
 	mark, err := a.sb.Mark(ctx)
 	if err != nil {
 		return err
@@ -72,17 +73,21 @@ func (a *attempt) killAgent(ctx context.Context, mark sandbox.Mark, passed error
 	kctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killLimit)
 	defer cancel()
 	killErr := a.sb.KillTree(kctx, mark, agentGrace)
-	a.notes.AgentKilled = &KillNote{ProvenGone: killErr == nil}
+	a.agentKilled = true
+	a.notes.AgentKilled = &KillNote{Reason: "deadline", ProvenGone: killErr == nil}
 	if killErr == nil {
 		return passed
 	}
 	a.notes.AgentKilled.Error = killErr.Error()
-	a.record(passed)
+	a.note(passed)
 	return &unprovenError{killErr}
 }
 
 // unprovenError ends a trial whose agent may still be running.
 type unprovenError struct{ err error }
+
+// ErrorType is the name under which results record the error.
+func (e *unprovenError) ErrorType() string { return agentNotGone }
 
 func (e *unprovenError) Error() string {
 	return "the agent may still be running, so its work is not verified: " + e.err.Error()

@@ -93,6 +93,9 @@ func (a *attempt) harborCube() (*CubeTask, error) {
 
 // runCube goes through the phases with a cube task.
 func (a *attempt) runCube(ctx context.Context, source *CubeTask) error {
+	if a.r.SealedVerifier {
+		return exceptionf(valueError, "the verifier of %s cannot be sealed: a task that runs through CUBE's layer judges itself", source.Name)
+	}
 	c := &cubeRun{source: source}
 	a.cube = c
 	a.res.TaskName, a.res.TaskChecksum = source.Name, source.Checksum
@@ -280,10 +283,8 @@ func (a *attempt) evaluateCube(ctx context.Context) error {
 // takeVerdict records what a Harbor task's own verifier said.
 func (a *attempt) takeVerdict(v *harbor.CubeVerdict) error {
 	res := v.Verification
-	a.notes.Verification = &VerificationNote{
-		ExitCode: res.ExitCode, OutputCutBytes: res.OutputCut,
-		RewardFiles: res.Evidence, Suspicions: suspicions(res.Evidence),
-	}
+	note := (&verdict{res: res}).note()
+	a.notes.Verification = &note
 	if v.Err != nil && res.Rewards == nil {
 		return v.Err
 	}

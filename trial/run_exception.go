@@ -16,6 +16,7 @@ const (
 	agentTimeout            = "AgentTimeoutError"
 	verifierTimeout         = "VerifierTimeoutError"
 	nonZeroAgentExit        = "NonZeroAgentExitCodeError"
+	agentNotGone            = "AgentNotGoneError" // proctor's own
 	healthcheckError        = "HealthcheckError"
 	runtimeError            = "RuntimeError"
 	valueError              = "ValueError"

@@ -25,10 +25,18 @@ type Notes struct {
 	// Errors are all errors of the trial in order; the result has the first.
 	Errors []NotedError `json:"errors"`
 	// AgentKilled tells what was done about the agent's processes after its
-	// deadline; nil when it ended by itself.
+	// deadline, or before a sealed verifier; nil when it ended by itself. Of
+	// several steps it is the last one's.
 	AgentKilled *KillNote `json:"agent_killed,omitempty"`
-	// Verification is nil when the verifier did not start.
-	Verification *VerificationNote `json:"verification,omitempty"`
+	// AgentLeft tells what an agent that ended by itself left running while
+	// the verifier worked; nil when it left nothing or was not asked for.
+	AgentLeft *LeftNote `json:"agent_left,omitempty"`
+	// SealedVerifier: the trial was run with a sealed reward channel.
+	SealedVerifier bool `json:"sealed_verifier"`
+	// Verification is nil when the verifier did not start. Of several steps
+	// it is the last one's, and Steps has all.
+	Verification *VerificationNote  `json:"verification,omitempty"`
+	Steps        []VerificationNote `json:"steps,omitempty"`
 	// Warnings that concern this trial.
 	Warnings []string `json:"warnings,omitempty"`
 }
@@ -45,18 +53,32 @@ type NotedError struct {
 
 // KillNote tells how the agent's processes were ended.
 type KillNote struct {
+	// Reason is "deadline" or "sealed verifier".
+	Reason string `json:"reason"`
 	// ProvenGone is true when no process of the agent was left. When it is
 	// false, the verifier was not started.
 	ProvenGone bool   `json:"proven_gone"`
 	Error      string `json:"error,omitempty"`
 }
 
+// LeftNote tells what an agent left running.
+type LeftNote struct {
+	Processes int `json:"processes"`
+	// Names of some of them, as they call themselves.
+	Names []string `json:"names"`
+}
+
 // VerificationNote is what the verification left besides the rewards.
 type VerificationNote struct {
-	ExitCode int `json:"exit_code"`
+	// Step is empty for a single-step task.
+	Step     string `json:"step,omitempty"`
+	ExitCode int    `json:"exit_code"`
 	// OutputCutBytes of test-stdout.txt were dropped.
 	OutputCutBytes int64           `json:"output_cut_bytes"`
 	RewardFiles    verify.Evidence `json:"reward_files"`
+	// ChangedLater are the reward files at the trial's end, when they are not
+	// those that the rewards were read from.
+	ChangedLater []verify.RewardFile `json:"changed_later,omitempty"`
 	// Suspicions say in words what the evidence shows, empty for nothing.
 	Suspicions []string `json:"suspicions"`
 }
@@ -67,28 +89,4 @@ func (n *Notes) write(dir string) error {
 		return err
 	}
 	return atomicfile.WriteUnsynced(filepath.Join(dir, NotesFile), append(data, '\n'), 0o644)
-}
-
-// suspicions reads the evidence. It judges nothing: a task may well leave a
-// reward file before its tests run.
-func suspicions(e verify.Evidence) []string {
-	found := []string{}
-	for _, before := range e.Before {
-		what := before.Name + " existed before the verifier started"
-		for _, after := range e.After {
-			if after == before {
-				what += " and was not changed by it"
-			}
-		}
-		found = append(found, what)
-	}
-	for _, f := range e.After {
-		if f.Kind == "link" {
-			found = append(found, f.Name+" is a symbolic link")
-		}
-		if f.Links > 1 {
-			found = append(found, f.Name+" has more than one name")
-		}
-	}
-	return found
 }

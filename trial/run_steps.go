@@ -92,6 +92,7 @@ func (a *attempt) runStep(ctx context.Context, step *harbor.Step, res *StepResul
 	if err := a.workOnStep(ctx, step, res, last); err != nil {
 		return err
 	}
+	a.movedTo(filepath.Join(dir, "verifier"))
 	return a.archiveStep(dir)
 }
 
@@ -121,6 +122,7 @@ func (a *attempt) workOnStep(ctx context.Context, step *harbor.Step, res *StepRe
 		a.recordStep(res, err)
 	}
 	a.collectArtifacts(ctx, step)
+	a.noteLeft(ctx)
 	if last && a.separate(step) {
 		a.destroy(ctx)
 	}
@@ -130,14 +132,9 @@ func (a *attempt) workOnStep(ctx context.Context, step *harbor.Step, res *StepRe
 	return a.verifyStep(ctx, s, res)
 }
 
+// verifyStep records what goes wrong with the step.
 func (a *attempt) verifyStep(ctx context.Context, s *stage, res *StepResult) error {
-	err := error(nil)
-	if !a.separate(s.step) {
-		err = harbor.EmptyDirs(ctx, a.sb, harbor.VerifierLogsDir, harbor.TestsDir)
-	}
-	if err == nil {
-		err = a.verify(ctx, s)
-	}
+	err := a.verify(ctx, s)
 	switch {
 	case err == nil:
 		return nil
@@ -153,8 +150,7 @@ func (a *attempt) verifyStep(ctx context.Context, s *stage, res *StepResult) err
 // recordStep keeps an error with its step; the first one counts, and the trial
 // itself has no exception.
 func (a *attempt) recordStep(res *StepResult, err error) {
-	info := newExceptionInfo(err, a.phase, a.r.Now())
-	a.notes.Errors = append(a.notes.Errors, NotedError{Phase: a.phase, Type: info.Type, Message: info.Message})
+	info := a.note(err)
 	a.log.printf("Step %s failed: %s", res.StepName, info.Message)
 	if res.ExceptionInfo == nil {
 		res.ExceptionInfo = info

@@ -329,7 +329,7 @@ func TestUnprovenDeathIsNotVerified(t *testing.T) {
 		Before: fake.FailAt(fake.OpKillTree, 1, errors.New("a process is left")),
 	})
 	res := b.runTimed(t)
-	if exceptionType(res) != "AgentTimeoutError" || res.VerifierResult != nil || res.Verifier != nil {
+	if exceptionType(res) != "AgentNotGoneError" || res.VerifierResult != nil || res.Verifier != nil {
 		t.Errorf("exception %q, verifier %v %v", exceptionType(res), res.Verifier, res.VerifierResult)
 	}
 	notes := readNotes(t, b.dir)

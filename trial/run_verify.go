@@ -22,6 +22,7 @@ var errVerifierLimit = errors.New("the verifier's time limit passed")
 func (a *attempt) verify(ctx context.Context, s *stage) error {
 	a.phase = "verification"
 	a.emit(EventVerificationStart, "")
+	v := a.newVerdict(s)
 	spec := verify.Spec{
 		Script: a.task.Config.Environment.OS.TestScript(),
 		Env: func() ([]string, error) {
@@ -32,25 +33,30 @@ func (a *attempt) verify(ctx context.Context, s *stage) error {
 		LogDir:      a.hostDir("verifier"),
 		Mounted:     a.r.Backend.Capabilities().Mounted,
 		OutputLimit: a.outputLimit(),
+		Sealed:      a.r.SealedVerifier,
+		Now:         a.r.Now,
 	}
-	var res verify.Result
 	err := a.timed(ctx, s.verifierTiming, a.verifierLimit(s.step).duration(), errVerifierLimit, func(ctx context.Context) (err error) {
-		if a.separate(s.step) {
-			res, err = a.verifySeparately(ctx, s.step, spec)
+		if err := a.killBeforeSeal(ctx); err != nil {
 			return err
 		}
+		if a.separate(s.step) {
+			v.res, err = a.verifySeparately(ctx, s.step, spec)
+			return err
+		}
+		if s.step != nil {
+			spec.Prepare = func(ctx context.Context) error {
+				return harbor.EmptyDirs(ctx, a.sb, harbor.VerifierLogsDir, harbor.TestsDir)
+			}
+		}
 		spec.TestDirs = a.testDirs(s.step)
-		res, err = verify.Run(ctx, a.sb, spec)
+		v.res, err = verify.Run(ctx, a.sb, spec)
 		return err
 	})
-	a.notes.Verification = &VerificationNote{
-		ExitCode: res.ExitCode, OutputCutBytes: res.OutputCut,
-		RewardFiles: res.Evidence, Suspicions: suspicions(res.Evidence),
-	}
 	if err != nil {
 		return err
 	}
-	*s.verifierResult = &VerifierResult{Rewards: res.Rewards}
+	*s.verifierResult = &VerifierResult{Rewards: v.res.Rewards}
 	return nil
 }
 
@@ -101,11 +107,11 @@ func (a *attempt) verifySeparately(ctx context.Context, step *harbor.Step, spec 
 			a.warn("removing the verifier's sandbox: %v", err)
 		}
 	}()
-	if err := harbor.EmptyDirs(ctx, sb, harbor.VerifierLogsDir); err != nil {
-		return none, err
-	}
-	if err := a.uploadArtifacts(ctx, sb, step); err != nil {
-		return none, err
+	spec.Prepare = func(ctx context.Context) error {
+		if err := harbor.EmptyDirs(ctx, sb, harbor.VerifierLogsDir); err != nil {
+			return err
+		}
+		return a.uploadArtifacts(ctx, sb, step)
 	}
 	return verify.Run(ctx, sb, spec)
 }

@@ -7,10 +7,12 @@ package verify
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path"
+	"slices"
+	"time"
 
 	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/reward"
@@ -47,6 +49,16 @@ type Spec struct {
 	Mounted bool
 	// OutputLimit bounds the kept output of the tests, in bytes.
 	OutputLimit int64
+	// Prepare is called when the evidence of what was there before has been
+	// taken, and before anything is uploaded; nil for nothing.
+	Prepare func(context.Context) error
+	// Sealed closes the reward channel to everyone but the tests: LogDir is
+	// emptied and given to their user, what they leave running is killed, and
+	// reward files that others may have written are refused as a Tampered
+	// Error. The caller has killed everything that could still write.
+	Sealed bool
+	// Now is the clock of the evidence; nil leaves times out.
+	Now func() time.Time
 }
 
 // Result of a verification.
@@ -79,25 +91,81 @@ func (e *Error) ErrorType() string { return e.Type }
 // caller has made sure that no agent is running any more. The result's
 // Evidence is filled also when there is an error.
 func Run(ctx context.Context, sb sandbox.Sandbox, spec Spec) (Result, error) {
-	var res Result
-	if spec.Mounted {
-		res.Evidence.Before = findRewardFiles(spec.LogDir)
+	res := Result{Evidence: Evidence{Sealed: spec.Sealed, Before: []RewardFile{}, After: []RewardFile{}}}
+	if spec.Mounted || spec.Sealed {
+		before, err := look(ctx, sb, spec)
+		if err != nil {
+			return res, err
+		}
+		res.Evidence.Before = before
+	}
+	if spec.Sealed && len(res.Evidence.Before) > 0 {
+		return res, tamperedf("%s existed before the verifier started", res.Evidence.Before[0].Name)
+	}
+	if spec.Prepare != nil {
+		if err := spec.Prepare(ctx); err != nil {
+			return res, err
+		}
 	}
 	if err := uploadTests(ctx, sb, spec); err != nil {
 		return res, err
 	}
-	if err := runTests(ctx, sb, spec, &res); err != nil {
-		return res, err
+	work := runOpen
+	if spec.Sealed {
+		work = runSealed
+	}
+	err := work(ctx, sb, spec, &res)
+	return res, err
+}
+
+func runOpen(ctx context.Context, sb sandbox.Sandbox, spec Spec, res *Result) error {
+	if err := runTests(ctx, sb, spec, res, nil); err != nil {
+		return err
 	}
 	if !spec.Mounted {
 		if err := download(ctx, sb, spec.LogDir); err != nil {
-			return res, err
+			return err
 		}
 	}
-	res.Evidence.After = findRewardFiles(spec.LogDir)
-	rewards, err := reward.Read(spec.LogDir)
-	res.Rewards = rewards
-	return res, err
+	res.Evidence.After = RewardFiles(spec.LogDir)
+	return res.read(spec.LogDir)
+}
+
+func (r *Result) read(dir string) (err error) {
+	r.Rewards, err = reward.Read(dir)
+	return err
+}
+
+func runSealed(ctx context.Context, sb sandbox.Sandbox, spec Spec, res *Result) error {
+	s := &seal{sb: sb, spec: spec}
+	if err := s.empty(ctx); err != nil {
+		return err
+	}
+	defer s.open(ctx)
+	if err := runTests(ctx, sb, spec, res, s.begin); err != nil {
+		return err
+	}
+	ended, err := look(ctx, sb, spec)
+	if err != nil {
+		return err
+	}
+	if res.Evidence.After, err = s.end(ctx, ended); err != nil {
+		return err
+	}
+	if !spec.Mounted {
+		if err := download(ctx, sb, spec.LogDir); err != nil {
+			return err
+		}
+	}
+	if err := res.read(spec.LogDir); err != nil {
+		return err
+	}
+	sameContent := func(a, b RewardFile) bool { return a.Name == b.Name && a.SHA256 == b.SHA256 }
+	if !slices.EqualFunc(res.Evidence.After, RewardFiles(spec.LogDir), sameContent) {
+		res.Rewards = nil
+		return tamperedf("a reward file was changed while it was read")
+	}
+	return nil
 }
 
 func download(ctx context.Context, sb sandbox.Sandbox, logDir string) error {
@@ -125,7 +193,8 @@ func uploadTests(ctx context.Context, sb sandbox.Sandbox, spec Spec) error {
 	return nil
 }
 
-func runTests(ctx context.Context, sb sandbox.Sandbox, spec Spec, res *Result) error {
+// runTests runs the tests; begin, when there is one, is called just before.
+func runTests(ctx context.Context, sb sandbox.Sandbox, spec Spec, res *Result, begin func(context.Context) error) error {
 	var env []string
 	if spec.Env != nil {
 		var err error
@@ -140,70 +209,25 @@ func runTests(ctx context.Context, sb sandbox.Sandbox, spec Spec, res *Result) e
 	if len(spec.TestDirs) == 0 {
 		// The upload makes the script executable; without one it is done here.
 		if _, err := sb.Exec(ctx, sandbox.Command{Argv: []string{"chmod", "+x", path.Join(TestsDir, spec.Script)}, User: "root"}); err != nil {
-			return err
+			return errors.Join(err, out.Close())
 		}
 	}
+	if begin != nil {
+		if err := begin(ctx); err != nil {
+			return errors.Join(err, out.Close())
+		}
+	}
+	res.Evidence.Started = nanoseconds(spec.Now)
 	status, err := sb.Exec(ctx, sandbox.Command{
 		Shell:  "(" + path.Join(TestsDir, spec.Script) + ")",
 		Env:    env,
 		User:   spec.User,
 		Stdout: out,
 	})
+	res.Evidence.Ended = nanoseconds(spec.Now)
 	res.ExitCode, res.OutputCut = status.Code, out.Cut()
 	if closeErr := out.Close(); err == nil && closeErr != nil {
 		err = fmt.Errorf("keeping the tests' output: %w", closeErr)
 	}
 	return err
-}
-
-// Evidence is what the host saw of the reward files, so that tampering is
-// visible. Nothing is judged here.
-type Evidence struct {
-	// Before the tests started. A file there was not written by them.
-	Before []RewardFile `json:"before"`
-	// After the tests ended.
-	After []RewardFile `json:"after"`
-}
-
-// RewardFile describes a reward file without following links.
-type RewardFile struct {
-	Name string `json:"name"`
-	// Kind is "file", "link" or "other".
-	Kind  string `json:"kind"`
-	Bytes int64  `json:"bytes"`
-	// Links counts the names of the file; UID owns it. Both are -1 where the
-	// host's file system does not say.
-	Links int64 `json:"links"`
-	UID   int64 `json:"uid"`
-	// ModTime is in nanoseconds since 1970.
-	ModTime int64 `json:"mtime_ns"`
-}
-
-func findRewardFiles(dir string) []RewardFile {
-	found := []RewardFile{}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return found
-	}
-	defer root.Close()
-	for _, name := range []string{"reward.json", "reward.txt"} {
-		info, err := root.Lstat(name)
-		if err != nil {
-			continue
-		}
-		f := RewardFile{Name: name, Kind: kindOf(info.Mode()), Bytes: info.Size(), ModTime: info.ModTime().UnixNano()}
-		f.Links, f.UID = ownership(info)
-		found = append(found, f)
-	}
-	return found
-}
-
-func kindOf(mode fs.FileMode) string {
-	switch {
-	case mode.IsRegular():
-		return "file"
-	case mode&fs.ModeSymlink != 0:
-		return "link"
-	}
-	return "other"
 }

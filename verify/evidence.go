@@ -1,0 +1,186 @@
+package verify
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"time"
+
+	"github.com/proctor-run/proctor/sandbox"
+)
+
+// Evidence is what was seen of the reward files, so that tampering is visible.
+// Nothing is judged here.
+type Evidence struct {
+	// Sealed: the reward channel was sealed, see Spec.Sealed.
+	Sealed bool `json:"sealed"`
+	// Started and Ended bound the run of the tests, in nanoseconds since 1970
+	// by the clock of Spec; 0 when that did not happen.
+	Started int64 `json:"started_ns"`
+	Ended   int64 `json:"ended_ns"`
+	// Before anything was done to the directory. A file there was not written
+	// by the tests.
+	Before []RewardFile `json:"before"`
+	// After the tests ended.
+	After []RewardFile `json:"after"`
+}
+
+// RewardFile describes a reward file without following links.
+type RewardFile struct {
+	Name string `json:"name"`
+	// Kind is "file", "link" or "other".
+	Kind  string `json:"kind"`
+	Bytes int64  `json:"bytes"`
+	// Mode holds the permissions, in octal.
+	Mode string `json:"mode"`
+	// Links counts the names of the file; UID owns it. Both are -1 where that
+	// cannot be told.
+	Links int64 `json:"links"`
+	UID   int64 `json:"uid"`
+	// ModTime is in nanoseconds since 1970.
+	ModTime int64 `json:"mtime_ns"`
+	// SHA256 of the content in hex digits; empty for what is no regular file,
+	// cannot be read or is larger than a reward file can be.
+	SHA256 string `json:"sha256,omitempty"`
+}
+
+// Names of the reward files, in the order in which they count.
+var rewardNames = [...]string{"reward.json", "reward.txt"}
+
+// hashLimit bounds what is read of a reward file, in bytes.
+const hashLimit = 16 << 20
+
+// RewardFiles describes the reward files of a directory on the host, which may
+// be one that a sandbox writes to at the same time.
+func RewardFiles(dir string) []RewardFile {
+	found := []RewardFile{}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return found
+	}
+	defer root.Close()
+	for _, name := range rewardNames {
+		info, err := root.Lstat(name)
+		if err != nil {
+			continue
+		}
+		f := RewardFile{
+			Name: name, Kind: kindOf(info.Mode()), Bytes: info.Size(),
+			Mode: octal(info.Mode()), ModTime: info.ModTime().UnixNano(),
+		}
+		f.Links, f.UID = ownership(info)
+		if info.Mode().IsRegular() {
+			f.SHA256 = hashFile(root, name, info)
+		}
+		found = append(found, f)
+	}
+	return found
+}
+
+// hashFile is empty unless the file is still the one that was seen.
+func hashFile(root *os.Root, name string, seen fs.FileInfo) string {
+	f, err := root.OpenFile(name, os.O_RDONLY|dontWait, 0)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !os.SameFile(info, seen) {
+		return ""
+	}
+	return hash(f)
+}
+
+func hash(r io.Reader) string {
+	sum := sha256.New()
+	n, err := io.Copy(sum, io.LimitReader(r, hashLimit+1))
+	if err != nil || n > hashLimit {
+		return ""
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+func octal(mode fs.FileMode) string { return fmt.Sprintf("%04o", mode.Perm()) }
+
+func kindOf(mode fs.FileMode) string {
+	switch {
+	case mode.IsRegular():
+		return "file"
+	case mode&fs.ModeSymlink != 0:
+		return "link"
+	}
+	return "other"
+}
+
+// look describes the reward files as they are now: on the host, or in a sandbox
+// whose files the host does not see.
+func look(ctx context.Context, sb sandbox.Sandbox, spec Spec) ([]RewardFile, error) {
+	if spec.Mounted {
+		return RewardFiles(spec.LogDir), nil
+	}
+	found := []RewardFile{}
+	for _, name := range rewardNames {
+		f, err := lookInside(ctx, sb, name)
+		if errors.Is(err, sandbox.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("looking at %s: %w", name, err)
+		}
+		found = append(found, f)
+	}
+	return found, nil
+}
+
+func lookInside(ctx context.Context, sb sandbox.Sandbox, name string) (RewardFile, error) {
+	f := RewardFile{Name: name, Kind: "other", Links: -1, UID: -1}
+	var archive bytes.Buffer
+	err := sb.Download(ctx, path.Join(LogDir, name), &capped{w: &archive, left: hashLimit + 64<<10})
+	if err != nil && !errors.Is(err, errTooLarge) {
+		return f, err
+	}
+	r := tar.NewReader(&archive)
+	h, err := r.Next()
+	if err != nil {
+		return f, nil // an empty directory, or nothing that a tar stream holds
+	}
+	info := h.FileInfo()
+	f.Bytes, f.Mode, f.UID, f.ModTime = h.Size, octal(info.Mode()), int64(h.Uid), h.ModTime.UnixNano()
+	if path.Base(h.Name) == name {
+		f.Kind = kindOf(info.Mode())
+	}
+	if h.Typeflag == tar.TypeReg {
+		f.SHA256 = hash(r)
+	}
+	return f, nil
+}
+
+var errTooLarge = errors.New("larger than a reward file can be")
+
+type capped struct {
+	w    io.Writer
+	left int
+}
+
+func (c *capped) Write(p []byte) (int, error) {
+	if len(p) > c.left {
+		return 0, errTooLarge
+	}
+	c.left -= len(p)
+	return c.w.Write(p)
+}
+
+// nanoseconds by a clock that may be absent.
+func nanoseconds(now func() time.Time) int64 {
+	if now == nil {
+		return 0
+	}
+	return now().UnixNano()
+}
