@@ -61,6 +61,8 @@ type JournalEntry struct {
 	ConfigDigest *trial.FileDigest `json:"config_file,omitempty"`
 	Planned      int               `json:"n_trials,omitempty"`
 	Remaining    int               `json:"n_remaining,omitempty"`
+	// SealedVerifier: the run seals the reward channel, see trial.Runner.
+	SealedVerifier bool `json:"sealed_verifier,omitempty"`
 
 	// Of entries that concern a trial.
 	Trial   string `json:"trial,omitempty"`

@@ -17,6 +17,7 @@ func (r *Runner) startEntry(p *Prepared, again bool) JournalEntry {
 		Kind: JournalJobStarted, Schema: JournalSchema, Job: p.ID.String(), Owner: &r.Trials.Owner, Host: r.Host,
 		Version: version.Current().ID(), ConfigDigest: new(trial.DigestOf(text)),
 		Planned: len(p.Trials), Remaining: len(p.Remaining), Backend: r.Trials.Backend.Name(),
+		SealedVerifier: r.Trials.SealedVerifier,
 	}
 	if again {
 		e.Kind = JournalJobResumed
