@@ -1,0 +1,73 @@
+package job
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/proctor-run/proctor/trial"
+)
+
+// WriteJournal opens a journal, appends entries and closes it again. sizes are
+// those before and after each.
+func WriteJournal(dir string, now func() time.Time, entries ...JournalEntry) (sizes []int64, err error) {
+	j, err := openJournal(dir, now)
+	if err != nil {
+		return nil, err
+	}
+	sizes = []int64{j.size}
+	for i, e := range entries {
+		write := j.note
+		if i%2 == 0 {
+			write = j.decide
+		}
+		err = errors.Join(err, write(e))
+		sizes = append(sizes, j.size)
+	}
+	return sizes, errors.Join(err, j.close())
+}
+
+// FailedJournal gives an event to a running job whose journal cannot be written,
+// and returns what the job ends with.
+func FailedJournal(dir string, e trial.Event) error {
+	j, err := openJournal(dir, time.Now)
+	if err != nil {
+		return err
+	}
+	if err := j.close(); err != nil {
+		return err
+	}
+	var failed error
+	b := &board{journal: j, fail: func(err error) { failed = err }}
+	b.journalEvent(e)
+	return failed
+}
+
+// JournalAppender returns a function that appends n entries at once and tells
+// how often the disk was waited for.
+func JournalAppender(tb testing.TB, dir string, n int, wait bool) func() (syncs int) {
+	j, err := openJournal(dir, time.Now)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = j.close() })
+	entry := JournalEntry{Kind: JournalTrialStarted, Trial: "hello-world__abcdefg", Task: "hello-world", Attempt: 1, Plan: planDigest(trial.Config{}, nil)}
+	write := j.note
+	if wait {
+		write = j.decide
+	}
+	return func() int {
+		before := j.syncs
+		var wg sync.WaitGroup
+		for range n {
+			wg.Go(func() {
+				if err := write(entry); err != nil {
+					tb.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		return j.syncs - before
+	}
+}
