@@ -53,12 +53,14 @@ func (o Overrides) applyPath(c *Config, isTask func(string) bool) {
 // packageName is Harbor's rule for "org/name".
 var packageName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]*/[a-zA-Z0-9][a-zA-Z0-9._-]*$`)
 
+func isPackageName(s string) bool { return packageName.MatchString(s) && !strings.Contains(s, "..") }
+
 func (o Overrides) applyPackageTask(c *Config) error {
 	name, ref := *o.Task, "latest"
 	if i := strings.LastIndexByte(name, '@'); i >= 0 {
 		name, ref = name[:i], name[i+1:]
 	}
-	if !packageName.MatchString(name) || strings.Contains(name, "..") {
+	if !isPackageName(name) {
 		return fmt.Errorf("1 validation error for PackageReference\nname\n  Value error, Package name must be in 'org/name' format with alphanumeric characters, hyphens, underscores, and dots. Cannot start with a dot or contain '..'. Got: %s [type=value_error, input_value='%s', input_type=str]", name, name)
 	}
 	c.Tasks, c.Datasets = []trial.TaskConfig{{Name: &name, Ref: &ref}}, nil

@@ -38,6 +38,7 @@ type Prepared struct {
 	Warnings []string
 
 	variables []taskVariables
+	homes     map[string]taskHome // of the tasks, by taskKey
 	resumed   resumed
 	begun     bool // the directory has a result
 }
@@ -101,9 +102,9 @@ func (s *started) close() error {
 	return errors.Join(s.journal.close(), s.log.Close(), s.guard.Release())
 }
 
-// errOvertaken is the error of a job that somebody else ran since it was
+// ErrOvertaken is the error of a job that somebody else ran since it was
 // prepared.
-var errOvertaken = errors.New("another proctor has run this job meanwhile; start again to go on where it stands")
+var ErrOvertaken = errors.New("another proctor has run this job meanwhile; start again to go on where it stands")
 
 // start opens the job's directory.
 func (r *Runner) start(p *Prepared) (s *started, err error) {
@@ -123,7 +124,7 @@ func (r *Runner) start(p *Prepared) (s *started, err error) {
 	}
 	s.log = log
 	if again != p.begun {
-		return nil, errors.Join(errOvertaken, s.close())
+		return nil, errors.Join(ErrOvertaken, s.close())
 	}
 	if !again {
 		// Between preparing and running lies what the environment takes.
@@ -152,6 +153,7 @@ func (r *Runner) goOn(ctx context.Context, s *started) (*Outcome, error) {
 	}
 	tracked := newTracker(r.Trials.Backend, b.sandboxEntry)
 	runner := r.Trials
+	runner.TaskDir = p.TaskDir
 	runner.Backend, runner.Emit, runner.JobLog = tracked, b.trialEvent, s.log
 	if r.Debug != nil {
 		runner.JobLog = io.MultiWriter(s.log, r.Debug)

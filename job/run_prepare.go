@@ -27,6 +27,9 @@ type PrepareOptions struct {
 	Invocation []string
 	// Scripts computes uv-script metrics; nil means they cannot be.
 	Scripts ScriptMetric
+	// Fetch brings here what lies elsewhere than in local directories, see the
+	// function [Fetch]; nil means that such tasks cannot be run.
+	Fetch func(Config) (*Fetched, error)
 }
 
 // Prepare resolves a configuration into a job that can be run: it finds the
@@ -62,7 +65,7 @@ func prepare(cfg Config, o PrepareOptions, open func() (*jobDir, error)) (*Prepa
 	if dir.result != nil {
 		p.ID, p.StartedAt, p.Retries = dir.result.ID, dir.result.StartedAt, dir.result.Stats.NRetries
 	}
-	planned, err := Plan(cfg, p.ID, found.tasks, o.Random)
+	planned, err := Plan(cfg, p.ID, found.plain(), o.Random)
 	if err != nil {
 		return nil, fmt.Errorf("%w%s", err, found.whyNone())
 	}
@@ -71,55 +74,12 @@ func prepare(cfg Config, o PrepareOptions, open func() (*jobDir, error)) (*Prepa
 		return nil, err
 	}
 	p.Trials, p.Remaining, p.Existing = match.Trials, match.Remaining, dir.records
-	p.variables = found.variables
+	p.variables, p.homes = found.variables, found.homes
 	p.Lock, err = newLock(p, found, o)
 	if err != nil {
 		return nil, err
 	}
 	return p, dir.checkLock(*p.Lock, o.Host)
-}
-
-// foundTasks is what the configuration's tasks and datasets turned out to be.
-type foundTasks struct {
-	tasks     []Task
-	datasets  []DatasetMetrics
-	digests   map[string]string // content hash by path
-	names     map[string]string // task name by path
-	variables []taskVariables
-	warnings  []string
-}
-
-func resolveTasks(cfg Config, o PrepareOptions) (*foundTasks, error) {
-	f := &foundTasks{digests: map[string]string{}, names: map[string]string{}}
-	var errs []error
-	for _, t := range cfg.Tasks {
-		if t.Kind() != trial.LocalTask {
-			errs = append(errs, fmt.Errorf("task %q: only local task directories can be run; fetch it and give its directory with -p", describeTask(t)))
-			continue
-		}
-		f.tasks = append(f.tasks, Task{Config: t, Name: harbor.LocalName(*t.Path)})
-	}
-	for i, d := range cfg.Datasets {
-		if d.Kind() != LocalDataset {
-			errs = append(errs, fmt.Errorf("datasets[%d] %q: only local directories can be run; fetch the dataset and give its directory with -p", i, *d.Name))
-			continue
-		}
-		errs = append(errs, f.addDataset(d, cfg.Verifier.Disable))
-	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
-	}
-	for _, t := range f.tasks {
-		f.look(*t.Config.Path, cfg, o)
-	}
-	return f, nil
-}
-
-func describeTask(t trial.TaskConfig) string {
-	if t.Name != nil {
-		return *t.Name
-	}
-	return *t.GitURL
 }
 
 func (f *foundTasks) addDataset(d DatasetConfig, unverified bool) error {
@@ -145,7 +105,7 @@ func (f *foundTasks) addDataset(d DatasetConfig, unverified bool) error {
 	}
 	for _, i := range kept {
 		config := trial.TaskConfig{Path: &found.Dirs[i], Source: &found.Source, Overwrite: d.Overwrite, DownloadDir: d.DownloadDir}
-		f.tasks = append(f.tasks, Task{Config: config, Name: names[i]})
+		f.addLocal(config, names[i])
 	}
 	return nil
 }
@@ -194,27 +154,34 @@ func (f *foundTasks) whyNone() string {
 
 // look loads a task for its name, its digest, its variables and its warnings.
 // One that cannot be loaded fails as a trial, and does not stop the others.
-func (f *foundTasks) look(path string, cfg Config, o PrepareOptions) {
-	if _, seen := f.names[path]; seen {
+func (f *foundTasks) look(t FetchedTask, cfg Config, o PrepareOptions) {
+	key := taskKey(t.Config)
+	if _, seen := f.homes[key]; seen {
 		return
 	}
-	f.names[path] = filepath.Base(path)
-	task, err := harbor.Load(path, harbor.LoadOptions{ExtraInstructions: cfg.ExtraInstructionPaths, Home: o.Home})
+	home := taskHome{dir: t.Dir, digest: t.Digest, name: filepath.Base(t.Dir)}
+	if t.Commit != "" {
+		home.commit = &t.Commit
+	}
+	if home.digest == "" { // that of a package has been checked
+		if sum, _, err := harbor.PackageHash(t.Dir); err == nil {
+			home.digest = sum
+		}
+	}
+	defer func() { f.homes[key] = home }()
+	task, err := harbor.Load(t.Dir, harbor.LoadOptions{ExtraInstructions: cfg.ExtraInstructionPaths, Home: o.Home})
 	if err != nil {
-		f.warnings = append(f.warnings, fmt.Sprintf("task %q: %v", path, err))
+		f.warnings = append(f.warnings, fmt.Sprintf("task %q: %v", t.Dir, err))
 		return
 	}
-	f.names[path] = task.Name
+	home.name = task.Name
 	for _, loc := range task.Report.Unknown {
-		f.warnings = append(f.warnings, fmt.Sprintf("%s: unknown key %s is ignored", filepath.Join(path, "task.toml"), loc))
+		f.warnings = append(f.warnings, fmt.Sprintf("%s: unknown key %s is ignored", filepath.Join(t.Dir, "task.toml"), loc))
 	}
 	for _, w := range task.Report.Warnings {
-		f.warnings = append(f.warnings, fmt.Sprintf("%s: %s", filepath.Join(path, "task.toml"), w.Text))
+		f.warnings = append(f.warnings, fmt.Sprintf("%s: %s", filepath.Join(t.Dir, "task.toml"), w.Text))
 	}
 	f.variables = append(f.variables, variablesOf(task, cfg)...)
-	if sum, _, err := harbor.PackageHash(task.Dir); err == nil {
-		f.digests[path] = sum
-	}
 }
 
 // newLock pins the plan.
@@ -235,10 +202,15 @@ func newLock(p *Prepared, f *foundTasks, o PrepareOptions) (*Lock, error) {
 	if err != nil {
 		return nil, err
 	}
+	skills := skillLocks{home: o.Home, known: map[string][]SkillLock{}}
 	for _, t := range p.Trials {
+		home := f.homes[taskKey(t.Task)]
 		in := LockInputs{
-			TaskName: f.names[*t.Task.Path], TaskDigest: f.digests[*t.Task.Path],
+			TaskName: home.name, TaskDigest: home.digest, GitCommitID: home.commit,
 			ExtraInstructions: extra, ExtraDockerCompose: compose,
+		}
+		if in.Skills, err = skills.of(t.Agent); err != nil {
+			return nil, err
 		}
 		lock.Trials = append(lock.Trials, LockTrial(t, in))
 	}

@@ -38,6 +38,9 @@ type Runner struct {
 	// verify.Spec: what the agent left running is killed before they start, and
 	// reward files that others may have written are refused.
 	SealedVerifier bool
+	// TaskDir finds the directory on this machine of a task that is not local;
+	// nil means that only local ones can be run.
+	TaskDir func(TaskConfig) (string, error)
 	// Cube, when set, finds the task of a configuration among those of a cube;
 	// trials then run it through CUBE's layer.
 	Cube func(cfg Config) (*CubeTask, error)

@@ -60,7 +60,7 @@ func (a *attempt) findCube() (*CubeTask, error) {
 // harborCube offers the trial's Harbor task as a cube task, in the sandbox that
 // the trial would start.
 func (a *attempt) harborCube() (*CubeTask, error) {
-	task, err := loadTask(a.cfg)
+	task, err := a.loadTask()
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ import (
 // prepare loads the task and builds everything that can be built without a
 // sandbox (Harbor job format, section 3.1).
 func (a *attempt) prepare() error {
-	task, err := loadTask(a.cfg)
+	task, err := a.loadTask()
 	if err != nil {
 		return err
 	}
@@ -42,11 +42,23 @@ func (a *attempt) prepare() error {
 	return err
 }
 
-func loadTask(cfg Config) (*harbor.Task, error) {
-	if cfg.Task.Kind() != LocalTask {
-		return nil, exceptionf(valueError, "task %q is not a local directory; proctor runs local task directories", taskBaseName(cfg.Task))
+func (a *attempt) loadTask() (*harbor.Task, error) {
+	dir, err := a.taskDir()
+	if err != nil {
+		return nil, err
 	}
-	return harbor.Load(*cfg.Task.Path, harbor.LoadOptions{ExtraInstructions: cfg.ExtraInstructionPaths})
+	return harbor.Load(dir, harbor.LoadOptions{ExtraInstructions: a.cfg.ExtraInstructionPaths})
+}
+
+// taskDir is where the task lies on this machine.
+func (a *attempt) taskDir() (string, error) {
+	if a.cfg.Task.Kind() == LocalTask {
+		return *a.cfg.Task.Path, nil
+	}
+	if a.r.TaskDir == nil {
+		return "", exceptionf(valueError, "task %q is not a local directory, and nothing here fetches it", taskBaseName(a.cfg.Task))
+	}
+	return a.r.TaskDir(a.cfg.Task)
 }
 
 // taskBaseName is what a task is called before it is loaded.

@@ -71,8 +71,14 @@ func Fetch(ctx context.Context, url string, wants []Want, o Options, take func(T
 		return fmt.Errorf("fetching from git: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	from := url
+	if protocol == File && !scheme.MatchString(url) {
+		if from, err = filepath.Abs(url); err != nil {
+			return err
+		}
+	}
 	r := &repository{
-		program: program, url: url,
+		program: program, url: from,
 		gitDir: filepath.Join(dir, "git"), root: filepath.Join(dir, "tree"),
 		environ: environ(o.Environ, protocol),
 	}

@@ -1,0 +1,118 @@
+package job
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/proctor-run/proctor/harbor"
+	"github.com/proctor-run/proctor/internal/gitfetch"
+	"github.com/proctor-run/proctor/trial"
+)
+
+// foundTasks is what the configuration's tasks and datasets turned out to be.
+type foundTasks struct {
+	tasks     []FetchedTask
+	datasets  []DatasetMetrics
+	homes     map[string]taskHome // by taskKey
+	variables []taskVariables
+	warnings  []string
+}
+
+// taskHome is where a task lies on this machine, and what it is.
+type taskHome struct {
+	dir    string
+	commit *string // of a git task
+	digest string  // content hash; empty if it could not be made
+	name   string  // as results call it
+}
+
+func resolveTasks(cfg Config, o PrepareOptions) (*foundTasks, error) {
+	fetched, err := fetchRemote(cfg, o)
+	if err != nil {
+		return nil, err
+	}
+	f := &foundTasks{homes: map[string]taskHome{}, warnings: fetched.Warnings}
+	for i, t := range cfg.Tasks {
+		if t.Kind() == trial.LocalTask {
+			f.addLocal(t, harbor.LocalName(*t.Path))
+			continue
+		}
+		f.tasks = append(f.tasks, fetched.Tasks[i])
+	}
+	var errs []error
+	for i, d := range cfg.Datasets {
+		if d.Kind() == LocalDataset {
+			errs = append(errs, f.addDataset(d, cfg.Verifier.Disable))
+			continue
+		}
+		own, err := ConfiguredMetrics(fetched.Datasets[i].Metrics, o.Scripts)
+		errs = append(errs, err)
+		f.datasets = append(f.datasets, DatasetMetrics{Name: *d.Name, Metrics: own})
+		f.tasks = append(f.tasks, fetched.Datasets[i].Tasks...)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	for _, t := range f.tasks {
+		f.look(t, cfg, o)
+	}
+	return f, nil
+}
+
+func fetchRemote(cfg Config, o PrepareOptions) (*Fetched, error) {
+	switch {
+	case !IsRemote(cfg):
+		return &Fetched{}, nil
+	case o.Fetch == nil:
+		return nil, errors.New("the job names tasks or datasets that are not local directories, and nothing here fetches them")
+	}
+	return o.Fetch(cfg)
+}
+
+func (f *foundTasks) addLocal(t trial.TaskConfig, name string) {
+	f.tasks = append(f.tasks, FetchedTask{Task: Task{Config: t, Name: name}, Dir: *t.Path})
+}
+
+// plain are the tasks as the plan wants them.
+func (f *foundTasks) plain() []Task {
+	list := make([]Task, len(f.tasks))
+	for i, t := range f.tasks {
+		list[i] = t.Task
+	}
+	return list
+}
+
+// taskKey tells apart the tasks of a job.
+func taskKey(t trial.TaskConfig) string {
+	var b strings.Builder
+	for _, part := range []*string{t.Path, t.GitURL, t.GitCommitID, t.Name, t.Ref, t.DownloadDir} {
+		if part != nil {
+			b.WriteString(strconv.Quote(*part))
+		}
+		b.WriteByte(',')
+	}
+	return b.String()
+}
+
+// TaskDir is where a task of the job lies on this machine.
+func (p *Prepared) TaskDir(t trial.TaskConfig) (string, error) {
+	if home, ok := p.homes[taskKey(t)]; ok {
+		return home.dir, nil
+	}
+	if t.Kind() == trial.LocalTask {
+		return *t.Path, nil
+	}
+	return "", fmt.Errorf("task %q has not been fetched", describeTask(t))
+}
+
+func describeTask(t trial.TaskConfig) string {
+	switch {
+	case t.Name != nil:
+		return *t.Name
+	case t.GitURL != nil:
+		return gitfetch.Anonymous(*t.GitURL)
+	}
+	return *t.Path
+}
