@@ -11,5 +11,5 @@ import (
 )
 
 func main() {
-	os.Exit(guest.Main(os.Stdin, os.Stdout, os.Stderr, version.Current().ID()))
+	os.Exit(guest.Program(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, version.Current().ID()))
 }

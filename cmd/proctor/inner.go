@@ -13,7 +13,7 @@ import (
 // supervisor inside sandboxes and as the built-in OCI runtime.
 func innerMain(args []string) (code int, done bool) {
 	if filepath.Base(args[0]) == oci.GuestArg0 {
-		return guest.Main(os.Stdin, os.Stdout, os.Stderr, version.Current().ID()), true
+		return guest.Program(args[1:], os.Stdin, os.Stdout, os.Stderr, version.Current().ID()), true
 	}
 	return oci.Reexec(args)
 }

@@ -19,7 +19,7 @@ const testBuild = "test"
 // runtime, and the launcher.
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == GuestArg0 {
-		os.Exit(guest.Main(os.Stdin, os.Stdout, os.Stderr, testBuild))
+		os.Exit(guest.Program(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, testBuild))
 	}
 	if code, handled := Reexec(os.Args); handled {
 		os.Exit(code)

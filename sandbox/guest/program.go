@@ -1,0 +1,32 @@
+package guest
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/proctor-run/proctor/sandbox/egress/tunnel"
+)
+
+// RelayMode is the argument that makes the guest program the relay through
+// which a sandbox without a network reaches proctor's egress proxy, see
+// package tunnel.
+const RelayMode = "relay"
+
+// Program is the guest program: the relay when args, without the program's
+// name, say so, and the supervisor otherwise, see Main. It returns the exit
+// code.
+func Program(args []string, stdin, stdout *os.File, stderr io.Writer, build string) int {
+	switch {
+	case len(args) == 0:
+		return Main(stdin, stdout, stderr, build)
+	case len(args) > 1 || args[0] != RelayMode:
+		_, _ = fmt.Fprintf(stderr, "proctor guest: unknown arguments %q\n", args)
+		return 2
+	}
+	if err := tunnel.Relay(stdin, stdout); err != nil {
+		_, _ = fmt.Fprintln(stderr, "proctor guest: relaying:", err)
+		return 1
+	}
+	return 0
+}
