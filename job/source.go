@@ -202,7 +202,11 @@ func (f *fetcher) dataset(ctx context.Context, d DatasetConfig) (FetchedDataset,
 	} else {
 		found, err = f.registryDataset(ctx, d)
 	}
-	if err != nil {
+	var rule trial.RuleError
+	switch {
+	case errors.As(err, &rule):
+		return found, err // names the dataset itself
+	case err != nil:
 		return found, fmt.Errorf("dataset %q: %w", *d.Name, err)
 	}
 	names := make([]string, len(found.Tasks))
