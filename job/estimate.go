@@ -23,7 +23,7 @@ type Estimate struct {
 	StandardError float64
 	Tasks         int
 	Trials        int
-	// Scored trials have rewards; the others count as 0.
+	// Scored trials have the reward; the others count as 0.
 	Scored int
 	// Flakes tells how far attempts at the same task agree.
 	Flakes Flakes
@@ -59,7 +59,7 @@ func EstimateMean(records []Record, group, reward string) (Estimate, error) {
 	for i := range records {
 		if r := &records[i]; group == "" || r.EvalsKey() == group {
 			e.Trials++
-			if r.Rewards.Len() > 0 {
+			if _, has := r.Rewards.Get(reward); has || reward == "" && r.Rewards.Len() > 0 {
 				e.Scored++
 			}
 		}

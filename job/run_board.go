@@ -74,6 +74,14 @@ func (b *board) emitLocked(kind EventKind, t *trial.Event, message string) {
 	b.tell(Event{Kind: kind, Time: b.now(), JobName: b.name, Trial: t, Message: message, Progress: b.progress()})
 }
 
+func (b *board) emitEnd(out *Outcome, message string) {
+	if b.tell == nil {
+		return
+	}
+	stats := NewStatistics(out.Records, len(b.p.Trials))
+	b.tell(Event{Kind: EventJobEnd, Time: b.now(), JobName: b.name, Message: message, Progress: b.progress(), Statistics: &stats})
+}
+
 // trialEvent takes what a trial tells.
 func (b *board) trialEvent(e trial.Event) {
 	b.journalEvent(e) // trials wait for the disk together, not one after the other
@@ -233,7 +241,7 @@ func (b *board) finish(ctx context.Context) (*Outcome, error) {
 	if ctx.Err() != nil {
 		out.Interrupted = true
 		out.Records = b.records()
-		b.emitLocked(EventJobEnd, nil, "interrupted")
+		b.emitEnd(out, "interrupted")
 		text := b.live.AppendJSON(nil)
 		if err := atomicfile.Write(filepath.Join(b.dir, ResultFile), text, 0o644); err != nil {
 			return out, err
@@ -258,7 +266,7 @@ func (b *board) finish(ctx context.Context) (*Outcome, error) {
 		return nil, err
 	}
 	out.Progress.Metrics = b.groupMetrics(&stats)
-	b.emitLocked(EventJobEnd, nil, "")
+	b.emitEnd(out, "")
 	return out, nil
 }
 

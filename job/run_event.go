@@ -28,6 +28,8 @@ type Event struct {
 	Message string
 	// Progress is how the job stands after the event.
 	Progress Progress
+	// Statistics of all trials that ended, for EventJobEnd alone.
+	Statistics *Statistics
 }
 
 // Progress counts a job's trials.

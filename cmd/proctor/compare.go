@@ -123,8 +123,12 @@ func printComparison(w io.Writer, dirA, dirB string, c *job.Comparison) {
 		lipgloss.Fprintln(w, t.Render())
 		fmt.Fprintln(w)
 	}
-	fmt.Fprintf(w, "A  %s: mean %s\n", clean(nameA), decimals(c.MeanA))
-	fmt.Fprintf(w, "B  %s: mean %s\n", clean(nameB), decimals(c.MeanB))
+	trialsA, trialsB := 0, 0
+	for _, p := range c.Tasks {
+		trialsA, trialsB = trialsA+p.TrialsA, trialsB+p.TrialsB
+	}
+	fmt.Fprintf(w, "A  %s: mean %s (%s)\n", clean(nameA), decimals(c.MeanA), count(trialsA, "trial"))
+	fmt.Fprintf(w, "B  %s: mean %s (%s)\n", clean(nameB), decimals(c.MeanB), count(trialsB, "trial"))
 	fmt.Fprintf(w, "B - A: %s, %s over %s in both\n", signed(c.Difference), intervalText(c), count(len(c.Tasks), "task"))
 	fmt.Fprintf(w, "B wins %d, loses %d, ties %d; sign test p = %s\n", c.Wins, c.Losses, c.Ties, decimals(c.SignP))
 	fmt.Fprintf(w, "Flaky tasks: A %s, B %s\n", flakeText(c.FlakesA), flakeText(c.FlakesB))

@@ -29,7 +29,8 @@ lists the errors with their trials and the phases that took longest.
 
 The mean is over tasks, each by the mean of its attempts, and trials without a
 reward count as 0. The interval holds the mean of all tasks of the kind with a
-confidence of 95%.`,
+confidence of 95%. Attempts at a task agree when they have the same rewards, or
+none; the flake rate is the probability that two of them do not.`,
 		Example: `  proctor job show jobs/2026-06-09__10-00-00
   proctor job show --json jobs/2026-06-09__10-00-00`,
 		Args: oneDirectory("job"),
@@ -59,43 +60,23 @@ func oneDirectory(kind string) cobra.PositionalArgs {
 	}
 }
 
-// Classes of what came of a trial.
+// Of a job directory it can be told why a trial is pending.
 const (
-	classScored        = "scored"
-	classErroredScored = "errored_with_reward"
-	classErrored       = "errored"
-	classCancelled     = "cancelled"
-	classUnscored      = "unscored"
-	classUnreadable    = "unreadable"
-	classUnfinished    = "unfinished"
-	classNotRun        = "not_run"
+	classUnreadable = "unreadable"
+	classUnfinished = "unfinished"
+	classNotRun     = "not_run"
 )
 
 // classTexts say the classes in words, in the order in which they are shown.
 var classTexts = [][2]string{
-	{classScored, "scored"},
-	{classErroredScored, "errored, with a reward"},
-	{classErrored, "errored, without a reward"},
-	{classCancelled, "cancelled"},
-	{classUnscored, "no error and no reward"},
+	{string(job.ClassScored), "scored"},
+	{string(job.ClassErroredWithReward), "errored, with a reward"},
+	{string(job.ClassErrored), "errored, without a reward"},
+	{string(job.ClassCancelled), "cancelled"},
+	{string(job.ClassUnscored), "no error and no reward"},
 	{classUnreadable, "result cannot be read"},
 	{classUnfinished, "never ended"},
 	{classNotRun, "never began"},
-}
-
-// classOf is what came of a trial.
-func classOf(r job.Record) string {
-	switch {
-	case r.ExceptionType == trial.Cancelled:
-		return classCancelled
-	case r.ExceptionType != "" && r.Rewards != nil:
-		return classErroredScored
-	case r.ExceptionType != "":
-		return classErrored
-	case r.Rewards == nil:
-		return classUnscored
-	}
-	return classScored
 }
 
 // jobSummary is what job show --json prints.
@@ -107,29 +88,16 @@ type jobSummary struct {
 	Planned  int            `json:"n_planned"`
 	Outcomes map[string]int `json:"outcomes"`
 	// WithReward of the planned trials have a reward; Coverage is their share.
-	WithReward int              `json:"n_with_reward"`
-	Coverage   jsonNumber       `json:"coverage"`
-	Groups     []groupSummary   `json:"groups"`
-	Errors     []errorSummary   `json:"errors"`
-	Phases     []phaseSummary   `json:"phases"`
-	Slowest    []slowPhase      `json:"slowest"`
-	Problems   []string         `json:"problems"`
-	Unfinished []string         `json:"unfinished"`
-	records    []job.FileRecord // of the trials, by directory
-}
-
-type groupSummary struct {
-	Group      string     `json:"group"`
-	Mean       jsonNumber `json:"mean"`
-	Low        jsonNumber `json:"low"`
-	High       jsonNumber `json:"high"`
-	Confidence float64    `json:"confidence"`
-	Tasks      int        `json:"n_tasks"`
-	Trials     int        `json:"n_trials"`
-	Scored     int        `json:"n_scored"`
-	Flakes     jsonFlakes `json:"attempts"`
-	Error      string     `json:"error,omitempty"`
-	flakes     job.Flakes
+	WithReward int                   `json:"n_with_reward"`
+	Coverage   jsonNumber            `json:"coverage"`
+	Groups     []jsonGroupStatistics `json:"groups"`
+	Errors     []errorSummary        `json:"errors"`
+	Phases     []phaseSummary        `json:"phases"`
+	Slowest    []slowPhase           `json:"slowest"`
+	Problems   []string              `json:"problems"`
+	Unfinished []string              `json:"unfinished"`
+	records    []job.FileRecord      // of the trials, by directory
+	statistics job.Statistics
 }
 
 type errorSummary struct {
@@ -202,8 +170,9 @@ func (s *jobSummary) countOutcomes(unreadable int) {
 	for _, c := range classTexts {
 		s.Outcomes[c[0]] = 0
 	}
-	for _, r := range s.records {
-		s.Outcomes[classOf(r.Record)]++
+	for i := range s.records {
+		r := &s.records[i]
+		s.Outcomes[string(r.Class())]++
 		if r.Rewards != nil {
 			s.WithReward++
 		}
@@ -220,27 +189,13 @@ func (s *jobSummary) countOutcomes(unreadable int) {
 }
 
 func (s *jobSummary) estimate() {
-	s.Groups = []groupSummary{}
 	records := make([]job.Record, len(s.records))
-	var keys []string
-	for i, r := range s.records {
-		records[i] = r.Record
-		if key := r.EvalsKey(); !slices.Contains(keys, key) {
-			keys = append(keys, key)
-		}
+	for i := range s.records {
+		records[i] = s.records[i].Record
 	}
-	slices.Sort(keys)
-	for _, key := range keys {
-		e, err := job.EstimateMean(records, key, "")
-		g := groupSummary{
-			Group: key, Mean: jsonNumber(e.Mean), Low: jsonNumber(e.Low), High: jsonNumber(e.High), Confidence: e.Confidence,
-			Tasks: e.Tasks, Trials: e.Trials, Scored: e.Scored, Flakes: newJSONFlakes(e.Flakes), flakes: e.Flakes,
-		}
-		if err != nil {
-			g.Error = err.Error()
-		}
-		s.Groups = append(s.Groups, g)
-	}
+	s.statistics = job.NewStatistics(records, s.Planned)
+	slices.SortFunc(s.statistics.Groups, func(a, b job.GroupStatistics) int { return cmp.Compare(a.Group, b.Group) })
+	s.Groups = newJSONStatistics(&s.statistics).Groups
 }
 
 func (s *jobSummary) collectErrors() {

@@ -26,8 +26,9 @@ func printJobSummary(w io.Writer, s *jobSummary) {
 	t.Row("planned", strconv.Itoa(s.Planned))
 	lipgloss.Fprintln(w, t.Render())
 	fmt.Fprintf(w, "Coverage: %d of %s have a reward%s\n\n", s.WithReward, count(s.Planned, "planned trial"), percentText(float64(s.Coverage)))
-	for _, g := range s.Groups {
-		printGroupEstimate(w, g)
+	for _, g := range s.statistics.Groups {
+		lipgloss.Fprintln(w, styleBold.Render(clean(g.Group)))
+		printGroupStatistics(w, g)
 	}
 	printErrors(w, s.Errors)
 	printPhases(w, s)
@@ -49,20 +50,6 @@ func percentText(share float64) string {
 		return ""
 	}
 	return fmt.Sprintf(" (%.1f%%)", 100*share)
-}
-
-func printGroupEstimate(w io.Writer, g groupSummary) {
-	lipgloss.Fprintln(w, styleBold.Render(clean(g.Group)))
-	if g.Error != "" {
-		fmt.Fprintf(w, "no mean: %s\n\n", clean(g.Error))
-		return
-	}
-	interval := "no interval with less than two tasks"
-	if !math.IsNaN(float64(g.Low)) {
-		interval = fmt.Sprintf("%g%% interval %s to %s", 100*g.Confidence, decimals(float64(g.Low)), decimals(float64(g.High)))
-	}
-	fmt.Fprintf(w, "Mean %s over %s (%s, %d scored), %s\n", decimals(float64(g.Mean)), count(g.Tasks, "task"), count(g.Trials, "trial"), g.Scored, interval)
-	fmt.Fprintf(w, "Tasks whose attempts disagree: %s\n\n", flakeText(g.flakes))
 }
 
 func printErrors(w io.Writer, errs []errorSummary) {

@@ -25,6 +25,8 @@ type jsonEvent struct {
 	Message  string        `json:"message,omitempty"`
 	Result   *jsonResult   `json:"result,omitempty"`
 	Progress *jsonProgress `json:"progress,omitempty"`
+	// Statistics come with job_end.
+	Statistics *jsonStatistics `json:"statistics,omitempty"`
 }
 
 type jsonResult struct {
@@ -60,6 +62,9 @@ type jsonMetric struct {
 
 func (v *jsonView) event(e job.Event) {
 	out := jsonEvent{Type: string(e.Kind), Time: e.Time.UTC(), Job: e.JobName, Message: e.Message, Progress: newJSONProgress(e.Progress)}
+	if e.Statistics != nil {
+		out.Statistics = newJSONStatistics(e.Statistics)
+	}
 	if t := e.Trial; t != nil {
 		if e.Kind == job.EventTrial {
 			out.Type = "trial_" + string(t.Kind)

@@ -52,6 +52,8 @@ type jsonScore struct {
 	Trials     int      `json:"n_trials"`
 	Unfinished []string `json:"unfinished"`
 	Warnings   []string `json:"warnings"`
+	// Statistics say how far the result can be trusted.
+	Statistics *jsonStatistics `json:"statistics"`
 	// Equal and Differences are there with --check.
 	Equal       *bool            `json:"equal,omitempty"`
 	Differences []jsonDifference `json:"differences,omitempty"`
@@ -72,6 +74,8 @@ func printScoreJSON(w io.Writer, f *scoreFlags, r *job.Rescored, differences []j
 		Job: r.Dir, Trials: len(r.Records), Unfinished: orEmpty(r.Unfinished), Warnings: orEmpty(r.Warnings),
 		Result: r.Result.AppendJSON(nil),
 	}
+	stats := job.NewStatistics(recordsOf(r), r.Result.NTotalTrials)
+	out.Statistics = newJSONStatistics(&stats)
 	if f.check {
 		equal := len(differences) == 0
 		out.Equal = &equal

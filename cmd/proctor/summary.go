@@ -25,14 +25,16 @@ const trialRows = 40
 
 // printSummary writes what came of a job: its trials when they are few, then
 // Harbor's tables for each group of trials, with how many trials each number
-// rests on.
+// rests on and how far it can be trusted.
 func printSummary(w io.Writer, out *job.Outcome) {
 	if len(out.Records) <= trialRows {
 		printTrials(w, out.Records)
 	}
+	stats := job.NewStatistics(out.Records, out.Result.NTotalTrials)
 	for key, e := range out.Result.Stats.Evals.All() {
-		printGroup(w, key, e, out)
+		printGroup(w, key, e, out, groupOf(&stats, key))
 	}
+	printCoverage(w, &stats)
 }
 
 func printTrials(w io.Writer, records []job.Record) {
@@ -44,20 +46,7 @@ func printTrials(w io.Writer, records []job.Record) {
 	fmt.Fprintln(w)
 }
 
-func printGroup(w io.Writer, key string, e *job.Eval, out *job.Outcome) {
-	n, errored, unscored := 0, 0, 0
-	for _, r := range out.Records {
-		if r.EvalsKey() != key {
-			continue
-		}
-		n++
-		switch {
-		case r.ExceptionType != "" && r.Rewards == nil:
-			unscored++
-		case r.ExceptionType != "":
-			errored++
-		}
-	}
+func printGroup(w io.Writer, key string, e *job.Eval, out *job.Outcome, stats job.GroupStatistics) {
 	lipgloss.Fprintln(w, styleBold.Render(groupTitle(key, out)))
 	header := []string{"Trials", "Exceptions"}
 	row := []string{strconv.Itoa(e.NTrials), strconv.Itoa(e.NErrors)}
@@ -75,8 +64,7 @@ func printGroup(w io.Writer, key string, e *job.Eval, out *job.Outcome) {
 	t := newTable(header...)
 	t.Row(row...)
 	lipgloss.Fprintln(w, t.Render())
-	fmt.Fprintf(w, "%s: %d scored, %d errored with a reward, %d errored without one (counted as 0)\n\n",
-		count(n, "trial"), e.NTrials-errored, errored, unscored)
+	printGroupStatistics(w, stats)
 	printCounts(w, e)
 }
 

@@ -66,6 +66,12 @@ type trialPhase struct {
 	Seconds float64 `json:"seconds"`
 }
 
+// classOf is what came of a trial.
+func classOf(r *trial.Result) string {
+	rec := job.RecordOf(r)
+	return string(rec.Class())
+}
+
 // phasesOf lists the phases of a trial, those of its steps among them.
 func phasesOf(r *trial.Result) []trialPhase {
 	var list []trialPhase
@@ -165,7 +171,7 @@ func (s *trialSummary) readResult(root *os.Root) error {
 		return withHint(usageErrorf("%s: %w", filepath.Join(s.Dir, job.ResultFile), err),
 			"if this is a job directory use 'proctor job show'; if the file was cut short, 'proctor job resume' runs the trial again")
 	}
-	s.result, s.State, s.Outcome = &r, stateFinished, classOf(job.RecordOf(&r))
+	s.result, s.State, s.Outcome = &r, stateFinished, classOf(&r)
 	s.Trial, s.Task, s.Agent = r.TrialName, r.TaskName, r.AgentInfo.Name
 	if m := r.AgentInfo.ModelInfo; m != nil {
 		s.Agent += " (" + m.Name + ")"
