@@ -79,7 +79,7 @@ func prepare(cfg Config, o PrepareOptions, open func() (*jobDir, error)) (*Prepa
 	if err != nil {
 		return nil, err
 	}
-	return p, dir.checkLock(*p.Lock, o.Host)
+	return p, dir.adoptLock(p.Lock, o.Host)
 }
 
 func (f *foundTasks) addDataset(d DatasetConfig, unverified bool) error {
@@ -299,10 +299,24 @@ func (d *jobDir) readLock() error {
 	return nil
 }
 
-// checkLock refuses to go on with other contents (section 6.1, step 6).
-func (d *jobDir) checkLock(lock Lock, host trial.HostEnv) error {
-	if d.lock != nil && !d.lock.Equal(lock, host) {
-		return trial.RuleError(fmt.Sprintf("Job directory %s already has a lock.json that does not match the resolved job lock.", d.path))
+// adoptLock refuses to go on with other contents (section 6.1, step 6). The
+// lock keeps when and by what the job was begun.
+func (d *jobDir) adoptLock(lock *Lock, host trial.HostEnv) error {
+	if d.lock == nil {
+		return nil
 	}
+	if !d.lock.Equal(*lock, host) {
+		refused := trial.RuleError(fmt.Sprintf("Job directory %s already has a lock.json that does not match the resolved job lock.", d.path))
+		return joinReasons(refused, d.lock.changes(*lock))
+	}
+	lock.CreatedAt, lock.Harbor, lock.Invocation = d.lock.CreatedAt, d.lock.Harbor, d.lock.Invocation
 	return nil
+}
+
+// joinReasons adds lines to an error.
+func joinReasons(err error, reasons []string) error {
+	for _, r := range reasons {
+		err = fmt.Errorf("%w\n  %s", err, r)
+	}
+	return err
 }

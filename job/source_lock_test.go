@@ -1,0 +1,102 @@
+package job_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/trial"
+)
+
+// TestResumeWithChangedSources goes on with a job whose git task and skill are
+// the same, and refuses when either has another content.
+func TestResumeWithChangedSources(t *testing.T) {
+	t.Parallel()
+	r := newGitRepo(t, "tasks/a")
+	commit := r.git("rev-parse", "HEAD")
+	skill := filepath.Join(t.TempDir(), "greet")
+	writeSkill := func(text string) {
+		if err := errors.Join(os.MkdirAll(skill, 0o755), os.WriteFile(filepath.Join(skill, "SKILL.md"), []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	writeSkill("hello")
+	cfg := sourcesConfig(t, t.TempDir())
+	cfg.Tasks = []trial.TaskConfig{gitTask(r.url(), "tasks/a", nil)}
+	cfg.Agents[0].Skills = []string{skill}
+	o := sourceOptions(t)
+	p, err := job.Prepare(cfg, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	locked := p.Lock.Trials[0]
+	if locked.Task.GitCommitID == nil || *locked.Task.GitCommitID != commit || *locked.Task.GitURL != r.url() || *locked.Task.Path != "tasks/a" {
+		t.Errorf("locked task is %+v", locked.Task)
+	}
+	if len(locked.Skills) != 1 || locked.Skills[0].Name != "greet" || locked.Skills[0].Source != skill || !strings.HasPrefix(locked.Skills[0].Digest, "sha256:") {
+		t.Errorf("locked skills are %+v", locked.Skills)
+	}
+	if dir, err := p.TaskDir(p.Trials[0].Task); err != nil || instruction(t, dir) != "Do tasks/a" {
+		t.Errorf("the task is in %q, %v", dir, err)
+	}
+	if err := errors.Join(
+		os.MkdirAll(cfg.Dir(), 0o755),
+		os.WriteFile(filepath.Join(cfg.Dir(), job.ConfigFile), cfg.AppendJSON(nil, o.Host), 0o644),
+		os.WriteFile(filepath.Join(cfg.Dir(), job.LockFile), p.Lock.AppendJSON(nil, o.Host), 0o644),
+	); err != nil {
+		t.Fatal(err)
+	}
+	const refused = "already has a lock.json that does not match the resolved job lock."
+	check := func(when string, want string) {
+		t.Helper()
+		_, err := job.Prepare(cfg, o)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: got %v, want %q", when, err, want)
+		}
+	}
+	check("nothing has changed", "")
+	later := o
+	later.Now, later.Invocation = o.Now.Add(time.Hour), []string{"proctor", "again"}
+	if again, err := job.Prepare(cfg, later); err != nil || again.Lock.CreatedAt != p.Lock.CreatedAt || len(again.Lock.Invocation) != len(p.Lock.Invocation) {
+		t.Errorf("the lock is %+v, %v: it does not keep when the job was begun", again.Lock, err)
+	}
+	r.commit()
+	check("another commit with the same task", "")
+	writeSkill("good bye")
+	check("another skill", refused+"\n  skill \"greet\" has changed")
+	writeSkill("hello")
+	check("the skill as it was", "")
+	writeTask(t, filepath.Join(r.dir, "tasks", "a"), "Changed")
+	r.commit()
+	check("another commit with another task", refused+"\n  task \"a\" has changed")
+}
+
+// TestBrokenSkill stops a job before anything runs.
+func TestBrokenSkill(t *testing.T) {
+	t.Parallel()
+	task := filepath.Join(t.TempDir(), "task")
+	writeTask(t, task, "x")
+	cfg := sourcesConfig(t, t.TempDir())
+	cfg.Tasks = []trial.TaskConfig{{Path: &task}}
+	cfg.Agents[0].Skills = []string{filepath.Join(t.TempDir(), "nowhere")}
+	_, err := job.Prepare(cfg, sourceOptions(t))
+	if err == nil || !strings.Contains(err.Error(), "Skill path does not exist") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestNotFetched says what is missing when nobody can fetch.
+func TestNotFetched(t *testing.T) {
+	t.Parallel()
+	cfg := sourcesConfig(t, t.TempDir())
+	cfg.Tasks = []trial.TaskConfig{gitTask("https://h/r", "a", nil)}
+	o := sourceOptions(t)
+	o.Fetch = nil
+	if _, err := job.Prepare(cfg, o); err == nil || !strings.Contains(err.Error(), "nothing here fetches them") {
+		t.Errorf("got %v", err)
+	}
+}
