@@ -16,12 +16,16 @@ func prepareOptions(ctx context.Context, env *Env) job.PrepareOptions {
 	return job.PrepareOptions{
 		Now: env.Now().Local(), Host: env.Lookup, Home: env.Getenv("HOME"),
 		Random: rand.IntN, Invocation: env.Args, Scripts: metricScripts(ctx, env),
+		Fetch: fetchTasks(ctx, env),
 	}
 }
 
 // prepareError makes what is wrong with the tasks or the job directory an
 // error of usage: nothing was run.
 func prepareError(err error) error {
+	if exitCode(err) == exitInterrupted {
+		return err
+	}
 	if errors.Is(err, job.ErrNoTasks) {
 		return withHint(usageErrorf("%w", err), "name a task directory or a directory of tasks with -p")
 	}
