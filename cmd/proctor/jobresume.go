@@ -54,6 +54,7 @@ the job was started. The exit codes are those of run.`,
 	fs.BoolVar(&f.unscored, "retry-unscored", false, "run every trial without a reward again")
 	fs.BoolVar(&f.dryRun, "dry-run", false, "say what would be run, and run nothing")
 	fs.StringVar(&f.run.runtime, "runtime", "", "OCI `runtime` of sandbox and host, as for run")
+	fs.BoolVar(&f.run.sealed, "sealed-verifier", false, "as for run; a job that began with it goes on with it")
 	fs.StringVar(&f.run.envFile, "env-file", "", "read variables from this `file` before anything else")
 	fs.BoolVar(&f.run.json, "json", false, "write one JSON object per event to standard output, nothing else")
 	fs.BoolVar(&f.run.harborExitCodes, "harbor-exit-codes", false, "exit with 0 also when trials errored, as Harbor does")
@@ -73,6 +74,14 @@ func resumeJob(ctx context.Context, env *Env, f *resumeFlags) error {
 	if _, err := loadEnvFile(env, f.run.envFile); err != nil {
 		return err
 	}
+	if !f.dryRun {
+		guard, err := guardJob(env, f.path)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = guard.Release() }()
+		f.run.guard = guard
+	}
 	resumed, err := job.PrepareResume(f.path, job.ResumeOptions{
 		PrepareOptions: prepareOptions(ctx, env), Types: f.types, Errored: f.errored, Unscored: f.unscored,
 	})
@@ -87,6 +96,7 @@ func resumeJob(ctx context.Context, env *Env, f *resumeFlags) error {
 	if err := confirmVariables(ctx, env, resumed.Prepared, nil, true); err != nil {
 		return err
 	}
+	keepSealing(env, &f.run, resumed.Prepared)
 	name, opts, err := chooseEnvironment(ctx, env, &resumed.Config, f.run.runtime, true)
 	if err != nil {
 		return err

@@ -60,6 +60,10 @@ func runJob(ctx context.Context, env *Env, f *runFlags) error {
 		return err
 	}
 	defer release()
+	if f.guard, err = guardJob(env, cfg.Dir()); err != nil {
+		return err
+	}
+	defer func() { _ = f.guard.Release() }()
 	prepared, err := job.Prepare(cfg, prepareOptions(ctx, env))
 	if err != nil {
 		return prepareError(err)
@@ -67,6 +71,7 @@ func runJob(ctx context.Context, env *Env, f *runFlags) error {
 	if err := confirmVariables(ctx, env, prepared, fromFile, f.yes); err != nil {
 		return err
 	}
+	warnSealing(env, f, prepared)
 	backend, closeBackend, err := readyBackend(ctx, env, name, opts)
 	if err != nil {
 		return err
@@ -97,7 +102,7 @@ func chooseEnvironment(ctx context.Context, env *Env, cfg *job.Config, runtime s
 		return "", backendOptions{}, usageErrorf("--runtime %s: environment %s does not run commands with it; it is for -e sandbox and -e host", runtime, name)
 	}
 	opts, err := optionsOf(cfg.Environment, runtime)
-	opts.mask = hiddenFromHost(cfg)
+	opts.mask = append(hiddenFromHost(cfg), fetchedDirs(env, cfg)...)
 	return name, opts, err
 }
 
@@ -174,16 +179,18 @@ func execute(ctx context.Context, env *Env, f *runFlags, p *job.Prepared, backen
 	stopListening := listen(env.Signals, func() { startDraining(env, v); cancel() }, func() { close(kill) })
 	defer stopListening()
 	runner := job.Runner{
-		Trials: trial.Runner{Backend: backend, Lookup: env.Lookup, Now: env.Now, Owner: owner, Cube: f.cube},
+		Trials: trial.Runner{Backend: backend, Lookup: env.Lookup, Now: env.Now, Owner: owner, Cube: f.cube, SealedVerifier: f.sealed},
 		Emit:   v.event,
 		Kill:   kill,
+		Guard:  f.guard,
+		Host:   hostName(),
 	}
 	if p.Config.Debug {
 		runner.Debug = env.Stderr
 	}
 	out, err := runner.Run(ctx, p)
 	v.close()
-	return out, err
+	return out, inUse(err)
 }
 
 // listen calls first at the first signal and second at the second one.

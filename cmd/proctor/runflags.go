@@ -17,6 +17,7 @@ type runFlags struct {
 	outcomeLine     bool
 	harborExitCodes bool
 	runtime         string
+	sealed          bool
 
 	failUnder, failUnderCoverage *float64
 
@@ -29,6 +30,8 @@ type runFlags struct {
 
 	// cube finds the tasks of a cube; nil runs Harbor tasks.
 	cube func(trial.Config) (*trial.CubeTask, error)
+	// guard of the job's directory, if it is held.
+	guard *job.Guard
 }
 
 // defineRunFlags defines the flags on cmd; the returned value is filled when the
@@ -100,6 +103,7 @@ func defineAgentFlags(fs *pflag.FlagSet, f *runFlags) {
 	listVar(fs, &o.VerifierEnv, "ve", "", "variable `KEY=VALUE` for the verifier; repeatable", "verifier-env")
 	listVar(fs, &o.VerifierKwargs, "verifier-kwarg", "", "setting `key=value` of the verifier; repeatable")
 	optionalVar(fs, &o.VerifierImportPath, parseString, "verifier-import-path", "", "Python `module:Class` of a verifier")
+	fs.BoolVar(&f.sealed, "sealed-verifier", false, "let nobody but the tests write the reward: kill what the agent left running, and refuse reward files that others may have written")
 	fs.BoolVar(&o.DisableVerification, "disable-verification", false, "run the agents and verify nothing")
 	fs.Bool("enable-verification", true, "has no effect")
 	listVar(fs, &o.Plugins, "plugin", "", "Python `module:Class` of a plugin; kept in files, not run")

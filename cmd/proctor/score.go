@@ -14,6 +14,7 @@ import (
 
 	"github.com/proctor-run/proctor/internal/atomicfile"
 	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/trial"
 )
 
 // scoreFlags are the flags of score.
@@ -157,6 +158,13 @@ func isFile(path string) bool {
 
 // scoreOne scores one job and reports whether its stored result agrees.
 func scoreOne(ctx context.Context, env *Env, f *scoreFlags, dir string, opts job.RescoreOptions, titled bool) (same bool, err error) {
+	if f.write {
+		guard, err := guardJob(env, dir)
+		if err != nil {
+			return true, err
+		}
+		defer func() { _ = guard.Release() }()
+	}
 	r, err := rescore(ctx, dir, opts)
 	if err != nil {
 		return true, err
@@ -213,6 +221,10 @@ func writeResult(env *Env, f *scoreFlags, r *job.Rescored) error {
 		what = "written"
 		if err := atomicfile.Write(path, data, resultMode(path)); err != nil {
 			return fmt.Errorf("writing job result: %w", err)
+		}
+		entry := job.JournalEntry{Kind: job.JournalResultWritten, ResultDigest: new(trial.DigestOf(data)), Reason: "proctor score --write"}
+		if err := job.AppendJournal(r.Dir, entry, env.Now); err != nil {
+			return err
 		}
 	}
 	if !f.json {
