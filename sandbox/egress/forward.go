@@ -30,11 +30,9 @@ func (s *session) forward(ctx context.Context, t target, req *http.Request) bool
 	switch {
 	case !v.allowed:
 		s.denied(v)
-		s.linger()
 		return false
 	case err != nil:
 		s.failed(v, err)
-		s.linger()
 		return false
 	}
 	idle := time.AfterFunc(idleLimit, func() { v.cancel(errIdle) })
@@ -80,23 +78,16 @@ func (s *session) exchange(v *visit, up *counted, req *http.Request, touch func(
 		keep, err := writeResponse(touching{s.client, touch}, resp, req, again)
 		again = again && keep && err == nil
 	}
-	select {
-	case err := <-wrote:
-		again = again && err == nil
-		if !again {
-			s.linger()
-		}
-		return again
-	default:
-	}
-	// The request is still being sent. Its sender ends when the host's
-	// connection does and the client's data, or the time for it, is over.
+	// A request that is still being sent ends with the host's connection and
+	// the client's data, or the time for it.
 	_ = up.Close()
-	_ = s.client.CloseWrite()
+	if !again {
+		_ = s.client.CloseWrite()
+	}
 	cut := time.AfterFunc(lingerLimit, func() { _ = s.client.Close() })
-	defer cut.Stop()
-	<-wrote
-	return false
+	err = <-wrote
+	cut.Stop()
+	return again && err == nil
 }
 
 type touching struct {

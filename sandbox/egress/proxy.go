@@ -134,7 +134,6 @@ type visit struct {
 	// Guarded by Proxy.mu.
 	serverName string // in TLS
 	conn       net.Conn
-	over       bool
 
 	// Of the goroutine that serves.
 	allowed bool

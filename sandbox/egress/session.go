@@ -54,6 +54,7 @@ func (s *session) serve(ctx context.Context) {
 			limit = idleLimit
 		}
 		if !s.next(ctx, limit) {
+			s.linger()
 			return
 		}
 	}
@@ -73,8 +74,7 @@ func (s *session) next(ctx context.Context, limit time.Duration) bool {
 		cut.Stop()
 		s.limit.bounded = false
 		if err != nil {
-			s.linger()
-			return false
+			return false // and answered
 		}
 		s.tunnel(ctx, t, socksAnswers{})
 		return false
@@ -99,14 +99,12 @@ func (s *session) refuseRequest(err error) {
 	default:
 		s.answer(http.StatusBadRequest, "this is no HTTP request that a proxy understands: "+clip(err.Error()))
 	}
-	s.linger()
 }
 
 func (s *session) request(ctx context.Context, req *http.Request) bool {
 	t, err := targetOf(req)
 	if err != nil {
 		s.answer(http.StatusBadRequest, err.Error())
-		s.linger()
 		return false
 	}
 	if req.Method == http.MethodConnect {

@@ -27,18 +27,15 @@ func (s *session) tunnel(ctx context.Context, t target, say answers) {
 	defer v.finish()
 	if !v.allowed {
 		say.denied(v)
-		s.linger()
 		return
 	}
 	up, err := v.connect()
 	switch {
 	case err != nil && !v.allowed:
 		say.denied(v)
-		s.linger()
 		return
 	case err != nil:
 		say.failed(v, err)
-		s.linger()
 		return
 	}
 	if say.connected() == nil {

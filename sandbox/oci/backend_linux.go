@@ -71,14 +71,17 @@ func (b *Backend) Runtime() string { return b.runtime.name }
 // Capabilities are those of this machine: limits are enforced with runc and
 // crun by root where the cgroup file system can be written.
 func (b *Backend) Capabilities() sandbox.Capabilities {
-	return sandbox.Capabilities{Mounted: true, Build: !b.opts.Host, NoNetwork: true, CPULimit: b.cgroups, MemoryLimit: b.cgroups}
+	return sandbox.Capabilities{
+		Mounted: true, Build: !b.opts.Host, NoNetwork: true, Allowlist: true, SwitchNetwork: true,
+		CPULimit: b.cgroups, MemoryLimit: b.cgroups,
+	}
 }
 
 // accept refuses a Spec beyond the capabilities. Limits that are not enforced
 // are no reason to: callers learn that from Capabilities.
 func (b *Backend) accept(spec sandbox.Spec) error {
 	switch spec.Network.Mode {
-	case "", sandbox.NetworkPublic, sandbox.NetworkNone:
+	case "", sandbox.NetworkPublic, sandbox.NetworkNone, sandbox.NetworkAllowlist:
 	default:
 		return fmt.Errorf("network mode %q: %w", spec.Network.Mode, sandbox.ErrUnsupported)
 	}
@@ -166,7 +169,7 @@ func (b *Backend) prepare(s *Sandbox, spec sandbox.Spec, base *base) (*launch, e
 	}
 	bn := &bundle{
 		id: s.id, rootfs: filepath.Join(s.dir, dirRoot), hostname: s.id, guest: b.opts.Guest, mounts: mounts,
-		noNetwork: spec.Network.Mode == sandbox.NetworkNone, emulated: b.runtime.builtin(),
+		noNetwork: isolated(spec.Network), emulated: b.runtime.builtin(),
 		userNS: !b.root, ttyGroup: s.ids == nil || s.ids.ranged(), seccomp: true, resources: spec.Resources, layer: base.layer,
 	}
 	if b.cgroups {

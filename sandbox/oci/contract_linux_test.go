@@ -38,8 +38,14 @@ func TestContractHost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			needRuntime(t, name)
+			world := &sandboxtest.World{}
 			sandboxtest.Run(t, sandboxtest.Config{
-				New:     func(t testing.TB) sandbox.Backend { return newBackend(t, testOptions(t, name)) },
+				New: func(t testing.TB) sandbox.Backend {
+					opts := testOptions(t, name)
+					opts.Egress = world.Upstream()
+					return newBackend(t, opts)
+				},
+				World:   world,
 				Spec:    sandbox.Spec{Name: "contract"},
 				OneUser: oneUser(),
 			})

@@ -2,7 +2,9 @@ package oci
 
 import (
 	"log/slog"
+	"time"
 
+	"github.com/proctor-run/proctor/sandbox/egress"
 	"github.com/proctor-run/proctor/sandbox/oci/image"
 )
 
@@ -50,6 +52,11 @@ type Options struct {
 	Mask []string
 	// Images is where backend "sandbox" takes images from.
 	Images *image.Store
+	// Egress is how the egress proxy of sandboxes reaches the world; the zero
+	// value is this machine's resolver and network.
+	Egress egress.Upstream
+	// Now is the clock of the egress proxy's log; nil means time.Now.
+	Now func() time.Time
 	// Log is told what went wrong without being an error of a call; nil
 	// discards.
 	Log *slog.Logger

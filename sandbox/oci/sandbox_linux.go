@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/egress"
 	"github.com/proctor-run/proctor/sandbox/guest"
 )
 
@@ -42,7 +43,9 @@ type Sandbox struct {
 
 	process *process
 	client  *guest.Client
-	first   *os.File // pidfd of the sandbox's first process on the host, or nil
+	first   *os.File     // pidfd of the sandbox's first process on the host, or nil
+	gate    *egress.Gate // nil for none
+	env     []string     // of every command
 
 	busy chan struct{} // held by the Destroy that is at work
 	mu   sync.Mutex
@@ -60,15 +63,19 @@ func (s *Sandbox) run(ctx context.Context, l *launch, base *base, spec sandbox.S
 	s.process = p
 	start, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("no answer within %v", startLimit))
 	defer cancel()
-	c, err := guest.Dial(start, p.stdout, p.stdin, base.guestOptions(s.backend.opts.Build, spec))
+	opts := base.guestOptions(s.backend.opts.Build, spec)
+	c, err := guest.Dial(start, p.stdout, p.stdin, opts)
 	if err != nil {
 		if ctx.Err() == nil {
 			err = p.diagnose(err)
 		}
 		return fmt.Errorf("starting runtime %q: %w", s.backend.runtime.name, err)
 	}
-	s.client = c
+	s.client, s.env = c, opts.Env
 	s.first = s.openFirst()
+	if err := s.openGate(ctx, spec.Network); err != nil {
+		return err
+	}
 	if base.workdir == "" || base.workdir == "/" {
 		return nil
 	}
@@ -119,6 +126,9 @@ func (s *Sandbox) ID() string { return s.id }
 
 // Exec runs a command.
 func (s *Sandbox) Exec(ctx context.Context, cmd sandbox.Command) (sandbox.ExitStatus, error) {
+	if s.gate != nil {
+		cmd = s.gate.Command(cmd, s.env)
+	}
 	return s.client.Exec(ctx, cmd)
 }
 
@@ -162,8 +172,16 @@ func (s *Sandbox) Destroy(ctx context.Context) error {
 }
 
 func (s *Sandbox) destroy(ctx context.Context) error {
+	if s.gate != nil {
+		s.gate.Shut()
+	}
 	if err := s.end(ctx); err != nil {
 		return err
+	}
+	if s.gate != nil {
+		if err := s.gate.Wait(ctx); err != nil {
+			return err
+		}
 	}
 	// Runtimes give up on groups that are busy.
 	if err := removeCgroups(ctx, s.id); err != nil {

@@ -51,6 +51,11 @@ type Config struct {
 	// cannot be given away: an unprivileged backend with one mapped user.
 	OneUser bool
 
+	// World is what the backend's egress proxy reaches, in the place of the
+	// real one: the backend is made with its Upstream. Without it nothing is
+	// asked about allow lists.
+	World *World
+
 	// SharedRoot says that all sandboxes of the backend see one file system,
 	// as a supervisor without isolation does.
 	SharedRoot bool
@@ -95,6 +100,8 @@ const (
 	ownRoot                     // a file system of its own
 	mounted                     // Capabilities.Mounted
 	noNetwork                   // Capabilities.NoNetwork
+	allowlist                   // Capabilities.Allowlist, and a World
+	switching                   // Capabilities.SwitchNetwork, and a World
 )
 
 // Run holds the backend to the contract. It takes a few sandboxes at a time
@@ -124,6 +131,8 @@ func Run(t *testing.T, cfg Config) {
 		{"Download", downloadObligations},
 		{"Mounts", mountObligations},
 		{"Network", networkObligations},
+		{"Egress", egressObligations},
+		{"Switching", switchObligations},
 		{"Destroy", destroyObligations},
 		{"Abilities", abilityObligations},
 	}

@@ -43,6 +43,12 @@ func (s *suite) require(t *testing.T, n needs) {
 		t.Skip("Capabilities.Mounted is not claimed")
 	case n&noNetwork != 0 && !s.caps.NoNetwork:
 		t.Skip("Capabilities.NoNetwork is not claimed")
+	case n&allowlist != 0 && !s.caps.Allowlist:
+		t.Skip("Capabilities.Allowlist is not claimed")
+	case n&switching != 0 && !s.caps.SwitchNetwork:
+		t.Skip("Capabilities.SwitchNetwork is not claimed")
+	case n&(allowlist|switching) != 0 && s.cfg.World == nil:
+		t.Skip("the backend's egress is not that of a World")
 	}
 }
 
