@@ -44,6 +44,9 @@ type Runner struct {
 	// Cube, when set, finds the task of a configuration among those of a cube;
 	// trials then run it through CUBE's layer.
 	Cube func(cfg Config) (*CubeTask, error)
+	// Amend, when set, changes a Harbor task after it was loaded and before
+	// anything is done with it. Its checksum stays that of the directory.
+	Amend func(cfg Config, task *harbor.Task)
 }
 
 // DefaultOutputLimit is how much output of an agent or a verifier is kept, in

@@ -28,6 +28,9 @@ func (a *attempt) prepare() error {
 		return err
 	}
 	a.res.TaskChecksum = sum
+	if a.r.Amend != nil {
+		a.r.Amend(a.cfg, task)
+	}
 	if err := a.refuseUnsupported(); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/trial"
 )
@@ -30,6 +31,10 @@ type runFlags struct {
 
 	// cube finds the tasks of a cube; nil runs Harbor tasks.
 	cube func(trial.Config) (*trial.CubeTask, error)
+	// amend changes tasks before they are run; nil leaves them.
+	amend func(trial.Config, *harbor.Task)
+	// tell is told every event besides the view; nil for nobody.
+	tell func(job.Event)
 	// guard of the job's directory, if it is held.
 	guard *job.Guard
 }
@@ -49,21 +54,12 @@ func defineRunFlags(cmd *cobra.Command) *runFlags {
 	optionalVar(fs, &o.JobName, parseString, "job-name", "", "`name` of the job (default: the local time)")
 	optionalVar(fs, &o.JobsDir, parseString, "jobs-dir", "o", "`directory` that holds the jobs (default jobs)")
 	optionalVar(fs, &o.NAttempts, parseInt, "n-attempts", "k", "`number` of attempts at each task (default 1)")
-	optionalVar(fs, &o.NConcurrent, parseInt, "n-concurrent", "n", "`number` of trials that run at once (default 4)")
+	defineConcurrencyFlag(fs, f)
 	optionalVar(fs, &o.MaxRetries, parseInt, "max-retries", "r", "`number` of further attempts after an exception (default 0)")
 	listVar(fs, &o.RetryInclude, "retry-include", "", "retry after this exception `type` only; repeatable")
 	listVar(fs, &o.RetryExclude, "retry-exclude", "", "never retry after this exception `type`; repeatable, replaces the default list")
-	optionalVar(fs, &o.TimeoutMultiplier, parseFloat, "timeout-multiplier", "", "`factor` for all time limits")
-	optionalVar(fs, &o.AgentTimeoutMultiplier, parseFloat, "agent-timeout-multiplier", "", "`factor` for the agent's time limit")
-	optionalVar(fs, &o.VerifierTimeoutMultiplier, parseFloat, "verifier-timeout-multiplier", "", "`factor` for the verifier's time limit")
-	optionalVar(fs, &o.AgentSetupTimeoutMultiplier, parseFloat, "agent-setup-timeout-multiplier", "", "`factor` for the time limit of the agent's set-up")
-	optionalVar(fs, &o.EnvironmentBuildTimeoutMultiplier, parseFloat, "environment-build-timeout-multiplier", "", "`factor` for the time limit of the environment's start")
-	fs.BoolVarP(&o.Quiet, "quiet", "q", false, "show no progress")
-	fs.BoolVar(&o.Quiet, "silent", false, "show no progress")
-	hide(fs, "silent")
-	fs.BoolVar(&o.Debug, "debug", false, "show the trials' log messages too")
-	fs.BoolVarP(&f.yes, "yes", "y", false, "do not ask before variables of this host are given to tasks")
-	fs.StringVar(&f.envFile, "env-file", "", "read variables from this `file` before anything else")
+	defineLimitFlags(fs, f)
+	defineConversationFlags(fs, f)
 	fs.BoolVar(&f.json, "json", false, "write one JSON object per event to standard output, nothing else")
 	fs.BoolVar(&f.harborExitCodes, "harbor-exit-codes", false, "exit with 0 also when trials errored, as Harbor does")
 	fs.BoolVar(&f.outcomeLine, "outcome-line", false, "print the line BASE_BENCHMARK_RESULT={…} at the end")
@@ -71,6 +67,30 @@ func defineRunFlags(cmd *cobra.Command) *runFlags {
 	optionalVar(fs, &f.failUnderCoverage, parseFloat, "fail-under-coverage", "", "exit with 4 when a smaller `fraction` of the trials (0 to 1) has a reward")
 	defineHubFlags(fs, f)
 	return f
+}
+
+func defineConcurrencyFlag(fs *pflag.FlagSet, f *runFlags) {
+	optionalVar(fs, &f.set.NConcurrent, parseInt, "n-concurrent", "n", "`number` of trials that run at once (default 4)")
+}
+
+func defineLimitFlags(fs *pflag.FlagSet, f *runFlags) {
+	o := &f.set
+	optionalVar(fs, &o.TimeoutMultiplier, parseFloat, "timeout-multiplier", "", "`factor` for all time limits")
+	optionalVar(fs, &o.AgentTimeoutMultiplier, parseFloat, "agent-timeout-multiplier", "", "`factor` for the agent's time limit")
+	optionalVar(fs, &o.VerifierTimeoutMultiplier, parseFloat, "verifier-timeout-multiplier", "", "`factor` for the verifier's time limit")
+	optionalVar(fs, &o.AgentSetupTimeoutMultiplier, parseFloat, "agent-setup-timeout-multiplier", "", "`factor` for the time limit of the agent's set-up")
+	optionalVar(fs, &o.EnvironmentBuildTimeoutMultiplier, parseFloat, "environment-build-timeout-multiplier", "", "`factor` for the time limit of the environment's start")
+}
+
+// defineConversationFlags defines what is said and asked while trials run.
+func defineConversationFlags(fs *pflag.FlagSet, f *runFlags) {
+	o := &f.set
+	fs.BoolVarP(&o.Quiet, "quiet", "q", false, "show no progress")
+	fs.BoolVar(&o.Quiet, "silent", false, "show no progress")
+	hide(fs, "silent")
+	fs.BoolVar(&o.Debug, "debug", false, "show the trials' log messages too")
+	fs.BoolVarP(&f.yes, "yes", "y", false, "do not ask before variables of this host are given to tasks")
+	fs.StringVar(&f.envFile, "env-file", "", "read variables from this `file` before anything else")
 }
 
 func defineTaskFlags(fs *pflag.FlagSet, f *runFlags) {
@@ -149,5 +169,16 @@ func defineHubFlags(fs *pflag.FlagSet, f *runFlags) {
 func hide(fs *pflag.FlagSet, names ...string) {
 	for _, name := range names {
 		fs.Lookup(name).Hidden = true
+	}
+}
+
+// tellAlso makes a view's events known to f.tell, too.
+func (f *runFlags) tellAlso(view func(job.Event)) func(job.Event) {
+	if f.tell == nil {
+		return view
+	}
+	return func(e job.Event) {
+		view(e)
+		f.tell(e)
 	}
 }

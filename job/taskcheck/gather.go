@@ -1,0 +1,95 @@
+package taskcheck
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+
+	"github.com/proctor-run/proctor/trial"
+)
+
+// maxOutput bounds what is read of a file that a trial left, in bytes.
+const maxOutput = 1 << 20
+
+// Gather reads what a trial left in its directory beside its result. What is
+// not there is empty: the trial may have ended before.
+func Gather(dir string, role Role, result *trial.Result) (Trial, error) {
+	t := Trial{Role: role, Name: result.TrialName, Result: result}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return t, fmt.Errorf("reading trial %q: %w", result.TrialName, err)
+	}
+	defer root.Close()
+	if role.Kind == KindChannel {
+		t.Output, err = readAll(root, result, "agent/command.txt")
+	} else {
+		t.ExitCode, err = readAll(root, result, "agent/exit-code.txt")
+		t.ExitCode = strings.TrimSpace(t.ExitCode)
+	}
+	if err != nil {
+		return t, fmt.Errorf("reading trial %q: %w", result.TrialName, err)
+	}
+	data, err := readFile(root, trial.NotesFile)
+	if err != nil {
+		return t, nil //nolint:nilerr // a trial without notes has noticed nothing
+	}
+	var notes trial.Notes
+	if err := json.Unmarshal(data, &notes); err != nil {
+		return t, fmt.Errorf("reading %s of trial %q: %w", trial.NotesFile, result.TrialName, err)
+	}
+	t.Suspicions = noticed(&notes)
+	return t, nil
+}
+
+func noticed(n *trial.Notes) []string {
+	var list []string
+	verifications := n.Steps
+	if len(verifications) == 0 && n.Verification != nil {
+		verifications = []trial.VerificationNote{*n.Verification}
+	}
+	for _, v := range verifications {
+		list = append(list, v.Suspicions...)
+	}
+	if n.AgentLeft != nil && n.AgentLeft.Processes > 0 {
+		list = append(list, fmt.Sprintf("the agent left %d processes running", n.AgentLeft.Processes))
+	}
+	return list
+}
+
+// readAll reads a file of the agent; a trial of several steps has one for each.
+func readAll(root *os.Root, result *trial.Result, name string) (string, error) {
+	places := []string{name}
+	for _, s := range result.StepResults {
+		places = append(places, path.Join("steps", s.StepName, name))
+	}
+	var b strings.Builder
+	for _, place := range places {
+		data, err := readFile(root, place)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+		b.Write(data)
+	}
+	return b.String(), nil
+}
+
+func readFile(root *os.Root, name string) ([]byte, error) {
+	info, err := root.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%q is no regular file", name)
+	}
+	f, err := root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxOutput))
+}
