@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/sandbox"
@@ -118,14 +117,16 @@ func (v *verdict) suspicions() []string {
 // birth is the moment when the environment was ready: what is younger is the
 // agent's.
 type birth struct {
-	at   time.Time
-	mark sandbox.Mark
+	mark      sandbox.Mark // only for a sealed verifier
+	processes processes    // nil for an agent that is trusted
 }
 
 // noteBirth is called before the agent is set up.
 func (a *attempt) noteBirth(ctx context.Context) (err error) {
 	a.notes.SealedVerifier = a.r.SealedVerifier
-	a.born.at = a.r.Now()
+	if !a.trusted() {
+		a.born.processes = a.list(ctx)
+	}
 	if a.r.SealedVerifier {
 		a.born.mark, err = a.sb.Mark(ctx)
 	}

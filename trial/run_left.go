@@ -3,8 +3,8 @@ package trial
 import (
 	"bytes"
 	"context"
+	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -18,70 +18,77 @@ const (
 	// leftOutput bounds the process list that is read, in bytes.
 	leftOutput = 1 << 20
 	maxNames   = 20
-	// ticks of a process's start time in a second: what Linux tells programs
-	// on every architecture.
-	ticksPerSecond = 100
 )
 
-// leftScript lists all processes, then its own number and how long the system
-// has been up.
-const leftScript = `cat /proc/[0-9]*/stat 2>/dev/null; echo; echo $$; read -r up _ < /proc/uptime; echo "$up"`
+// leftScript lists all processes, then its own number.
+const leftScript = `cat /proc/[0-9]*/stat 2>/dev/null; echo; echo $$`
 
-// noteLeft notes which processes an agent that ended by itself has left
-// running. They stay, since tasks rely on them; but they can write wherever
-// the tests do. The task's own solution is not asked.
-func (a *attempt) noteLeft(ctx context.Context) {
-	a.notes.AgentLeft = nil
+// processes are names by process number and start time.
+type processes map[string]string
+
+// trusted agents leave what the task's author wants to be left.
+func (a *attempt) trusted() bool {
 	_, idle := a.agent.(agent.Nop)
-	if a.sb == nil || a.agentKilled || a.oracle != nil || idle {
-		return
-	}
+	return idle || a.oracle != nil
+}
+
+// list is nil when the processes cannot be told: then only a note is missing,
+// and what is really wrong shows in what follows.
+func (a *attempt) list(ctx context.Context) processes {
 	lctx, cancel := context.WithTimeout(ctx, leftLimit)
 	defer cancel()
 	out := bounded.NewTail(leftOutput)
-	since := a.r.Now().Sub(a.born.at)
 	if _, err := a.sb.Exec(lctx, sandbox.Command{Shell: leftScript, User: "root", Stdout: out}); err != nil {
-		return // only a note is missing; what is really wrong shows in what follows
+		return nil
 	}
-	if names := bornWithin(since, out.Bytes()); len(names) > 0 {
+	return parseProcesses(out.Bytes())
+}
+
+// noteLeft notes which processes an agent that ended by itself has left
+// running. They stay, since tasks rely on them; but they can write wherever
+// the tests do.
+func (a *attempt) noteLeft(ctx context.Context) {
+	a.notes.AgentLeft = nil
+	if a.sb == nil || a.agentKilled || a.trusted() || a.born.processes == nil {
+		return
+	}
+	left := a.list(ctx)
+	maps.DeleteFunc(left, func(id, _ string) bool {
+		_, before := a.born.processes[id]
+		return before
+	})
+	if len(left) > 0 {
+		names := slices.Sorted(maps.Values(left))
 		a.notes.AgentLeft = &LeftNote{Processes: len(names), Names: names[:min(len(names), maxNames)]}
 	}
 }
 
-// bornWithin reads the output of leftScript: the names of the living processes
-// that are not older than age, but for the script's own.
-func bornWithin(age time.Duration, list []byte) []string {
-	stats, end, _ := bytes.Cut(list, []byte("\n\n"))
-	self, uptime, _ := strings.Cut(strings.TrimSpace(string(end)), "\n")
-	up, err := strconv.ParseFloat(uptime, 64)
-	if err != nil {
-		return nil
-	}
-	parents := map[string]string{}
-	type process struct{ pid, name string }
-	var young []process
-	for line := range bytes.Lines(stats) {
+// parseProcesses reads the output of leftScript: what lives, but for the first
+// process and the script's own.
+func parseProcesses(list []byte) processes {
+	stats, self, _ := strings.Cut(string(list), "\n\n")
+	parents, found := map[string]string{}, processes{}
+	for line := range bytes.Lines([]byte(stats)) {
 		pid, name, fields, ok := parseStat(string(line))
 		if !ok {
 			continue
 		}
 		parents[pid] = fields[1]
-		started, err := strconv.ParseFloat(fields[19], 64)
-		if err == nil && fields[0] != "Z" && up-started/ticksPerSecond <= age.Seconds() {
-			young = append(young, process{pid, name})
+		if fields[0] != "Z" && pid != "1" {
+			found[pid+" "+fields[19]] = name
 		}
 	}
-	var own []string // the script with what started it
-	for pid := self; pid != "" && len(own) <= len(parents); pid = parents[pid] {
-		own = append(own, pid)
+	// The script with what started it, up to the first process or to one whose
+	// parent is outside. What those started besides belongs to them.
+	own := map[string]bool{}
+	for pid := strings.TrimSpace(self); pid != "" && pid != "0" && pid != "1" && !own[pid]; pid = parents[pid] {
+		own[pid] = true
 	}
-	names := []string{}
-	for _, p := range young {
-		if !slices.Contains(own, p.pid) && parents[p.pid] != self {
-			names = append(names, p.name)
-		}
-	}
-	return names
+	maps.DeleteFunc(found, func(id, _ string) bool {
+		pid, _, _ := strings.Cut(id, " ")
+		return own[pid] || own[parents[pid]]
+	})
+	return found
 }
 
 // parseStat takes a line of /proc/PID/stat apart; fields begin with the state.

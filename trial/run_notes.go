@@ -2,6 +2,8 @@ package trial
 
 import (
 	"encoding/json"
+	"fmt"
+	"os"
 	"path/filepath"
 
 	"github.com/proctor-run/proctor/internal/atomicfile"
@@ -81,6 +83,18 @@ type VerificationNote struct {
 	ChangedLater []verify.RewardFile `json:"changed_later,omitempty"`
 	// Suspicions say in words what the evidence shows, empty for nothing.
 	Suspicions []string `json:"suspicions"`
+}
+
+// ReadNotes reads the proctor.json of a trial directory.
+func ReadNotes(dir string) (n Notes, err error) {
+	data, err := os.ReadFile(filepath.Join(dir, NotesFile))
+	if err == nil {
+		err = json.Unmarshal(data, &n)
+	}
+	if err != nil {
+		return n, fmt.Errorf("reading the notes of a trial: %w", err)
+	}
+	return n, nil
 }
 
 func (n *Notes) write(dir string) error {
