@@ -27,6 +27,9 @@ type PrepareOptions struct {
 	Invocation []string
 	// Scripts computes uv-script metrics; nil means they cannot be.
 	Scripts ScriptMetric
+	// AcceptHarmless goes on in a directory that was made with settings that
+	// differ only in what does not change results; see [ChangedError].
+	AcceptHarmless bool
 	// Fetch brings here what lies elsewhere than in local directories, see the
 	// function [Fetch]; nil means that such tasks cannot be run.
 	Fetch func(Config) (*Fetched, error)
@@ -40,7 +43,7 @@ type PrepareOptions struct {
 //
 // Nothing is written, and nothing is run.
 func Prepare(cfg Config, o PrepareOptions) (*Prepared, error) {
-	return prepare(cfg, o, func() (*jobDir, error) { return openJobDir(cfg, o.Host) })
+	return prepare(cfg, o, func() (*jobDir, error) { return openJobDir(cfg, o) })
 }
 
 // prepare is Prepare with the directory that open reads.
@@ -71,7 +74,7 @@ func prepare(cfg Config, o PrepareOptions, open func() (*jobDir, error)) (*Prepa
 	}
 	match, err := MatchExisting(planned, dir.configs, o.Host)
 	if err != nil {
-		return nil, err
+		return nil, foreign(match, planned, dir.configs, o.Host)
 	}
 	p.Trials, p.Remaining, p.Existing = match.Trials, match.Remaining, dir.records
 	p.variables, p.homes = found.variables, found.homes
@@ -79,7 +82,7 @@ func prepare(cfg Config, o PrepareOptions, open func() (*jobDir, error)) (*Prepa
 	if err != nil {
 		return nil, err
 	}
-	return p, dir.adoptLock(p.Lock, o.Host)
+	return p, dir.adoptLock(p.Lock, o)
 }
 
 func (f *foundTasks) addDataset(d DatasetConfig, unverified bool) error {
@@ -229,7 +232,7 @@ type jobDir struct {
 // openJobDir reads a job directory that may be there (section 6.1, steps 1 to
 // 3). A configuration that differs is refused; directories of trials without a
 // result stay, their trials run again under new names.
-func openJobDir(cfg Config, host trial.HostEnv) (*jobDir, error) {
+func openJobDir(cfg Config, o PrepareOptions) (*jobDir, error) {
 	d := &jobDir{path: cfg.Dir()}
 	data, err := os.ReadFile(filepath.Join(d.path, "config.json"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -242,8 +245,12 @@ func openJobDir(cfg Config, host trial.HostEnv) (*jobDir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(d.path, "config.json"), err)
 	}
-	if !stored.Equal(cfg, host) {
-		return nil, trial.RuleError(fmt.Sprintf("Job directory %s already exists and cannot be resumed with a different config.", d.path))
+	if !stored.Equal(cfg, o.Host) {
+		changes := stored.Changes(cfg, o.Host)
+		if !o.AcceptHarmless || !harmless(changes) {
+			text := fmt.Sprintf("Job directory %s already exists and cannot be resumed with a different config.", d.path)
+			return nil, &ChangedError{trial.RuleError(text), changes}
+		}
 	}
 	return d, d.read()
 }
@@ -301,22 +308,17 @@ func (d *jobDir) readLock() error {
 
 // adoptLock refuses to go on with other contents (section 6.1, step 6). The
 // lock keeps when and by what the job was begun.
-func (d *jobDir) adoptLock(lock *Lock, host trial.HostEnv) error {
+func (d *jobDir) adoptLock(lock *Lock, o PrepareOptions) error {
 	if d.lock == nil {
 		return nil
 	}
-	if !d.lock.Equal(*lock, host) {
-		refused := trial.RuleError(fmt.Sprintf("Job directory %s already has a lock.json that does not match the resolved job lock.", d.path))
-		return joinReasons(refused, d.lock.changes(*lock))
+	if !d.lock.Equal(*lock, o.Host) {
+		changes := d.lock.Changes(*lock, o.Host)
+		if !o.AcceptHarmless || !harmless(changes) {
+			text := fmt.Sprintf("Job directory %s already has a lock.json that does not match the resolved job lock.", d.path)
+			return &ChangedError{trial.RuleError(text), changes}
+		}
 	}
 	lock.CreatedAt, lock.Harbor, lock.Invocation = d.lock.CreatedAt, d.lock.Harbor, d.lock.Invocation
 	return nil
-}
-
-// joinReasons adds lines to an error.
-func joinReasons(err error, reasons []string) error {
-	for _, r := range reasons {
-		err = fmt.Errorf("%w\n  %s", err, r)
-	}
-	return err
 }

@@ -67,12 +67,12 @@ func TestResumeWithChangedSources(t *testing.T) {
 	r.commit()
 	check("another commit with the same task", "")
 	writeSkill("good bye")
-	check("another skill", refused+"\n  skill \"greet\" has changed")
+	check("another skill", refused+"\n  task \"a\": skills[0].digest: \"sha256:")
 	writeSkill("hello")
 	check("the skill as it was", "")
 	writeTask(t, filepath.Join(r.dir, "tasks", "a"), "Changed")
 	r.commit()
-	check("another commit with another task", refused+"\n  task \"a\" has changed")
+	check("another commit with another task", refused+"\n  task \"a\": task.digest: \"sha256:")
 }
 
 // TestBrokenSkill stops a job before anything runs.
