@@ -158,6 +158,9 @@ type Spec struct {
 	// Progress, when set, is told what Create is doing ("pulling debian:12",
 	// "building"), a few times at most per second, from one goroutine at a time.
 	Progress func(message string)
+	// Warn, when set, is told during Create what a person should know of the
+	// sandbox (a compose service is privileged), from one goroutine at a time.
+	Warn func(message string)
 }
 
 // Image is either a reference or a build, or both: then the reference wins

@@ -37,19 +37,37 @@ type Context struct {
 	dir    string
 	names  []string // slash-separated, in the order of a walk
 	ignore Ignore
+	added  []addition
+}
+
+// addition is a file that is not in the directory.
+type addition struct {
+	name string
+	text []byte
 }
 
 // Read looks through a directory. It must hold a Dockerfile.
-func Read(dir string) (*Context, error) {
+func Read(dir string) (*Context, error) { return ReadNamed(dir, Dockerfile) }
+
+// ReadNamed looks through a directory whose Dockerfile has the given name,
+// slash-separated; empty when it has none and gets one with Add. An ignore file
+// NAME.dockerignore of its own counts in place of the common one.
+func ReadNamed(dir, dockerfile string) (*Context, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, fmt.Errorf("reading the build context: %w", err)
 	}
 	defer root.Close()
-	if _, err := root.Stat(Dockerfile); err != nil {
-		return nil, fmt.Errorf("reading the build context %s: %w", dir, err)
+	ignoreFile := ignoreName
+	if dockerfile != "" {
+		if _, err := root.Stat(filepath.FromSlash(dockerfile)); err != nil {
+			return nil, fmt.Errorf("reading the build context %s: %w", dir, err)
+		}
+		if own := dockerfile + ignoreName; dockerfile != Dockerfile && isThere(root, own) {
+			ignoreFile = own
+		}
 	}
-	ig, err := readIgnore(root)
+	ig, err := readIgnore(root, ignoreFile)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +78,7 @@ func Read(dir string) (*Context, error) {
 			return err
 		case name == ".":
 			return nil
-		case name == Dockerfile || name == ignoreName: // the engine needs them
+		case name == dockerfile || name == ignoreName: // the engine needs them
 		case ig.Excludes(name):
 			if d.IsDir() && !ig.exception {
 				return fs.SkipDir
@@ -78,8 +96,18 @@ func Read(dir string) (*Context, error) {
 	return c, nil
 }
 
-func readIgnore(root *os.Root) (Ignore, error) {
-	text, err := readText(root, ignoreName, maxIgnoreFile)
+func isThere(root *os.Root, name string) bool {
+	_, err := root.Stat(filepath.FromSlash(name))
+	return err == nil
+}
+
+// Add puts a file into the context that its directory does not hold.
+func (c *Context) Add(name string, text []byte) {
+	c.added = append(c.added, addition{name, text})
+}
+
+func readIgnore(root *os.Root, name string) (Ignore, error) {
+	text, err := readText(root, name, maxIgnoreFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Ignore{}, nil
 	}
@@ -98,13 +126,16 @@ func (c *Context) Ignored(name string) bool { return c.ignore.Excludes(name) }
 
 // ReadDockerfile returns the Dockerfile of a context's directory, bounded.
 // Without one the error is fs.ErrNotExist.
-func ReadDockerfile(dir string) (string, error) {
+func ReadDockerfile(dir string) (string, error) { return ReadDockerfileNamed(dir, Dockerfile) }
+
+// ReadDockerfileNamed is ReadDockerfile for another name, slash-separated.
+func ReadDockerfileNamed(dir, name string) (string, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return "", err
 	}
 	defer root.Close()
-	text, err := readText(root, Dockerfile, maxDockerfile)
+	text, err := readText(root, filepath.FromSlash(name), maxDockerfile)
 	return string(text), err
 }
 
@@ -177,6 +208,15 @@ func (c *Context) write(w entryWriter) error {
 	for _, name := range c.names {
 		if err := writeEntry(w, root, name); err != nil {
 			return fmt.Errorf("reading the build context %s: %w", c.dir, err)
+		}
+	}
+	for _, a := range c.added {
+		h := &tar.Header{Typeflag: tar.TypeReg, Name: a.name, Mode: 0o644, Size: int64(len(a.text))}
+		if err := w.WriteHeader(h); err != nil {
+			return err
+		}
+		if _, err := w.Write(a.text); err != nil {
+			return err
 		}
 	}
 	return nil

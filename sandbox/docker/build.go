@@ -1,7 +1,12 @@
 package docker
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -27,6 +32,22 @@ const buildLogTail = 8 << 10
 
 var errBuildTimeout = errors.New("the build's time is up")
 
+// buildPlan is a build: a directory and what is said about it. The zero value
+// besides dir and name is what Spec.Image.Build says.
+type buildPlan struct {
+	name       string // for messages
+	dir        string
+	dockerfile string // name in the context; empty means buildcontext.Dockerfile
+	text       string // of a Dockerfile that is not in the context, or empty
+	options    client.ImageBuildOptions
+	force      bool // even when an image of the same content is there
+	keep       bool
+}
+
+// ownDockerfile is the name, in a context, of a Dockerfile that is given as
+// text.
+const ownDockerfile = ".proctor.Dockerfile"
+
 // built returns the image of the Spec's build context, and builds it unless
 // an image of the same content is there.
 func (b *Backend) built(ctx context.Context, spec sandbox.Spec) (image, error) {
@@ -36,38 +57,88 @@ func (b *Backend) built(ctx context.Context, spec sandbox.Spec) (image, error) {
 		ctx, cancel = context.WithTimeoutCause(ctx, from.Timeout, fmt.Errorf("%w: %v", errBuildTimeout, from.Timeout))
 		defer cancel()
 	}
-	files, err := buildcontext.Read(from.ContextDir)
-	if err != nil {
-		return image{}, &sandbox.BuildError{Image: from.Name, Err: err}
+	return b.builtFrom(ctx, buildPlan{
+		name: from.Name, dir: from.ContextDir, force: spec.Image.ForceBuild, keep: spec.Image.KeepImage,
+	}, spec.Progress)
+}
+
+// files reads the context of a build and its Dockerfile.
+func (p *buildPlan) files() (files *buildcontext.Context, text string, err error) {
+	if p.text != "" {
+		if files, err = buildcontext.ReadNamed(p.dir, ""); err != nil {
+			return nil, "", err
+		}
+		p.dockerfile = ownDockerfile
+		files.Add(p.dockerfile, []byte(p.text))
+		return files, p.text, nil
 	}
+	p.dockerfile = cmp.Or(p.dockerfile, buildcontext.Dockerfile)
+	if files, err = buildcontext.ReadNamed(p.dir, p.dockerfile); err != nil {
+		return nil, "", err
+	}
+	text, err = buildcontext.ReadDockerfileNamed(p.dir, p.dockerfile)
+	return files, text, err
+}
+
+// key names what the build makes: the content of the context, and the options
+// where there are any.
+func (p *buildPlan) key(files *buildcontext.Context) (string, error) {
 	sum, err := files.Hash("linux")
 	if err != nil {
-		return image{}, &sandbox.BuildError{Image: from.Name, Err: err}
+		return "", err
+	}
+	o := p.options
+	o.NoCache, o.PullParent = false, false
+	settings, err := json.Marshal(o)
+	if err != nil {
+		return "", err
+	}
+	plain, err := json.Marshal(client.ImageBuildOptions{})
+	if err != nil || p.dockerfile == buildcontext.Dockerfile && bytes.Equal(settings, plain) {
+		return sum, err
+	}
+	all := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s", sum, p.dockerfile, settings))
+	return hex.EncodeToString(all[:])[:len(sum)], nil
+}
+
+// builtFrom returns the image of a build, which is run unless an image of the
+// same content is there.
+func (b *Backend) builtFrom(ctx context.Context, plan buildPlan, progress func(string)) (image, error) {
+	failed := func(err error) (image, error) {
+		return image{}, &sandbox.BuildError{Image: plan.name, Err: err}
+	}
+	files, text, err := plan.files()
+	if err != nil {
+		return failed(err)
+	}
+	sum, err := plan.key(files)
+	if err != nil {
+		return failed(err)
 	}
 	tag := builtPrefix + sum
 	release, fresh, err := b.images.hold(ctx, tag)
 	if err != nil {
-		return image{}, &sandbox.BuildError{Image: from.Name, Err: fmt.Errorf("waiting for another build of it: %w", err)}
+		return failed(fmt.Errorf("waiting for another build of it: %w", err))
 	}
 	result := false
 	defer func() { release(result) }()
 
 	img, err := b.inspect(ctx, tag)
 	switch {
-	case err == nil && (fresh || !spec.Image.ForceBuild):
+	case err == nil && (fresh || !plan.force):
 		// A new tag on itself says when it was last used.
 		err = b.tag(ctx, tag, tag)
 	case err == nil, cerrdefs.IsNotFound(err):
-		err = b.build(ctx, spec, files, tag)
+		err = b.build(ctx, plan, files, text, tag, progress)
 		result = err == nil
 		if err == nil {
 			img, err = b.inspect(ctx, tag)
 			if cerrdefs.IsNotFound(err) {
-				err = &sandbox.BuildError{Image: from.Name, Err: errNoImage}
+				err = &sandbox.BuildError{Image: plan.name, Err: errNoImage}
 			}
 		}
 	}
-	if err == nil && spec.Image.KeepImage {
+	if err == nil && plan.keep {
 		err = b.tag(ctx, tag, keptPrefix+sum)
 	}
 	if err != nil {
@@ -85,28 +156,21 @@ func (b *Backend) tag(ctx context.Context, source, target string) error {
 
 // build has the engine build the context. It uses the engine's own choice of
 // builder, and BuildKit where the Dockerfile needs it.
-func (b *Backend) build(ctx context.Context, spec sandbox.Spec, files *buildcontext.Context, tag string) error {
-	name := spec.Image.Build.Name
-	said := &reporter{tell: spec.Progress}
-	said.say("building " + name)
+func (b *Backend) build(ctx context.Context, plan buildPlan, files *buildcontext.Context, text, tag string, progress func(string)) error {
+	said := &reporter{tell: progress}
+	said.say("building " + plan.name)
 	failed := func(log string, err error) error {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
-		return &sandbox.BuildError{Image: name, Log: log, Err: err}
+		return &sandbox.BuildError{Image: plan.name, Log: log, Err: err}
 	}
-	text, err := buildcontext.ReadDockerfile(spec.Image.Build.ContextDir)
-	if err != nil {
-		return failed("", err)
-	}
-	recipe := readRecipe(text)
-	options := client.ImageBuildOptions{
-		Tags:        []string{tag},
-		Dockerfile:  buildcontext.Dockerfile,
-		Remove:      true,
-		ForceRemove: true,
-		Version:     build.BuilderV1,
-	}
+	recipe := readRecipe(text, plan.options.BuildArgs)
+	options := plan.options
+	options.Tags = []string{tag}
+	options.Dockerfile = plan.dockerfile
+	options.Remove, options.ForceRemove = true, true
+	options.Version = build.BuilderV1
 	ping, err := b.api.Ping(ctx, client.PingOptions{})
 	if err != nil {
 		return failed("", err)
@@ -116,7 +180,7 @@ func (b *Backend) build(ctx context.Context, spec sandbox.Spec, files *buildcont
 		// Without a client session BuildKit has no credentials: the
 		// engine's own pull has.
 		for _, ref := range recipe.bases {
-			if _, err := b.pulled(ctx, ref, spec.Progress); err != nil && !errors.Is(err, sandbox.ErrImageNotFound) {
+			if _, err := b.pulled(ctx, ref, progress); err != nil && !errors.Is(err, sandbox.ErrImageNotFound) {
 				return failed("", err)
 			}
 		}
@@ -128,7 +192,7 @@ func (b *Backend) build(ctx context.Context, spec sandbox.Spec, files *buildcont
 		pw.CloseWithError(err)
 		written <- err
 	}()
-	log, err := b.stream(ctx, pr, options, said, name)
+	log, err := b.stream(ctx, pr, options, said, plan.name)
 	pr.CloseWithError(errStopped)
 	if e := <-written; e != nil && !errors.Is(e, errStopped) {
 		err = e

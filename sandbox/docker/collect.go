@@ -12,9 +12,9 @@ import (
 	"github.com/proctor-run/proctor/sandbox"
 )
 
-// Collect removes the containers whose owner keep does not claim, and built
-// images that nobody used for ImageTTL and that were not built to be kept. A
-// container whose owner cannot be read is left alone. Where no engine answers
+// Collect removes the containers whose owner keep does not claim, the networks,
+// volumes and image names of their compose projects, and built images that
+// nobody used for ImageTTL and that were not built to be kept. A container whose owner cannot be read is left alone. Where no engine answers
 // the error is sandbox.ErrUnavailable.
 func (b *Backend) Collect(ctx context.Context, keep func(sandbox.Owner) bool) ([]string, error) {
 	list, err := b.api.ContainerList(ctx, client.ContainerListOptions{
@@ -44,6 +44,8 @@ func (b *Backend) Collect(ctx context.Context, keep func(sandbox.Owner) bool) ([
 		}
 		removed = append(removed, fmt.Sprintf("container %s of trial %q", name, item.Labels[labelTrial]))
 	}
+	projects, err := b.collectProjects(ctx, keep)
+	removed, errs = append(removed, projects...), append(errs, err)
 	images, err := b.collectImages(ctx)
 	return append(removed, images...), errors.Join(append(errs, err)...)
 }

@@ -27,6 +27,7 @@ type Container struct {
 	id   string
 	name string
 	spec sandbox.Spec
+	net  *reach // nil where no network is changed or proxied
 
 	sweeping chan struct{} // holds one sweep
 
@@ -125,6 +126,7 @@ func (c *Container) Destroy(ctx context.Context) error {
 		open = append(open, p)
 	}
 	c.mu.Unlock()
+	c.shutGate()
 
 	select {
 	case c.removing <- struct{}{}:
@@ -148,7 +150,7 @@ func (c *Container) Destroy(ctx context.Context) error {
 			return nil
 		}
 	}
-	return nil
+	return c.awaitGate(ctx)
 }
 
 // remove kills and removes a container, and returns when it is not there. It
@@ -176,8 +178,12 @@ func (c *Container) Stop(ctx context.Context) (hint string, err error) {
 	if err := c.usable(ctx); err != nil {
 		return "", err
 	}
+	c.shutGate()
 	now := 0
 	if _, err := c.api.ContainerStop(ctx, c.id, client.ContainerStopOptions{Signal: "SIGKILL", Timeout: &now}); err != nil {
+		return "", c.explain(ctx, "stopping", err)
+	}
+	if err := c.awaitGate(ctx); err != nil {
 		return "", c.explain(ctx, "stopping", err)
 	}
 	return fmt.Sprintf("docker start %[1]s && docker exec -it %[1]s bash; remove it with docker rm -f -v %[1]s", c.name), nil

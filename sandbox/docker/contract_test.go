@@ -1,7 +1,10 @@
 package docker_test
 
 import (
+	"context"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"github.com/proctor-run/proctor/internal/need"
@@ -34,8 +37,32 @@ func labels(t testing.TB) sandbox.Labels {
 
 func TestContract(t *testing.T) {
 	need.Docker(t)
+	world := &sandboxtest.World{}
 	sandboxtest.Run(t, sandboxtest.Config{
-		New:  func(t testing.TB) sandbox.Backend { return newBackend(t) },
-		Spec: sandbox.Spec{Image: sandbox.Image{Ref: testImage}, Labels: labels(t)},
+		New: func(t testing.TB) sandbox.Backend {
+			program := guestProgram(t)
+			b, err := docker.New(docker.Options{
+				Host: need.Docker(t), Getenv: os.Getenv, Egress: world.Upstream(),
+				Guest: func(context.Context) (string, error) { return program, nil },
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return b
+		},
+		World: world,
+		Spec:  sandbox.Spec{Image: sandbox.Image{Ref: testImage}, Labels: labels(t)},
 	})
+}
+
+// guestProgram builds the program that carries connections out of containers.
+func guestProgram(t testing.TB) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "proctor-guest")
+	cmd := exec.Command(need.Program(t, "go"), "build", "-buildvcs=false", "-o", path, "github.com/proctor-run/proctor/cmd/proctor-guest")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("building the guest program: %v: %s", err, out)
+	}
+	return path
 }

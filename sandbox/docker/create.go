@@ -2,6 +2,7 @@ package docker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/proctor-run/proctor/internal/clock"
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/egress"
 )
 
 // Labels on every container. The owner is sandbox.Owner.String.
@@ -44,18 +46,29 @@ func (b *Backend) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbo
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("creating sandbox %q: %w", spec.Name, context.Cause(ctx))
 	}
+	if spec.Compose != nil {
+		p, err := b.createProject(ctx, spec)
+		if err != nil {
+			return nil, notCreated(ctx, spec, err)
+		}
+		return p, nil
+	}
 	img, err := b.image(ctx, spec)
 	if err != nil {
 		return nil, fmt.Errorf("creating sandbox %q: %w", spec.Name, err)
 	}
 	c, err := b.create(ctx, spec, img)
 	if err != nil {
-		if ctx.Err() != nil {
-			err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
-		}
-		return nil, fmt.Errorf("creating sandbox %q: %w", spec.Name, err)
+		return nil, notCreated(ctx, spec, err)
 	}
 	return c, nil
+}
+
+func notCreated(ctx context.Context, spec sandbox.Spec, err error) error {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(err, cause) {
+		err = fmt.Errorf("%w: %w", cause, err)
+	}
+	return fmt.Errorf("creating sandbox %q: %w", spec.Name, err)
 }
 
 // create starts a container, a second time without the image's entrypoint
@@ -113,20 +126,31 @@ func (b *Backend) run(ctx context.Context, spec sandbox.Spec, img image, entrypo
 	if err != nil {
 		return nil, err
 	}
+	net, err := b.prepareNetwork(ctx, created.ID, spec.Network)
+	if err != nil {
+		return nil, err
+	}
 	if _, err := b.api.ContainerStart(ctx, created.ID, client.ContainerStartOptions{}); err != nil {
 		return nil, err
 	}
 	if settled != nil {
-		if alive, err = settled(ctx, b.api, created.ID); err != nil || !alive {
-			alive = false
+		runs, err := settled(ctx, b.api, created.ID)
+		if err != nil || !runs {
 			return nil, err
 		}
 	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
+	c := newContainer(b.api, created.ID, name, spec)
+	c.net = net
+	if spec.Network.Mode == sandbox.NetworkAllowlist {
+		if err := c.setGate(ctx, egress.Policy{Mode: spec.Network.Mode, Hosts: spec.Network.Hosts}); err != nil {
+			return nil, err
+		}
+	}
 	alive = true
-	return newContainer(b.api, created.ID, name, spec), nil
+	return c, nil
 }
 
 // settle waits until an entrypoint has come to the keep-alive command, and
@@ -169,7 +193,7 @@ func options(name string, spec sandbox.Spec, img image, entrypoint bool) client.
 		NanoCPUs: int64(math.Round(spec.Resources.CPUs * 1e9)),
 		Memory:   spec.Resources.MemoryMB << 20,
 	}}
-	if spec.Network.Mode == sandbox.NetworkNone {
+	if !public(spec.Network.Mode) && !spec.Network.Switchable {
 		host.NetworkMode = "none"
 	}
 	for _, m := range spec.Mounts {

@@ -45,6 +45,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/egress"
 )
 
 var (
@@ -64,8 +65,17 @@ type Options struct {
 	// ImageTTL is how long a built image is kept without being used; 0 means
 	// DefaultImageTTL.
 	ImageTTL time.Duration
-	// Now is the clock for ImageTTL; nil means time.Now.
+	// Now is the clock for ImageTTL and for the log of the egress proxy; nil
+	// means time.Now.
 	Now func() time.Time
+	// Guest finds the guest program (package guest) for the engine's
+	// containers: a Linux program without shared libraries. It is copied into
+	// containers with an allow list and is their way to the egress proxy.
+	// Without it there are no allow lists and no switching of networks.
+	Guest func(ctx context.Context) (path string, err error)
+	// Egress is how the egress proxy reaches the world; the zero value is
+	// this machine's resolver and network.
+	Egress egress.Upstream
 	// Environ holds the variables, KEY=VALUE, that the files of a compose
 	// project may refer to, besides those of the Spec: what the docker command
 	// would find in its own environment.
@@ -85,6 +95,8 @@ type Backend struct {
 	local    bool   // the engine sees this machine's files
 	imageTTL time.Duration
 	now      func() time.Time
+	guest    func(context.Context) (string, error) // nil for none
+	egress   egress.Upstream
 	environ  []string
 	subnets  []netip.Prefix
 
@@ -123,6 +135,8 @@ func New(o Options) (*Backend, error) {
 		local:       strings.HasPrefix(at.host, "unix:") || strings.HasPrefix(at.host, "npipe:"),
 		imageTTL:    cmp.Or(o.ImageTTL, DefaultImageTTL),
 		now:         o.Now,
+		guest:       o.Guest,
+		egress:      o.Egress,
 		environ:     o.Environ,
 		subnets:     o.Subnets,
 		entrypoints: make(map[string]bool),
@@ -143,9 +157,11 @@ func (b *Backend) Name() string { return "docker" }
 // engine is on this machine.
 func (b *Backend) Capabilities() sandbox.Capabilities {
 	return sandbox.Capabilities{
-		Mounted:     b.local,
-		Build:       true,
-		NoNetwork:   true,
+		Mounted:   b.local,
+		Build:     true,
+		Compose:   true,
+		NoNetwork: true,
+		Allowlist: b.guest != nil, SwitchNetwork: b.guest != nil,
 		CPULimit:    true,
 		MemoryLimit: true,
 	}
@@ -182,10 +198,20 @@ func fix(err error) string {
 
 // accepts refuses what no container of this backend can be.
 func (b *Backend) accepts(spec sandbox.Spec) error {
+	if spec.Compose != nil {
+		return acceptsProject(spec)
+	}
 	switch spec.Network.Mode {
 	case "", sandbox.NetworkPublic, sandbox.NetworkNone:
+	case sandbox.NetworkAllowlist:
+		if b.guest == nil {
+			return fmt.Errorf("network mode %q: %w: %w", spec.Network.Mode, sandbox.ErrUnsupported, errNoRelay)
+		}
 	default:
 		return fmt.Errorf("network mode %q: %w", spec.Network.Mode, sandbox.ErrUnsupported)
+	}
+	if spec.Network.Switchable && b.guest == nil {
+		return fmt.Errorf("changing the network of a running container: %w: %w", sandbox.ErrUnsupported, errNoRelay)
 	}
 	if spec.Resources.GPUs > 0 {
 		return fmt.Errorf("%d GPUs: %w", spec.Resources.GPUs, sandbox.ErrUnsupported)

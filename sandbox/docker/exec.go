@@ -63,6 +63,10 @@ func detached(ctx context.Context, grace time.Duration) (context.Context, contex
 // start it (an unknown user, a missing directory), the engine's message is the
 // command's output and the code is 126 or 127.
 func (c *Container) Exec(ctx context.Context, cmd sandbox.Command) (sandbox.ExitStatus, error) {
+	return c.exec(ctx, c.proxied(cmd))
+}
+
+func (c *Container) exec(ctx context.Context, cmd sandbox.Command) (sandbox.ExitStatus, error) {
 	if err := c.usable(ctx); err != nil {
 		return sandbox.ExitStatus{}, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/moby/moby/api/pkg/authconfig"
 	"github.com/moby/moby/api/types/registry"
 	"github.com/moby/moby/client"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/proctor-run/proctor/sandbox"
 )
@@ -38,6 +39,12 @@ func (b *Backend) image(ctx context.Context, spec sandbox.Spec) (image, error) {
 
 // pulled returns a referenced image, from a registry when the engine has none.
 func (b *Backend) pulled(ctx context.Context, ref string, progress func(string)) (image, error) {
+	return b.pulledFor(ctx, ref, "", progress)
+}
+
+// pulledFor is pulled for a platform, OS/ARCHITECTURE[/VARIANT]; empty means
+// the engine's own.
+func (b *Backend) pulledFor(ctx context.Context, ref, platform string, progress func(string)) (image, error) {
 	img, err := b.inspect(ctx, ref)
 	if !cerrdefs.IsNotFound(err) {
 		return img, err
@@ -50,7 +57,7 @@ func (b *Backend) pulled(ctx context.Context, ref string, progress func(string))
 	if img, err = b.inspect(ctx, ref); !cerrdefs.IsNotFound(err) {
 		return img, err
 	}
-	if err := b.pull(ctx, ref, progress); err != nil {
+	if err := b.pull(ctx, ref, platform, progress); err != nil {
 		return image{}, err
 	}
 	return b.inspect(ctx, ref)
@@ -71,10 +78,16 @@ func (b *Backend) inspect(ctx context.Context, ref string) (image, error) {
 // hidden from those who may not see it. The engine passes them on in text.
 var absent = [...]string{"not found", "manifest unknown", "name unknown", "does not exist", "no such image", "repository name not known"}
 
-func (b *Backend) pull(ctx context.Context, ref string, progress func(string)) error {
+func (b *Backend) pull(ctx context.Context, ref, wanted string, progress func(string)) error {
+	options := client.ImagePullOptions{RegistryAuth: credentials(ref)}
+	if p, err := platform(wanted); err != nil {
+		return err
+	} else if p != nil {
+		options.Platforms = []ocispec.Platform{*p}
+	}
 	said := &reporter{tell: progress}
 	said.say("pulling " + ref)
-	stream, err := b.api.ImagePull(ctx, ref, client.ImagePullOptions{RegistryAuth: credentials(ref)})
+	stream, err := b.api.ImagePull(ctx, ref, options)
 	if err == nil {
 		for message, streamErr := range stream.JSONMessages(ctx) {
 			if err = streamErr; err == nil && message.Error != nil {

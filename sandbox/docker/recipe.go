@@ -19,8 +19,9 @@ type recipe struct {
 // modern are flags that only BuildKit understands, and here-documents.
 var modern = regexp.MustCompile(`(?im)^\s*(RUN\s+(--[a-z-]+(=\S*)?\s+)*--(mount|network|security|device)\b|(COPY|ADD)\s+(--[a-z-]+(=\S*)?\s+)*--(chmod|link|parents|exclude|checksum|keep-git-dir|unpack)\b|(RUN|COPY|ADD)\b.*<<-?["']?[a-z_])|^#\s*syntax\s*=`)
 
-// readRecipe never fails: what it cannot read is the builder's to refuse.
-func readRecipe(text string) recipe {
+// readRecipe never fails: what it cannot read is the builder's to refuse. given
+// are build arguments; they replace defaults.
+func readRecipe(text string, given map[string]*string) recipe {
 	r := recipe{buildKit: modern.MatchString(text)}
 	parsed, err := parser.Parse(strings.NewReader(text))
 	if err != nil {
@@ -33,7 +34,9 @@ func readRecipe(text string) recipe {
 	args := make(map[string]string)
 	for _, m := range metaArgs {
 		for _, kv := range m.Args {
-			if kv.Value != nil {
+			if v := given[kv.Key]; v != nil {
+				args[kv.Key] = *v
+			} else if kv.Value != nil {
 				args[kv.Key] = expand(*kv.Value, args)
 			}
 		}

@@ -25,7 +25,7 @@ func TestRecipe(t *testing.T) {
 		{"nonsense", false, ""},
 		{"", false, ""},
 	} {
-		r := readRecipe(tt.text)
+		r := readRecipe(tt.text, nil)
 		if r.buildKit != tt.buildKit || strings.Join(r.bases, " ") != tt.bases {
 			t.Errorf("%q: got %+v, want BuildKit %v and bases %q", tt.text, r, tt.buildKit, tt.bases)
 		}
@@ -34,5 +34,5 @@ func TestRecipe(t *testing.T) {
 
 func FuzzRecipe(f *testing.F) {
 	f.Add("ARG A=b\nFROM ${A:-c} AS d\nCOPY --from=${A} x y")
-	f.Fuzz(func(t *testing.T, text string) { readRecipe(text) })
+	f.Fuzz(func(t *testing.T, text string) { readRecipe(text, nil) })
 }

@@ -1,0 +1,176 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/proctor-run/proctor/sandbox"
+)
+
+var (
+	_ sandbox.Sandbox = (*Project)(nil)
+	_ sandbox.Stopper = (*Project)(nil)
+)
+
+// labelSandbox tells the sandboxes of one owner apart, also those that have
+// the same project one after the other.
+const labelSandbox = "proctor.sandbox"
+
+// composeDownLimit bounds the removal of what Create could not finish.
+const composeDownLimit = 60 * time.Second
+
+// ComposeError says that a project could not be brought up. Its text is that
+// of Harbor's error for a docker compose command that fails (Harbor task
+// format, section 5.5).
+type ComposeError struct {
+	Project string
+	// Output is what there is to read about it: the reason, and the end of the
+	// log of the container at fault.
+	Output string
+	Err    error
+}
+
+func (e *ComposeError) Error() string {
+	return fmt.Sprintf("Docker compose command failed for environment %s. Command: up --detach --wait. Return code: 1. Stdout: %s. Stderr: None. ", e.Project, e.Output)
+}
+
+func (e *ComposeError) Unwrap() error { return e.Err }
+
+// ErrorType is the name under which results record the error.
+func (e *ComposeError) ErrorType() string { return "RuntimeError" }
+
+// Project is a sandbox that is the service main of a compose project.
+type Project struct {
+	p    *project
+	main *Container
+
+	removing chan struct{} // holds the one that removes
+	removed  bool          // guarded by removing
+}
+
+// acceptsProject refuses what no compose project here can be.
+func acceptsProject(spec sandbox.Spec) error {
+	switch spec.Network.Mode {
+	case "", sandbox.NetworkPublic, sandbox.NetworkNone:
+	default:
+		return fmt.Errorf("network mode %q for a compose project, whose other services would have the whole network: %w", spec.Network.Mode, sandbox.ErrUnsupported)
+	}
+	if spec.Network.Switchable {
+		return fmt.Errorf("changing the network of a running compose project: %w", sandbox.ErrUnsupported)
+	}
+	if spec.Resources.GPUs > 0 {
+		return fmt.Errorf("%d GPUs: %w", spec.Resources.GPUs, sandbox.ErrUnsupported)
+	}
+	return nil
+}
+
+// createProject reads a compose project and brings it up.
+func (b *Backend) createProject(ctx context.Context, spec sandbox.Spec) (_ *Project, err error) {
+	m, err := b.load(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	p := &project{
+		b: b, spec: spec, model: m, id: secret(),
+		images: map[string]image{}, made: map[string]image{}, containers: map[string][]string{},
+	}
+	for _, text := range m.notes {
+		p.note(true, "%s", text)
+	}
+	if err := p.supported(); err != nil {
+		return nil, err
+	}
+	if err := p.findImages(ctx); err != nil {
+		return nil, err
+	}
+	if err := p.clear(ctx); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err == nil {
+			return
+		}
+		downCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), composeDownLimit)
+		defer cancel()
+		err = errors.Join(err, p.down(downCtx))
+	}()
+	if err := p.up(ctx); err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	main := p.model.Services[mainService]
+	c := newContainer(b.api, p.containers[mainService][0], containerNameOf(m.Name, &main, 1), spec)
+	return &Project{p: p, main: c, removing: make(chan struct{}, 1)}, nil
+}
+
+// ID is the id of main's container.
+func (s *Project) ID() string { return s.main.ID() }
+
+// Exec runs a command in main.
+func (s *Project) Exec(ctx context.Context, cmd sandbox.Command) (sandbox.ExitStatus, error) {
+	return s.main.Exec(ctx, cmd)
+}
+
+// Mark notes which processes exist in main.
+func (s *Project) Mark(ctx context.Context) (sandbox.Mark, error) { return s.main.Mark(ctx) }
+
+// KillTree ends what was born in main since the mark. Other services are no
+// part of the sandbox's processes and stay.
+func (s *Project) KillTree(ctx context.Context, since sandbox.Mark, grace time.Duration) error {
+	return s.main.KillTree(ctx, since, grace)
+}
+
+// Upload unpacks a tar stream in main.
+func (s *Project) Upload(ctx context.Context, dir string, tar io.Reader) error {
+	return s.main.Upload(ctx, dir, tar)
+}
+
+// Download reads from main.
+func (s *Project) Download(ctx context.Context, path string, tar io.Writer) error {
+	return s.main.Download(ctx, path, tar)
+}
+
+// Destroy kills and removes every container of the project, its networks, its
+// volumes and the names of its images.
+func (s *Project) Destroy(ctx context.Context) error {
+	select {
+	case s.removing <- struct{}{}:
+		defer func() { <-s.removing }()
+	case <-ctx.Done():
+		return fmt.Errorf("destroying compose project %q: %w", s.p.model.Name, context.Cause(ctx))
+	}
+	if s.removed {
+		return nil
+	}
+	// The other services go at the same time as main.
+	var wg sync.WaitGroup
+	var rest error
+	wg.Go(func() { rest = s.p.removeContainers(ctx) })
+	err := s.main.Destroy(ctx)
+	wg.Wait()
+	if err = errors.Join(err, rest, s.p.down(ctx)); err != nil {
+		return fmt.Errorf("destroying compose project %q: %w", s.p.model.Name, err)
+	}
+	s.removed = true
+	return nil
+}
+
+// Stop kills what runs in every service and leaves all files for inspection.
+func (s *Project) Stop(ctx context.Context) (hint string, err error) {
+	if err := s.main.usable(ctx); err != nil {
+		return "", err
+	}
+	if _, err := s.main.Stop(ctx); err != nil {
+		return "", err
+	}
+	if err := s.p.stopContainers(ctx); err != nil {
+		return "", fmt.Errorf("stopping compose project %q: %w", s.p.model.Name, err)
+	}
+	return fmt.Sprintf("docker compose -p %[1]s start && docker exec -it %[2]s bash; remove it with docker compose -p %[1]s down -v", s.p.model.Name, s.main.name), nil
+}

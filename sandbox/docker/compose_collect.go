@@ -1,0 +1,75 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/moby/moby/client"
+
+	"github.com/proctor-run/proctor/sandbox"
+)
+
+// collectProjects removes the networks, volumes and image names that are left
+// when the containers of dead owners have gone.
+func (b *Backend) collectProjects(ctx context.Context, keep func(sandbox.Owner) bool) (removed []string, err error) {
+	var errs []error
+	dead := func(labels map[string]string) bool {
+		owner, err := sandbox.ParseOwner(labels[labelOwner])
+		return err == nil && !keep(owner)
+	}
+	owned := client.Filters{}.Add("label", labelOwner)
+	networks, err := b.api.NetworkList(ctx, client.NetworkListOptions{Filters: owned})
+	if err != nil {
+		errs = append(errs, fmt.Errorf("listing networks: %w", err))
+	}
+	for _, n := range networks.Items {
+		if !dead(n.Labels) {
+			continue
+		}
+		if err := b.removeNetwork(ctx, n); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		removed = append(removed, fmt.Sprintf("network %s of trial %q", n.Name, n.Labels[labelTrial]))
+	}
+	volumes, err := b.api.VolumeList(ctx, client.VolumeListOptions{Filters: owned})
+	if err != nil {
+		errs = append(errs, fmt.Errorf("listing volumes: %w", err))
+	}
+	for _, v := range volumes.Items {
+		if !dead(v.Labels) {
+			continue
+		}
+		if err := b.removeVolume(ctx, v.Name); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		removed = append(removed, fmt.Sprintf("volume %s of trial %q", v.Name, v.Labels[labelTrial]))
+	}
+	names, err := b.collectNames(ctx, keep)
+	return append(removed, names...), errors.Join(append(errs, err)...)
+}
+
+// collectNames removes the names of images that dead owners have claimed.
+func (b *Backend) collectNames(ctx context.Context, keep func(sandbox.Owner) bool) (removed []string, err error) {
+	list, err := b.api.ImageList(ctx, client.ImageListOptions{Filters: client.Filters{}.Add("reference", claimPrefix+"*")})
+	if err != nil {
+		return nil, fmt.Errorf("listing images: %w", err)
+	}
+	var errs []error
+	for _, item := range list.Items {
+		for _, claim := range item.RepoTags {
+			tag, owner, ok := readClaim(claim)
+			if !ok || keep(owner) {
+				continue
+			}
+			if err := b.untag(ctx, []string{tag, claim}); err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			removed = append(removed, "image name "+tag)
+		}
+	}
+	return removed, errors.Join(errs...)
+}

@@ -1,0 +1,155 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/network"
+	"github.com/moby/moby/client"
+
+	"github.com/proctor-run/proctor/internal/clock"
+	"github.com/proctor-run/proctor/sandbox"
+)
+
+// networkTries is how often the removal of a network is tried whose containers
+// have just gone.
+const networkTries = 20
+
+// clear removes what an earlier run of the same project has left, also of
+// docker compose itself. A project of a process that lives is left alone: that
+// is an error.
+func (p *project) clear(ctx context.Context) error {
+	own := client.Filters{}.Add("label", labelProject+"="+p.model.Name)
+	list, err := p.b.listContainers(ctx, own)
+	if err != nil {
+		return err
+	}
+	for _, c := range list {
+		owner, err := sandbox.ParseOwner(c.Labels[labelOwner])
+		if err == nil && owner != p.spec.Labels.Owner && owner.Alive() {
+			return fmt.Errorf("compose project %q is in use by process %d", p.model.Name, owner.PID)
+		}
+	}
+	if err := p.b.removeAll(ctx, own); err != nil {
+		return fmt.Errorf("removing an earlier compose project %q: %w", p.model.Name, err)
+	}
+	return nil
+}
+
+// mine filters what belongs to this sandbox.
+func (p *project) mine() client.Filters {
+	return client.Filters{}.Add("label", labelSandbox+"="+p.id)
+}
+
+// down removes everything of the project. It may be repeated.
+func (p *project) down(ctx context.Context) error {
+	return errors.Join(p.b.removeAll(ctx, p.mine()), p.b.untag(ctx, p.tags))
+}
+
+func (p *project) removeContainers(ctx context.Context) error {
+	return p.b.removeContainers(ctx, p.mine())
+}
+
+func (p *project) stopContainers(ctx context.Context) error {
+	list, err := p.b.listContainers(ctx, p.mine())
+	if err != nil {
+		return err
+	}
+	var errs []error
+	now := 0
+	for _, c := range list {
+		if c.State != container.StateRunning {
+			continue
+		}
+		if _, err := p.b.api.ContainerStop(ctx, c.ID, client.ContainerStopOptions{Signal: "SIGKILL", Timeout: &now}); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// removeAll removes the containers, networks and volumes that a filter finds.
+func (b *Backend) removeAll(ctx context.Context, f client.Filters) error {
+	return errors.Join(b.removeContainers(ctx, f), b.removeNetworks(ctx, f), b.removeVolumes(ctx, f))
+}
+
+func (b *Backend) listContainers(ctx context.Context, f client.Filters) ([]container.Summary, error) {
+	list, err := b.api.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: f})
+	if err != nil {
+		return nil, fmt.Errorf("listing containers: %w", err)
+	}
+	return list.Items, nil
+}
+
+// removeContainers kills and removes containers, all at the same time.
+func (b *Backend) removeContainers(ctx context.Context, f client.Filters) error {
+	list, err := b.listContainers(ctx, f)
+	if err != nil {
+		return err
+	}
+	errs := make([]error, len(list))
+	var wg sync.WaitGroup
+	for i, c := range list {
+		wg.Go(func() {
+			if err := remove(ctx, b.api, c.ID); err != nil {
+				errs[i] = fmt.Errorf("removing container %s: %w", c.ID, err)
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+func (b *Backend) removeNetworks(ctx context.Context, f client.Filters) error {
+	list, err := b.api.NetworkList(ctx, client.NetworkListOptions{Filters: f})
+	if err != nil {
+		return fmt.Errorf("listing networks: %w", err)
+	}
+	var errs []error
+	for _, n := range list.Items {
+		errs = append(errs, b.removeNetwork(ctx, n))
+	}
+	return errors.Join(errs...)
+}
+
+// removeNetwork removes a network. An engine may hold it for a moment after the
+// last container has gone.
+func (b *Backend) removeNetwork(ctx context.Context, n network.Summary) error {
+	for try := 1; ; try++ {
+		_, err := b.api.NetworkRemove(ctx, n.ID, client.NetworkRemoveOptions{})
+		switch {
+		case err == nil, cerrdefs.IsNotFound(err):
+			return nil
+		case try == networkTries || ctx.Err() != nil || !says(err, []string{"active endpoints", "in use", "being used"}):
+			return fmt.Errorf("removing network %s: %w", n.Name, err)
+		}
+		if err := clock.Sleep(ctx, 50*time.Millisecond); err != nil {
+			return fmt.Errorf("removing network %s: %w", n.Name, err)
+		}
+	}
+}
+
+func (b *Backend) removeVolumes(ctx context.Context, f client.Filters) error {
+	list, err := b.api.VolumeList(ctx, client.VolumeListOptions{Filters: f})
+	if err != nil {
+		return fmt.Errorf("listing volumes: %w", err)
+	}
+	var errs []error
+	for _, v := range list.Items {
+		errs = append(errs, b.removeVolume(ctx, v.Name))
+	}
+	return errors.Join(errs...)
+}
+
+func (b *Backend) removeVolume(ctx context.Context, name string) error {
+	_, err := b.api.VolumeRemove(ctx, name, client.VolumeRemoveOptions{})
+	if err != nil && !cerrdefs.IsNotFound(err) {
+		return fmt.Errorf("removing volume %s: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,257 @@
+package docker
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+
+	"github.com/moby/moby/client"
+
+	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/egress"
+)
+
+var _ sandbox.NetworkSwitcher = (*Container)(nil)
+
+// Where the relay of the egress proxy lies in a container: the guest program.
+const (
+	relayDir  = "/.proctor"
+	relayName = "proctor-guest"
+	relayMode = "relay" // guest.RelayMode
+)
+
+// errNoRelay says why a container cannot have an allow list here.
+var errNoRelay = errors.New("there is no program that can carry connections out of containers")
+
+// reach is what a container can reach, where that is changed or goes through
+// the egress proxy.
+type reach struct {
+	b     *Backend
+	names []string // networks of mode public, where that can come
+	opts  sandbox.Network
+
+	switching chan struct{} // holds one SetNetwork
+
+	mu   sync.Mutex // guards the rest
+	mode sandbox.NetworkMode
+	gate *egress.Gate // nil before it is needed
+}
+
+// public tells the mode that is also the zero value.
+func public(m sandbox.NetworkMode) bool { return m == "" || m == sandbox.NetworkPublic }
+
+// prepareNetwork detaches a container that has been created and not started
+// from the network that it may get later.
+func (b *Backend) prepareNetwork(ctx context.Context, id string, n sandbox.Network) (*reach, error) {
+	net := &reach{
+		b: b, opts: n, mode: n.Mode, switching: make(chan struct{}, 1),
+	}
+	if !n.Switchable {
+		return net, nil
+	}
+	var err error
+	if net.names, err = networksOf(ctx, b.api, id); err != nil {
+		return nil, fmt.Errorf("asking for the networks: %w", err)
+	}
+	if public(n.Mode) {
+		return net, nil
+	}
+	return net, detach(ctx, b.api, id)
+}
+
+func networksOf(ctx context.Context, api *client.Client, id string) ([]string, error) {
+	r, err := api.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
+	if err != nil {
+		return nil, err
+	}
+	if r.Container.NetworkSettings == nil {
+		return nil, nil
+	}
+	return slices.Sorted(maps.Keys(r.Container.NetworkSettings.Networks)), nil
+}
+
+// detach takes a container off all networks, and returns when it is proven.
+func detach(ctx context.Context, api *client.Client, id string) error {
+	names, err := networksOf(ctx, api, id)
+	if err != nil {
+		return fmt.Errorf("asking for the networks: %w", err)
+	}
+	for _, name := range names {
+		if _, err := api.NetworkDisconnect(ctx, name, client.NetworkDisconnectOptions{Container: id}); err != nil {
+			return fmt.Errorf("disconnecting from network %q: %w", name, err)
+		}
+	}
+	if names, err = networksOf(ctx, api, id); err != nil {
+		return fmt.Errorf("asking for the networks: %w", err)
+	}
+	if len(names) > 0 {
+		return fmt.Errorf("disconnecting from networks: %q are still connected", names)
+	}
+	return nil
+}
+
+// attachNetworks connects a container with networks that it is not on.
+func attachNetworks(ctx context.Context, api *client.Client, id string, names []string) error {
+	have, err := networksOf(ctx, api, id)
+	if err != nil {
+		return fmt.Errorf("asking for the networks: %w", err)
+	}
+	for _, name := range names {
+		if slices.Contains(have, name) {
+			continue
+		}
+		if _, err := api.NetworkConnect(ctx, name, client.NetworkConnectOptions{Container: id}); err != nil {
+			return fmt.Errorf("connecting with network %q: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// SetNetwork changes what a container can reach that was created with
+// Network.Switchable. Public is the engine's network; otherwise the container
+// is on none, and what is on the allow list is reached through the egress
+// proxy.
+func (c *Container) SetNetwork(ctx context.Context, mode sandbox.NetworkMode, hosts []string) error {
+	if err := c.usable(ctx); err != nil {
+		return err
+	}
+	if c.net == nil || !c.net.opts.Switchable {
+		return fmt.Errorf("switching the network of container %s, which was not created for it: %w", c.name, sandbox.ErrUnsupported)
+	}
+	select {
+	case c.net.switching <- struct{}{}:
+		defer func() { <-c.net.switching }()
+	case <-ctx.Done():
+		return c.explain(ctx, "switching the network", context.Cause(ctx))
+	}
+	if err := c.setNetwork(ctx, egress.Policy{Mode: mode, Hosts: hosts}); err != nil {
+		return c.explain(ctx, "switching the network", err)
+	}
+	return nil
+}
+
+func (c *Container) setNetwork(ctx context.Context, policy egress.Policy) error {
+	if !public(policy.Mode) {
+		if err := detach(ctx, c.api, c.id); err != nil {
+			return err
+		}
+	}
+	if err := c.setGate(ctx, policy); err != nil {
+		return err
+	}
+	if public(policy.Mode) {
+		if err := attachNetworks(ctx, c.api, c.id, c.net.names); err != nil {
+			return err
+		}
+	}
+	c.net.mu.Lock()
+	defer c.net.mu.Unlock()
+	c.net.mode = policy.Mode
+	return nil
+}
+
+// setGate lets the egress proxy follow a policy. It is opened when the first
+// allow list needs it.
+func (c *Container) setGate(ctx context.Context, policy egress.Policy) error {
+	n := c.net
+	n.mu.Lock()
+	gate := n.gate
+	n.mu.Unlock()
+	switch {
+	case gate != nil && policy.Mode == sandbox.NetworkAllowlist:
+		return gate.SetPolicy(ctx, policy)
+	case gate != nil:
+		gate.Restrict(policy)
+		return nil
+	case policy.Mode != sandbox.NetworkAllowlist:
+		return nil
+	}
+	gate, err := egress.Open(ctx, egress.Options{
+		Exec: c.exec, Install: c.installRelay, Relay: []string{relayDir + "/" + relayName, relayMode},
+		Policy: policy, Log: n.opts.Log, Upstream: n.b.egress, Now: n.b.now,
+	})
+	if err != nil {
+		return err
+	}
+	n.mu.Lock()
+	n.gate = gate
+	n.mu.Unlock()
+	if c.gone() { // Destroy may have missed it
+		gate.Shut()
+		return sandbox.ErrDestroyed
+	}
+	return nil
+}
+
+// installRelay copies the guest program into the container.
+func (c *Container) installRelay(ctx context.Context) error {
+	if c.net.b.guest == nil {
+		return errNoRelay
+	}
+	path, err := c.net.b.guest(ctx)
+	if err != nil {
+		return err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	var head bytes.Buffer
+	w := tar.NewWriter(&head)
+	if err := w.WriteHeader(&tar.Header{Name: relayName, Mode: 0o755, Size: info.Size()}); err != nil {
+		return err
+	}
+	// The rest of an archive: padding to whole blocks, and two empty ones.
+	tail := make([]byte, (512-info.Size()%512)%512+1024)
+	return c.Upload(ctx, relayDir, io.MultiReader(&head, io.LimitReader(f, info.Size()), bytes.NewReader(tail)))
+}
+
+// proxied is a command with the variables by which programs find the egress
+// proxy, where there is one.
+func (c *Container) proxied(cmd sandbox.Command) sandbox.Command {
+	if gate := c.gate(); gate != nil {
+		c.net.mu.Lock()
+		mode := c.net.mode
+		c.net.mu.Unlock()
+		if !public(mode) {
+			return gate.Command(cmd, c.spec.Env)
+		}
+	}
+	return cmd
+}
+
+func (c *Container) gate() *egress.Gate {
+	if c.net == nil {
+		return nil
+	}
+	c.net.mu.Lock()
+	defer c.net.mu.Unlock()
+	return c.net.gate
+}
+
+// shutGate ends all connections through the egress proxy. awaitGate then
+// returns when nothing of it is left.
+func (c *Container) shutGate() {
+	if gate := c.gate(); gate != nil {
+		gate.Shut()
+	}
+}
+
+func (c *Container) awaitGate(ctx context.Context) error {
+	if gate := c.gate(); gate != nil {
+		return gate.Wait(ctx)
+	}
+	return nil
+}
