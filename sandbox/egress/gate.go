@@ -89,6 +89,9 @@ func (g *Gate) connect(ctx context.Context) error {
 	return nil
 }
 
+// Restrict changes what can be reached, see Proxy.SetPolicy, and nothing else.
+func (g *Gate) Restrict(policy Policy) { g.proxy.SetPolicy(policy) }
+
 // SetPolicy changes what can be reached, see Proxy.SetPolicy. Where the relay
 // has died another one is started.
 func (g *Gate) SetPolicy(ctx context.Context, policy Policy) error {
