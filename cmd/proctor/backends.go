@@ -99,7 +99,7 @@ func openBackend(ctx context.Context, env *Env, name string, o backendOptions) (
 	nothing := func() error { return nil }
 	switch name {
 	case "docker":
-		b, err := docker.New(docker.Options{Getenv: env.Getenv, Now: env.Now})
+		b, err := docker.New(docker.Options{Getenv: env.Getenv, Now: env.Now, Guest: dockerGuest(env)})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -146,6 +146,7 @@ func ociOptions(ctx context.Context, env *Env, name string, o backendOptions) (o
 		Guest:      guestBeside(self),
 		Build:      version.Current().ID(),
 		Runtime:    o.runtime,
+		Now:        env.Now,
 		Mask:       slices.Concat(o.mask, []string{dirs.state, dirs.cache}),
 	}
 	if opts.Host {
