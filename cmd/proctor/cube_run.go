@@ -51,6 +51,9 @@ For a directory of Harbor tasks it is 'proctor run -p'.`,
 
 // runCube runs the tasks of a registered cube as a job.
 func runCube(ctx context.Context, env *Env, s *subject, f *runFlags, choice *cubeFlags) error {
+	if f.sealed {
+		return usageErrorf("--sealed-verifier: the tasks of a cube judge themselves, only Harbor tasks have a verifier that can be sealed")
+	}
 	cfg, names, err := configure(env, f)
 	if err != nil {
 		return err

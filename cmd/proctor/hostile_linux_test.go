@@ -1,0 +1,259 @@
+package main
+
+import (
+	_ "embed"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/trial"
+)
+
+// The agent that does what it can to outlive its deadline and to write the
+// reward itself, and the tests that look for it.
+var (
+	//go:embed testdata/hostile/agent.sh
+	hostileAgent string
+	//go:embed testdata/hostile/processes.sh
+	listProcesses string
+	//go:embed testdata/hostile/tests.sh
+	watchfulTests string
+)
+
+// attacks are the marks that the agent leaves in /logs/artifacts when one of
+// them is under way.
+var attacks = []string{
+	"background", "double-fork", "setsid", "renames-itself", "keeps-forking", "other-user",
+	"unlinked-descriptor", "renamed-descriptor", "second-name", "stopped", "storm", "cgroup",
+}
+
+// hostileEnvironments leaves out those that differ from another one only in
+// where their files come from.
+func hostileEnvironments() []environment {
+	return slices.DeleteFunc(environments(), func(e environment) bool { return e.image })
+}
+
+// hostileBench runs the hostile agent through a trial.Runner.
+type hostileBench struct {
+	*trial.Runner
+	cfg trial.Config
+	dir string
+}
+
+func newHostileBench(t *testing.T, e environment, toml string) *hostileBench {
+	t.Helper()
+	args := e.flags(t)
+	p := newPlace(t)
+	env := &Env{Environ: append(os.Environ(), "PROCTOR_STATE_DIR="+p.state), Stderr: os.Stderr, Now: time.Now}
+	opts := backendOptions{}
+	if i := slices.Index(args, "--runtime"); i >= 0 {
+		opts.runtime = args[i+1]
+	}
+	backend, closeBackend, err := openBackend(t.Context(), env, args[1], opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := closeBackend(); err != nil {
+			t.Error(err)
+		}
+	})
+	owner, err := sandbox.Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	task := filepath.Join(p.dir, "task")
+	writeFiles(t, task, map[string]string{
+		"task.toml": toml, "instruction.md": "Be good.\n",
+		"environment/Dockerfile": "FROM debian:bookworm-slim\nWORKDIR /app\n",
+		"tests/test.sh":          watchfulTests, "tests/processes.sh": listProcesses,
+	})
+	cfg := trial.NewConfig(trial.TaskConfig{Path: &task})
+	cfg.TrialsDir, cfg.TrialName = filepath.Join(p.dir, "jobs"), "hostile__1234567"
+	cfg.Agent.Name = new("command")
+	cfg.Agent.Kwargs = pyvalue.NewObject(2)
+	cfg.Agent.Kwargs.Set("run", pyvalue.Str(hostileAgent))
+	// The processes of the environment, before there was an agent.
+	cfg.Agent.Kwargs.Set("install", pyvalue.Str(listProcesses+"\nlist_processes > /logs/artifacts/before"))
+	return &hostileBench{
+		Runner: &trial.Runner{Backend: backend, Lookup: env.Lookup, Now: time.Now, Owner: owner},
+		cfg:    cfg, dir: filepath.Join(cfg.TrialsDir, cfg.TrialName),
+	}
+}
+
+func (b *hostileBench) run(t *testing.T) (*trial.Result, trial.Notes) {
+	t.Helper()
+	res, err := b.Run(t.Context(), b.cfg, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			for _, name := range []string{"agent/command.txt", "verifier/test-stdout.txt", trial.NotesFile, "exception.txt"} {
+				data, _ := os.ReadFile(filepath.Join(b.dir, name))
+				t.Logf("%s:\n%s", name, data[:min(len(data), 4<<10)])
+			}
+		}
+	})
+	notes, err := trial.ReadNotes(b.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res, notes
+}
+
+// file reads a file that the trial left.
+func (b *hostileBench) file(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(b.dir, filepath.FromSlash(name)))
+	if err != nil {
+		t.Error(err)
+	}
+	return string(data)
+}
+
+// strangers are the processes that the tests saw when they began, and that the
+// environment did not have before the agent: name by process and start time.
+func (b *hostileBench) strangers(t *testing.T) map[string]string {
+	t.Helper()
+	parse := func(text string) map[string]string {
+		all := map[string]string{}
+		for line := range strings.Lines(text) {
+			if id, name, ok := strings.Cut(strings.TrimSpace(line), "\t"); ok {
+				all[id] = name
+			}
+		}
+		return all
+	}
+	found := parse(b.file(t, "verifier/processes"))
+	for id := range parse(b.file(t, "artifacts/before")) {
+		delete(found, id)
+	}
+	return found
+}
+
+func (b *hostileBench) attacked(t *testing.T, which ...string) {
+	t.Helper()
+	for _, name := range which {
+		if _, err := os.Stat(filepath.Join(b.dir, "artifacts", name)); err != nil {
+			t.Errorf("the agent has not attacked: %v", err)
+		}
+	}
+}
+
+func TestHostileAgentIsDeadBeforeVerification(t *testing.T) {
+	t.Parallel()
+	for _, e := range hostileEnvironments() {
+		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
+			b := newHostileBench(t, e, "[agent]\ntimeout_sec = 10.0\n")
+			res, notes := b.run(t)
+			b.attacked(t, attacks...)
+			if got := outcomeText(job.RecordOf(res)); got != `{"reward":0.25} AgentTimeoutError` {
+				t.Errorf("outcome %s", got)
+			}
+			if left := b.strangers(t); len(left) > 0 {
+				t.Errorf("processes of the agent are there when the tests begin: %v", left)
+			}
+			if late := b.file(t, "verifier/late"); late != "" {
+				t.Errorf("written to while the tests ran: %s", late)
+			}
+			if notes.AgentKilled == nil || !notes.AgentKilled.ProvenGone || notes.AgentLeft != nil {
+				t.Errorf("notes: killed %+v, left %+v", notes.AgentKilled, notes.AgentLeft)
+			}
+			// It had planted rewards, and that can be seen.
+			if v := notes.Verification; v == nil || len(v.RewardFiles.Before) == 0 || len(v.Suspicions) == 0 || v.ChangedLater != nil {
+				t.Errorf("evidence: %+v", v)
+			}
+		})
+	}
+}
+
+func TestWhatAnAgentLeavesStays(t *testing.T) {
+	t.Parallel()
+	for _, e := range hostileEnvironments() {
+		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
+			b := newHostileBench(t, e, "[agent]\ntimeout_sec = 60.0\n")
+			b.cfg.Agent.Env = trial.EnvOf("ATTACK", "quiet")
+			res, notes := b.run(t)
+			if left := b.strangers(t); len(left) != 1 {
+				t.Errorf("processes when the tests begin: %v, want one that the agent left", left)
+			}
+			if res.ExceptionInfo != nil || notes.AgentKilled != nil {
+				t.Errorf("exception %+v, killed %+v", res.ExceptionInfo, notes.AgentKilled)
+			}
+			if notes.AgentLeft == nil || notes.AgentLeft.Processes != 1 || len(notes.Verification.Suspicions) == 0 {
+				t.Errorf("notes: left %+v, %+v", notes.AgentLeft, notes.Verification)
+			}
+		})
+	}
+}
+
+func TestSealedVerifierAgainstWhatAnAgentLeaves(t *testing.T) {
+	t.Parallel()
+	for _, e := range hostileEnvironments() {
+		for _, c := range []struct{ name, attack, toml, outcome string }{
+			{"waits for the reward file", "quiet", "", `{"reward":0.25}`},
+			{"has planted a reward", "plant", "", "RewardTamperedError"},
+			{"cannot write as another user", "user", "[agent]\nuser = \"nobody\"\n", `{"reward":0.25}`},
+			{"all attacks until the deadline", "", "[agent]\ntimeout_sec = 10.0\n", "AgentTimeoutError"},
+			{"tests as another user", "quiet", "[verifier]\nuser = 1234\n", `{"reward":0.25}`},
+		} {
+			t.Run(e.name+"/"+c.name, func(t *testing.T) {
+				t.Parallel()
+				b := newHostileBench(t, e, c.toml)
+				b.SealedVerifier = true
+				b.cfg.Agent.Env = trial.EnvOf("ATTACK", c.attack)
+				res, notes := b.run(t)
+				if got := outcomeText(job.RecordOf(res)); got != c.outcome {
+					t.Errorf("outcome %s, want %s", got, c.outcome)
+				}
+				if !notes.SealedVerifier || notes.Verification == nil || !notes.Verification.RewardFiles.Sealed {
+					t.Errorf("the notes do not say that the verifier was sealed: %+v", notes)
+				}
+				if len(notes.Verification.RewardFiles.Before) > 0 {
+					return // the tests were not run
+				}
+				if left := b.strangers(t); len(left) > 0 {
+					t.Errorf("processes when the tests begin: %v", left)
+				}
+				if late := b.file(t, "verifier/late"); late != "" {
+					t.Errorf("written to while the tests ran: %s", late)
+				}
+				after := notes.Verification.RewardFiles.After
+				if len(after) != 1 || after[0].Kind != "file" || after[0].SHA256 == "" || after[0].Links != 1 {
+					t.Errorf("evidence: %+v", after)
+				}
+			})
+		}
+	}
+}
+
+func TestSealedSteps(t *testing.T) {
+	t.Parallel()
+	for _, e := range hostileEnvironments() {
+		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
+			b := newHostileBench(t, e, "[[steps]]\nname = \"one\"\n[[steps]]\nname = \"two\"\n")
+			writeFiles(t, *b.cfg.Task.Path, map[string]string{"steps/one/instruction.md": "", "steps/two/instruction.md": ""})
+			b.SealedVerifier = true
+			b.cfg.Agent.Env = trial.EnvOf("ATTACK", "quiet")
+			res, notes := b.run(t)
+			if got := outcomeText(job.RecordOf(res)); got != `{"reward":0.25}` || len(notes.Steps) != 2 {
+				t.Errorf("outcome %s, steps %+v", got, notes.Steps)
+			}
+			for _, s := range notes.Steps {
+				if !s.RewardFiles.Sealed || len(s.RewardFiles.Before) > 0 || len(s.RewardFiles.After) != 1 || s.ChangedLater != nil {
+					t.Errorf("step %s: %+v", s.Step, s)
+				}
+			}
+		})
+	}
+}
