@@ -99,7 +99,7 @@ func openBackend(ctx context.Context, env *Env, name string, o backendOptions) (
 	nothing := func() error { return nil }
 	switch name {
 	case "docker":
-		b, err := docker.New(docker.Options{Getenv: env.Getenv, Now: env.Now, Guest: dockerGuest(env)})
+		b, err := docker.New(docker.Options{Getenv: env.Getenv, Environ: env.Environ, Now: env.Now, Guest: dockerGuest(env)})
 		if err != nil {
 			return nil, nil, err
 		}

@@ -110,14 +110,14 @@ func up(t testing.TB, b sandbox.Backend, spec sandbox.Spec) sandbox.Sandbox {
 	return sb
 }
 
-// composing turns every sandbox into a project with one more service.
+// composing turns every sandbox into a project.
 type composing struct {
 	*docker.Backend
 	t testing.TB
 }
 
 func (c composing) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
-	dir := writeFiles(c.t, map[string]string{"docker-compose.yaml": "services:\n  side: {image: '" + testImage + "', command: [sleep, infinity]}\n"})
+	dir := writeFiles(c.t, map[string]string{"docker-compose.yaml": "services: {main: {}}\n"})
 	spec.Compose = &sandbox.Compose{Project: projectName(c.t), Dir: dir, Files: []string{filepath.Join(dir, "docker-compose.yaml")}}
 	return c.Backend.Create(ctx, spec)
 }

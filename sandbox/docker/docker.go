@@ -60,7 +60,8 @@ type Options struct {
 	Host string
 	// Getenv looks up DOCKER_HOST, DOCKER_CONTEXT, DOCKER_CONFIG,
 	// DOCKER_CERT_PATH, DOCKER_TLS_VERIFY, DOCKER_API_VERSION, HOME,
-	// USERPROFILE and XDG_RUNTIME_DIR. Nil means an empty environment.
+	// USERPROFILE, XDG_RUNTIME_DIR and PROCTOR_DOCKER_SUBNETS. Nil means an
+	// empty environment.
 	Getenv func(string) string
 	// ImageTTL is how long a built image is kept without being used; 0 means
 	// DefaultImageTTL.
@@ -81,7 +82,8 @@ type Options struct {
 	// would find in its own environment.
 	Environ []string
 	// Subnets is where the networks of compose projects get their addresses
-	// from; nil means DefaultSubnets.
+	// from; nil means those of PROCTOR_DOCKER_SUBNETS, separated by commas, or
+	// DefaultSubnets.
 	Subnets []netip.Prefix
 }
 
@@ -145,7 +147,9 @@ func New(o Options) (*Backend, error) {
 		b.now = time.Now
 	}
 	if b.subnets == nil {
-		b.subnets = DefaultSubnets()
+		if b.subnets, err = parseSubnets(getenv(subnetsVar)); err != nil {
+			return nil, err
+		}
 	}
 	return b, nil
 }

@@ -12,6 +12,7 @@ import (
 	"net/netip"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/moby/moby/client"
 )
@@ -25,6 +26,29 @@ import (
 // at once.
 func DefaultSubnets() []netip.Prefix {
 	return []netip.Prefix{netip.MustParsePrefix("10.213.0.0/16"), netip.MustParsePrefix("198.18.0.0/15")}
+}
+
+// subnetsVar names the ranges to use instead.
+const subnetsVar = "PROCTOR_DOCKER_SUBNETS"
+
+// parseSubnets reads ranges of IPv4 addresses, separated by commas; none are
+// the default.
+func parseSubnets(text string) ([]netip.Prefix, error) {
+	var list []netip.Prefix
+	for word := range strings.SplitSeq(text, ",") {
+		if word = strings.TrimSpace(word); word == "" {
+			continue
+		}
+		p, err := netip.ParsePrefix(word)
+		if err != nil || !p.Addr().Is4() || p.Bits() > subnetBits {
+			return nil, fmt.Errorf("%s: %q is not a range of IPv4 addresses like 10.213.0.0/16", subnetsVar, word)
+		}
+		list = append(list, p.Masked())
+	}
+	if list == nil {
+		return DefaultSubnets(), nil
+	}
+	return list, nil
 }
 
 // subnetBits is the size of a usual network: 29 containers and the gateway.
