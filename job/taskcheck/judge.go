@@ -24,10 +24,10 @@ type Outcome struct {
 	Offline   *Trial
 	Reach     Reach
 	NoOffline string
-	// Channel are the attempts on the reward; NoChannel says why there are
-	// none.
-	Channel   []Trial
-	NoChannel string
+	// Channel are the attempts on the reward, Sealed whether the verifier was
+	// closed to them.
+	Channel []Trial
+	Sealed  bool
 }
 
 // tolerance is how far a reward may be off its goal: means of rewards round.
@@ -39,7 +39,7 @@ func JudgeReference(r *Report, o Outcome) (usable bool) {
 	oracles := ofKind(o.Reference, KindOracle)
 	nops := ofKind(o.Reference, KindNop)
 	for _, t := range slices.Concat(oracles, nops) {
-		if t.Result.AgentExecution == nil && len(t.Result.StepResults) == 0 {
+		if !began(t.Result) {
 			r.Add(Check{
 				Name: CheckOracle, Status: Fail, Trials: []string{t.Name},
 				Message: "the environment cannot be made: " + exceptionText(t.Result),
@@ -54,6 +54,9 @@ func JudgeReference(r *Report, o Outcome) (usable bool) {
 	r.Phases = phases(oracles)
 	return true
 }
+
+// began reports whether the agent was reached.
+func began(r *trial.Result) bool { return r.AgentExecution != nil || len(r.StepResults) > 0 }
 
 // Solved reports whether the solution got what it should in every trial.
 func Solved(o Outcome) bool {
@@ -210,6 +213,9 @@ func exceptionText(r *trial.Result) string {
 		return "no exception"
 	}
 	line, _, _ := strings.Cut(strings.TrimSpace(x.Message), "\n")
+	if dir := r.Config.TrialsDir; dir != "" { // it is often a temporary one
+		line = strings.ReplaceAll(line, dir+"/", "")
+	}
 	if len(line) > maxException {
 		line = strings.ToValidUTF8(line[:maxException], "") + "…"
 	}

@@ -25,6 +25,11 @@ func JudgeNetwork(r *Report, o Outcome) {
 		return
 	}
 	c.Trials = []string{t.Name}
+	if !began(t.Result) {
+		c.Status, c.Message = Skip, "could not be tried: "+exceptionText(t.Result)
+		r.Add(c)
+		return
+	}
 	same := job.SameRewards(rewardsOf(t.Result), rewardsOf(ofKind(o.Reference, KindOracle)[0].Result))
 	switch {
 	case same && o.Reach == ReachVerifier:
@@ -50,7 +55,7 @@ func JudgeChannel(r *Report, o Outcome) {
 	c := Check{Name: CheckChannel, Status: Pass, Trials: names(o.Channel)}
 	nops := ofKind(o.Reference, KindNop)
 	if len(o.Channel) == 0 || len(nops) == 0 {
-		c.Status, c.Message = Skip, o.NoChannel
+		c.Status, c.Message = Skip, "not tried"
 		r.Add(c)
 		return
 	}
@@ -72,7 +77,10 @@ func JudgeChannel(r *Report, o Outcome) {
 	}
 	c.Status = Warn
 	c.Message = fmt.Sprintf("open: %d of %d attempts of an agent changed the reward, %d of them unnoticed by proctor.json", open, len(o.Channel), unseen)
-	c.Fix = "run with --sealed-verifier, or give the task a verifier environment of its own: environment_mode = \"separate\" under [verifier]"
+	c.Fix = "give the task a verifier environment of its own: environment_mode = \"separate\" under [verifier]"
+	if !o.Sealed {
+		c.Fix = "run with --sealed-verifier, or " + c.Fix
+	}
 	r.Add(c)
 }
 
