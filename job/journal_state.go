@@ -14,6 +14,8 @@ type JournalState struct {
 	Runs []JournalRun
 	// Trials in the order in which they were begun first.
 	Trials []*JournalTrial
+	// Retries is how often a trial was tried again within a run.
+	Retries int
 
 	byName map[string]*JournalTrial
 }
@@ -45,6 +47,8 @@ type JournalAttempt struct {
 	Sandboxes []JournalSandbox
 	// SetAside says why its files were moved to attempts/; "" if they were not.
 	SetAside string
+
+	run int // number of runs that had begun
 }
 
 // JournalSandbox is something that was made outside of the job directory.
@@ -77,7 +81,10 @@ func (s *JournalState) add(e JournalEntry) {
 	case JournalTrialStarted:
 		t := s.trial(e.Trial)
 		t.Task, t.Plan = e.Task, e.Plan
-		t.Attempts = append(t.Attempts, JournalAttempt{Number: e.Attempt, Started: e.Time})
+		if a := s.last(e.Trial); a != nil && a.Finish != nil && a.run == len(s.Runs) {
+			s.Retries++
+		}
+		t.Attempts = append(t.Attempts, JournalAttempt{Number: e.Attempt, Started: e.Time, run: len(s.Runs)})
 	default:
 		if a := s.last(e.Trial); a != nil {
 			a.add(e)
@@ -123,6 +130,14 @@ func (s *JournalState) last(name string) *JournalAttempt {
 		return nil
 	}
 	return &t.Attempts[len(t.Attempts)-1]
+}
+
+// neverEnded says how far a trial came that left no result.
+func (s *JournalState) neverEnded(name string) string {
+	if a := s.last(name); a != nil && a.Finish == nil && !a.Agent.IsZero() {
+		return "it never ended; its agent had begun"
+	}
+	return "it never ended"
 }
 
 // cleaned takes it that what dead runs left in a backend is gone: every run

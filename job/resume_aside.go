@@ -22,6 +22,7 @@ type resumed struct {
 	// orphans are names of directories in the job that no trial takes over.
 	orphans    []string
 	orphansDir string
+	repairs    []repair
 }
 
 // setEarlierAside makes room for a trial that runs again, and returns the

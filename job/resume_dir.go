@@ -1,6 +1,7 @@
 package job
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -55,6 +56,9 @@ type Resumed struct {
 	// moved to OrphansDir when the job runs.
 	Orphans    []string
 	OrphansDir string
+	// Repaired says which damaged files are made again when the job runs, of
+	// what, and why.
+	Repaired []string
 }
 
 // Again is a trial that runs again.
@@ -78,15 +82,12 @@ func (r *Resumed) Moved() bool { return r.ConfiguredDir != r.Config.Dir() }
 // is run. The errors are those of [Prepare], and that of a directory without a
 // configuration.
 func PrepareResume(dir string, o ResumeOptions) (*Resumed, error) {
-	data, err := os.ReadFile(filepath.Join(dir, ConfigFile))
+	cfg, why, err := storedJobConfig(dir)
 	if err != nil {
-		return nil, fmt.Errorf("reading the job to resume: %w", err)
-	}
-	cfg, _, err := ParseConfig(data, JSON, time.Time{})
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, ConfigFile), err)
+		return nil, err
 	}
 	r := &Resumed{ConfiguredDir: cfg.Dir()}
+	stored := cfg
 	if !sameDir(dir, cfg.Dir()) {
 		if dir, err = filepath.Abs(dir); err != nil {
 			return nil, fmt.Errorf("finding the job directory: %w", err)
@@ -104,8 +105,13 @@ func PrepareResume(dir string, o ResumeOptions) (*Resumed, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Warnings = append(r.Warnings, found.warnings...)
+	r.secrets = findSecrets(cfg, o.Host)
+	r.Warnings = slices.Concat(r.Warnings, found.warnings, found.editedConfig(stored, o.Host), r.secrets.warnings())
 	r.takeOver(found.loose, o.Host)
+	r.resumed.repairs, r.Repaired = found.repairs, found.repaired
+	if why != "" {
+		r.Repaired = append([]string{why}, r.Repaired...)
+	}
 	return r, nil
 }
 
@@ -120,22 +126,19 @@ func sameDir(a, b string) bool {
 func (r *Resumed) takeOver(loose []looseDir, host trial.HostEnv) {
 	free := map[string][]int{}
 	for _, i := range r.Remaining {
-		key := r.Trials[i].Identity(host)
+		key := planDigest(r.Trials[i], host)
 		free[key] = append(free[key], i)
 	}
 	r.OrphansDir = filepath.Join(filepath.Dir(r.Config.Dir()), orphansDir, filepath.Base(r.Config.Dir()))
 	r.resumed = resumed{earlier: map[int]string{}, orphansDir: r.OrphansDir}
 	for _, d := range loose {
-		var fits []int
-		if d.config != nil {
-			fits = free[d.config.Identity(host)]
-		}
+		fits := free[d.plan]
 		if len(fits) == 0 {
 			r.Orphans = append(r.Orphans, d.name)
 			continue
 		}
 		i := fits[0]
-		free[d.config.Identity(host)] = fits[1:]
+		free[d.plan] = fits[1:]
 		r.Trials[i].TrialName = d.name
 		r.resumed.earlier[i] = d.reason
 		r.Again = append(r.Again, Again{TrialName: d.name, Reason: d.reason})
@@ -148,17 +151,25 @@ type resumeDir struct {
 	jobDir
 	loose    []looseDir
 	warnings []string
+
+	repairs  []repair
+	repaired []string
+
+	// Of the journal.
+	journal *JournalState
+	digests map[string]trial.FileDigest // of results, by trial
+	last    json.RawMessage             // configuration
 }
 
 // looseDir is the directory of a trial that never ended or is to run again.
 type looseDir struct {
 	name, reason string
-	config       *trial.Config // nil if it is not known
+	plan         string // digest of what it asks for; "" if it is not known
 }
 
 func readResumeDir(cfg Config, o ResumeOptions) (*resumeDir, error) {
 	d := &resumeDir{jobDir: jobDir{path: cfg.Dir()}}
-	if err := d.readLock(); err != nil {
+	if err := errors.Join(d.readLock(), d.readJournal()); err != nil {
 		return nil, err
 	}
 	entries, err := os.ReadDir(d.path)
@@ -171,12 +182,12 @@ func readResumeDir(cfg Config, o ResumeOptions) (*resumeDir, error) {
 		if !e.IsDir() {
 			continue
 		}
-		result, why, err := readTrialResult(filepath.Join(d.path, e.Name(), ResultFile))
+		result, why, err := d.readTrialResult(e.Name())
 		if err != nil {
 			return nil, fmt.Errorf("reading the job to resume: %w", err)
 		}
 		if result == nil {
-			d.loose = append(d.loose, looseDir{name: e.Name(), reason: why, config: d.storedConfig(e.Name())})
+			d.loose = append(d.loose, looseDir{name: e.Name(), reason: why, plan: d.storedPlan(e.Name(), o.Host)})
 			continue
 		}
 		if t := result.StartedAt; t != nil && (earliest.IsZero() || t.In(time.UTC).Before(earliest)) {
@@ -194,34 +205,18 @@ func (d *resumeDir) add(name string, result *trial.Result, o ResumeOptions) {
 	config, rec := result.Config, RecordOf(result)
 	config.TrialsDir = d.path
 	if why := o.again(rec); why != "" {
-		d.loose = append(d.loose, looseDir{name: name, reason: why, config: &config})
+		d.loose = append(d.loose, looseDir{name: name, reason: why, plan: planDigest(config, o.Host)})
 		return
 	}
+	d.checkTrialConfig(name, result, o.Host)
 	d.configs = append(d.configs, config)
 	d.records = append(d.records, rec)
 }
 
-// readTrialResult reads a trial's result; why says what is wrong with one that
-// is not there or cannot be used.
-func readTrialResult(path string) (result *trial.Result, why string, err error) {
-	data, err := os.ReadFile(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, "it never ended", nil
-	case err != nil:
-		return nil, "", err
-	}
-	r, err := trial.ParseResult(data)
-	if err != nil {
-		return nil, "its " + ResultFile + " cannot be read", nil
-	}
-	return &r, "", nil
-}
-
-// storedConfig is the configuration that a trial wrote when it started, or
-// that an earlier attempt wrote where the next one had not begun; nil if it
-// cannot be had.
-func (d *resumeDir) storedConfig(name string) *trial.Config {
+// storedPlan is the digest of what a trial asks for: of the configuration that
+// it wrote when it started, or that an earlier attempt wrote where the next one
+// had not begun, else as the journal has it; "" if it is not known.
+func (d *resumeDir) storedPlan(name string, host trial.HostEnv) string {
 	dir := filepath.Join(d.path, name)
 	data, err := os.ReadFile(filepath.Join(dir, ConfigFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -230,43 +225,14 @@ func (d *resumeDir) storedConfig(name string) *trial.Config {
 			data, err = os.ReadFile(filepath.Join(dir, attemptsDir, strconv.Itoa(n-1), ConfigFile))
 		}
 	}
-	if err != nil {
-		return nil
-	}
-	config, _, err := trial.ParseConfig(data)
-	if err != nil {
-		return nil
-	}
-	config.TrialsDir = d.path
-	return &config
-}
-
-// readJobResult takes identity, start and retries from the job's result. When
-// it is damaged, its trials still know the identity and about when it started.
-func (d *resumeDir) readJobResult(o ResumeOptions, id *uuid.UUID, earliest time.Time) error {
-	path := filepath.Join(d.path, ResultFile)
-	data, err := os.ReadFile(path)
-	switch {
-	case err == nil:
-	case errors.Is(err, fs.ErrNotExist):
-		if len(d.records) == 0 && len(d.loose) == 0 {
-			return nil
+	if err == nil {
+		var config trial.Config
+		if config, _, err = trial.ParseConfig(data); err == nil {
+			return planDigest(config, host)
 		}
-	default:
-		return fmt.Errorf("reading the job to resume: %w", err)
 	}
-	if result, parseErr := ParseResult(data); err == nil && parseErr == nil {
-		d.result = &result
-		return nil
+	if t, ok := d.journal.byName[name]; ok {
+		return t.Plan
 	}
-	d.warnings = append(d.warnings, fmt.Sprintf("%s cannot be read and is made again from the trials; how often trials were retried is not known any more", path))
-	result := Result{ID: uuid.New(), StartedAt: trial.Local(o.Now)}
-	if id != nil {
-		result.ID = *id
-	}
-	if !earliest.IsZero() {
-		result.StartedAt = trial.Local(earliest.In(o.Now.Location()))
-	}
-	d.result = &result
-	return nil
+	return ""
 }

@@ -217,9 +217,24 @@ func setException(t *testing.T, dir, typ string) {
 	}
 }
 
-// Directories as a killed process leaves them.
+// Directories as a killed process leaves them, with a journal and without one,
+// as Harbor leaves them.
 func TestResumeAfterACrash(t *testing.T) {
 	t.Parallel()
+	t.Run("journal", func(t *testing.T) {
+		t.Parallel()
+		testResumeAfterACrash(t, true, []string{
+			"its result.json is gone, though the journal says that it ended", "its result.json cannot be read: 100 of ",
+			"its result.json is gone, though the journal says that it ended",
+		})
+	})
+	t.Run("no journal", func(t *testing.T) {
+		t.Parallel()
+		testResumeAfterACrash(t, false, []string{"it never ended", "its result.json cannot be read", "it never ended"})
+	})
+}
+
+func testResumeAfterACrash(t *testing.T, journal bool, reasons []string) {
 	h := newHarness(t, writeDataset(t, "a", "b", "c", "d"), fake.Config{Rules: []fake.Rule{grant("1")}})
 	out := h.run(t)
 	dirOf := func(task string) string { return filepath.Join(h.dir(), trialOf(t, out, task)) }
@@ -240,18 +255,21 @@ func TestResumeAfterACrash(t *testing.T) {
 	// Nobody's.
 	must(os.MkdirAll(filepath.Join(h.dir(), "stray", "agent"), 0o755))
 	must(os.Truncate(filepath.Join(h.dir(), "result.json"), 10))
+	if !journal {
+		must(os.Remove(filepath.Join(h.dir(), job.JournalFile)))
+	}
 
 	r, again := h.resume(t, h.dir(), resumeOptions())
-	want := []job.Again{
-		{TrialName: filepath.Base(dirOf("a")), Reason: "it never ended"},
-		{TrialName: filepath.Base(dirOf("b")), Reason: "its result.json cannot be read"},
-		{TrialName: filepath.Base(dirOf("c")), Reason: "it never ended"},
+	for i, task := range []string{"a", "b", "c"} {
+		if len(r.Again) != 3 || r.Again[i].TrialName != filepath.Base(dirOf(task)) || !strings.HasPrefix(r.Again[i].Reason, reasons[i]) {
+			t.Errorf("again %v, want %s because %s", r.Again, task, reasons[i])
+		}
 	}
-	if !slices.Equal(r.Again, want) || !slices.Equal(r.Orphans, []string{"stray"}) {
-		t.Errorf("again %v, orphans %v", r.Again, r.Orphans)
+	if !slices.Equal(r.Orphans, []string{"stray"}) {
+		t.Errorf("orphans %v", r.Orphans)
 	}
-	if again.Result.ID != out.Result.ID || len(r.Warnings) != 1 {
-		t.Errorf("job %v was %v, warnings %v", again.Result.ID, out.Result.ID, r.Warnings)
+	if again.Result.ID != out.Result.ID || len(r.Repaired) != 1 || strings.Contains(r.Repaired[0], "not known any more") == journal {
+		t.Errorf("job %v was %v, repaired %v", again.Result.ID, out.Result.ID, r.Repaired)
 	}
 	if n := h.backend.Count(fake.OpCreate); n != 4+3 {
 		t.Errorf("%d sandboxes, want 7", n)

@@ -40,7 +40,8 @@ type Prepared struct {
 	variables []taskVariables
 	homes     map[string]taskHome // of the tasks, by taskKey
 	resumed   resumed
-	begun     bool // the directory has a result
+	begun     bool     // the directory has a result
+	secrets   *secrets // nil when there is nothing to restore
 }
 
 // Runner runs the trials of a prepared job.
@@ -133,10 +134,13 @@ func (r *Runner) start(p *Prepared) (s *started, err error) {
 		s.p = &now
 	}
 	if s.journal, err = openJournal(dir, r.Trials.Now); err == nil {
-		err = s.journal.decide(r.startEntry(s.p, again))
+		err = s.journal.decide(r.startEntry(s.p, again || s.journal.size > 0))
 	}
 	if err == nil {
 		err = s.p.setOrphansAside(s.journal)
+	}
+	if err == nil {
+		err = s.p.repairAll()
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.close())
@@ -154,6 +158,9 @@ func (r *Runner) goOn(ctx context.Context, s *started) (*Outcome, error) {
 	tracked := newTracker(r.Trials.Backend, b.sandboxEntry)
 	runner := r.Trials
 	runner.TaskDir = p.TaskDir
+	if p.secrets != nil {
+		runner.Secrets = p.secrets.restore
+	}
 	runner.Backend, runner.Emit, runner.JobLog = tracked, b.trialEvent, s.log
 	if r.Debug != nil {
 		runner.JobLog = io.MultiWriter(s.log, r.Debug)

@@ -44,6 +44,9 @@ type Runner struct {
 	// Cube, when set, finds the task of a configuration among those of a cube;
 	// trials then run it through CUBE's layer.
 	Cube func(cfg Config) (*CubeTask, error)
+	// Secrets, when set, puts values in place of what a configuration holds
+	// redacted. Files keep the redacted text.
+	Secrets func(Config) Config
 	// Amend, when set, changes a Harbor task after it was loaded and before
 	// anything is done with it. Its checksum stays that of the directory.
 	Amend func(cfg Config, task *harbor.Task)
@@ -152,6 +155,9 @@ func (r *Runner) begin(cfg Config, n int) (*attempt, error) {
 	}
 	if err := atomicfile.WriteUnsynced(filepath.Join(dir, "config.json"), cfg.AppendJSON(nil, r.Lookup), 0o644); err != nil {
 		return nil, errors.Join(err, log.close())
+	}
+	if r.Secrets != nil {
+		a.cfg = r.Secrets(cfg)
 	}
 	return a, nil
 }
