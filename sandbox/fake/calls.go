@@ -27,6 +27,8 @@ const (
 	OpStop     Op = "stop"
 	OpDestroy  Op = "destroy"
 	OpCollect  Op = "collect"
+	// OpNetwork is SetNetwork.
+	OpNetwork Op = "network"
 )
 
 // Call is one call as it was recorded.
@@ -40,6 +42,8 @@ type Call struct {
 	Command sandbox.Command // of Exec, without its streams
 	Path    string          // of Upload and Download
 	Mark    sandbox.Mark    // of KillTree
+	// Network is the policy under which Exec runs, or that SetNetwork sets.
+	Network sandbox.Network
 	// Done, Status and Err are how the call ended.
 	Done   bool
 	Status sandbox.ExitStatus

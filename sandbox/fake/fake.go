@@ -79,7 +79,7 @@ var (
 // New makes a backend.
 func New(cfg Config) *Backend {
 	caps := sandbox.Capabilities{
-		Mounted: true, Build: true, NoNetwork: true, Allowlist: true, CPULimit: true, MemoryLimit: true,
+		Mounted: true, Build: true, NoNetwork: true, Allowlist: true, SwitchNetwork: true, CPULimit: true, MemoryLimit: true,
 	}
 	if cfg.Capabilities != nil {
 		caps = *cfg.Capabilities
@@ -143,10 +143,11 @@ func (b *Backend) supports(spec sandbox.Spec) error {
 	for what, beyond := range map[string]bool{
 		"network mode " + string(spec.Network.Mode): (spec.Network.Mode == sandbox.NetworkNone && !b.caps.NoNetwork) ||
 			(spec.Network.Mode == sandbox.NetworkAllowlist && !b.caps.Allowlist),
-		"a CPU limit":    spec.Resources.CPUs > 0 && !b.caps.CPULimit,
-		"a memory limit": spec.Resources.MemoryMB > 0 && !b.caps.MemoryLimit,
-		"GPUs":           spec.Resources.GPUs > 0 && !b.caps.GPUs,
-		"a build":        spec.Image.Ref == "" && spec.Image.Build != nil && !b.caps.Build,
+		"changing the network": spec.Network.Switchable && !b.caps.SwitchNetwork,
+		"a CPU limit":          spec.Resources.CPUs > 0 && !b.caps.CPULimit,
+		"a memory limit":       spec.Resources.MemoryMB > 0 && !b.caps.MemoryLimit,
+		"GPUs":                 spec.Resources.GPUs > 0 && !b.caps.GPUs,
+		"a build":              spec.Image.Ref == "" && spec.Image.Build != nil && !b.caps.Build,
 	} {
 		if beyond {
 			return fmt.Errorf("%s: %w", what, sandbox.ErrUnsupported)

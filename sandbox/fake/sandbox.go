@@ -38,12 +38,15 @@ type Sandbox struct {
 	state state
 	born  int // processes so far
 	procs map[int]*proc
+	net   sandbox.Network
 }
 
 var (
 	_ sandbox.Sandbox  = (*Sandbox)(nil)
 	_ sandbox.Resetter = (*Sandbox)(nil)
 	_ sandbox.Stopper  = (*Sandbox)(nil)
+
+	_ sandbox.NetworkSwitcher = (*Sandbox)(nil)
 )
 
 // proc is a process under way: a command or what one left running.
@@ -55,7 +58,7 @@ type proc struct {
 }
 
 func newSandbox(b *Backend, spec sandbox.Spec) *Sandbox {
-	return &Sandbox{b: b, spec: spec, procs: map[int]*proc{}}
+	return &Sandbox{b: b, spec: spec, procs: map[int]*proc{}, net: spec.Network}
 }
 
 // ID is the backend's name and a number.
@@ -112,7 +115,7 @@ func (s *Sandbox) Exec(ctx context.Context, cmd sandbox.Command) (sandbox.ExitSt
 	seen := cmd
 	seen.Stdin, seen.Stdout, seen.Stderr = nil, nil, nil
 	seen.Argv, seen.Env = slices.Clone(cmd.Argv), slices.Clone(cmd.Env)
-	c := &Call{Op: OpExec, Command: seen}
+	c := &Call{Op: OpExec, Command: seen, Network: s.network()}
 	var st sandbox.ExitStatus
 	err := s.do(ctx, c, func() (err error) {
 		st, err = s.exec(ctx, cmd)
@@ -297,6 +300,27 @@ func (s *Sandbox) Reset(ctx context.Context) error {
 		}
 		return s.fill()
 	})
+}
+
+// SetNetwork notes a policy, which nothing enforces.
+func (s *Sandbox) SetNetwork(ctx context.Context, mode sandbox.NetworkMode, hosts []string) error {
+	n := sandbox.Network{Mode: mode, Hosts: slices.Clone(hosts), Switchable: s.spec.Network.Switchable, Log: s.spec.Network.Log}
+	return s.do(ctx, &Call{Op: OpNetwork, Network: n}, func() error {
+		if !n.Switchable {
+			s.b.violate("network of sandbox %q changed, which was not created with Network.Switchable", s.spec.Name)
+			return sandbox.ErrUnsupported
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.net = n
+		return nil
+	})
+}
+
+func (s *Sandbox) network() sandbox.Network {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.net
 }
 
 // Stop ends all processes and leaves the files.
