@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/internal/atomicfile"
+	"github.com/proctor-run/proctor/internal/clock"
 	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/trial"
 )
@@ -43,10 +44,12 @@ type class struct {
 
 func newBoard(r *Runner, s *started) *board {
 	p := s.p
+	// A clock that was set back since the job began does not end it before.
+	now := clock.NotBefore(r.Trials.Now, p.StartedAt.In(r.Trials.Now().Location()))
 	b := &board{
-		dir: p.Config.Dir(), name: p.Config.JobName, now: r.Trials.Now, tell: r.Emit, p: p, journal: s.journal,
+		dir: p.Config.Dir(), name: p.Config.JobName, now: now, tell: r.Emit, p: p, journal: s.journal,
 		live: NewLive(LiveConfig{
-			ID: p.ID, StartedAt: p.StartedAt, Now: trial.Local(r.Trials.Now()), Total: len(p.Trials),
+			ID: p.ID, StartedAt: p.StartedAt, Now: trial.Local(now()), Total: len(p.Trials),
 			Metrics: p.Metrics, Existing: p.Existing, Retries: p.Retries,
 		}),
 		results: map[int]Record{},

@@ -14,6 +14,7 @@ import (
 	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/atomicfile"
+	"github.com/proctor-run/proctor/internal/clock"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
@@ -73,6 +74,9 @@ const (
 // The phases and what follows from an error in each are those of the Harbor
 // job format, section 3.2.
 func (r *Runner) Run(ctx context.Context, cfg Config, attemptNumber int) (*Result, error) {
+	own := *r
+	own.Now = clock.Steady(r.Now) // what a trial took does not depend on a clock that is set
+	r = &own
 	a, err := r.begin(cfg, attemptNumber)
 	if err != nil {
 		return nil, fmt.Errorf("starting trial %q: %w", cfg.TrialName, err)
