@@ -88,6 +88,7 @@ func (l *cubeLaunch) spec(c *cubeContainer, b sandbox.Backend) (sandbox.Spec, er
 			spec.Mounts = append(spec.Mounts, sandbox.Mount{Source: filepath.Join(c.logs, d.host), Target: d.inside})
 		}
 	}
+	CompleteCompose(&spec, nil)
 	return spec, nil
 }
 

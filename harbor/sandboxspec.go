@@ -28,6 +28,8 @@ type SandboxOptions struct {
 	Host Lookup
 	// Env is added to the task's.
 	Env Env
+	// ExtraCompose are compose files that are merged on top of the task's.
+	ExtraCompose []string
 	// Overrides replace what the task asks for.
 	OverrideCPUs, OverrideMemoryMB, OverrideGPUs *int
 	OverrideTPU                                  *TPU
@@ -61,8 +63,12 @@ func (t *Task) CheckSupport(o SandboxOptions) error {
 }
 
 // SandboxSpec describes the sandbox that an environment table and its directory
-// define, without a name, labels and mounts (sections 5.3 and 5.8).
+// define, without a name, labels and mounts (sections 5.3 and 5.8). When those
+// are set, CompleteCompose has to be called.
 func (t *Task) SandboxSpec(table *Environment, dir string, network Network, o SandboxOptions) (sandbox.Spec, error) {
+	if err := t.checkCompose(dir, network, o); err != nil {
+		return sandbox.Spec{}, err
+	}
 	env, err := ResolveEnv(table.Env, o.Host)
 	if err != nil {
 		return sandbox.Spec{}, err
@@ -83,6 +89,11 @@ func (t *Task) SandboxSpec(table *Environment, dir string, network Network, o Sa
 	}
 	if table.Workdir != nil {
 		spec.Workdir = *table.Workdir
+	}
+	if o.isCompose(dir) {
+		if err := t.compose(&spec, env, table, dir, o); err != nil {
+			return sandbox.Spec{}, err
+		}
 	}
 	if network.Mode == NoNetwork && !o.Can.NoNetwork || network.Mode == Allowlist && !o.Can.Allowlist {
 		return spec, raise(ValueError, "network_mode='%s' is not supported by %s environment.", network.Mode, o.Backend)
@@ -106,22 +117,14 @@ func (t *Task) image(table *Environment, dir string, o SandboxOptions) (sandbox.
 	if table.DockerImage != nil {
 		img.Ref = *table.DockerImage
 	}
-	if exists(filepath.Join(dir, "docker-compose.yaml")) {
-		return img, t.ComposeError()
-	}
 	if exists(filepath.Join(dir, "Dockerfile")) {
 		img.Build = &sandbox.Build{ContextDir: dir, Name: t.ShortName}
 	}
-	if img.Ref == "" && img.Build == nil && !o.HostRoot {
+	if img.Ref == "" && img.Build == nil && !o.HostRoot && !o.isCompose(dir) {
 		return img, raise(FileNotFoundError, "Task environment directory %s has no environment definition. "+
 			"Expected a Dockerfile, a docker-compose.yaml or [environment].docker_image.", dir)
 	}
 	return img, nil
-}
-
-// ComposeError is the error for a task that is a compose project.
-func (t *Task) ComposeError() error {
-	return raise(runtimeError, "task %q is a compose project, which this version of proctor cannot run", t.Name)
 }
 
 // resources applies overrides and policies (sections 4.1 and 5.8).
@@ -183,10 +186,11 @@ func (o SandboxOptions) limited(what, policy string, value *pyvalue.Int, enforce
 }
 
 // UploadEnvironment copies environment/ to the working directory of a sandbox
-// that is a prebuilt image (section 5.3).
+// that is a prebuilt image, unless the directory has a Dockerfile or a compose
+// file (section 5.3).
 func (t *Task) UploadEnvironment(ctx context.Context, sb sandbox.Sandbox, spec sandbox.Spec, hostRoot bool) error {
 	dir := t.EnvironmentDir()
-	if spec.Image.Ref == "" || spec.Image.Build != nil || hostRoot {
+	if spec.Image.Ref == "" || spec.Image.Build != nil || hostRoot || t.HasCompose() {
 		return nil
 	}
 	entries, err := os.ReadDir(dir)

@@ -113,6 +113,9 @@ type attempt struct {
 
 	cube *cubeRun // nil for a Harbor task that is run the usual way
 
+	egress       *lineLog // nil when no sandbox needs it
+	fixedNetwork bool     // phases cannot have policies of their own
+
 	sb          sandbox.Sandbox // nil before and after
 	collected   bool            // artifacts were collected
 	agentKilled bool            // after its last deadline
@@ -306,7 +309,7 @@ func (a *attempt) destroy(ctx context.Context) {
 	defer cancel()
 	sb := a.sb
 	a.sb = nil
-	if stopper, ok := sb.(sandbox.Stopper); ok && !a.cfg.Environment.Delete {
+	if stopper, ok := sb.(sandbox.Stopper); ok && a.keepsSandbox() {
 		hint, err := stopper.Stop(dctx)
 		if err == nil {
 			a.log.printf("The sandbox is kept: %s", hint)
@@ -321,6 +324,7 @@ func (a *attempt) destroy(ctx context.Context) {
 }
 
 func (a *attempt) finish(ctx context.Context) (*Result, error) {
+	a.closeEgressLog()
 	finished := UTC(a.r.Now())
 	a.res.FinishedAt = &finished
 	if err := a.notes.write(a.dir); err != nil {

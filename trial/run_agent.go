@@ -39,10 +39,10 @@ func (a *attempt) setUpAgent(ctx context.Context) error {
 	return err
 }
 
-// runAgent lets the agent work on a stage within its limit. When the limit passes, nothing
-// that the agent started is left when runAgent returns, or the error says that
+// letWork lets the agent work on a stage within its limit. When the limit passes, nothing
+// that the agent started is left when letWork returns, or the error says that
 // this could not be proven and the trial must end.
-func (a *attempt) runAgent(ctx context.Context, s *stage) error {
+func (a *attempt) letWork(ctx context.Context, s *stage) error {
 	a.phase = "agent execution"
 	a.emit(EventAgentStart, "")
 	*s.agentResult = &AgentResult{}

@@ -70,6 +70,7 @@ func (a *attempt) harborCube() (*CubeTask, error) {
 		return nil, err
 	}
 	a.res.TaskName, a.res.TaskChecksum = task.Name, sum
+	a.fixedNetwork = true // a reset brings another sandbox
 	if err := a.refuseUnsupported(); err != nil {
 		return nil, err
 	}

@@ -84,27 +84,6 @@ func (a *attempt) refuseUnsupported() error {
 	return a.planNetworks()
 }
 
-// planNetworks refuses phases that need another network policy than their
-// environment starts with: no backend here can change it.
-func (a *attempt) planNetworks() error {
-	if !a.task.Config.HasSteps() {
-		plan := a.network(nil)
-		return plan.CheckSwitching("")
-	}
-	for i := range a.task.Config.Steps {
-		step := &a.task.Config.Steps[i]
-		plan := a.network(step)
-		if err := plan.CheckSwitching(step.Name); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (a *attempt) network(step *harbor.Step) harbor.NetworkPlan {
-	return a.task.Config.PlanNetwork(step, a.cfg.Agent.ExtraAllowedHosts, a.cfg.Environment.ExtraAllowedHosts)
-}
-
 // newAgent builds the agent (Harbor agent format, section 1.4).
 func (a *attempt) newAgent() (agent.Agent, error) {
 	cfg := a.cfg.Agent
@@ -131,7 +110,7 @@ func (a *attempt) newAgent() (agent.Agent, error) {
 		return a.oracle, nil
 	case "nop":
 		return agent.Nop{}, nil
-	case "command":
+	case CommandAgent:
 		return newCommandAgent(cfg, vars)
 	}
 	if name == "" && cfg.ImportPath != nil {
@@ -140,52 +119,36 @@ func (a *attempt) newAgent() (agent.Agent, error) {
 	return nil, exceptionf(valueError, "Agent name %s is not valid. Valid agent names: oracle, nop, command, scripted", name)
 }
 
-func newCommandAgent(cfg AgentConfig, vars []string) (agent.Agent, error) {
-	c := agent.Command{Env: vars}
-	if cfg.ModelName != nil {
-		c.Model = *cfg.ModelName
-	}
-	for key, dst := range map[string]*string{"install": &c.Install, "run": &c.Command, "version": &c.Version} {
-		if cfg.Kwargs == nil {
-			break
-		}
-		v, ok := cfg.Kwargs.Get(key)
-		if !ok {
-			continue
-		}
-		text, isText := v.(pyvalue.Str)
-		if !isText {
-			return nil, exceptionf(valueError, "agent command: setting %s is %s, want text", key, pyvalue.Repr(v))
-		}
-		*dst = string(text)
-	}
-	return agent.NewCommand(c)
-}
-
 // newSpec describes the sandbox of the agent (Harbor task format, sections
 // 4.6, 5.3 and 5.8).
 func (a *attempt) newSpec() (sandbox.Spec, error) {
 	plan := a.network(nil)
-	spec, err := a.environmentSpec(&a.task.Config.Environment, a.task.EnvironmentDir(), plan.AgentBaseline)
+	spec, err := a.environmentSpec(&a.task.Config.Environment, a.task.EnvironmentDir(), plan.AgentBaseline, a.cfg.Environment.ExtraDockerCompose)
 	if err != nil {
 		return spec, err
 	}
 	for _, w := range plan.Warnings {
 		a.warn("%s", w)
 	}
+	if err := a.watchNetwork(&spec, a.agentSwitches()); err != nil {
+		return spec, err
+	}
 	spec.Name = a.cfg.TrialName
 	spec.Image.ForceBuild = a.cfg.Environment.ForceBuild
-	if len(a.cfg.Environment.ExtraDockerCompose) > 0 {
-		return spec, a.task.ComposeError()
+	if spec.Mounts, err = a.mounts(); err != nil {
+		return spec, err
 	}
-	spec.Mounts, err = a.mounts()
-	return spec, err
+	harbor.CompleteCompose(&spec, a.warn)
+	return spec, nil
 }
 
 // environmentSpec describes what an environment table and its directory
 // define, without a name and mounts.
-func (a *attempt) environmentSpec(table *harbor.Environment, dir string, network harbor.Network) (sandbox.Spec, error) {
-	spec, err := a.task.SandboxSpec(table, dir, network, a.sandboxOptions())
+func (a *attempt) environmentSpec(table *harbor.Environment, dir string, network harbor.Network, extraCompose []string) (sandbox.Spec, error) {
+	o := a.sandboxOptions()
+	o.ExtraCompose = extraCompose
+	spec, err := a.task.SandboxSpec(table, dir, network, o)
+	spec.Warn = func(message string) { a.warn("%s", message) }
 	spec.Labels = sandbox.Labels{Trial: a.cfg.TrialName, Owner: a.r.Owner}
 	if a.cfg.JobID != nil {
 		spec.Labels.Job = a.cfg.JobID.String()

@@ -116,7 +116,7 @@ func (a *attempt) workOnStep(ctx context.Context, step *harbor.Step, res *StepRe
 	}
 	a.pointOracle(step)
 	if err := a.runAgent(ctx, s); err != nil {
-		if _, unproven := errors.AsType[*unprovenError](err); unproven || ctx.Err() != nil {
+		if endsTrial(err) || ctx.Err() != nil {
 			return err
 		}
 		a.recordStep(res, err)
@@ -142,6 +142,9 @@ func (a *attempt) verifyStep(ctx context.Context, s *stage, res *StepResult) err
 		return errCancelled
 	case errors.Is(err, errVerifierLimit):
 		err = &Exception{Type: "TimeoutError"}
+	}
+	if endsTrial(err) {
+		return err
 	}
 	a.recordStep(res, err)
 	return nil

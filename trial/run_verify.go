@@ -50,8 +50,11 @@ func (a *attempt) verify(ctx context.Context, s *stage) error {
 			}
 		}
 		spec.TestDirs = a.testDirs(s.step)
-		v.res, err = verify.Run(ctx, a.sb, spec)
-		return err
+		plan := a.network(s.step)
+		return a.underNetwork(ctx, a.sb, plan.AgentBaseline, plan.VerifierPhase, func() (err error) {
+			v.res, err = verify.Run(ctx, a.sb, spec)
+			return err
+		})
 	})
 	if err != nil {
 		return err
@@ -84,8 +87,11 @@ func (a *attempt) verifySeparately(ctx context.Context, step *harbor.Step, spec 
 	var none verify.Result
 	table := a.task.Config.VerifierEnvironment(step)
 	plan := a.network(step)
-	sbSpec, err := a.environmentSpec(&table, a.task.VerifierDir(step), *plan.VerifierBaseline)
+	sbSpec, err := a.environmentSpec(&table, a.task.VerifierDir(step), *plan.VerifierBaseline, nil)
 	if err != nil {
+		return none, err
+	}
+	if err := a.watchNetwork(&sbSpec, !plan.VerifierPhase.Equal(*plan.VerifierBaseline)); err != nil {
 		return none, err
 	}
 	key := "trial"
@@ -96,6 +102,7 @@ func (a *attempt) verifySeparately(ctx context.Context, step *harbor.Step, spec 
 	if spec.Mounted {
 		sbSpec.Mounts = []sandbox.Mount{{Source: spec.LogDir, Target: harbor.VerifierLogsDir}}
 	}
+	harbor.CompleteCompose(&sbSpec, a.warn)
 	sb, err := a.r.Backend.Create(ctx, sbSpec)
 	if err != nil {
 		return none, fmt.Errorf("starting the verifier's sandbox: %w", err)
@@ -113,7 +120,12 @@ func (a *attempt) verifySeparately(ctx context.Context, step *harbor.Step, spec 
 		}
 		return a.uploadArtifacts(ctx, sb, step)
 	}
-	return verify.Run(ctx, sb, spec)
+	var res verify.Result
+	err = a.underNetwork(ctx, sb, *plan.VerifierBaseline, plan.VerifierPhase, func() (err error) {
+		res, err = verify.Run(ctx, sb, spec)
+		return err
+	})
+	return res, err
 }
 
 // uploadArtifacts gives a separate verifier what was collected, each where it

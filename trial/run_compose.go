@@ -1,0 +1,19 @@
+package trial
+
+import "github.com/proctor-run/proctor/internal/pyvalue"
+
+// keepContainers is the setting of an environment (--ek) that keeps the
+// containers of a trial, stopped (Harbor task format, section 5.10).
+const keepContainers = "keep_containers"
+
+// keepsSandbox tells whether the sandbox of the agent is stopped and left for
+// inspection, instead of removed.
+func (a *attempt) keepsSandbox() bool {
+	cfg := a.cfg.Environment
+	if cfg.Kwargs != nil {
+		if v, ok := cfg.Kwargs.Get(keepContainers); ok && v == pyvalue.Bool(true) {
+			return true
+		}
+	}
+	return !cfg.Delete
+}
