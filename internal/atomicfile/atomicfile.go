@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 )
@@ -52,20 +53,30 @@ func write(path string, data []byte, mode fs.FileMode, sync bool) (err error) {
 
 // WriteIn replaces the file name in dir, a directory that a sandbox may write
 // to at the same time: whatever stands at the name is removed first, and no
-// link is followed out of the directory. Readers may find no file for a moment.
-func WriteIn(dir, name string, data []byte, mode fs.FileMode) error {
+// link is followed out of the directory. Readers may find no file for a moment,
+// but never a part of one.
+func WriteIn(dir, name string, data []byte, mode fs.FileMode) (err error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	if err := root.RemoveAll(name); err != nil {
-		return err
-	}
-	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	temp := fmt.Sprintf(".%s.tmp-%x", name, rand.Uint64())
+	f, err := root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err
 	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, root.RemoveAll(temp))
+		}
+	}()
 	_, err = f.Write(data)
-	return errors.Join(err, f.Close())
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := root.RemoveAll(name); err != nil {
+		return err
+	}
+	return root.Rename(temp, name)
 }
