@@ -3,6 +3,7 @@ package job
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/proctor-run/proctor/internal/pyvalue"
@@ -127,19 +128,27 @@ func (o Overrides) applyAgents(c *Config) error {
 			c.Agents = append(c.Agents, trial.AgentConfig{Name: o.Agent, ImportPath: o.AgentImportPath, ModelName: m})
 		}
 	}
-	hosts, err := normaliseHosts(o.AgentHosts)
-	errs := []error{err}
+	var errs []error
 	for i := range c.Agents {
-		a := &c.Agents[i]
-		a.Kwargs, err = mergeKwargs(a.Kwargs, o.AgentKwargs)
-		errs = append(errs, err)
-		a.Env, err = mergeEnv(a.Env, o.AgentEnv)
-		errs = append(errs, err)
-		a.Skills = append(a.Skills, cleanPaths(o.Skills)...)
-		a.MCPServers = append(a.MCPServers, o.MCPServers...)
-		a.ExtraAllowedHosts = append(a.ExtraAllowedHosts, hosts...)
+		errs = append(errs, o.configureAgent(&c.Agents[i]))
 	}
 	return errors.Join(dedup(errs)...)
+}
+
+// configureAgent adds settings to an agent's own.
+func (o Overrides) configureAgent(a *trial.AgentConfig) error {
+	var texts []string
+	if a.Name != nil && *a.Name == trial.CommandAgent {
+		texts = trial.CommandTexts()
+	}
+	var kwargsErr, envErr error
+	a.Kwargs, kwargsErr = mergeKwargs(a.Kwargs, o.AgentKwargs, texts...)
+	a.Env, envErr = mergeEnv(a.Env, o.AgentEnv)
+	hosts, hostsErr := normaliseHosts(o.AgentHosts)
+	a.Skills = append(a.Skills, cleanPaths(o.Skills)...)
+	a.MCPServers = append(a.MCPServers, o.MCPServers...)
+	a.ExtraAllowedHosts = append(a.ExtraAllowedHosts, hosts...)
+	return errors.Join(hostsErr, kwargsErr, envErr)
 }
 
 // dedup drops errors that repeat another: the same flag goes to every agent.
@@ -246,8 +255,9 @@ func (o Overrides) applyPlugins(c *Config) error {
 }
 
 // mergeKwargs adds "key=value" settings: the value as JSON, else True, False
-// or None, else as text.
-func mergeKwargs(into *pyvalue.Object, kwargs []string) (*pyvalue.Object, error) {
+// or None, else as text. The settings called texts are text in any case; one in
+// the quotes of JSON is what they enclose.
+func mergeKwargs(into *pyvalue.Object, kwargs []string, texts ...string) (*pyvalue.Object, error) {
 	if len(kwargs) == 0 {
 		return into, nil
 	}
@@ -264,7 +274,12 @@ func mergeKwargs(into *pyvalue.Object, kwargs []string) (*pyvalue.Object, error)
 			errs = append(errs, trial.RuleError(fmt.Sprintf("Invalid kwarg format: %s. Expected key=value", kwarg)))
 			continue
 		}
-		out.Set(strings.TrimSpace(key), kwargValue(strings.TrimSpace(text)))
+		key, text = strings.TrimSpace(key), strings.TrimSpace(text)
+		v := kwargValue(text)
+		if _, isText := v.(pyvalue.Str); !isText && slices.Contains(texts, key) {
+			v = pyvalue.Str(text)
+		}
+		out.Set(key, v)
 	}
 	return out, errors.Join(errs...)
 }

@@ -26,7 +26,7 @@ func (o Overrides) applyTasks(c *Config, isTask func(string) bool) error {
 	case git && o.Path == nil:
 		return errGitWithoutPath
 	case o.Path != nil:
-		o.applyPath(c, isTask)
+		return o.applyPath(c, isTask)
 	case o.Task != nil:
 		return o.applyPackageTask(c)
 	case o.Dataset != nil:
@@ -40,14 +40,18 @@ func (o Overrides) applyTasks(c *Config, isTask func(string) bool) error {
 
 // applyPath makes a path one task when it is a valid task directory, and a
 // dataset otherwise. Settings for a git repository only go with a task.
-func (o Overrides) applyPath(c *Config, isTask func(string) bool) {
+func (o Overrides) applyPath(c *Config, isTask func(string) bool) error {
 	path := schema.CleanPath(*o.Path)
 	c.Tasks, c.Datasets = nil, nil
 	if isTask(path) {
 		c.Tasks = []trial.TaskConfig{{Path: &path, GitURL: o.GitURL, GitCommitID: o.GitCommit}}
-		return
+		if o.GitCommit != nil && o.GitURL == nil {
+			return trial.ErrCommitWithoutURL
+		}
+		return nil
 	}
 	c.Datasets = []DatasetConfig{o.filtered(DatasetConfig{Path: &path})}
+	return nil
 }
 
 // packageName is Harbor's rule for "org/name".

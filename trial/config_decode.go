@@ -76,7 +76,7 @@ const (
 	ErrNoSource         RuleError = "Either 'path' or 'name' must be set."
 	ErrTwoSources       RuleError = "Cannot set both 'path' and 'name'."
 	errRefWithoutName   RuleError = "'ref' requires 'name' to be set."
-	errCommitWithoutURL RuleError = "'git_commit_id' requires 'git_url' to be set."
+	ErrCommitWithoutURL RuleError = "'git_commit_id' requires 'git_url' to be set."
 )
 
 func checkTask(t TaskConfig) (TaskConfig, error) {
@@ -88,7 +88,7 @@ func checkTask(t TaskConfig) (TaskConfig, error) {
 	case t.Ref != nil && t.Name == nil:
 		return t, errRefWithoutName
 	case t.GitCommitID != nil && t.GitURL == nil:
-		return t, errCommitWithoutURL
+		return t, ErrCommitWithoutURL
 	}
 	return t, nil
 }

@@ -3,9 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 
+	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/trial"
 )
 
 // fetchTasks brings tasks here that are not in local directories. An interrupt
@@ -51,4 +54,20 @@ func fetchedDirs(env *Env, cfg *job.Config) []string {
 		}
 	}
 	return dirs
+}
+
+// takeFromGit has a path of a git repository looked up there that is not on this
+// machine. Harbor drops the repository unless there is such a task here, too,
+// and then finds no tasks.
+func takeFromGit(env *Env, set *job.Overrides, cfg *job.Config) {
+	if set.GitURL == nil || set.Path == nil || len(cfg.Datasets) == 0 {
+		return
+	}
+	path := schema.CleanPath(*set.Path)
+	if _, err := os.Lstat(path); err == nil {
+		fmt.Fprintf(env.Stderr, "proctor: warning: --task-git-url is ignored, for %q is a directory of tasks here\n", clean(path))
+		return
+	}
+	cfg.Datasets = nil
+	cfg.Tasks = []trial.TaskConfig{{Path: &path, GitURL: set.GitURL, GitCommitID: set.GitCommit}}
 }

@@ -37,6 +37,8 @@ type runFlags struct {
 	tell func(job.Event)
 	// guard of the job's directory, if it is held.
 	guard *job.Guard
+
+	acceptHarmless bool
 }
 
 // defineRunFlags defines the flags on cmd; the returned value is filled when the
@@ -65,6 +67,7 @@ func defineRunFlags(cmd *cobra.Command) *runFlags {
 	fs.BoolVar(&f.outcomeLine, "outcome-line", false, "print the line BASE_BENCHMARK_RESULT={…} at the end")
 	optionalVar(fs, &f.failUnder, parseFloat, "fail-under", "", "exit with 4 when the mean of the scores is below this `number`")
 	optionalVar(fs, &f.failUnderCoverage, parseFloat, "fail-under-coverage", "", "exit with 4 when a smaller `fraction` of the trials (0 to 1) has a reward")
+	acceptVar(fs, f)
 	defineHubFlags(fs, f)
 	return f
 }
@@ -75,11 +78,7 @@ func defineConcurrencyFlag(fs *pflag.FlagSet, f *runFlags) {
 
 func defineLimitFlags(fs *pflag.FlagSet, f *runFlags) {
 	o := &f.set
-	optionalVar(fs, &o.TimeoutMultiplier, parseFloat, "timeout-multiplier", "", "`factor` for all time limits")
-	optionalVar(fs, &o.AgentTimeoutMultiplier, parseFloat, "agent-timeout-multiplier", "", "`factor` for the agent's time limit")
-	optionalVar(fs, &o.VerifierTimeoutMultiplier, parseFloat, "verifier-timeout-multiplier", "", "`factor` for the verifier's time limit")
-	optionalVar(fs, &o.AgentSetupTimeoutMultiplier, parseFloat, "agent-setup-timeout-multiplier", "", "`factor` for the time limit of the agent's set-up")
-	optionalVar(fs, &o.EnvironmentBuildTimeoutMultiplier, parseFloat, "environment-build-timeout-multiplier", "", "`factor` for the time limit of the environment's start")
+	defineMultiplierFlags(fs, o)
 }
 
 // defineConversationFlags defines what is said and asked while trials run.
@@ -91,6 +90,14 @@ func defineConversationFlags(fs *pflag.FlagSet, f *runFlags) {
 	fs.BoolVar(&o.Debug, "debug", false, "show the trials' log messages too")
 	fs.BoolVarP(&f.yes, "yes", "y", false, "do not ask before variables of this host are given to tasks")
 	fs.StringVar(&f.envFile, "env-file", "", "read variables from this `file` before anything else")
+}
+
+func defineMultiplierFlags(fs *pflag.FlagSet, o *job.Overrides) {
+	optionalVar(fs, &o.TimeoutMultiplier, parseFloat, "timeout-multiplier", "", "`factor` for all time limits")
+	optionalVar(fs, &o.AgentTimeoutMultiplier, parseFloat, "agent-timeout-multiplier", "", "`factor` for the agent's time limit")
+	optionalVar(fs, &o.VerifierTimeoutMultiplier, parseFloat, "verifier-timeout-multiplier", "", "`factor` for the verifier's time limit")
+	optionalVar(fs, &o.AgentSetupTimeoutMultiplier, parseFloat, "agent-setup-timeout-multiplier", "", "`factor` for the time limit of the agent's set-up")
+	optionalVar(fs, &o.EnvironmentBuildTimeoutMultiplier, parseFloat, "environment-build-timeout-multiplier", "", "`factor` for the time limit of the environment's start")
 }
 
 func defineTaskFlags(fs *pflag.FlagSet, f *runFlags) {
@@ -153,6 +160,11 @@ func defineEnvironmentFlags(fs *pflag.FlagSet, f *runFlags) {
 	listVar(fs, &o.EnvironmentKwargs, "ek", "", "setting `key=value` of the environment; repeatable", "environment-kwarg")
 	listVar(fs, &o.EnvironmentHosts, "allow-environment-host", "", "`host` that the environment may reach; repeatable")
 	hide(fs, "environment-import-path", "no-force-build", "mounts-json")
+}
+
+// acceptVar defines the flag with which a job goes on after harmless changes.
+func acceptVar(fs *pflag.FlagSet, f *runFlags) {
+	fs.BoolVar(&f.acceptHarmless, "accept-harmless", false, "go on with a job whose settings were changed in what does not change results")
 }
 
 // defineHubFlags accepts the flags of Harbor's hosted hub, so that a wrong

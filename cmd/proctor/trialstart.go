@@ -1,0 +1,280 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/proctor-run/proctor/harbor"
+	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/trial"
+)
+
+// trialFlags are the flags of trial start; run holds those that run has too.
+type trialFlags struct {
+	run       runFlags
+	trialName *string
+	set       job.TrialOverrides
+}
+
+func newTrialStart(env *Env) *cobra.Command {
+	f := &trialFlags{}
+	cmd := &cobra.Command{
+		Use:   "start",
+		Short: "Run one agent on one task once",
+		Long: `start runs a single trial and writes its directory below --trials-dir. It
+retries nothing and asks nothing.
+
+Flags that Harbor has too mean what they mean there.`,
+		Example: `  proctor trial start -p examples/tasks/hello-world -a oracle -e host
+  proctor trial start -c trial.yaml --json`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			f.set.Overrides = f.run.set
+			return startTrial(cmd.Context(), env, f)
+		},
+	}
+	defineTrialFlags(cmd, f)
+	return cmd
+}
+
+func defineTrialFlags(cmd *cobra.Command, f *trialFlags) {
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	o, t := &f.run.set, &f.set
+	optionalVar(fs, &o.Path, parseString, "path", "p", "the task's `directory`")
+	fs.StringVarP(&f.run.config, "config", "c", "", "trial configuration, a .json or .yaml `file`; other flags go on top of it")
+	optionalVar(fs, &f.trialName, parseString, "trial-name", "", "`name` of the trial (default: the task's with random letters); ignored with --config")
+	optionalVar(fs, &t.TrialsDir, parseString, "trials-dir", "", "`directory` that holds the trials (default trials)")
+	optionalVar(fs, &o.GitURL, parseString, "task-git-url", "", "`URL` of the git repository that --path is in")
+	optionalVar(fs, &o.GitCommit, parseString, "task-git-commit", "", "`commit` of that repository")
+	defineAgentFlags(fs, &f.run)
+	optionalVar(fs, &t.AgentTimeoutSec, parseFloat, "agent-timeout", "", "`seconds` for the agent instead of the task's")
+	optionalVar(fs, &t.AgentSetupTimeoutSec, parseFloat, "agent-setup-timeout", "", "`seconds` for the agent's set-up (default 360)")
+	optionalVar(fs, &t.VerifierTimeoutSec, parseFloat, "verifier-timeout", "", "`seconds` for the verifier instead of the task's")
+	defineEnvironmentFlags(fs, &f.run)
+	optionalVar(fs, &o.EnvironmentType, parseEnvironment, "environment-type", "", "as --env")
+	defineMultiplierFlags(fs, o)
+	fs.StringVar(&f.run.envFile, "env-file", "", "read variables from this `file` before anything else")
+	fs.BoolVar(&f.run.sealed, "sealed-verifier", false, "as for run")
+	fs.BoolVar(&f.run.json, "json", false, "print one JSON object about the trial, as 'trial show' does, nothing else")
+	fs.BoolVar(&f.run.harborExitCodes, "harbor-exit-codes", false, "exit with 0 also when the trial errored, as Harbor does")
+	hide(fs, "plugin", "pk", "plugin-kwarg")
+	for _, flag := range []string{"path", "trials-dir"} {
+		if err := cmd.MarkFlagDirname(flag); err != nil {
+			panic(err) // the flag is defined a few lines above
+		}
+	}
+}
+
+func startTrial(ctx context.Context, env *Env, f *trialFlags) error {
+	if _, err := loadEnvFile(env, f.run.envFile); err != nil {
+		return err
+	}
+	cfg, named, err := configureTrial(env, f)
+	if err != nil {
+		return err
+	}
+	// What chooses an environment and fetches tasks knows jobs.
+	as := job.Config{JobsDir: cfg.TrialsDir, Environment: cfg.Environment, Tasks: []trial.TaskConfig{cfg.Task}, Quiet: f.run.json}
+	backendName, opts, err := chooseEnvironment(ctx, env, &as, f.run.runtime, named)
+	if err != nil {
+		return err
+	}
+	cfg.Environment = as.Environment
+	task, err := findTask(ctx, env, as)
+	if err != nil {
+		return err
+	}
+	if cfg.TrialName == "" {
+		cfg.TrialName = job.TrialName(task.IDName(), rand.IntN)
+	}
+	dir := filepath.Join(cfg.TrialsDir, cfg.TrialName)
+	if isFile(filepath.Join(dir, job.ResultFile)) {
+		return withHint(usageErrorf("%q holds a trial that has ended", dir), "name another with --trial-name, or none")
+	}
+	backend, closeBackend, err := readyBackend(ctx, env, backendName, opts)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = closeBackend() }()
+	if !f.run.json {
+		printTrialStart(env.Stdout, cfg, task, backendName)
+	}
+	result, err := runTrial(ctx, env, f, cfg, task, backend)
+	if err != nil {
+		return err
+	}
+	return f.finish(env, dir, result)
+}
+
+// configureTrial makes the trial's configuration: that of the file or the
+// default, with the command line on top. named tells whether it names an
+// environment.
+func configureTrial(env *Env, f *trialFlags) (cfg trial.Config, named bool, err error) {
+	if len(f.run.set.Plugins)+len(f.run.set.PluginKwargs) > 0 {
+		return cfg, false, usageErrorf("--plugin: a single trial has no plugins")
+	}
+	if f.run.config == "" && f.run.set.Path == nil {
+		return cfg, false, withHint(usageErrorf("%w", job.ErrNoTrialTask), "name a task directory with -p")
+	}
+	cfg = trial.NewConfig(trial.TaskConfig{})
+	if f.run.config != "" {
+		if cfg, named, err = readTrialConfig(env, f.run.config); err != nil {
+			return cfg, named, err
+		}
+	} else if f.trialName != nil {
+		cfg.TrialName = *f.trialName
+	}
+	if strings.ContainsAny(cfg.TrialName, `/\`) || cfg.TrialName == ".." || cfg.TrialName == "." {
+		return cfg, named, usageErrorf("trial name %q: want a single name, it becomes a directory", cfg.TrialName)
+	}
+	for _, path := range f.run.mcpConfigs {
+		servers, err := job.ReadMCPServers(path)
+		if err != nil {
+			return cfg, named, usageErrorf("%w", err)
+		}
+		f.set.MCPServers = append(f.set.MCPServers, servers...)
+	}
+	if err := f.set.Apply(&cfg); err != nil {
+		return cfg, named, usageErrorf("%w", err)
+	}
+	return cfg, named || f.set.EnvironmentType != nil || f.set.EnvironmentImportPath != nil, nil
+}
+
+func readTrialConfig(env *Env, path string) (cfg trial.Config, named bool, err error) {
+	format, err := job.FormatOf(path)
+	if err != nil {
+		return cfg, false, withHint(usageErrorf("%w", err), "name the file .yaml or .json")
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return cfg, false, usageErrorf("reading the trial configuration: %w", err)
+	}
+	cfg, report, err := job.ParseTrialConfig(data, format)
+	if err != nil {
+		return cfg, false, usageErrorf("%s: %w", path, err)
+	}
+	for _, loc := range report.Unknown {
+		fmt.Fprintf(env.Stderr, "proctor: warning: %s: unknown key %s is ignored\n", path, clean(loc.String()))
+	}
+	doc, err := job.DecodeDocument(data, format)
+	if err != nil {
+		return cfg, false, usageErrorf("%s: %w", path, err)
+	}
+	return cfg, namedBy(doc).backend, nil
+}
+
+// findTask finds the task on this machine, or brings it here.
+func findTask(ctx context.Context, env *Env, cfg job.Config) (job.FetchedTask, error) {
+	t := cfg.Tasks[0]
+	if t.Kind() == trial.LocalTask {
+		if !isDirectory(*t.Path) {
+			return job.FetchedTask{}, usageErrorf("there is no task directory %q", *t.Path)
+		}
+		return job.FetchedTask{Task: job.Task{Config: t, Name: harbor.LocalName(*t.Path)}, Dir: *t.Path}, nil
+	}
+	fetched, err := fetchTasks(ctx, env)(cfg)
+	if err != nil {
+		return job.FetchedTask{}, prepareError(err)
+	}
+	for _, w := range fetched.Warnings {
+		fmt.Fprintf(env.Stderr, "proctor: warning: %s\n", clean(w))
+	}
+	return fetched.Tasks[0], nil
+}
+
+func runTrial(ctx context.Context, env *Env, f *trialFlags, cfg trial.Config, task job.FetchedTask, backend sandbox.Backend) (*trial.Result, error) {
+	owner, err := sandbox.Self()
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := interruptible(ctx, env)
+	defer stop()
+	runner := trial.Runner{
+		Backend: backend, Lookup: env.Lookup, Now: env.Now, Owner: owner, SealedVerifier: f.run.sealed,
+		TaskDir: func(trial.TaskConfig) (string, error) { return task.Dir, nil },
+	}
+	result, err := runner.Run(ctx, cfg, 1)
+	if err == nil && ctx.Err() != nil {
+		fmt.Fprintf(env.Stderr, "proctor: interrupted; what was done is in %s\n", filepath.Join(cfg.TrialsDir, cfg.TrialName))
+		err = errQuiet(exitInterrupted)
+	}
+	return result, err
+}
+
+func printTrialStart(w io.Writer, cfg trial.Config, task job.FetchedTask, backend string) {
+	agent := ""
+	switch {
+	case cfg.Agent.Name != nil:
+		agent = *cfg.Agent.Name
+	case cfg.Agent.ImportPath != nil:
+		agent = *cfg.Agent.ImportPath
+	}
+	fmt.Fprintf(w, "Starting trial: %s\nTask: %s\nAgent: %s\nEnvironment: %s\nTrials directory: %s\n\n",
+		clean(cfg.TrialName), clean(task.IDName()), clean(agent), backend, clean(cfg.TrialsDir))
+}
+
+// finish prints the result and turns it into an exit code.
+func (f *trialFlags) finish(env *Env, dir string, r *trial.Result) error {
+	if f.run.json {
+		s, err := readTrialSummary(dir, 0)
+		if err == nil {
+			err = encodeJSON(env.Stdout, s)
+		}
+		if err != nil {
+			return err
+		}
+	} else {
+		printTrialEnd(env.Stdout, r)
+	}
+	if r.ExceptionInfo != nil && !f.run.harborExitCodes {
+		return errQuiet(exitTrialErrors)
+	}
+	return nil
+}
+
+// printTrialEnd says how a trial ended, in Harbor's words.
+func printTrialEnd(w io.Writer, r *trial.Result) {
+	fmt.Fprintf(w, "Trial completed!\nTrial name: %s\nTask: %s\nStarted: %s\nFinished: %s\n",
+		clean(r.TrialName), clean(r.TaskName), pythonTime(r.StartedAt), pythonTime(r.FinishedAt))
+	switch {
+	case r.ExceptionInfo != nil:
+		fmt.Fprintf(w, "Error: %s\nMessage: %s\n", clean(r.ExceptionInfo.Type), clean(r.ExceptionInfo.Message))
+	case r.VerifierResult != nil:
+		fmt.Fprintf(w, "Rewards: %s\n", clean(rewardsRepr(r)))
+	default:
+		fmt.Fprintln(w, "Trial completed with no errors and no verifier result")
+	}
+}
+
+func rewardsRepr(r *trial.Result) string {
+	if r.VerifierResult.Rewards == nil {
+		return "None"
+	}
+	dict := pyvalue.NewObject(0)
+	for k, v := range r.VerifierResult.Rewards.All() {
+		dict.Set(k, v)
+	}
+	return pyvalue.Repr(dict)
+}
+
+// pythonTime is a time as Python's str() has it.
+func pythonTime(t *trial.Time) string {
+	if t == nil {
+		return "None"
+	}
+	text := strings.Replace(t.String(), "T", " ", 1)
+	if zulu, ok := strings.CutSuffix(text, "Z"); ok {
+		text = zulu + "+00:00"
+	}
+	return text
+}
