@@ -14,7 +14,6 @@ import (
 
 	"github.com/proctor-run/proctor/internal/clock"
 	"github.com/proctor-run/proctor/sandbox"
-	"github.com/proctor-run/proctor/sandbox/egress"
 )
 
 // Labels on every container. The owner is sandbox.Owner.String.
@@ -144,10 +143,8 @@ func (b *Backend) run(ctx context.Context, spec sandbox.Spec, img image, entrypo
 	}
 	c := newContainer(b.api, created.ID, name, spec)
 	c.net = net
-	if spec.Network.Mode == sandbox.NetworkAllowlist {
-		if err := c.setGate(ctx, egress.Policy{Mode: spec.Network.Mode, Hosts: spec.Network.Hosts}); err != nil {
-			return nil, err
-		}
+	if err := c.openGate(ctx); err != nil {
+		return nil, err
 	}
 	alive = true
 	return c, nil

@@ -36,12 +36,12 @@ type reach struct {
 	b     *Backend
 	names []string // networks of mode public, where that can come
 	opts  sandbox.Network
+	gate  *egress.Gate // nil for none
 
 	switching chan struct{} // holds one SetNetwork
 
-	mu   sync.Mutex // guards the rest
-	mode sandbox.NetworkMode
-	gate *egress.Gate // nil before it is needed
+	mu   sync.Mutex
+	mode sandbox.NetworkMode // guarded by mu
 }
 
 // public tells the mode that is also the zero value.
@@ -143,8 +143,12 @@ func (c *Container) setNetwork(ctx context.Context, policy egress.Policy) error 
 			return err
 		}
 	}
-	if err := c.setGate(ctx, policy); err != nil {
-		return err
+	if policy.Mode == sandbox.NetworkAllowlist {
+		if err := c.net.gate.SetPolicy(ctx, policy); err != nil {
+			return err
+		}
+	} else {
+		c.net.gate.Restrict(policy) // without a relay as well
 	}
 	if public(policy.Mode) {
 		if err := attachNetworks(ctx, c.api, c.id, c.net.names); err != nil {
@@ -157,37 +161,19 @@ func (c *Container) setNetwork(ctx context.Context, policy egress.Policy) error 
 	return nil
 }
 
-// setGate lets the egress proxy follow a policy. It is opened when the first
-// allow list needs it.
-func (c *Container) setGate(ctx context.Context, policy egress.Policy) error {
+// openGate starts the egress proxy of a container that may need it, and its
+// relay before any command, so that no mark of the caller's is older than that.
+func (c *Container) openGate(ctx context.Context) error {
 	n := c.net
-	n.mu.Lock()
-	gate := n.gate
-	n.mu.Unlock()
-	switch {
-	case gate != nil && policy.Mode == sandbox.NetworkAllowlist:
-		return gate.SetPolicy(ctx, policy)
-	case gate != nil:
-		gate.Restrict(policy)
-		return nil
-	case policy.Mode != sandbox.NetworkAllowlist:
+	if !n.opts.Switchable && n.mode != sandbox.NetworkAllowlist {
 		return nil
 	}
 	gate, err := egress.Open(ctx, egress.Options{
 		Exec: c.exec, Install: c.installRelay, Relay: []string{relayDir + "/" + relayName, relayMode},
-		Policy: policy, Log: n.opts.Log, Upstream: n.b.egress, Now: n.b.now,
+		Policy: egress.Policy{Mode: n.mode, Hosts: n.opts.Hosts}, Log: n.opts.Log, Upstream: n.b.egress, Now: n.b.now,
 	})
-	if err != nil {
-		return err
-	}
-	n.mu.Lock()
 	n.gate = gate
-	n.mu.Unlock()
-	if c.gone() { // Destroy may have missed it
-		gate.Shut()
-		return sandbox.ErrDestroyed
-	}
-	return nil
+	return err
 }
 
 // installRelay copies the guest program into the container.
@@ -219,39 +205,31 @@ func (c *Container) installRelay(ctx context.Context) error {
 }
 
 // proxied is a command with the variables by which programs find the egress
-// proxy, where there is one.
+// proxy, where that is the way out.
 func (c *Container) proxied(cmd sandbox.Command) sandbox.Command {
-	if gate := c.gate(); gate != nil {
-		c.net.mu.Lock()
-		mode := c.net.mode
-		c.net.mu.Unlock()
-		if !public(mode) {
-			return gate.Command(cmd, c.spec.Env)
-		}
-	}
-	return cmd
-}
-
-func (c *Container) gate() *egress.Gate {
-	if c.net == nil {
-		return nil
+	if c.net == nil || c.net.gate == nil {
+		return cmd
 	}
 	c.net.mu.Lock()
-	defer c.net.mu.Unlock()
-	return c.net.gate
+	mode := c.net.mode
+	c.net.mu.Unlock()
+	if public(mode) {
+		return cmd
+	}
+	return c.net.gate.Command(cmd, c.spec.Env)
 }
 
 // shutGate ends all connections through the egress proxy. awaitGate then
 // returns when nothing of it is left.
 func (c *Container) shutGate() {
-	if gate := c.gate(); gate != nil {
-		gate.Shut()
+	if c.net != nil && c.net.gate != nil {
+		c.net.gate.Shut()
 	}
 }
 
 func (c *Container) awaitGate(ctx context.Context) error {
-	if gate := c.gate(); gate != nil {
-		return gate.Wait(ctx)
+	if c.net == nil || c.net.gate == nil {
+		return nil
 	}
-	return nil
+	return c.net.gate.Wait(ctx)
 }
