@@ -64,7 +64,6 @@ func defineTrialFlags(cmd *cobra.Command, f *trialFlags) {
 	optionalVar(fs, &o.EnvironmentType, parseEnvironment, "environment-type", "", "as --env")
 	defineMultiplierFlags(fs, o)
 	fs.StringVar(&f.run.envFile, "env-file", "", "read variables from this `file` before anything else")
-	fs.BoolVar(&f.run.sealed, "sealed-verifier", false, "as for run")
 	fs.BoolVar(&f.run.json, "json", false, "print one JSON object about the trial, as 'trial show' does, nothing else")
 	fs.BoolVar(&f.run.harborExitCodes, "harbor-exit-codes", false, "exit with 0 also when the trial errored, as Harbor does")
 	hide(fs, "plugin", "pk", "plugin-kwarg")
