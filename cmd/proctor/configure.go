@@ -31,6 +31,9 @@ func configure(env *Env, f *runFlags) (cfg job.Config, names given, err error) {
 	if err := f.checkHub(); err != nil {
 		return cfg, names, err
 	}
+	if err := f.junit.check(); err != nil {
+		return cfg, names, err
+	}
 	cfg = job.NewConfig(env.Now().Local())
 	if f.config != "" {
 		if cfg, names, err = readConfig(env, f.config); err != nil {

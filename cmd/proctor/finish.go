@@ -29,12 +29,29 @@ func prepareError(err error) error {
 	if errors.Is(err, job.ErrNoTasks) {
 		return withHint(usageErrorf("%w", err), "name a task directory or a directory of tasks with -p")
 	}
+	if changed, ok := errors.AsType[*job.ChangedError](err); ok {
+		return changedError(changed)
+	}
 	return usageErrorf("%w", err)
+}
+
+// changedError says what can be done about a job that was begun otherwise.
+func changedError(err *job.ChangedError) error {
+	if err.Harmless() {
+		return withHint(usageErrorf("%w", err), "--accept-harmless goes on with it; --job-name starts another job")
+	}
+	return withHint(usageErrorf("%w", err), "put back what changes results, or start another job with --job-name")
 }
 
 // finishRun prints the result and turns it into an exit code.
 func finishRun(env *Env, f *runFlags, p *job.Prepared, out *job.Outcome) error {
 	dir := p.Config.Dir()
+	if f.junit.file != "" {
+		// Also of a run that was interrupted: what is pending is skipped.
+		if err := exportJUnit(context.Background(), env, &f.junit, dir); err != nil {
+			return err
+		}
+	}
 	if out.Interrupted {
 		if !f.json {
 			fmt.Fprintf(env.Stderr, "proctor: interrupted: %s\nproctor: what was done is in %s\n", progressText(out.Progress), dir)

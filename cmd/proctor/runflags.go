@@ -21,6 +21,7 @@ type runFlags struct {
 	sealed          bool
 
 	failUnder, failUnderCoverage *float64
+	junit                        junitFlags
 
 	mcpConfigs []string
 	upload     bool
@@ -68,6 +69,7 @@ func defineRunFlags(cmd *cobra.Command) *runFlags {
 	optionalVar(fs, &f.failUnder, parseFloat, "fail-under", "", "exit with 4 when the mean of the scores is below this `number`")
 	optionalVar(fs, &f.failUnderCoverage, parseFloat, "fail-under-coverage", "", "exit with 4 when a smaller `fraction` of the trials (0 to 1) has a reward")
 	acceptVar(fs, f)
+	f.junit.define(fs)
 	defineHubFlags(fs, f)
 	return f
 }
