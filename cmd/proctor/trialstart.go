@@ -259,11 +259,7 @@ func rewardsRepr(r *trial.Result) string {
 	if r.VerifierResult.Rewards == nil {
 		return "None"
 	}
-	dict := pyvalue.NewObject(0)
-	for k, v := range r.VerifierResult.Rewards.All() {
-		dict.Set(k, v)
-	}
-	return pyvalue.Repr(dict)
+	return pyvalue.Repr(r.VerifierResult.Rewards.Object())
 }
 
 // pythonTime is a time as Python's str() has it.
