@@ -20,6 +20,6 @@ compare two, 'proctor compare'.`,
 		Args: noUnknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newJobStart(env), newJobResume(env), newJobList(env), newJobShow(env), newJobExport(env))
+	cmd.AddCommand(newJobStart(env), newJobResume(env), newJobList(env), newJobShow(env), newJobExport(env), newJobSummarize(env))
 	return cmd
 }
