@@ -13,6 +13,7 @@ import (
 	"github.com/proctor-run/proctor/internal/version"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/docker"
+	"github.com/proctor-run/proctor/sandbox/egress"
 	"github.com/proctor-run/proctor/sandbox/oci"
 	"github.com/proctor-run/proctor/sandbox/oci/image"
 	"github.com/proctor-run/proctor/trial"
@@ -57,6 +58,8 @@ type backendOptions struct {
 	mirrors []string
 	// mask lists host paths that backend host must not show.
 	mask []string
+	// egress is how the egress proxy reaches the world.
+	egress egress.Upstream
 	// cleaning: no sandbox will be made.
 	cleaning bool
 }
@@ -99,7 +102,7 @@ func openBackend(ctx context.Context, env *Env, name string, o backendOptions) (
 	nothing := func() error { return nil }
 	switch name {
 	case "docker":
-		b, err := docker.New(docker.Options{Getenv: env.Getenv, Environ: env.Environ, Now: env.Now, Guest: dockerGuest(env)})
+		b, err := docker.New(docker.Options{Getenv: env.Getenv, Environ: env.Environ, Now: env.Now, Guest: dockerGuest(env), Egress: o.egress})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -147,6 +150,7 @@ func ociOptions(ctx context.Context, env *Env, name string, o backendOptions) (o
 		Build:      version.Current().ID(),
 		Runtime:    o.runtime,
 		Now:        env.Now,
+		Egress:     o.egress,
 		Mask:       slices.Concat(o.mask, []string{dirs.state, dirs.cache}),
 	}
 	if opts.Host {

@@ -46,7 +46,7 @@ type hostileBench struct {
 	dir string
 }
 
-func newHostileBench(t *testing.T, e environment, toml string) *hostileBench {
+func newHostileBench(t *testing.T, e environment, toml string, change ...func(*backendOptions)) *hostileBench {
 	t.Helper()
 	args := e.flags(t)
 	p := newPlace(t)
@@ -54,6 +54,12 @@ func newHostileBench(t *testing.T, e environment, toml string) *hostileBench {
 	opts := backendOptions{}
 	if i := slices.Index(args, "--runtime"); i >= 0 {
 		opts.runtime = args[i+1]
+	}
+	if i := slices.Index(args, "--ek"); i >= 0 {
+		opts.mirrors = []string{strings.TrimPrefix(args[i+1], "mirror=")}
+	}
+	for _, f := range change {
+		f(&opts)
 	}
 	backend, closeBackend, err := openBackend(t.Context(), env, args[1], opts)
 	if err != nil {
