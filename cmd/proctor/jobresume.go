@@ -33,7 +33,12 @@ A trial runs again when it never ended, when its result cannot be read, or when
 it ended with one of the --filter-error-type exceptions (default
 CancelledError). What it left is kept in attempts/ in its own directory.
 Directories that belong to no trial of the job move to .set-aside/ beside the
-jobs. Nothing is deleted.
+jobs. Other files that are damaged are made again of the journal and of each
+other. Nothing is deleted.
+
+A configuration or a task that was changed since is refused, with what was
+changed and whether it changes results; --accept-harmless goes on when it does
+not.
 
 Results go to the directory that is named here, also when the configuration
 names another. Paths of tasks are those of the configuration, so start it where
@@ -53,6 +58,8 @@ the job was started. The exit codes are those of run.`,
 	fs.BoolVar(&f.errored, "retry-errored", false, "run every trial with an exception again")
 	fs.BoolVar(&f.unscored, "retry-unscored", false, "run every trial without a reward again")
 	fs.BoolVar(&f.dryRun, "dry-run", false, "say what would be run, and run nothing")
+	acceptVar(fs, &f.run)
+	defineHubFlags(fs, &f.run)
 	fs.StringVar(&f.run.runtime, "runtime", "", "OCI `runtime` of sandbox and host, as for run")
 	fs.BoolVar(&f.run.sealed, "sealed-verifier", false, "as for run; a job that began with it goes on with it")
 	fs.StringVar(&f.run.envFile, "env-file", "", "read variables from this `file` before anything else")
@@ -68,6 +75,12 @@ the job was started. The exit codes are those of run.`,
 }
 
 func resumeJob(ctx context.Context, env *Env, f *resumeFlags) error {
+	if err := f.run.checkHub(); err != nil {
+		return err
+	}
+	if f.run.upload {
+		return usageErrorf("--upload: proctor has no hosted hub to upload to")
+	}
 	if err := checkJobPath(f.path); err != nil {
 		return err
 	}
@@ -82,14 +95,17 @@ func resumeJob(ctx context.Context, env *Env, f *resumeFlags) error {
 		defer func() { _ = guard.Release() }()
 		f.run.guard = guard
 	}
-	resumed, err := job.PrepareResume(f.path, job.ResumeOptions{
-		PrepareOptions: prepareOptions(ctx, env), Types: f.types, Errored: f.errored, Unscored: f.unscored,
-	})
+	options := job.ResumeOptions{PrepareOptions: prepareOptions(ctx, env), Types: f.types, Errored: f.errored, Unscored: f.unscored}
+	options.AcceptHarmless = f.run.acceptHarmless
+	resumed, err := job.PrepareResume(f.path, options)
 	if err != nil {
 		return resumeError(err)
 	}
 	printResume(env, resumed)
 	if f.dryRun {
+		for _, w := range resumed.Warnings {
+			fmt.Fprintf(env.Stderr, "proctor: warning: %s\n", clean(w))
+		}
 		return nil
 	}
 	// As with Harbor there is no question: it was answered when the job began.
@@ -119,7 +135,7 @@ func checkJobPath(path string) error {
 		return withHint(usageErrorf("no job directory is given"), "proctor job resume -p JOBDIR; 'proctor job list' lists the jobs")
 	case !isDirectory(path):
 		return withHint(usageErrorf("Job directory does not exist: %s", path), "'proctor job list' lists the jobs")
-	case !isFile(filepath.Join(path, job.ConfigFile)):
+	case !isFile(filepath.Join(path, job.ConfigFile)) && !isFile(filepath.Join(path, job.JournalFile)):
 		return withHint(usageErrorf("Config file not found: %s", filepath.Join(path, job.ConfigFile)),
 			"a job that never wrote its configuration has nothing to go on with; start it with 'proctor run'")
 	}
@@ -131,7 +147,7 @@ func resumeError(err error) error {
 	case errors.Is(err, job.ErrNoTasks):
 		return withHint(usageErrorf("%w", err), "paths of tasks are relative to the directory where the job was started; go there")
 	case errors.Is(err, job.ErrForeignTrial):
-		return withHint(usageErrorf("%w", err), "its configuration was changed, or trials of another job were copied to it; 'proctor score' aggregates them as they are")
+		return withHint(usageErrorf("%w", err), "its configuration or tasks were changed, or trials of another job were copied to it; 'proctor score' aggregates them as they are")
 	}
 	return prepareError(err)
 }
@@ -144,6 +160,9 @@ func printResume(env *Env, r *job.Resumed) {
 	}
 	fmt.Fprintf(w, "proctor: resuming %s: %s of %d kept, %d to run\n",
 		clean(r.Config.Dir()), count(len(r.Existing), "trial"), len(r.Trials), len(r.Remaining))
+	for _, text := range r.Repaired {
+		fmt.Fprintf(w, "  %s\n", clean(text))
+	}
 	for _, a := range r.Again {
 		fmt.Fprintf(w, "  %s: again, %s\n", clean(a.TrialName), reasonText(a.Reason))
 	}

@@ -96,6 +96,7 @@ type jobSummary struct {
 	Slowest    []slowPhase           `json:"slowest"`
 	Problems   []string              `json:"problems"`
 	Unfinished []string              `json:"unfinished"`
+	Journal    *journalSummary       `json:"journal"` // null without one
 	records    []job.FileRecord      // of the trials, by directory
 	statistics job.Statistics
 }
@@ -142,6 +143,7 @@ func readJobSummary(ctx context.Context, dir string, zone *time.Location) (*jobS
 	s.estimate()
 	s.collectErrors()
 	s.timePhases()
+	s.Journal = readJournalSummary(dir)
 	return s, nil
 }
 

@@ -32,6 +32,7 @@ func printJobSummary(w io.Writer, s *jobSummary) {
 	}
 	printErrors(w, s.Errors)
 	printPhases(w, s)
+	printJournal(w, s.Journal)
 }
 
 func timesText(s *jobSummary) string {

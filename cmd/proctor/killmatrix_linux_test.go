@@ -100,7 +100,7 @@ func newCell(t *testing.T, where environment, n int) *cell {
 			verdict = ""
 		}
 		writeFiles(t, filepath.Join(c.p.dir, "tasks", task), map[string]string{
-			"task.toml": fmt.Sprintf("[environment]\ndocker_image = \"debian:bookworm-slim\"\n[environment.healthcheck]\ncommand = %q\ntimeout_sec = 86400.0\n", healthy),
+			"task.toml":      fmt.Sprintf("[environment]\ndocker_image = \"debian:bookworm-slim\"\n[environment.healthcheck]\ncommand = %q\ntimeout_sec = 86400.0\n", healthy),
 			"instruction.md": task, "environment/Dockerfile": "FROM debian:bookworm-slim\n",
 			"tests/test.sh": step(task, "verifier") + verdict,
 		})

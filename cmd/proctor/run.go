@@ -64,7 +64,9 @@ func runJob(ctx context.Context, env *Env, f *runFlags) error {
 		return err
 	}
 	defer func() { _ = f.guard.Release() }()
-	prepared, err := job.Prepare(cfg, prepareOptions(ctx, env))
+	options := prepareOptions(ctx, env)
+	options.AcceptHarmless = f.acceptHarmless
+	prepared, err := job.Prepare(cfg, options)
 	if err != nil {
 		return prepareError(err)
 	}

@@ -60,7 +60,7 @@ func (*lineView) close() {}
 func eventText(e job.Event) string {
 	switch e.Kind {
 	case job.EventJobStart:
-		return fmt.Sprintf("job %s: %s to run", clean(e.JobName), count(e.Progress.Total, "trial"))
+		return fmt.Sprintf("job %s: %s to run", clean(e.JobName), count(e.Progress.Pending, "trial"))
 	case job.EventJobEnd:
 		return fmt.Sprintf("job %s: %s", clean(e.JobName), progressText(e.Progress))
 	case job.EventWarning:
