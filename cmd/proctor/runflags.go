@@ -71,6 +71,7 @@ func defineRunFlags(cmd *cobra.Command) *runFlags {
 	acceptVar(fs, f)
 	f.junit.define(fs)
 	defineHubFlags(fs, f)
+	defineTraceFlags(fs)
 	return f
 }
 
