@@ -322,3 +322,12 @@ func TestLFS(t *testing.T) {
 		}
 	}
 }
+
+// TestNoGit says what is missing; it changes the environment and so runs alone.
+func TestNoGit(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	err := gitfetch.Fetch(t.Context(), "https://localhost/r", nil, options(), nil)
+	if !errors.Is(err, gitfetch.ErrNoGit) {
+		t.Errorf("got %v, want %v", err, gitfetch.ErrNoGit)
+	}
+}
