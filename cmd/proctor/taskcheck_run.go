@@ -22,6 +22,7 @@ type checked struct {
 	report  *taskcheck.Report
 	outcome taskcheck.Outcome
 	config  harbor.Config
+	compose bool // a compose project's network cannot be changed while it runs
 	runs    bool // its trials can be run
 }
 
@@ -107,7 +108,7 @@ func checkFiles(dir string) *checked {
 		t.report.Add(taskcheck.Check{Name: taskcheck.CheckFiles, Status: taskcheck.Fail, Message: err.Error()})
 		return t
 	}
-	t.outcome.Goal, t.config, t.runs = meta.OracleReward, task.Config, true
+	t.outcome.Goal, t.config, t.compose, t.runs = meta.OracleReward, task.Config, task.HasCompose(), true
 	return t
 }
 
@@ -215,7 +216,7 @@ func (c *checker) checkNetwork(ctx context.Context, tasks []*checked) error {
 	for _, t := range tasks {
 		config := t.config
 		config.Steps = slices.Clone(config.Steps) // taking the network changes them
-		t.outcome.Reach = taskcheck.TakeNetwork(&config, can.SwitchNetwork)
+		t.outcome.Reach = taskcheck.TakeNetwork(&config, can.SwitchNetwork && !t.compose)
 		switch {
 		case !taskcheck.Solved(t.outcome):
 			t.outcome.NoOffline = "not tried: the solution does not get its reward with the network either"
@@ -228,8 +229,9 @@ func (c *checker) checkNetwork(ctx context.Context, tasks []*checked) error {
 	}
 	if len(running) > 0 {
 		c.flags.say(c.env, "%s: the solution without network", count(len(running), "task"))
-		amend := func(_ trial.Config, task *harbor.Task) { taskcheck.TakeNetwork(&task.Config, can.SwitchNetwork) }
-		c.flags.run.amend = amend
+		c.flags.run.amend = func(_ trial.Config, task *harbor.Task) {
+			taskcheck.TakeNetwork(&task.Config, can.SwitchNetwork && !task.HasCompose())
+		}
 		err := c.run(ctx, "offline", running, taskcheck.Offline(), func(t *checked, trials []taskcheck.Trial) { t.outcome.Offline = &trials[0] })
 		c.flags.run.amend = nil
 		if err != nil {
