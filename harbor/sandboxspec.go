@@ -160,6 +160,14 @@ func amount(n *pyvalue.Int) int64 {
 	return int64(n.Sign()) << 40
 }
 
+// inSentence spells a resource that begins a sentence elsewhere.
+func inSentence(what string) string {
+	if what == "Memory" {
+		return "memory"
+	}
+	return what
+}
+
 // limited returns the limit that a policy makes of a value. Under policy auto a
 // backend that cannot enforce it only warns.
 func (o SandboxOptions) limited(what, policy string, value *pyvalue.Int, enforced bool) (int64, error) {
@@ -167,13 +175,13 @@ func (o SandboxOptions) limited(what, policy string, value *pyvalue.Int, enforce
 	case "ignore":
 		return 0, nil
 	case "request", "guarantee":
-		return 0, raise(ValueError, "%s environment does not support %s resource requests.", o.Backend, what)
+		return 0, raise(ValueError, "%s environment does not support %s resource requests.", o.Backend, inSentence(what))
 	case "limit":
 		if value == nil {
 			return 0, raise(ValueError, "%s resource mode 'limit' requires a task value or numeric override.", what)
 		}
 		if !enforced {
-			return 0, raise(ValueError, "%s environment does not support %s resource limits.", o.Backend, what)
+			return 0, raise(ValueError, "%s environment does not support %s resource limits.", o.Backend, inSentence(what))
 		}
 	}
 	if value != nil && amount(value) > 0 && !enforced {
