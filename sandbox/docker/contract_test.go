@@ -39,20 +39,34 @@ func TestContract(t *testing.T) {
 	need.Docker(t)
 	world := &sandboxtest.World{}
 	sandboxtest.Run(t, sandboxtest.Config{
-		New: func(t testing.TB) sandbox.Backend {
-			program := guestProgram(t)
-			b, err := docker.New(docker.Options{
-				Host: need.Docker(t), Getenv: os.Getenv, Egress: world.Upstream(),
-				Guest: func(context.Context) (string, error) { return program, nil },
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return b
-		},
+		New:   func(t testing.TB) sandbox.Backend { return newBackendIn(t, world) },
 		World: world,
 		Spec:  sandbox.Spec{Image: sandbox.Image{Ref: testImage}, Labels: labels(t)},
 	})
+}
+
+// newBackendIn returns a backend whose egress proxy reaches a test's world.
+func newBackendIn(t testing.TB, world *sandboxtest.World) *docker.Backend {
+	t.Helper()
+	program := guestProgram(t)
+	b, err := docker.New(docker.Options{
+		Host: need.Docker(t), Getenv: os.Getenv, Egress: world.Upstream(),
+		Guest: func(context.Context) (string, error) { return program, nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func BenchmarkEgress(b *testing.B) {
+	need.Docker(b)
+	world := &sandboxtest.World{}
+	sandboxtest.BenchmarkEgress(b, sandboxtest.Config{
+		New:   func(t testing.TB) sandbox.Backend { return newBackendIn(t, world) },
+		World: world,
+		Spec:  sandbox.Spec{Image: sandbox.Image{Ref: testImage}, Labels: labels(b)},
+	}, "172.17.0.1") // the engine's default bridge
 }
 
 // guestProgram builds the program that carries connections out of containers.

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/sandboxtest"
 )
 
 // BenchmarkSandbox is a sandbox's whole life with one command, on the host's root.
@@ -24,6 +25,20 @@ func BenchmarkSandbox(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
+		})
+	}
+}
+
+func BenchmarkEgress(b *testing.B) {
+	for _, name := range runtimeNames() {
+		b.Run(name, func(b *testing.B) {
+			needRuntime(b, name)
+			world := &sandboxtest.World{}
+			sandboxtest.BenchmarkEgress(b, sandboxtest.Config{World: world, New: func(t testing.TB) sandbox.Backend {
+				opts := testOptions(t, name)
+				opts.Egress = world.Upstream()
+				return newBackend(t, opts)
+			}}, "127.0.0.1")
 		})
 	}
 }
