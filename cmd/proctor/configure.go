@@ -55,7 +55,6 @@ func configure(env *Env, f *runFlags) (cfg job.Config, names given, err error) {
 	if err := f.set.Apply(&cfg, isTask); err != nil {
 		return cfg, names, usageErrorf("%w", err)
 	}
-	takeFromGit(env, &f.set, &cfg)
 	if err := cfg.CheckRunnable(); err != nil {
 		return cfg, names, usageErrorf("%w", err)
 	}

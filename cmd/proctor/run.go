@@ -48,6 +48,7 @@ func runJob(ctx context.Context, env *Env, f *runFlags) error {
 	if err != nil {
 		return err
 	}
+	takeFromGit(env, &f.set, &cfg)
 	if f.upload {
 		return usageErrorf("--upload: proctor has no hosted hub to upload to")
 	}
