@@ -86,6 +86,12 @@ type Collector interface {
 	Collect(ctx context.Context, keep func(Owner) bool) ([]string, error)
 }
 
+// Surveyor is the ability to tell what [Collector.Collect] would remove.
+type Surveyor interface {
+	// Survey returns the lines that Collect would, and removes nothing.
+	Survey(ctx context.Context, keep func(Owner) bool) ([]string, error)
+}
+
 // Capabilities of a backend. The zero value promises nothing.
 type Capabilities struct {
 	// Mounted: bind mounts show the host's own files, so what a command

@@ -26,6 +26,9 @@ type directories struct {
 	state, cache string
 }
 
+// images is where -e sandbox keeps images.
+func (d directories) images() string { return filepath.Join(d.cache, "images") }
+
 // findDirectories follows PROCTOR_STATE_DIR and PROCTOR_CACHE_DIR, then the
 // XDG variables; root without them uses /var/lib and /var/cache.
 func findDirectories(env *Env) (directories, error) {
@@ -156,7 +159,7 @@ func ociOptions(ctx context.Context, env *Env, name string, o backendOptions) (o
 	if opts.Host {
 		return opts, func() error { return nil }, nil
 	}
-	store, err := image.Open(filepath.Join(dirs.cache, "images"), image.Options{Mirrors: o.mirrors})
+	store, err := image.Open(dirs.images(), image.Options{Mirrors: o.mirrors})
 	if err != nil {
 		return opts, nil, err
 	}

@@ -5,51 +5,76 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/oci/build"
+	"github.com/proctor-run/proctor/sandbox/oci/image"
 	"github.com/proctor-run/proctor/trial"
 )
 
+// gcFlags are the flags of gc.
+type gcFlags struct{ json, quiet, dryRun bool }
+
 func newGC(env *Env) *cobra.Command {
-	var asJSON, quiet bool
+	f := &gcFlags{}
 	cmd := &cobra.Command{
 		Use:   "gc",
-		Short: "Remove what killed runs left behind",
+		Short: "Remove what killed runs left behind, and built images that nobody uses",
 		Long: `gc removes the sandboxes, mounts, networks and directories of runs whose
-process is gone. What belongs to a running proctor is never touched.
+process is gone, and built images that were not used for a week. What belongs to
+a running proctor is never touched.
 
-Every run does the same for the backend it uses, before it starts.`,
+Every run removes what killed runs left of the backend it uses, before it starts.`,
+		Example: `  proctor gc --dry-run
+  proctor gc`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := interruptible(cmd.Context(), env)
 			defer stop()
-			removed, err := collectAll(ctx, env)
-			if asJSON {
-				if removed == nil {
-					removed = []string{}
-				}
-				return errors.Join(err, json.NewEncoder(env.Stdout).Encode(map[string][]string{"removed": removed}))
-			}
-			for _, line := range removed {
-				fmt.Fprintln(env.Stdout, line)
-			}
-			if !quiet && len(removed) == 0 && err == nil {
-				fmt.Fprintln(env.Stdout, "nothing to remove")
-			}
-			return err
+			done, err := collectAll(ctx, env, f.dryRun)
+			return errors.Join(err, printGarbage(env, f, done, err == nil))
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print only what was removed")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "say what would be removed, and remove nothing")
+	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object")
+	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "print only what was removed")
 	return cmd
+}
+
+// garbage is what gc removed, or would.
+type garbage struct {
+	Removed []string `json:"removed"`
+	// FreedBytes of built images of -e sandbox; an engine does not tell.
+	FreedBytes int64 `json:"freed_bytes"`
+	DryRun     bool  `json:"dry_run"`
+}
+
+func printGarbage(env *Env, f *gcFlags, g garbage, whole bool) error {
+	if f.json {
+		if g.Removed == nil {
+			g.Removed = []string{}
+		}
+		return json.NewEncoder(env.Stdout).Encode(g)
+	}
+	for _, line := range g.Removed {
+		if f.dryRun {
+			line = "would remove " + line
+		}
+		fmt.Fprintln(env.Stdout, clean(line))
+	}
+	if !f.quiet && len(g.Removed) == 0 && whole {
+		fmt.Fprintln(env.Stdout, "nothing to remove")
+	}
+	return nil
 }
 
 // collectAll cleans up behind every backend that works here. A backend that
 // does not has left nothing that could be reached.
-func collectAll(ctx context.Context, env *Env) ([]string, error) {
-	var all []string
+func collectAll(ctx context.Context, env *Env, dry bool) (garbage, error) {
+	g := garbage{DryRun: dry}
 	var errs []error
 	// sandbox and host share their state directory.
 	for _, name := range []string{"docker", trial.BackendHost} {
@@ -61,14 +86,53 @@ func collectAll(ctx context.Context, env *Env) ([]string, error) {
 			errs = append(errs, err)
 			continue
 		}
-		removed, err := collect(ctx, b)
-		all = append(all, removed...)
+		look := collect
+		if dry {
+			look = survey
+		}
+		removed, err := look(ctx, b)
+		g.Removed = append(g.Removed, removed...)
 		if !errors.Is(err, sandbox.ErrUnavailable) {
 			errs = append(errs, err)
 		}
 		errs = append(errs, closeBackend())
 	}
-	return all, errors.Join(errs...)
+	return g, errors.Join(append(errs, g.pruneImages(ctx, env))...)
+}
+
+// imageTTL is how long a built image stays that nobody uses.
+const imageTTL = 7 * 24 * time.Hour
+
+// pruneImages removes the built images of -e sandbox that nobody uses.
+func (g *garbage) pruneImages(ctx context.Context, env *Env) (err error) {
+	dirs, err := findDirectories(env)
+	if err != nil || !isDirectory(dirs.images()) {
+		return err
+	}
+	store, err := image.Open(dirs.images(), image.Options{Offline: true})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	done, err := store.PruneUnused(ctx, image.Unused{Prefix: build.RefPrefix, Since: env.Now().Add(-imageTTL), Dry: g.DryRun})
+	g.FreedBytes += done.Bytes
+	if done.Images > 0 {
+		g.Removed = append(g.Removed, fmt.Sprintf("%s and %s that nobody used for a week (%.1f MiB)",
+			count(done.Images, "built image"), count(done.Layers, "layer"), float64(done.Bytes)/(1<<20)))
+	}
+	if err != nil {
+		return fmt.Errorf("removing built images: %w", err)
+	}
+	return nil
+}
+
+// survey tells what collect would remove.
+func survey(ctx context.Context, b sandbox.Backend) ([]string, error) {
+	s, ok := b.(sandbox.Surveyor)
+	if !ok {
+		return nil, nil
+	}
+	return s.Survey(ctx, sandbox.Owner.Alive)
 }
 
 // collect removes what dead owners left in one backend.

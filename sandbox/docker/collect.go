@@ -17,6 +17,15 @@ import (
 // nobody used for ImageTTL and that were not built to be kept. A container whose owner cannot be read is left alone. Where no engine answers
 // the error is sandbox.ErrUnavailable.
 func (b *Backend) Collect(ctx context.Context, keep func(sandbox.Owner) bool) ([]string, error) {
+	return b.collect(ctx, keep, false)
+}
+
+// Survey tells what Collect would remove, and removes nothing.
+func (b *Backend) Survey(ctx context.Context, keep func(sandbox.Owner) bool) ([]string, error) {
+	return b.collect(ctx, keep, true)
+}
+
+func (b *Backend) collect(ctx context.Context, keep func(sandbox.Owner) bool, dry bool) ([]string, error) {
 	list, err := b.api.ContainerList(ctx, client.ContainerListOptions{
 		All:     true,
 		Filters: make(client.Filters).Add("label", labelOwner),
@@ -38,19 +47,19 @@ func (b *Backend) Collect(ctx context.Context, keep func(sandbox.Owner) bool) ([
 		if len(item.Names) > 0 {
 			name = strings.TrimPrefix(item.Names[0], "/")
 		}
-		if err := remove(ctx, b.api, item.ID); err != nil {
+		if err := unless(dry, func() error { return remove(ctx, b.api, item.ID) }); err != nil {
 			errs = append(errs, fmt.Errorf("removing container %s: %w", name, err))
 			continue
 		}
 		removed = append(removed, fmt.Sprintf("container %s of trial %q", name, item.Labels[labelTrial]))
 	}
-	projects, err := b.collectProjects(ctx, keep)
+	projects, err := b.collectProjects(ctx, keep, dry)
 	removed, errs = append(removed, projects...), append(errs, err)
-	images, err := b.collectImages(ctx)
+	images, err := b.collectImages(ctx, dry)
 	return append(removed, images...), errors.Join(append(errs, err)...)
 }
 
-func (b *Backend) collectImages(ctx context.Context) ([]string, error) {
+func (b *Backend) collectImages(ctx context.Context, dry bool) ([]string, error) {
 	list, err := b.api.ImageList(ctx, client.ImageListOptions{Filters: make(client.Filters).Add("reference", builtPrefix+"*", keptPrefix+"*")})
 	if err != nil {
 		return nil, fmt.Errorf("listing images: %w", err)
@@ -69,7 +78,9 @@ func (b *Backend) collectImages(ctx context.Context) ([]string, error) {
 			if err != nil || b.now().Sub(r.Metadata.LastTagTime) < b.imageTTL {
 				continue
 			}
-			_, err = b.api.ImageRemove(ctx, tag, client.ImageRemoveOptions{PruneChildren: true})
+			if !dry {
+				_, err = b.api.ImageRemove(ctx, tag, client.ImageRemoveOptions{PruneChildren: true})
+			}
 			switch {
 			case err == nil:
 				removed = append(removed, "image "+tag)

@@ -12,7 +12,7 @@ import (
 
 // collectProjects removes the networks, volumes and image names that are left
 // when the containers of dead owners have gone.
-func (b *Backend) collectProjects(ctx context.Context, keep func(sandbox.Owner) bool) (removed []string, err error) {
+func (b *Backend) collectProjects(ctx context.Context, keep func(sandbox.Owner) bool, dry bool) (removed []string, err error) {
 	var errs []error
 	dead := func(labels map[string]string) bool {
 		owner, err := sandbox.ParseOwner(labels[labelOwner])
@@ -27,7 +27,7 @@ func (b *Backend) collectProjects(ctx context.Context, keep func(sandbox.Owner) 
 		if !dead(n.Labels) {
 			continue
 		}
-		if err := b.removeNetwork(ctx, n); err != nil {
+		if err := unless(dry, func() error { return b.removeNetwork(ctx, n) }); err != nil {
 			errs = append(errs, err)
 			continue
 		}
@@ -41,18 +41,18 @@ func (b *Backend) collectProjects(ctx context.Context, keep func(sandbox.Owner) 
 		if !dead(v.Labels) {
 			continue
 		}
-		if err := b.removeVolume(ctx, v.Name); err != nil {
+		if err := unless(dry, func() error { return b.removeVolume(ctx, v.Name) }); err != nil {
 			errs = append(errs, err)
 			continue
 		}
 		removed = append(removed, fmt.Sprintf("volume %s of trial %q", v.Name, v.Labels[labelTrial]))
 	}
-	names, err := b.collectNames(ctx, keep)
+	names, err := b.collectNames(ctx, keep, dry)
 	return append(removed, names...), errors.Join(append(errs, err)...)
 }
 
 // collectNames removes the names of images that dead owners have claimed.
-func (b *Backend) collectNames(ctx context.Context, keep func(sandbox.Owner) bool) (removed []string, err error) {
+func (b *Backend) collectNames(ctx context.Context, keep func(sandbox.Owner) bool, dry bool) (removed []string, err error) {
 	list, err := b.api.ImageList(ctx, client.ImageListOptions{Filters: client.Filters{}.Add("reference", claimPrefix+"*")})
 	if err != nil {
 		return nil, fmt.Errorf("listing images: %w", err)
@@ -64,7 +64,7 @@ func (b *Backend) collectNames(ctx context.Context, keep func(sandbox.Owner) boo
 			if !ok || keep(owner) {
 				continue
 			}
-			if err := b.untag(ctx, []string{tag, claim}); err != nil {
+			if err := unless(dry, func() error { return b.untag(ctx, []string{tag, claim}) }); err != nil {
 				errs = append(errs, err)
 				continue
 			}
@@ -72,4 +72,12 @@ func (b *Backend) collectNames(ctx context.Context, keep func(sandbox.Owner) boo
 		}
 	}
 	return removed, errors.Join(errs...)
+}
+
+// unless does something but in a dry run.
+func unless(dry bool, do func() error) error {
+	if dry {
+		return nil
+	}
+	return do()
 }

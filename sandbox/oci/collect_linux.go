@@ -25,6 +25,25 @@ const recordLimit = time.Minute
 // Collect removes the sandboxes of owners that keep does not claim. Both
 // backends of a state directory collect what either has left.
 func (b *Backend) Collect(ctx context.Context, keep func(sandbox.Owner) bool) ([]string, error) {
+	return b.eachLeft(ctx, keep, b.collect)
+}
+
+// Survey tells which sandboxes Collect would remove.
+func (b *Backend) Survey(ctx context.Context, keep func(sandbox.Owner) bool) ([]string, error) {
+	return b.eachLeft(ctx, keep, func(_ context.Context, dir string, r record) ([]string, error) {
+		found, err := processesOf(r.ID)
+		var lines []string
+		for _, pid := range found {
+			lines = append(lines, fmt.Sprintf("process %d of sandbox %s", pid, r.ID))
+		}
+		return append(lines, r.describe(dir)), err
+	})
+}
+
+// eachLeft acts on the sandboxes that dead owners have left.
+func (b *Backend) eachLeft(ctx context.Context, keep func(sandbox.Owner) bool,
+	act func(ctx context.Context, dir string, r record) ([]string, error),
+) ([]string, error) {
 	parent := filepath.Join(b.opts.StateDir, sandboxesDir)
 	list, err := os.ReadDir(parent)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -44,7 +63,7 @@ func (b *Backend) Collect(ctx context.Context, keep func(sandbox.Owner) bool) ([
 		if !dead {
 			continue
 		}
-		lines, err := b.collect(ctx, dir, r)
+		lines, err := act(ctx, dir, r)
 		removed = append(removed, lines...)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("collecting sandbox %q: %w", d.Name(), err))
@@ -90,11 +109,16 @@ func (b *Backend) collect(ctx context.Context, dir string, r record) ([]string, 
 	if err := b.removeDir(ctx, dir); err != nil {
 		return lines, err
 	}
+	return append(lines, r.describe(dir)), nil
+}
+
+// describe says whose a directory is.
+func (r record) describe(dir string) string {
 	what := "directory " + dir
 	if r.Name != "" {
 		what += fmt.Sprintf(" (sandbox %q, job %q, trial %q)", r.Name, r.Job, r.Trial)
 	}
-	return append(lines, what), nil
+	return what
 }
 
 // removeSockets removes the control socket of a sandbox, which gVisor puts

@@ -12,6 +12,9 @@ import (
 	"github.com/proctor-run/proctor/sandbox/oci/image"
 )
 
+// RefPrefix begins the names of all built images in a store.
+const RefPrefix = "proctor.invalid/"
+
 // Names of built images in the store. No registry can have that host name
 // (RFC 2606, section 2). The numbers change with what building means.
 const (

@@ -203,7 +203,22 @@ func (s *Store) stored(r reference) (Image, bool, error) {
 	}
 	img, ok, err := s.load(rec.ID)
 	img.Ref, img.Digest = r.raw, rec.Digest
+	if ok && err == nil {
+		s.touch(s.refFile(r))
+	}
 	return img, ok, err
+}
+
+// usedEvery is how exactly the store knows when a reference was asked for last.
+const usedEvery = time.Hour
+
+// touch notes that a reference is in use, for PruneUnused.
+func (s *Store) touch(path string) {
+	info, err := os.Stat(path)
+	if now := time.Now(); err == nil && now.Sub(info.ModTime()) > usedEvery {
+		// Who may not change the file did not make it, and does not prune it.
+		_ = os.Chtimes(path, now, now)
+	}
 }
 
 // load returns an image by its ID when all its layers are there, and claims them.

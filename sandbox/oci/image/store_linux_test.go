@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -385,6 +386,71 @@ func TestPrune(t *testing.T) {
 		t.Errorf("pruned %+v (%v), want nothing", done, err)
 	}
 	assertNoLeftovers(t, s)
+}
+
+// TestPruneUnused: built images go when nobody asked for them for long; pulled
+// ones, those asked for since, and layers that a store has handed out stay.
+func TestPruneUnused(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	images := map[string]v1.Image{}
+	for name, size := range map[string]string{"built/old:1": "1", "built/new:1": "22", "built/busy:1": "333", "pulled:1": "4444"} {
+		images[name] = imageOf(t, v1.Config{}, layerTar(t, file("f", name+size)))
+	}
+	mirror := Options{Mirrors: []string{writeLayout(t, images)}, Offline: true}
+	first, err := Open(dir, mirror)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range images {
+		mustPull(t, first, name)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	refs, err := filepath.Glob(filepath.Join(dir, "refs", "*"))
+	if err != nil || len(refs) != len(images) {
+		t.Fatal(refs, err)
+	}
+	old := time.Now().Add(-8 * 24 * time.Hour)
+	age := func() {
+		for _, path := range refs {
+			if err := os.Chtimes(path, old, old); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	age()
+	other := openStore(t, dir, mirror)
+	busy := mustPull(t, other, "built/busy:1")
+	age()
+	mustPull(t, other, "built/new:1") // notes that it is in use
+	s := openStore(t, dir, Options{Offline: true})
+	unused := Unused{Prefix: "index.docker.io/built/", Since: time.Now().Add(-7 * 24 * time.Hour), Dry: true}
+	dry, err := s.PruneUnused(t.Context(), unused)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if still, err := filepath.Glob(filepath.Join(dir, "*", "*.json")); err != nil || len(still) != 2*len(images) {
+		t.Errorf("after a dry run there is %q (%v)", still, err)
+	}
+	age()
+	mustPull(t, other, "built/new:1")
+	unused.Dry = false
+	done, err := s.PruneUnused(t.Context(), unused)
+	if want := (Pruned{Images: 2, Layers: 1, Bytes: int64(len("built/old:11"))}); err != nil || done != want || dry.Images != want.Images {
+		t.Errorf("pruned %+v (%v), dry %+v, want %+v", done, err, dry, want)
+	}
+	for _, l := range busy.Layers {
+		if _, err := os.Stat(l.Dir); err != nil {
+			t.Errorf("a layer in use: %v", err)
+		}
+	}
+	for name, there := range map[string]bool{"built/old:1": false, "built/new:1": true, "pulled:1": true} {
+		if _, err := s.Resolve(t.Context(), name); (err == nil) != there {
+			t.Errorf("%s: %v, there %v", name, err, there)
+		}
+	}
 }
 
 func TestPruneClosedDirectories(t *testing.T) {
