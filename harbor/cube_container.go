@@ -241,7 +241,7 @@ func (c *cubeContainer) Exec(ctx context.Context, req cube.ExecRequest) (cube.Ex
 		return cube.ExecResult{}, sandbox.ErrDestroyed
 	}
 	if hide {
-		if err := EmptyDirs(ctx, sb, VerifierLogsDir, TestsDir); err != nil {
+		if err := EmptyForTests(ctx, sb); err != nil {
 			return cube.ExecResult{}, err
 		}
 	}
@@ -275,7 +275,7 @@ func (c *cubeContainer) show(ctx context.Context) error {
 	if !again {
 		return nil
 	}
-	return EmptyDirs(ctx, sb, VerifierLogsDir, TestsDir)
+	return EmptyForTests(ctx, sb)
 }
 
 // asUser runs commands that name no user as one.

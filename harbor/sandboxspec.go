@@ -276,13 +276,26 @@ func Seconds(s float64) time.Duration {
 // EmptyDirs makes each an empty directory that anyone may write to; what
 // stands there is replaced, a mount point is kept (section 4.3).
 func EmptyDirs(ctx context.Context, sb sandbox.Sandbox, dirs ...string) error {
+	return emptyDirs(ctx, sb, " && chmod 777 -- %[1]s", dirs)
+}
+
+// EmptyForTests empties what a verification writes to, and the tests of an
+// earlier one. Who may write to the tests does not change (section 6.5).
+func EmptyForTests(ctx context.Context, sb sandbox.Sandbox) error {
+	if err := EmptyDirs(ctx, sb, VerifierLogsDir); err != nil {
+		return err
+	}
+	return emptyDirs(ctx, sb, "", []string{TestsDir})
+}
+
+func emptyDirs(ctx context.Context, sb sandbox.Sandbox, then string, dirs []string) error {
 	for _, dir := range dirs {
 		quoted, err := Linux.Quote(dir)
 		if err != nil {
 			return err
 		}
 		command := fmt.Sprintf("if [ -L %[1]s ] || { [ -e %[1]s ] && [ ! -d %[1]s ]; }; then rm -rf -- %[1]s; fi && "+
-			"mkdir -p -- %[1]s && find %[1]s -mindepth 1 -maxdepth 1 -exec rm -rf -- {} + && chmod 777 -- %[1]s", quoted)
+			"mkdir -p -- %[1]s && find %[1]s -mindepth 1 -maxdepth 1 -exec rm -rf -- {} +"+then, quoted)
 		if _, err := sb.Exec(ctx, sandbox.Command{Shell: command, User: "root"}); err != nil {
 			return fmt.Errorf("emptying %q: %w", dir, err)
 		}

@@ -46,7 +46,7 @@ func (a *attempt) verify(ctx context.Context, s *stage) error {
 		}
 		if s.step != nil {
 			spec.Prepare = func(ctx context.Context) error {
-				return harbor.EmptyDirs(ctx, a.sb, harbor.VerifierLogsDir, harbor.TestsDir)
+				return harbor.EmptyForTests(ctx, a.sb)
 			}
 		}
 		spec.TestDirs = a.testDirs(s.step)
