@@ -60,9 +60,11 @@ func TestContractImage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			needRuntime(t, name)
 			opts := testOptions(t, name)
-			opts.Host, opts.Images = false, store
+			world := &sandboxtest.World{}
+			opts.Host, opts.Images, opts.Egress = false, store, world.Upstream()
 			sandboxtest.Run(t, sandboxtest.Config{
 				New:     func(t testing.TB) sandbox.Backend { return newBackend(t, opts) },
+				World:   world,
 				Spec:    sandbox.Spec{Name: "contract", Image: sandbox.Image{Ref: ref}},
 				OneUser: oneUser(),
 			})
