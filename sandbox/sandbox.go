@@ -108,6 +108,8 @@ type Capabilities struct {
 	// SwitchNetwork: sandboxes created with Network.Switchable are
 	// NetworkSwitchers.
 	SwitchNetwork bool
+	// Volumes: mounts may be volumes.
+	Volumes bool
 	// CPULimit and MemoryLimit: the limits of Resources are enforced.
 	CPULimit, MemoryLimit bool
 	// GPUs and TPUs can be given to a sandbox.
@@ -203,11 +205,14 @@ type Compose struct {
 	Env     []string // KEY=VALUE for interpolation, later entries win
 }
 
-// Mount is a bind mount of a host directory or file.
+// Mount is a bind mount of a host directory or file, or a volume.
 type Mount struct {
 	Source   string // absolute path on the host
 	Target   string // absolute path in the sandbox
 	ReadOnly bool
+	// Volume: Source is the name of a volume of the backend, which stays; an
+	// empty one makes a volume that goes with the sandbox.
+	Volume bool
 }
 
 // Resources bound a sandbox. Zero means unlimited.

@@ -42,6 +42,9 @@ func (a *attempt) startSandbox(ctx context.Context) error {
 	}
 	a.sb = sb
 	a.notes.SandboxID = sb.ID()
+	if err := a.openVolumes(ctx); err != nil {
+		return err
+	}
 	return a.task.UploadEnvironment(ctx, a.sb, a.spec, a.r.Backend.Name() == BackendHost)
 }
 

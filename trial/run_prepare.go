@@ -1,16 +1,12 @@
 package trial
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 
 	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/harbor"
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
@@ -185,32 +181,11 @@ func (a *attempt) mounts() ([]sandbox.Mount, error) {
 		}
 	}
 	for _, m := range a.cfg.Environment.Mounts {
-		mount, err := bindMount(m)
+		mount, err := a.mount(m)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, mount)
 	}
 	return all, nil
-}
-
-func bindMount(m *pyvalue.Object) (sandbox.Mount, error) {
-	text := func(key string) string {
-		v, _ := m.Get(key)
-		s, _ := v.(pyvalue.Str)
-		return string(s)
-	}
-	if kind := text("type"); kind != "bind" {
-		return sandbox.Mount{}, exceptionf(valueError, "mount of type '%s' on %s: proctor mounts directories of the host only (type 'bind')", kind, text("target"))
-	}
-	source, err := filepath.Abs(text("source"))
-	if err != nil {
-		return sandbox.Mount{}, fmt.Errorf("mount on %q: %w", text("target"), err)
-	}
-	if _, err := os.Stat(source); errors.Is(err, fs.ErrNotExist) {
-		return sandbox.Mount{}, exceptionf(fileNotFoundError, "mount on %s: %s does not exist", text("target"), source)
-	}
-	readOnly, _ := m.Get("read_only")
-	ro, _ := readOnly.(pyvalue.Bool)
-	return sandbox.Mount{Source: source, Target: text("target"), ReadOnly: bool(ro)}, nil
 }

@@ -64,6 +64,12 @@ func (b *Backend) load(ctx context.Context, spec sandbox.Spec) (*model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading compose project %q: %w", c.Project, err)
 	}
+	refs := references{dir: c.Dir, env: env, seen: map[string]bool{}}
+	for _, f := range files {
+		if err := refs.check(f.Filename, f.Content); err != nil {
+			return nil, fmt.Errorf("reading compose project %q: %w", c.Project, err)
+		}
+	}
 	var screened []loader.UnsupportedAttribute
 	project, err := loader.LoadWithContext(ctx, types.ConfigDetails{
 		WorkingDir: c.Dir, ConfigFiles: files, Environment: env,
@@ -206,6 +212,9 @@ func mountsOverride(mounts []sandbox.Mount) map[string]any {
 	volumes := make([]map[string]any, 0, len(mounts))
 	for _, m := range mounts {
 		v := map[string]any{"type": types.VolumeTypeBind, "source": literal(m.Source), "target": literal(m.Target)}
+		if m.Volume {
+			v["type"] = types.VolumeTypeVolume
+		}
 		if m.ReadOnly {
 			v["read_only"] = true
 		}

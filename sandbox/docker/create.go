@@ -194,6 +194,10 @@ func options(name string, spec sandbox.Spec, img image, entrypoint bool) client.
 		host.NetworkMode = "none"
 	}
 	for _, m := range spec.Mounts {
+		if m.Volume {
+			host.Mounts = append(host.Mounts, mount.Mount{Type: mount.TypeVolume, Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly})
+			continue
+		}
 		host.Mounts = append(host.Mounts, mount.Mount{
 			Type: mount.TypeBind, Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly,
 			BindOptions: &mount.BindOptions{Propagation: mount.PropagationRPrivate},

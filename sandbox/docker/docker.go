@@ -164,6 +164,7 @@ func (b *Backend) Capabilities() sandbox.Capabilities {
 		Mounted:   b.local,
 		Build:     true,
 		Compose:   true,
+		Volumes:   true,
 		NoNetwork: true,
 		Allowlist: b.guest != nil, SwitchNetwork: b.guest != nil,
 		CPULimit:    true,

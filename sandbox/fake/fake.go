@@ -119,7 +119,7 @@ func (b *Backend) create(ctx context.Context, spec sandbox.Spec) (*Sandbox, erro
 		return nil, err
 	}
 	for _, m := range spec.Mounts {
-		if !path.IsAbs(m.Target) || !filepath.IsAbs(m.Source) {
+		if !path.IsAbs(m.Target) || !m.Volume && !filepath.IsAbs(m.Source) {
 			b.violate("create %q: mount %q on %q is not absolute", spec.Name, m.Source, m.Target)
 		}
 	}

@@ -91,6 +91,12 @@ func (s *Sandbox) fill() error {
 
 // mount creates the target of a mount.
 func (s *Sandbox) mount(m sandbox.Mount) (place, error) {
+	if m.Volume {
+		m.Source = filepath.Join(s.dir, "volumes", m.Target)
+		if err := os.MkdirAll(m.Source, 0o755); err != nil {
+			return place{}, err
+		}
+	}
 	fi, err := os.Stat(m.Source)
 	if err != nil {
 		return place{}, err

@@ -1,0 +1,67 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/sandbox"
+)
+
+// mount reads one of the configuration's mounts, a volume of a compose service
+// in its long form (Harbor task format, section 4.6).
+func (a *attempt) mount(m *pyvalue.Object) (sandbox.Mount, error) {
+	text := func(key string) string {
+		v, _ := m.Get(key)
+		s, _ := v.(pyvalue.Str)
+		return string(s)
+	}
+	readOnly, _ := m.Get("read_only")
+	ro, _ := readOnly.(pyvalue.Bool)
+	out := sandbox.Mount{Source: text("source"), Target: text("target"), ReadOnly: bool(ro)}
+	switch kind := text("type"); {
+	case kind == "volume" && a.r.Backend.Capabilities().Volumes:
+		out.Volume = true
+		return out, nil
+	case kind != "bind":
+		return out, exceptionf(valueError, "mount of type '%s' on %s: environment %s mounts %s",
+			kind, out.Target, a.r.Backend.Name(), mountable(a.r.Backend.Capabilities()))
+	}
+	var err error
+	if out.Source, err = filepath.Abs(out.Source); err != nil {
+		return out, fmt.Errorf("mount on %q: %w", out.Target, err)
+	}
+	if _, err := os.Stat(out.Source); errors.Is(err, fs.ErrNotExist) {
+		return out, exceptionf(fileNotFoundError, "mount on %s: %s does not exist", out.Target, out.Source)
+	}
+	return out, nil
+}
+
+func mountable(can sandbox.Capabilities) string {
+	if can.Volumes {
+		return "directories of the host and volumes only (types 'bind' and 'volume')"
+	}
+	return "directories of the host only (type 'bind')"
+}
+
+// openVolumes lets any user of the sandbox write to the volumes, which begin
+// as root's.
+func (a *attempt) openVolumes(ctx context.Context) error {
+	open := sandbox.Command{Argv: []string{"chmod", "777", "--"}, User: "root"}
+	for _, m := range a.spec.Mounts {
+		if m.Volume && !m.ReadOnly {
+			open.Argv = append(open.Argv, m.Target)
+		}
+	}
+	if len(open.Argv) == 3 {
+		return nil
+	}
+	if _, err := a.sb.Exec(ctx, open); err != nil {
+		return fmt.Errorf("opening the volumes: %w", err)
+	}
+	return nil
+}
