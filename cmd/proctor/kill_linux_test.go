@@ -301,6 +301,42 @@ func TestKilled(t *testing.T) {
 	}
 }
 
+// TestGCSparesTheLiving: gc of another process leaves the sandbox of a proctor
+// that is running alone, and removes it when that proctor is gone. A dry run
+// says so and removes nothing.
+func TestGCSparesTheLiving(t *testing.T) {
+	t.Parallel()
+	agent := phases()[3]
+	for _, where := range killEnvironments() {
+		t.Run(where.name, func(t *testing.T) {
+			t.Parallel()
+			flags := where.flags(t)
+			p := newPlace(t)
+			r := agent.start(t, p, flags)
+			left := func() int { return len(p.sandboxes(t)) + len(r.containers(t)) }
+			before := left()
+			for range 2 {
+				if gc := p.run(t, "gc"); gc.code != exitOK || strings.Contains(gc.stdout, r.trial) || left() != before {
+					t.Fatalf("gc beside a running proctor: exit code %d, %d of %d left, and it says %s%s", gc.code, left(), before, gc.stdout, gc.stderr)
+				}
+			}
+			// An agent that was ended would end its trial.
+			if ended, _ := filepath.Glob(filepath.Join(r.job, "*", job.ResultFile)); len(ended) > 0 {
+				t.Errorf("ended: %q", ended)
+			}
+			r.signalled(t, syscall.SIGKILL)
+			dry := p.run(t, "gc", "--dry-run")
+			if dry.code != exitOK || !strings.Contains(dry.stdout, "would remove ") || !strings.Contains(dry.stdout, r.trial) || left() != before {
+				t.Errorf("a dry run: exit code %d, %d of %d left, and it says %s%s", dry.code, left(), before, dry.stdout, dry.stderr)
+			}
+			if gc := p.run(t, "gc"); gc.code != exitOK || !strings.Contains(gc.stdout, r.trial) {
+				t.Errorf("gc behind a killed proctor: exit code %d, and it says %s%s", gc.code, gc.stdout, gc.stderr)
+			}
+			r.assertNothingLeft(t, p)
+		})
+	}
+}
+
 // ageRecords lets directories without a readable record count as left behind:
 // their maker may be killed just before it writes the record.
 func (p place) ageRecords(t testing.TB) {
