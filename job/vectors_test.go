@@ -151,6 +151,19 @@ func TestConfigVectors(t *testing.T) {
 	t.Logf("%d cases", len(names))
 }
 
+// TestNamePrefixVectors makes the part of trial names that comes from tasks.
+func TestNamePrefixVectors(t *testing.T) {
+	t.Parallel()
+	list := member[pyvalue.List](t, decode(t, vectors.File(t, "harbor-jobs/names/names.json")), "trial_name_prefixes")
+	for _, v := range list {
+		task, want := text(t, v.(*pyvalue.Object), "task_id_name"), text(t, v.(*pyvalue.Object), "prefix")
+		if got := job.NamePrefix(task); got != want {
+			t.Errorf("NamePrefix(%q) = %q, want %q", task, got, want)
+		}
+	}
+	t.Logf("%d cases", len(list))
+}
+
 func hostEnv(t *testing.T, in *pyvalue.Object) trial.HostEnv {
 	env := member[*pyvalue.Object](t, in, "env")
 	return func(name string) (string, bool) {
