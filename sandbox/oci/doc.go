@@ -28,10 +28,10 @@
 // Mode public uses the host's network namespace: no bridge, no address
 // translation and no privileges are needed, and ports that commands open are
 // ports of the host. gVisor passes TCP and UDP sockets through to the host.
-// Mode no-network is an empty namespace with a loopback device. So is mode allowlist, with an egress
-proxy in the calling process (package egress) and a relay inside; and so is a
-sandbox whose policy can be switched, where public means everything that the
-proxy reaches.
+// Mode no-network is an empty namespace with a loopback device. So is mode
+// allowlist, with an egress proxy in the calling process (package egress) and a
+// relay inside; and so is a sandbox whose policy can be switched, where public
+// means everything that the proxy reaches.
 //
 // # What the runtimes enforce
 //
