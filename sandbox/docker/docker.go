@@ -14,6 +14,16 @@
 // the waiting shell reaps orphans. The environment of the Spec is set for
 // commands, not on the container.
 //
+// # Compose projects
+//
+// With [sandbox.Spec.Compose] the sandbox is the service main of a compose
+// project, see [Project]: its files are merged as the Harbor task format,
+// section 5.4, says, and the project is brought up as docker compose 2.26 does
+// "up --detach --wait". All that belongs to it carries the labels of docker
+// compose and those of its sandbox; by the latter it is removed, whatever was
+// made of it so far. Networks get small subnets of their own choice, see
+// [DefaultSubnets].
+//
 // # Commands
 //
 // The engine's exec closes a command's output two seconds after the command's
