@@ -65,7 +65,7 @@ func ParseManifest(text string) (*Manifest, error) {
 func decodePackageName(c *schema.Cursor, v pyvalue.Value) (string, bool) {
 	return schema.After(schema.Str, func(s string) (string, error) {
 		if !isPackageName(s) {
-			return s, fmt.Errorf("Package name must be in 'org/name' format with alphanumeric characters, hyphens, underscores, and dots. Cannot start with a dot or contain '..'. Got: %s", s) //nolint:staticcheck // Harbor's words
+			return s, trial.RuleError("Package name must be in 'org/name' format with alphanumeric characters, hyphens, underscores, and dots. Cannot start with a dot or contain '..'. Got: " + s)
 		}
 		return s, nil
 	})(c, v)

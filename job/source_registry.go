@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/proctor-run/proctor/internal/gitfetch"
 	"github.com/proctor-run/proctor/internal/pep440"
 	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/schema"
@@ -170,14 +171,14 @@ var errHostedRegistry = errors.New("it is looked up in Harbor's hosted registry,
 
 // registry reads the registry of a dataset, each once. A path wins over a URL.
 func (f *fetcher) registry(ctx context.Context, d DatasetConfig) (*Registry, error) {
-	var key string
+	var key, name string
 	var read func() ([]byte, error)
 	switch {
 	case d.RegistryPath != nil:
-		key = *d.RegistryPath
+		key, name = *d.RegistryPath, *d.RegistryPath
 		read = func() ([]byte, error) { return readRegistryFile(expandHome(key, f.o.Home)) }
 	case d.RegistryURL != nil:
-		key = *d.RegistryURL
+		key, name = *d.RegistryURL, gitfetch.Anonymous(*d.RegistryURL)
 		read = func() ([]byte, error) { return f.download(ctx, key) }
 	default:
 		return nil, errHostedRegistry
@@ -191,7 +192,7 @@ func (f *fetcher) registry(ctx context.Context, d DatasetConfig) (*Registry, err
 	}
 	r, err := ParseRegistry(data)
 	if err != nil {
-		return nil, fmt.Errorf("registry %q: %w", key, err)
+		return nil, fmt.Errorf("registry %q: %w", name, err)
 	}
 	f.registries[key] = r
 	return r, nil
@@ -218,7 +219,7 @@ func readBounded(in io.Reader, name string) ([]byte, error) {
 func (f *fetcher) download(ctx context.Context, from string) ([]byte, error) {
 	u, err := url.Parse(from)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-		return nil, fmt.Errorf("--registry-url %q: want the http or https address of a registry file; a file is given with --registry-path", from)
+		return nil, fmt.Errorf("--registry-url %q: want the http or https address of a registry file; a file is given with --registry-path", gitfetch.Anonymous(from))
 	}
 	limit := f.o.Limit
 	if limit == 0 {
@@ -243,5 +244,5 @@ func (f *fetcher) download(ctx context.Context, from string) ([]byte, error) {
 	if resp.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("%s answers %s", u.Redacted(), resp.Status)
 	}
-	return readBounded(resp.Body, from)
+	return readBounded(resp.Body, u.Redacted())
 }
