@@ -187,3 +187,21 @@ func TestSameRewards(t *testing.T) {
 		}
 	}
 }
+
+// Three tasks, of which one was not solved in one of two attempts, and one has
+// no reward.
+func ExampleNewStatistics() {
+	records := []job.Record{
+		attempt("a", 1, ""), attempt("a", 1, ""), attempt("b", 1, ""), attempt("b", 0, ""), attempt("c", none, "RuntimeError"),
+	}
+	s := job.NewStatistics(records, 6)
+	fmt.Printf("coverage %.2f, %d pending\n", s.Coverage(), s.Outcomes[job.ClassPending])
+	g := s.Groups[0]
+	mean := g.Means[0]
+	fmt.Printf("mean %.2f over %d tasks, %s interval %.2f to %.2f\n", mean.Mean, mean.Tasks, mean.Method, mean.Low, mean.High)
+	fmt.Printf("attempts agree on %d of %d tasks, flake rate %.2f\n", g.Agreement.Agreeing, g.Agreement.Repeated, g.Agreement.FlakeRate)
+	// Output:
+	// coverage 0.67, 1 pending
+	// mean 0.50 over 3 tasks, student-t interval 0.00 to 1.00
+	// attempts agree on 1 of 2 tasks, flake rate 0.50
+}

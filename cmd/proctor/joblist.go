@@ -69,6 +69,8 @@ type jsonListed struct {
 type jsonHeadline struct {
 	Group string `json:"group"`
 	Text  string `json:"text"`
+	// NScored trials of the group have a reward.
+	NScored int `json:"n_scored"`
 }
 
 func listJobs(env *Env, dir string, asJSON bool) error {
@@ -131,10 +133,12 @@ func headlineText(j jsonListed) string {
 		return j.Error
 	case len(j.Headlines) == 0:
 		return "-"
-	case len(j.Headlines) == 1:
-		return j.Headlines[0].Text
 	}
-	return fmt.Sprintf("%s (and %d more)", j.Headlines[0].Text, len(j.Headlines)-1)
+	first := fmt.Sprintf("%s (%d with a reward)", j.Headlines[0].Text, j.Headlines[0].NScored)
+	if more := len(j.Headlines) - 1; more > 0 {
+		return fmt.Sprintf("%s and %d more", first, more)
+	}
+	return first
 }
 
 // readListed reads what a job says of itself. A directory without any file of
@@ -162,7 +166,7 @@ func readListed(dir string, zone *time.Location) (j jsonListed, ok bool) {
 	j.Completed, j.Total, j.Errored = result.Stats.NCompletedTrials, result.NTotalTrials, result.Stats.NErroredTrials
 	for key, e := range result.Stats.Evals.All() {
 		if text, err := e.Headline(); err == nil {
-			j.Headlines = append(j.Headlines, jsonHeadline{Group: key, Text: text})
+			j.Headlines = append(j.Headlines, jsonHeadline{Group: key, Text: text, NScored: e.NTrials})
 		}
 	}
 	return j, true

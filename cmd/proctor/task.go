@@ -24,6 +24,6 @@ func newTask(env *Env) *cobra.Command {
 		Args: noUnknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newTaskInit(env), newTaskValidate(env), newTaskCheck(env), newTaskMigrate(env), newRemoved("debug", "proctor task check DIR"))
+	cmd.AddCommand(newTaskInit(env), newTaskShow(env), newTaskValidate(env), newTaskCheck(env), newTaskMigrate(env), newRemoved("debug", "proctor task check DIR"))
 	return cmd
 }
