@@ -70,6 +70,7 @@ func (b *Backend) load(ctx context.Context, spec sandbox.Spec) (*model, error) {
 			return nil, fmt.Errorf("reading compose project %q: %w", c.Project, err)
 		}
 	}
+	hosts := newHostVariables(b.environ, c)
 	var screened []loader.UnsupportedAttribute
 	project, err := loader.LoadWithContext(ctx, types.ConfigDetails{
 		WorkingDir: c.Dir, ConfigFiles: files, Environment: env,
@@ -79,7 +80,7 @@ func (b *Backend) load(ctx context.Context, spec sandbox.Spec) (*model, error) {
 		o.PruneUnnecessaryResources = true
 		// Files that services name are looked at before they are read.
 		o.SkipResolveEnvironment, o.SkipResolveLabels = true, true
-		o.Interpolate = quietly(o.Interpolate)
+		o.Interpolate = quietly(o.Interpolate, hosts)
 	}, loader.WithUnsupportedAttributesCheck(screenedKeys(), func(found []loader.UnsupportedAttribute) {
 		screened = found
 	}))
@@ -96,13 +97,58 @@ func (b *Backend) load(ctx context.Context, spec sandbox.Spec) (*model, error) {
 	if _, ok := m.Services[mainService]; !ok {
 		return nil, fmt.Errorf("compose project %q: service %q is disabled", c.Project, mainService)
 	}
-	m.notes = append(m.notes, risks(m.Project, spec.Mounts)...)
+	m.notes = slices.Concat(m.notes, risks(m.Project, spec.Mounts), hosts.note(m.Project))
 	return m, nil
 }
 
-// quietly is an interpolation that logs nothing.
-func quietly(o *interpolation.Options) *interpolation.Options {
+// hostVariables are those that only proctor's own environment has, and which
+// of them the files have asked for.
+type hostVariables struct {
+	values map[string]string
+	asked  map[string]bool
+}
+
+func newHostVariables(environ []string, c *sandbox.Compose) hostVariables {
+	h := hostVariables{values: map[string]string{}, asked: map[string]bool{}}
+	for _, kv := range environ {
+		if name, value, ok := strings.Cut(kv, "="); ok {
+			h.values[name] = value
+		}
+	}
+	for _, kv := range c.Env {
+		name, _, _ := strings.Cut(kv, "=")
+		delete(h.values, name)
+	}
+	return h
+}
+
+// note tells which variables of the host the services get. A variable that is
+// passed on by its name alone is known by its value.
+func (h hostVariables) note(p *types.Project) []string {
+	for _, s := range p.Services {
+		for name, value := range s.Environment {
+			if own, ok := h.values[name]; ok && value != nil && *value == own {
+				h.asked[name] = true
+			}
+		}
+	}
+	if len(h.asked) == 0 {
+		return nil
+	}
+	return []string{"the compose files use variables of the environment that proctor runs in: " +
+		strings.Join(slices.Sorted(maps.Keys(h.asked)), ", ")}
+}
+
+// quietly is an interpolation that logs nothing, and notes what it is asked
+// for.
+func quietly(o *interpolation.Options, hosts hostVariables) *interpolation.Options {
 	quiet := *o
+	quiet.LookupValue = func(name string) (string, bool) {
+		if _, ok := hosts.values[name]; ok {
+			hosts.asked[name] = true
+		}
+		return o.LookupValue(name)
+	}
 	quiet.Substitute = func(text string, mapping template.Mapping) (string, error) {
 		return template.SubstituteWithOptions(text, mapping, template.WithoutLogging)
 	}

@@ -122,6 +122,7 @@ services:
     pid: host
     devices: [/dev/null:/dev/x]
     cap_add: [ALL]
+    environment: [HOST_VAR, "GIVEN=${GIVEN_VAR}"]
     deploy: {labels: {a: b}, placement: {constraints: [x]}}
 volumes: {}
 `})
@@ -131,10 +132,9 @@ volumes: {}
 	spec.Mounts = []sandbox.Mount{{Source: t.TempDir(), Target: "/logs/agent"}}
 	var got []string
 	spec.Warn = func(m string) { got = append(got, strings.ReplaceAll(m, spec.Compose.Dir, "DIR")) }
-	up(t, b, spec)
 	want := []string{
-		"DIR/docker-compose.yaml:14: key services.side.deploy.labels has no effect",
-		"DIR/docker-compose.yaml:14: key services.side.deploy.placement has no effect",
+		"DIR/docker-compose.yaml:15: key services.side.deploy.labels has no effect",
+		"DIR/docker-compose.yaml:15: key services.side.deploy.placement has no effect",
 		"compose service main is privileged: it can take over this machine",
 		"compose service main is reachable at this machine's port 8080",
 		"compose service main mounts a container engine's socket, /var/run/docker.sock: it can take over this machine",
@@ -144,7 +144,10 @@ volumes: {}
 		"compose service side has added capabilities: ALL",
 		"compose service side shares the host's processes",
 		"compose service side uses the host's device /dev/null",
+		"the compose files use variables of the environment that proctor runs in: HOST_VAR",
 	}
+	spec.Compose.Env = []string{"GIVEN_VAR=x"}
+	up(t, b, spec)
 	slices.Sort(got)
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("warnings (-want +got):\n%s", d)

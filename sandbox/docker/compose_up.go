@@ -196,6 +196,7 @@ func (p *project) createContainers(ctx context.Context, name string) error {
 // start starts each service when what it depends on is as it wants it.
 func (p *project) start(ctx context.Context, order []string) error {
 	p.started = map[string]time.Time{}
+	said := &reporter{tell: p.spec.Progress}
 	every := lookAtServices
 	for pending := order; len(pending) > 0; {
 		var later []string
@@ -217,6 +218,7 @@ func (p *project) start(ctx context.Context, order []string) error {
 			every = lookAtServices
 		}
 		if pending = later; len(pending) > 0 {
+			said.say("waiting for what these depend on: " + strings.Join(pending, ", "))
 			if err := clock.Sleep(ctx, every); err != nil {
 				return err
 			}
@@ -264,6 +266,7 @@ func (p *project) wait(ctx context.Context, order []string) error {
 			}
 		}
 	}
+	said := &reporter{tell: p.spec.Progress}
 	every := lookAtServices
 	for pending := order; len(pending) > 0; {
 		var later []string
@@ -281,6 +284,7 @@ func (p *project) wait(ctx context.Context, order []string) error {
 			}
 		}
 		if pending = later; len(pending) > 0 {
+			said.say("waiting for services: " + strings.Join(pending, ", "))
 			if err := clock.Sleep(ctx, every); err != nil {
 				return err
 			}
