@@ -40,6 +40,7 @@ var backendObligations = []obligation{
 		}{
 			{s.caps.NoNetwork, sandbox.Network{Mode: sandbox.NetworkNone}},
 			{s.caps.Allowlist, sandbox.Network{Mode: sandbox.NetworkAllowlist, Hosts: []string{"example.org"}}},
+			{s.caps.SwitchNetwork, sandbox.Network{Switchable: true}},
 		} {
 			if !c.claimed {
 				spec := s.spec()
