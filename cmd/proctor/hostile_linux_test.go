@@ -158,7 +158,7 @@ func TestHostileAgentIsDeadBeforeVerification(t *testing.T) {
 	for _, e := range hostileEnvironments() {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
-			b := newHostileBench(t, e, "[agent]\ntimeout_sec = 10.0\n")
+			b := newHostileBench(t, e, "[agent]\ntimeout_sec = 15.0\n")
 			res, notes := b.run(t)
 			b.attacked(t, attacks...)
 			if got := outcomeText(job.RecordOf(res)); got != `{"reward":0.25} AgentTimeoutError` {
@@ -209,7 +209,7 @@ func TestSealedVerifierAgainstWhatAnAgentLeaves(t *testing.T) {
 			{"waits for the reward file", "quiet", "", `{"reward":0.25}`},
 			{"has planted a reward", "plant", "", "RewardTamperedError"},
 			{"cannot write as another user", "user", "[agent]\nuser = \"nobody\"\n", `{"reward":0.25}`},
-			{"all attacks until the deadline", "", "[agent]\ntimeout_sec = 10.0\n", "AgentTimeoutError"},
+			{"all attacks until the deadline", "", "[agent]\ntimeout_sec = 15.0\n", "AgentTimeoutError"},
 			{"tests as another user", "quiet", "[verifier]\nuser = 1234\n", `{"reward":0.25}`},
 		} {
 			t.Run(e.name+"/"+c.name, func(t *testing.T) {
