@@ -53,7 +53,7 @@ func (b bare) Capabilities() sandbox.Capabilities { return sandbox.Capabilities{
 func (b bare) Check(context.Context) error        { return nil }
 
 func (b bare) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
-	if (spec.Network.Mode != "" && spec.Network.Mode != sandbox.NetworkPublic) || spec.Resources.GPUs > 0 {
+	if (spec.Network.Mode != "" && spec.Network.Mode != sandbox.NetworkPublic) || spec.Network.Switchable || spec.Resources.GPUs > 0 {
 		return nil, sandbox.ErrUnsupported
 	}
 	cmd := exec.Command("/proc/self/exe")
