@@ -1,0 +1,160 @@
+package trial_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/fake"
+)
+
+// sealing are the rules of a sandbox that can be sealed: what the fake, which
+// runs no programs, has to do to the mounted directory.
+func sealing() []fake.Rule {
+	script := func(has string) func(sandbox.Command) bool {
+		return func(c sandbox.Command) bool {
+			return len(c.Argv) > 2 && c.Argv[0] == "bash" && strings.Contains(c.Argv[2], has)
+		}
+	}
+	logs := func(p *fake.Process) string {
+		for _, m := range p.Sandbox.Spec().Mounts {
+			if m.Target == "/logs/verifier" {
+				return m.Source
+			}
+		}
+		return p.Sandbox.Path("/logs/verifier")
+	}
+	chmod := func(mode os.FileMode) fake.Handler {
+		return func(_ context.Context, p *fake.Process) (int, error) { return 0, os.Chmod(logs(p), mode) }
+	}
+	return []fake.Rule{
+		fake.On(`echo "$EUID"`, fake.Print("0\n")),
+		{Match: script("find"), Do: func(_ context.Context, p *fake.Process) (int, error) {
+			entries, err := os.ReadDir(logs(p))
+			for _, e := range entries {
+				err = errors.Join(err, os.RemoveAll(filepath.Join(logs(p), e.Name())))
+			}
+			return 0, err
+		}},
+		{Match: script("chown"), Do: chmod(0o755)},
+		{Match: script("chmod 777"), Do: chmod(0o777)},
+	}
+}
+
+func TestSealedTrials(t *testing.T) {
+	t.Parallel()
+	granted := fake.On("(/tests/test.sh", fake.Write("/logs/verifier/reward.txt", "1")) // and not when it is made executable
+	plant := fake.On("solve.sh", fake.Write("/logs/verifier/reward.json", `{"reward": 1}`))
+	separate := toml("[verifier]\nenvironment_mode = \"separate\"\n").with("tests/Dockerfile", "FROM x\n")
+	for _, c := range []struct {
+		name      string
+		task      taskFiles
+		rules     []fake.Rule
+		before    func(context.Context, fake.Call) error
+		exception string
+		step      string // exception of the first step
+		rewards   string
+	}{
+		{name: "good", task: goodTask(), rules: []fake.Rule{granted}, rewards: one},
+		{name: "planted", task: goodTask(), rules: []fake.Rule{plant, granted}, exception: "RewardTamperedError"},
+		{name: "separate", task: separate, rules: []fake.Rule{emptying(), granted}, rewards: one},
+		{name: "planted before a separate verifier", task: separate, rules: []fake.Rule{emptying(), plant, granted}, exception: "RewardTamperedError"},
+		{name: "steps", task: stepTask(twoSteps, "one", "two"), rules: []fake.Rule{emptying(), granted}, rewards: one},
+		{name: "planted in a step", task: stepTask(twoSteps, "one", "two"), rules: []fake.Rule{emptying(), plant, granted}, step: "RewardTamperedError"},
+		{name: "the agent cannot be killed", task: goodTask(), rules: []fake.Rule{granted},
+			before: fake.FailAt(fake.OpKillTree, 1, errors.New("one is left")), exception: "AgentNotGoneError"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, c.task, fake.Config{Rules: append(c.rules, sealing()...), Before: c.before})
+			b.SealedVerifier = true
+			res := b.run(t)
+			if exceptionType(res) != c.exception || rewardsText(res) != firstText(c.rewards, "no result") {
+				t.Errorf("exception %+v, rewards %s; want %q, %q", res.ExceptionInfo, rewardsText(res), c.exception, c.rewards)
+			}
+			if c.step != "" && (len(res.StepResults) != 1 || res.StepResults[0].ExceptionInfo == nil || res.StepResults[0].ExceptionInfo.Type != c.step) {
+				t.Errorf("steps %+v, want one with %s", res.StepResults, c.step)
+			}
+			notes := readNotes(t, b.dir)
+			gone := strings.Contains(c.name, "separate") // with its sandbox
+			if !notes.SealedVerifier || !gone && (notes.AgentKilled == nil || notes.AgentKilled.Reason != "sealed verifier") {
+				t.Errorf("notes: %+v", notes)
+			}
+		})
+	}
+}
+
+// TestSealedKillsWhatTheAgentLeft: also what its set-up left, and nothing of
+// the environment's own.
+func TestSealedKillsWhatTheAgentLeft(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var left []string
+	leave := func(name string) fake.Handler {
+		return fake.Leave(func(ctx context.Context, _ *fake.Process) (int, error) {
+			<-ctx.Done()
+			mu.Lock()
+			defer mu.Unlock()
+			left = append(left, name)
+			return 0, nil
+		})
+	}
+	b := newBench(t, toml("[environment.healthcheck]\ncommand = \"serve\"\n"), fake.Config{Rules: slices.Concat([]fake.Rule{
+		fake.On("serve", leave("service")),
+		fake.On("get it", leave("install")),
+		fake.On("work", leave("agent")),
+		fake.On("(/tests/test.sh", func(_ context.Context, p *fake.Process) (int, error) {
+			if n := p.Sandbox.Processes(); n != 2 {
+				t.Errorf("%d processes while the tests run, want the service and the tests", n)
+			}
+			return 0, p.Sandbox.WriteFile("/logs/verifier/reward.txt", []byte("1"), 0o644)
+		}),
+	}, sealing())})
+	commandAgent("work")(&b.cfg)
+	b.cfg.Agent.Kwargs.Set("install", pyvalue.Str("get it"))
+	b.SealedVerifier = true
+	if res := b.run(t); rewardsText(res) != one || res.ExceptionInfo != nil {
+		t.Errorf("rewards %s, exception %+v", rewardsText(res), res.ExceptionInfo)
+	}
+}
+
+// TestRewardChangedAfterItWasRead: something older than the agent's processes
+// rewrites the file.
+func TestRewardChangedAfterItWasRead(t *testing.T) {
+	t.Parallel()
+	for _, sealed := range []bool{false, true} {
+		name := map[bool]string{false: "open", true: "sealed"}[sealed]
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var b *bench
+			b = newBench(t, goodTask(), fake.Config{Rules: append([]fake.Rule{rewardRule("reward.txt", "0")}, sealing()...), Before: func(_ context.Context, c fake.Call) error {
+				if c.Op != fake.OpDestroy {
+					return nil
+				}
+				path := filepath.Join(b.dir, "verifier", "reward.txt")
+				return errors.Join(os.WriteFile(path, []byte("1"), 0o644), os.Chtimes(path, time.Time{}, time.Now().Add(time.Hour)))
+			}})
+			b.SealedVerifier = sealed
+			res := b.run(t)
+			notes := readNotes(t, b.dir)
+			if notes.Verification == nil || len(notes.Verification.ChangedLater) != 1 || !slices.Contains(notes.Verification.Suspicions, "the reward files were changed after they were read") {
+				t.Errorf("notes: %+v", notes.Verification)
+			}
+			wantException, wantRewards := "", "{'reward': 0.0}"
+			if sealed {
+				wantException, wantRewards = "RewardTamperedError", "no result"
+			}
+			if exceptionType(res) != wantException || rewardsText(res) != wantRewards {
+				t.Errorf("exception %+v, rewards %s", res.ExceptionInfo, rewardsText(res))
+			}
+		})
+	}
+}
