@@ -165,6 +165,12 @@ func checkRemoteMetrics(d DatasetConfig, e *RegistryEntry) error {
 	return nil
 }
 
+// ReadRegistry reads the registry at a path, or else at a URL.
+func ReadRegistry(ctx context.Context, path, url *string, o FetchOptions) (*Registry, error) {
+	f := &fetcher{o: o, registries: map[string]*Registry{}}
+	return f.registry(ctx, DatasetConfig{RegistryPath: path, RegistryURL: url})
+}
+
 // errHostedRegistry is the error of a dataset that only Harbor's own service
 // knows.
 var errHostedRegistry = errors.New("it is looked up in Harbor's hosted registry, which proctor does not talk to; give a registry file with --registry-path or its address with --registry-url, or the directory of the tasks with -p")

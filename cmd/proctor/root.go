@@ -56,7 +56,7 @@ Then run an agent of yours, given as a shell command:
 		newDoctor(env),
 		newGC(env),
 		newScore(env), newOutcome(env), newCompare(env),
-		newJob(env), newTrial(env), newTask(env),
+		newJob(env), newTrial(env), newTask(env), newDataset(env),
 		newCube(env),
 		newVersion(env),
 	)
