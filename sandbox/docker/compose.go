@@ -81,7 +81,7 @@ func (b *Backend) createProject(ctx context.Context, spec sandbox.Spec) (_ *Proj
 	for _, text := range m.notes {
 		p.note(true, "%s", text)
 	}
-	if err := p.supported(); err != nil {
+	if err := p.supported(ctx); err != nil {
 		return nil, err
 	}
 	if err := p.findImages(ctx); err != nil {

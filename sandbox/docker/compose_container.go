@@ -107,8 +107,7 @@ func environment(m types.MappingWithEquals) []string {
 }
 
 func (p *project) containerLabels(s *types.ServiceConfig, img image, n int) map[string]string {
-	labels := p.labels()
-	maps.Copy(labels, s.Labels)
+	labels := p.labels(s.Labels)
 	for k, v := range map[string]string{
 		labelService:   s.Name,
 		labelNumber:    strconv.Itoa(n),

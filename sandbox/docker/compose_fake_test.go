@@ -181,15 +181,17 @@ func (e *projectEngine) image(w http.ResponseWriter, r *http.Request, rest strin
 }
 
 const fakeProject = `
+x-hide: &hide {proctor.owner: nobody, proctor.sandbox: none, com.docker.compose.project: other}
 services:
-  main: {depends_on: [side]}
+  main: {depends_on: [side], labels: *hide}
   side:
     build: .
+    labels: *hide
     networks: [default, back]
     volumes: [data:/data]
     secrets: [word]
-networks: {back: {}}
-volumes: {data: {}}
+networks: {back: {labels: *hide}}
+volumes: {data: {labels: *hide}}
 secrets: {word: {environment: HOST_VAR}}
 `
 

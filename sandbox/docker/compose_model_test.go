@@ -23,6 +23,8 @@ func TestComposeRefusesKeys(t *testing.T) {
 		{"services:\n  main:\n    init: true\n    annotations: {a: b}", "docker-compose.yaml:4: key services.main.annotations: not carried out"},
 		{"services:\n  main:\n    post_start: [{command: 'true'}]", ":3: key services.main.post_start: hooks are not run"},
 		{"services:\n  main: {}\n  gpu:\n    provider: {type: x}", ":4: key services.gpu.provider: other programs are not run"},
+		{"services:\n  main:\n    pid: host", ":3: key services.main.pid: service main cannot share"},
+		{"services:\n  main:\n    mac_address: 02:42:ac:11:65:43", ":3: key services.main.mac_address needs an engine with API 1.44"},
 		{"services:\n  main:\n    use_api_socket: true", ":3: key services.main.use_api_socket: mount the socket instead"},
 		{"services:\n  main:\n    volumes:\n      - {type: image, source: x, target: /x, image: {subpath: y}}", "key services.main.volumes.[].image: images are not mounted"},
 		{"services:\n  main:\n    volumes:\n      - {type: volume, source: d, target: /x, volume: {subpath: y}}\nvolumes: {d: {}}", "key services.main.volumes.[].volume.subpath"},

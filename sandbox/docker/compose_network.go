@@ -118,9 +118,8 @@ func (p *project) networkOptions(key string, n types.NetworkConfig) (client.Netw
 		Attachable: n.Attachable,
 		Options:    n.DriverOpts,
 		IPAM:       &network.IPAM{Driver: n.Ipam.Driver, Options: n.Ipam.Options},
-		Labels:     p.labels(),
+		Labels:     p.labels(n.Labels),
 	}
-	maps.Copy(o.Labels, n.Labels)
 	o.Labels[labelNetwork] = key
 	for _, pool := range n.Ipam.Config {
 		c, err := ipamPool(pool)
@@ -282,8 +281,7 @@ func (p *project) makeVolumes(ctx context.Context) error {
 			p.note(true, "volume %s is shared: it was there before, %s", v.Name, describeOwner(found.Volume.Labels))
 			continue
 		}
-		labels := p.labels()
-		maps.Copy(labels, v.Labels)
+		labels := p.labels(v.Labels)
 		labels[labelVolume] = key
 		callCtx, cancel := detached(ctx, callGrace)
 		_, err = p.b.api.VolumeCreate(callCtx, client.VolumeCreateOptions{

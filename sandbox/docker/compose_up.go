@@ -3,7 +3,6 @@ package docker
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -55,50 +54,20 @@ func (p *project) note(is bool, format string, args ...any) {
 	}
 }
 
-// labels are on everything of the project.
-func (p *project) labels() map[string]string {
-	return map[string]string{
+// labels are on everything of the project, besides those of its files. They
+// win: what belongs to the project is found by them.
+func (p *project) labels(own map[string]string) map[string]string {
+	labels := map[string]string{}
+	maps.Copy(labels, own)
+	maps.Copy(labels, map[string]string{
 		labelOwner:   p.spec.Labels.Owner.String(),
 		labelJob:     p.spec.Labels.Job,
 		labelTrial:   p.spec.Labels.Trial,
 		labelSandbox: p.id,
 		labelProject: p.model.Name,
 		labelVersion: composeVersion,
-	}
-}
-
-// minimum are the API versions that keys need; older engines would ignore
-// them without a word.
-const startIntervalVersion, networkMACVersion = "1.44", "1.44"
-
-// supported refuses what the engine is too old for.
-func (p *project) supported() error {
-	version := p.b.api.ClientVersion()
-	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(p.model.Services)) {
-		s := p.model.Services[name]
-		tooOld := func(key, needs string) {
-			errs = append(errs, fmt.Errorf("%s: key services.%s.%s needs an engine with API %s, this one has %s: %w",
-				locate("services."+name+"."+key, p.spec.Compose.Files), name, key, needs, version, sandbox.ErrUnsupported))
-		}
-		if h := s.HealthCheck; h != nil && h.StartInterval != nil && older(version, startIntervalVersion) {
-			tooOld("healthcheck.start_interval", startIntervalVersion)
-		}
-		for _, key := range slices.Sorted(maps.Keys(s.Networks)) {
-			if n := s.Networks[key]; n != nil && n.MacAddress != "" && older(version, networkMACVersion) {
-				tooOld("networks."+key+".mac_address", networkMACVersion)
-			}
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// older compares API versions, MAJOR.MINOR.
-func older(version, than string) bool {
-	var a, b [2]int
-	_, err := fmt.Sscanf(version, "%d.%d", &a[0], &a[1])
-	_, err2 := fmt.Sscanf(than, "%d.%d", &b[0], &b[1])
-	return err == nil && err2 == nil && slices.Compare(a[:], b[:]) < 0
+	})
+	return labels
 }
 
 // up makes networks, volumes and containers, and starts the services in the
