@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/proctor-run/proctor/verify"
 )
 
 // Decision says what to do after an attempt.
@@ -26,7 +28,9 @@ const (
 // Decide applies the retry policy after an attempt (Harbor job format, section
 // 4). exceptionType is the type name recorded at trial level, "" if none;
 // retries counts the retries of this trial so far. Names match exactly, an
-// exclusion wins, and an empty set of inclusions restricts nothing.
+// exclusion wins, and an empty set of inclusions restricts nothing. A reward
+// that was tampered with is an answer of the agent's, and gets another attempt
+// only when it is named.
 //
 // The wait is min(MinWaitSec × WaitMultiplier^retries, MaxWaitSec).
 func (r RetryConfig) Decide(exceptionType string, retries int) Decision {
@@ -37,6 +41,8 @@ func (r RetryConfig) Decide(exceptionType string, retries int) Decision {
 		return Decision{Reason: Excluded}
 	case len(r.IncludeExceptions) > 0 && !slices.Contains(r.IncludeExceptions, exceptionType):
 		return Decision{Reason: NotIncluded}
+	case exceptionType == verify.Tampered && len(r.IncludeExceptions) == 0:
+		return Decision{Reason: Excluded}
 	case retries >= r.MaxRetries:
 		return Decision{Reason: AttemptsUsedUp}
 	}
