@@ -320,6 +320,12 @@ func TestGCSparesTheLiving(t *testing.T) {
 					t.Fatalf("gc beside a running proctor: exit code %d, %d of %d left, and it says %s%s", gc.code, left(), before, gc.stdout, gc.stderr)
 				}
 			}
+			// Nor does anybody else write to its job.
+			for _, args := range [][]string{{"job", "resume", "-p", "jobs/j"}, {"score", "--write", "jobs/j"}} {
+				if busy := p.run(t, args...); busy.code != exitUsage || !strings.Contains(busy.stderr, fmt.Sprintf("is in use: proctor with pid %d on host", r.cmd.Process.Pid)) {
+					t.Errorf("%q beside a running proctor: exit code %d, and it says %s", args, busy.code, busy.stderr)
+				}
+			}
 			// An agent that was ended would end its trial.
 			if ended, _ := filepath.Glob(filepath.Join(r.job, "*", job.ResultFile)); len(ended) > 0 {
 				t.Errorf("ended: %q", ended)

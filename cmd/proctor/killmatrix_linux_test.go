@@ -298,10 +298,8 @@ func (c *cell) checkNothingLeft(engine bool) {
 		}
 		r.assertNothingLeft(c.t, c.p)
 	}
-	for _, name := range []string{job.GuardFile} {
-		if _, err := os.Lstat(filepath.Join(c.job, name)); err == nil {
-			c.t.Errorf("%s is left", name)
-		}
+	if _, err := os.Lstat(filepath.Join(c.job, job.GuardFile)); err == nil {
+		c.t.Errorf("%s is left", job.GuardFile)
 	}
 }
 
@@ -350,6 +348,9 @@ func TestKillMatrix(t *testing.T) {
 	t.Run("cells", func(t *testing.T) {
 		for _, where := range matrixEnvironments() {
 			for _, n := range []int{1, 8} {
+				if where.image && n == 1 {
+					continue // what differs from the host's own files is the image alone
+				}
 				column := fmt.Sprintf("%s n=%d", where.name, n)
 				columns = append(columns, column)
 				undisturbed := sync.OnceValue(func() string {
