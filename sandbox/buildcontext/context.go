@@ -80,7 +80,7 @@ func ReadNamed(dir, dockerfile string) (*Context, error) {
 			return nil
 		case name == dockerfile || name == ignoreName: // the engine needs them
 		case ig.Excludes(name):
-			if d.IsDir() && !ig.exception {
+			if d.IsDir() && !ig.exception && !strings.HasPrefix(dockerfile, name+"/") {
 				return fs.SkipDir
 			}
 			return nil

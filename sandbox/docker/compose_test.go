@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -232,5 +233,65 @@ volumes: {data: {}}
 	}
 	if _, err := sb.Exec(t.Context(), sandbox.Command{Shell: "true"}); !errors.Is(err, sandbox.ErrDestroyed) {
 		t.Errorf("got error %v, want ErrDestroyed", err)
+	}
+}
+
+// TestComposeBuilds has Dockerfiles in every place where one can be.
+func TestComposeBuilds(t *testing.T) {
+	t.Parallel()
+	from := "FROM " + testImage + "\nCOPY word /word\n"
+	spec := composeSpec(t, map[string]string{
+		"docker-compose.yaml": `
+services:
+  main:
+    image: hb__named
+    depends_on: [inline, outside, same]
+  inline:
+    build: {context: ctx, dockerfile_inline: "` + strings.ReplaceAll(from, "\n", `\n`) + `CMD [\"sleep\", \"infinity\"]\n"}
+    container_name: NAME-inline
+  outside:
+    build: {context: ctx, dockerfile: ../Outside, labels: {made: outside}}
+    command: [sleep, infinity]
+  same:
+    image: hb__named
+    command: [sleep, infinity]
+`,
+		"ctx/word":   "word",
+		"Outside":    from,
+		"Dockerfile": "FROM " + testImage + "\nRUN echo main >/word\n",
+	})
+	name := spec.Compose.Project
+	file := spec.Compose.Files[0]
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = os.WriteFile(file, []byte(strings.ReplaceAll(string(text), "NAME", name)), 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	sb := up(t, newBackend(t), spec)
+	if got := output(t, sb, sandbox.Command{Shell: "cat /word"}); got != "main" {
+		t.Errorf("main holds %q", got)
+	}
+	main, err := api(t).ContainerInspect(t.Context(), sb.ID(), client.ContainerInspectOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	images := map[string]string{}
+	for _, container := range []string{name + "-inline", name + "-outside-1", name + "-same-1"} {
+		r, err := api(t).ContainerInspect(t.Context(), container, client.ContainerInspectOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		images[container] = r.Container.Image
+	}
+	if images[name+"-same-1"] != main.Container.Image {
+		t.Errorf("a service that names main's image has another: %v", images)
+	}
+	if images[name+"-inline"] == images[name+"-outside-1"] {
+		t.Errorf("two builds are one: %v", images)
+	}
+	if taken := imageNames(t, "hb__named"); len(taken) > 0 {
+		t.Errorf("the files' name of an image is taken: %q", taken)
 	}
 }
