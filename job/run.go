@@ -13,7 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/proctor-run/proctor/internal/atomicfile"
-	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/internal/clock"
 	"github.com/proctor-run/proctor/trial"
 )
 
@@ -273,14 +273,7 @@ func (r *Runner) sleep(ctx context.Context, d time.Duration) error {
 	if r.Sleep != nil {
 		return r.Sleep(ctx, d)
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return clock.Sleep(ctx, d)
 }
 
 // attemptsDir keeps earlier attempts in a trial's directory. Harbor neither
@@ -310,125 +303,6 @@ func setAside(dir string, n int, reason string, j *journal) error {
 		}
 	}
 	return nil
-}
-
-// tracker knows the live sandboxes of a backend, so that they can be destroyed
-// at once.
-type tracker struct {
-	sandbox.Backend
-	// note is told what becomes of each sandbox.
-	note func(kind JournalKind, backend, id string, labels sandbox.Labels)
-
-	mu     sync.Mutex // guards what follows
-	live   map[*trackedSandbox]bool
-	killed bool
-}
-
-func newTracker(b sandbox.Backend, note func(JournalKind, string, string, sandbox.Labels)) *tracker {
-	return &tracker{Backend: b, note: note, live: map[*trackedSandbox]bool{}}
-}
-
-var errKilled = errors.New("the run was stopped at once")
-
-// Create refuses new sandboxes once the run is being killed.
-func (t *tracker) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
-	sb, err := t.Backend.Create(ctx, spec)
-	if err != nil {
-		return nil, err
-	}
-	tracked := &trackedSandbox{Sandbox: sb, t: t, labels: spec.Labels}
-	tracked.note(JournalSandboxCreated)
-	t.mu.Lock()
-	t.live[tracked] = true
-	killed := t.killed
-	t.mu.Unlock()
-	if killed {
-		return nil, errors.Join(errKilled, tracked.Destroy(context.WithoutCancel(ctx)))
-	}
-	if stopper, ok := sb.(sandbox.Stopper); ok {
-		return stoppable{tracked, stopper}, nil
-	}
-	return tracked, nil
-}
-
-// killOn destroys everything when the channel is closed; the returned function
-// ends the watch.
-func (t *tracker) killOn(kill <-chan struct{}) (stop func()) {
-	done := make(chan struct{})
-	var watch sync.WaitGroup
-	watch.Go(func() {
-		select {
-		case <-kill:
-			t.killAll()
-		case <-done:
-		}
-	})
-	return func() {
-		close(done)
-		watch.Wait()
-	}
-}
-
-func (t *tracker) killAll() {
-	t.mu.Lock()
-	t.killed = true
-	var all []*trackedSandbox
-	for sb := range t.live {
-		all = append(all, sb)
-	}
-	t.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), killAllLimit)
-	defer cancel()
-	var wg sync.WaitGroup
-	for _, sb := range all {
-		// What cannot be destroyed here is reported by the trial's own Destroy.
-		wg.Go(func() { _ = sb.Destroy(ctx) })
-	}
-	wg.Wait()
-}
-
-// killAllLimit bounds the destruction of all sandboxes at once.
-const killAllLimit = 30 * time.Second
-
-type trackedSandbox struct {
-	sandbox.Sandbox
-	t      *tracker
-	labels sandbox.Labels
-}
-
-func (s *trackedSandbox) note(kind JournalKind) { s.t.note(kind, s.t.Name(), s.ID(), s.labels) }
-
-// Destroy destroys the sandbox and forgets it.
-func (s *trackedSandbox) Destroy(ctx context.Context) error {
-	err := s.Sandbox.Destroy(ctx)
-	if err == nil && s.forget() {
-		s.note(JournalSandboxRemoved)
-	}
-	return err
-}
-
-// forget tells whether it was still known.
-func (s *trackedSandbox) forget() bool {
-	s.t.mu.Lock()
-	defer s.t.mu.Unlock()
-	known := s.t.live[s]
-	delete(s.t.live, s)
-	return known
-}
-
-// stoppable keeps the optional ability of a tracked sandbox.
-type stoppable struct {
-	*trackedSandbox
-	sandbox.Stopper
-}
-
-// Stop stops the sandbox and leaves it.
-func (s stoppable) Stop(ctx context.Context) (hint string, err error) {
-	hint, err = s.Stopper.Stop(ctx)
-	if err == nil && s.forget() {
-		s.note(JournalSandboxKept)
-	}
-	return hint, err
 }
 
 // writeInputs writes what the job was asked to do.
