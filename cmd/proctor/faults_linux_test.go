@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"golang.org/x/sys/unix"
 
 	"github.com/proctor-run/proctor/internal/need"
 	"github.com/proctor-run/proctor/job"
@@ -262,4 +263,47 @@ func TestRegistryThatIsBusyAndRecovers(t *testing.T) {
 		}
 		checkWhole(t, filepath.Join(p.dir, "jobs", "j"))
 	}
+}
+
+// TestFullDiskOnTheCommandLine: proctor fails itself, says why in one line, and
+// goes on when there is room.
+func TestFullDiskOnTheCommandLine(t *testing.T) {
+	t.Parallel()
+	need.Root(t)
+	e := environments()[1]
+	flags := e.flags(t)
+	p := newPlace(t)
+	disk := filepath.Join(p.dir, "disk")
+	if err := os.Mkdir(disk, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("tmpfs", disk, "tmpfs", 0, "size=300k"); err != nil {
+		need.That(t, "mount", false, "needs to mount file systems: "+err.Error())
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(disk, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, name := range []string{"a", "b", "c"} {
+		writeFiles(t, filepath.Join(p.dir, "tasks", name), map[string]string{
+			"task.toml": "", "instruction.md": "Fill it.\n", "environment/Dockerfile": "FROM debian:bookworm-slim\n",
+			"solution/solve.sh": "head -c 200000 /dev/zero > /logs/agent/zeros 2> /dev/null\n", "tests/test.sh": "echo 1 > /logs/verifier/reward.txt\n",
+		})
+	}
+	done := p.run(t, append([]string{"run", "-p", "tasks", "-a", "oracle", "-n", "1", "-o", disk, "--job-name", "j", "-q"}, flags...)...)
+	if done.code != exitFailed || !strings.Contains(done.stderr, "no space left on device") {
+		t.Errorf("exit code %d, want %d\n%s", done.code, exitFailed, done.stderr)
+	}
+	if err := unix.Mount("tmpfs", disk, "tmpfs", unix.MS_REMOUNT, "size=16m"); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"job", "resume", "-p", filepath.Join(disk, "j"), "--retry-errored", "--retry-unscored"}
+	if done := p.run(t, append(args, flags[2:]...)...); done.code != 0 {
+		t.Errorf("with room again: exit code %d\n%s", done.code, done.stderr)
+	}
+	if s := jobResult(t, filepath.Join(disk, "j")).Stats; s.NCompletedTrials != 3 || s.NErroredTrials != 0 {
+		t.Errorf("stats %+v", s)
+	}
+	checkWhole(t, filepath.Join(disk, "j"))
 }
