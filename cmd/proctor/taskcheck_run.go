@@ -51,7 +51,9 @@ func checkTasks(ctx context.Context, env *Env, f *checkFlags, dirs []string) (er
 		}
 		kept = place
 		err = runChecks(ctx, env, f, running, place)
-		if err != nil && exitCode(err) == exitUsage || err == nil && !f.failed(tasks) && !f.keep {
+		// Declined, or refused before anything was run.
+		nothing := err != nil && (exitCode(err) == exitOK || exitCode(err) == exitUsage)
+		if nothing || err == nil && !f.failed(tasks) && !f.keep {
 			kept = remove()
 		}
 		if err != nil {

@@ -264,3 +264,15 @@ func checkSchema(t testing.TB, data []byte) {
 		}
 	}
 }
+
+// Whatever tasks and agents put into names and messages, the file is XML.
+func FuzzWrite(f *testing.F) {
+	f.Add("a", "b\x00\x1b", "]]>\xff", uint8(1))
+	f.Add("&#0;", "<!--", "\uFFFE\uFFFF\U0010FFFF", uint8(2))
+	f.Fuzz(func(t *testing.T, name, message, body string, state uint8) {
+		write(t, &junit.Report{Name: name, Suites: []junit.Suite{{
+			Name: name, Properties: []junit.Property{{Name: "p", Value: body}},
+			Cases: []junit.Case{{Name: message, Class: name, State: junit.State(state % 4), Type: name, Message: message, Body: body, Output: body}},
+		}}})
+	})
+}

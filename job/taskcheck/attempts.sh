@@ -79,7 +79,7 @@ stay() {
   while :; do
     replace $logs/reward.txt "$text"
     replace $logs/reward.json "$json"
-    sleep 0.02
+    [ $SECONDS -lt $until ] || sleep 0.02
   done
 }
 
