@@ -2,6 +2,7 @@ package main
 
 import (
 	_ "embed"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -144,13 +145,14 @@ func (b *hostileBench) strangers(t *testing.T) map[string]string {
 	return found
 }
 
-func (b *hostileBench) attacked(t *testing.T, which ...string) {
-	t.Helper()
-	for _, name := range which {
+// missing are the attacks that were not under way at the deadline.
+func (b *hostileBench) missing() (names []string) {
+	for _, name := range attacks {
 		if _, err := os.Stat(filepath.Join(b.dir, "artifacts", name)); err != nil {
-			t.Errorf("the agent has not attacked: %v", err)
+			names = append(names, name)
 		}
 	}
+	return names
 }
 
 func TestHostileAgentIsDeadBeforeVerification(t *testing.T) {
@@ -158,26 +160,40 @@ func TestHostileAgentIsDeadBeforeVerification(t *testing.T) {
 	for _, e := range hostileEnvironments() {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
-			b := newHostileBench(t, e, "[agent]\ntimeout_sec = 15.0\n")
-			res, notes := b.run(t)
-			b.attacked(t, attacks...)
-			if got := outcomeText(job.RecordOf(res)); got != `{"reward":0.25} AgentTimeoutError` {
-				t.Errorf("outcome %s", got)
+			// A busy machine needs more time until every attack is under way.
+			var missing []string
+			for _, sec := range []int{8, 40, 160} {
+				b := newHostileBench(t, e, fmt.Sprintf("[agent]\ntimeout_sec = %d.0\n", sec))
+				b.survives(t, `{"reward":0.25} AgentTimeoutError`)
+				if missing = b.missing(); len(missing) == 0 {
+					return
+				}
 			}
-			if left := b.strangers(t); len(left) > 0 {
-				t.Errorf("processes of the agent are there when the tests begin: %v", left)
-			}
-			if late := b.file(t, "verifier/late"); late != "" {
-				t.Errorf("written to while the tests ran: %s", late)
-			}
-			if notes.AgentKilled == nil || !notes.AgentKilled.ProvenGone || notes.AgentLeft != nil {
-				t.Errorf("notes: killed %+v, left %+v", notes.AgentKilled, notes.AgentLeft)
-			}
-			// It had planted rewards, and that can be seen.
-			if v := notes.Verification; v == nil || len(v.RewardFiles.Before) == 0 || len(v.Suspicions) == 0 || v.ChangedLater != nil {
-				t.Errorf("evidence: %+v", v)
-			}
+			t.Errorf("the agent has not attacked: %q", missing)
 		})
+	}
+}
+
+// survives runs the hostile agent until its deadline: none of it is there when
+// the tests begin, and the tests' reward stands.
+func (b *hostileBench) survives(t *testing.T, outcome string) {
+	t.Helper()
+	res, notes := b.run(t)
+	if got := outcomeText(job.RecordOf(res)); got != outcome {
+		t.Errorf("outcome %s, want %s", got, outcome)
+	}
+	if left := b.strangers(t); len(left) > 0 {
+		t.Errorf("processes of the agent are there when the tests begin: %v", left)
+	}
+	if late := b.file(t, "verifier/late"); late != "" {
+		t.Errorf("written to while the tests ran: %s", late)
+	}
+	if notes.AgentKilled == nil || !notes.AgentKilled.ProvenGone || notes.AgentLeft != nil {
+		t.Errorf("notes: killed %+v, left %+v", notes.AgentKilled, notes.AgentLeft)
+	}
+	// It had planted rewards, and that can be seen.
+	if v := notes.Verification; v == nil || len(v.RewardFiles.Before) == 0 || len(v.Suspicions) == 0 || v.ChangedLater != nil {
+		t.Errorf("evidence: %+v", v)
 	}
 }
 
