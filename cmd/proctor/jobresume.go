@@ -117,6 +117,7 @@ func resumeJob(ctx context.Context, env *Env, f *resumeFlags) error {
 	if err != nil {
 		return err
 	}
+	opts.hideTasks(resumed.Prepared)
 	backend, closeBackend, err := readyBackend(ctx, env, name, opts)
 	if err != nil {
 		return err

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -75,6 +77,7 @@ func runJob(ctx context.Context, env *Env, f *runFlags) error {
 		return err
 	}
 	warnSealing(env, f, prepared)
+	opts.hideTasks(prepared)
 	backend, closeBackend, err := readyBackend(ctx, env, name, opts)
 	if err != nil {
 		return err
@@ -155,6 +158,24 @@ func hiddenFromHost(cfg *job.Config) []string {
 		}
 	}
 	return hidden
+}
+
+// hideTasks hides the tasks of a job too that no path of its configuration
+// leads to, such as those of a registry file.
+func (o *backendOptions) hideTasks(p *job.Prepared) {
+	for _, t := range p.Trials {
+		dir, err := p.TaskDir(t.Task)
+		if err != nil {
+			continue // its trial will say so
+		}
+		abs, err := filepath.Abs(dir)
+		below := func(hidden string) bool {
+			return abs == hidden || strings.HasPrefix(abs, hidden+string(filepath.Separator))
+		}
+		if err == nil && !slices.ContainsFunc(o.mask, below) {
+			o.mask = append(o.mask, abs)
+		}
+	}
 }
 
 // asUsage makes an environment that cannot be used an error of the command
