@@ -34,11 +34,12 @@ func (p *project) supported(ctx context.Context) error {
 	if len(needs) == 0 {
 		return nil
 	}
-	if _, err := p.b.api.Ping(ctx, client.PingOptions{NegotiateAPIVersion: true}); err != nil {
+	engine, err := p.b.api.Ping(ctx, client.PingOptions{})
+	if err != nil {
 		return err
 	}
 	var errs []error
-	version := p.b.api.ClientVersion()
+	version := engine.APIVersion
 	for _, key := range slices.Sorted(maps.Keys(needs)) {
 		if older(version, needs[key]) {
 			errs = append(errs, fmt.Errorf("%s: key %s needs an engine with API %s, this one has %s: %w",
