@@ -69,7 +69,7 @@ func TestPhasesHaveTheirNetworks(t *testing.T) {
 			"[environment]\nnetwork_mode = \"no-network\"\n[verifier]\nnetwork_mode = \"public\"\nenvironment_mode = \"separate\"\n",
 			[]string{
 				"create no-network switchable=false log=false", "mark", "agent under no-network",
-				"create no-network switchable=true log=true", "set public", "tests under public", "set no-network",
+				"create no-network switchable=true log=true", "set public", "tests under public",
 			}, true,
 		},
 	}
@@ -160,6 +160,19 @@ func TestANetworkThatCannotBeChanged(t *testing.T) {
 	b := newBench(t, goodTask().with("task.toml", "[agent]\nnetwork_mode = \"allowlist\"\nallowed_hosts = [\"a.com\"]\n"), fake.Config{Capabilities: &caps})
 	if res := b.run(t); exceptionType(res) != "ValueError" || !strings.Contains(res.ExceptionInfo.Message, "network_mode='allowlist' is not supported") {
 		t.Errorf("a phase that needs an allow list: got %+v", res.ExceptionInfo)
+	}
+}
+
+// TestARewardOutlivesItsNetwork: what was earned is kept when the baseline
+// cannot be brought back afterwards.
+func TestARewardOutlivesItsNetwork(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, goodTask().with("task.toml", "[verifier]\nnetwork_mode = \"no-network\"\n"), fake.Config{
+		Rules: []fake.Rule{rewardRule("reward.txt", "1\n")}, Before: fake.FailAt(fake.OpNetwork, 2, nil),
+	})
+	res := b.run(t)
+	if got := exceptionType(res); got != "RuntimeError" || rewardsText(res) != "{'reward': 1.0}" {
+		t.Errorf("got exception %q, rewards %s", got, rewardsText(res))
 	}
 }
 

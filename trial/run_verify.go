@@ -52,7 +52,10 @@ func (a *attempt) verify(ctx context.Context, s *stage) error {
 		spec.TestDirs = a.testDirs(s.step)
 		plan := a.network(s.step)
 		return a.underNetwork(ctx, a.sb, plan.AgentBaseline, plan.VerifierPhase, func() (err error) {
-			v.res, err = verify.Run(ctx, a.sb, spec)
+			if v.res, err = verify.Run(ctx, a.sb, spec); err == nil {
+				// Also when the baseline cannot be brought back.
+				*s.verifierResult = &VerifierResult{Rewards: v.res.Rewards}
+			}
 			return err
 		})
 	})
@@ -120,12 +123,12 @@ func (a *attempt) verifySeparately(ctx context.Context, step *harbor.Step, spec 
 		}
 		return a.uploadArtifacts(ctx, sb, step)
 	}
-	var res verify.Result
-	err = a.underNetwork(ctx, sb, *plan.VerifierBaseline, plan.VerifierPhase, func() (err error) {
-		res, err = verify.Run(ctx, sb, spec)
-		return err
-	})
-	return res, err
+	if !plan.VerifierPhase.Equal(*plan.VerifierBaseline) {
+		if err := a.setNetwork(ctx, sb, plan.VerifierPhase); err != nil {
+			return none, err
+		}
+	}
+	return verify.Run(ctx, sb, spec)
 }
 
 // uploadArtifacts gives a separate verifier what was collected, each where it
