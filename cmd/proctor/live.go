@@ -154,9 +154,9 @@ func (v *liveView) render() []string {
 	for _, m := range p.Metrics {
 		head = append(head, fmt.Sprintf("%s %s (n=%d, %d scored)", clean(m.Name), m.Value, m.N, m.NScored))
 	}
-	head = append(head, clock(elapsed)+" elapsed")
+	head = append(head, clockTime(elapsed)+" elapsed")
 	if left, ok := remaining(elapsed, p); ok {
-		head = append(head, "about "+clock(left)+" left")
+		head = append(head, "about "+clockTime(left)+" left")
 	}
 	lines := []string{strings.Join(head, "  ·  ")}
 	if len(p.Errors) > 0 {

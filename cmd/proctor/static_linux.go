@@ -8,12 +8,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/proctor-run/proctor/internal/clock"
 	"github.com/proctor-run/proctor/internal/version"
 	"github.com/proctor-run/proctor/sandbox"
 )
@@ -36,10 +39,7 @@ func staticProgram(ctx context.Context, env *Env, self, cache string) (string, e
 		return "", err
 	}
 	path := filepath.Join(cache, "builds", key, "proctor")
-	if _, err := os.Stat(path); err == nil {
-		return path, nil
-	}
-	if err := buildStatic(ctx, env, path); err != nil {
+	if err := buildOnce(ctx, env, path); err != nil {
 		return "", fmt.Errorf("%w: this proctor needs shared libraries, which its built-in gVisor cannot use (%w): build it with CGO_ENABLED=0, or choose --runtime runc",
 			sandbox.ErrUnavailable, err)
 	}
@@ -82,6 +82,41 @@ func buildKey(path string) (string, error) {
 	return fmt.Sprintf("%x", h.Sum(nil)[:16]), nil
 }
 
+// buildOnce builds the program unless it is there. Of several that want it,
+// also of other processes, one builds and the others wait.
+func buildOnce(ctx context.Context, env *Env, path string) error {
+	if _, err := os.Stat(path); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return err
+	}
+	defer lock.Close() // and with it the lock
+	for {
+		err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
+			return fmt.Errorf("waiting for another build: %w", err)
+		}
+		if err := clock.Sleep(ctx, buildPoll); err != nil {
+			return err
+		}
+	}
+	if _, err := os.Stat(path); err == nil {
+		return nil
+	}
+	return buildStatic(ctx, env, path)
+}
+
+// buildPoll is how often somebody else's build is looked at.
+const buildPoll = 200 * time.Millisecond
+
 // buildStatic builds the command's own sources, where they and a Go toolchain
 // are there, as with "go run".
 func buildStatic(ctx context.Context, env *Env, path string) error {
@@ -91,9 +126,6 @@ func buildStatic(ctx context.Context, env *Env, path string) error {
 	}
 	tool, err := exec.LookPath("go")
 	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
 	tmp, err := os.MkdirTemp(filepath.Dir(path), "build-")
@@ -108,9 +140,5 @@ func buildStatic(ctx context.Context, env *Env, path string) error {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build: %w: %s", err, clean(string(out)))
 	}
-	err = os.Rename(filepath.Join(tmp, "proctor"), path)
-	if errors.Is(err, fs.ErrExist) {
-		return nil
-	}
-	return err
+	return os.Rename(filepath.Join(tmp, "proctor"), path)
 }

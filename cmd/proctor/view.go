@@ -50,7 +50,7 @@ func (v *lineView) event(e job.Event) {
 	if text == "" {
 		return
 	}
-	fmt.Fprintf(v.w, "%s %s\n", clock(e.Time.Sub(v.started)), text)
+	fmt.Fprintf(v.w, "%s %s\n", clockTime(e.Time.Sub(v.started)), text)
 }
 
 func (*lineView) close() {}
@@ -166,8 +166,8 @@ func isBidi(r rune) bool {
 	return r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069'
 }
 
-// clock is a duration as a fixed-width time.
-func clock(d time.Duration) string {
+// clockTime is a duration as a fixed-width time.
+func clockTime(d time.Duration) string {
 	s := int(d.Seconds())
 	if s < 3600 {
 		return fmt.Sprintf("%02d:%02d", s/60, s%60)

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Of several that need the program one builds it, and the others take it.
+func TestBuildOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "key", "proctor")
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	builder, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer builder.Close()
+	if err := unix.Flock(int(builder.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	// Without an environment go builds nothing: who does not wait fails.
+	env := &Env{Stderr: io.Discard}
+	var waiting sync.WaitGroup
+	for range 4 {
+		waiting.Go(func() {
+			if err := buildOnce(t.Context(), env, path); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := buildOnce(gone, env, path); err == nil || !strings.Contains(err.Error(), "canceled") {
+		t.Errorf("waiting without a context: %v", err)
+	}
+	if err := os.WriteFile(path, nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := builder.Close(); err != nil {
+		t.Fatal(err)
+	}
+	waiting.Wait()
+}
