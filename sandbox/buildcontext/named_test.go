@@ -67,7 +67,8 @@ func TestAddedFile(t *testing.T) {
 		}
 		return sum
 	}
-	if hash("a") != hash("a") || hash("a") == hash("b") {
+	first, again, other := hash("a"), hash("a"), hash("b")
+	if first != again || first == other {
 		t.Error("the hash does not go by the added file's content")
 	}
 	c, err := ReadNamed(dir, "")
