@@ -338,6 +338,7 @@ func matrixEnvironments() []environment {
 // TestKillMatrix: after a kill at any boundary, resuming gives the result of an
 // undisturbed run, nothing that had ended runs twice, and nothing is left.
 func TestKillMatrix(t *testing.T) {
+	need.Patience(t)
 	t.Parallel()
 	m := &matrix{cells: map[string]string{}}
 	var columns, rows []string

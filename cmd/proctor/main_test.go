@@ -83,7 +83,8 @@ func TestScripts(t *testing.T) {
 }
 
 // condition tells what this machine has: [host], where -e host works; [docker],
-// where an engine answers; [rootfs], where $MIRROR has images.
+// where an engine answers; [rootfs], where $MIRROR has images; [patience], where
+// tests may take minutes.
 func condition(name string) (bool, error) {
 	var err error
 	switch name {
@@ -91,6 +92,8 @@ func condition(name string) (bool, error) {
 		err = hostSandboxes()
 	case "docker":
 		err = engineAnswers()
+	case "patience":
+		return need.Required("patience"), nil
 	case "rootfs":
 		if os.Getenv("PROCTOR_TEST_ROOTFS") == "" {
 			err = errors.New("PROCTOR_TEST_ROOTFS is not set")

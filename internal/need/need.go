@@ -61,6 +61,15 @@ func Rootfs(t testing.TB) string {
 	return path
 }
 
+// Patience skips tests that take minutes unless PROCTOR_REQUIRE lists "patience"
+// or "all".
+func Patience(t testing.TB) {
+	t.Helper()
+	if !Required("patience") {
+		t.Skip("takes minutes; PROCTOR_REQUIRE=patience runs it")
+	}
+}
+
 // That skips with the reason unless ok; name is what PROCTOR_REQUIRE lists.
 func That(t testing.TB, name string, ok bool, reason string) {
 	t.Helper()

@@ -24,6 +24,7 @@ import (
 const manyProjects = 64
 
 func TestComposeManyProjects(t *testing.T) {
+	need.Patience(t)
 	b := newBackend(t)
 	spec := composeSpec(t, map[string]string{"docker-compose.yaml": "services: {main: {}}\n"})
 	name := spec.Compose.Project

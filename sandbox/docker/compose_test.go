@@ -124,6 +124,7 @@ func (c composing) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandb
 }
 
 func TestComposeContract(t *testing.T) {
+	need.Patience(t)
 	need.Docker(t)
 	sandboxtest.Run(t, sandboxtest.Config{
 		New:  func(t testing.TB) sandbox.Backend { return composing{newBackend(t), t} },
