@@ -153,7 +153,7 @@ func TestImageErrors(t *testing.T) {
 	}{
 		{"no such image", sandbox.Spec{Image: sandbox.Image{Ref: "docker-archive:/nowhere.tar"}}, sandbox.ErrImageNotFound},
 		{"build", sandbox.Spec{Image: sandbox.Image{Build: &sandbox.Build{ContextDir: dir}}}, sandbox.ErrUnsupported},
-		{"allowlist", sandbox.Spec{Network: sandbox.Network{Mode: sandbox.NetworkAllowlist}}, sandbox.ErrUnsupported},
+		{"unknown network mode", sandbox.Spec{Network: sandbox.Network{Mode: "sometimes"}}, sandbox.ErrUnsupported},
 		{"GPU", sandbox.Spec{Resources: sandbox.Resources{GPUs: 1}}, sandbox.ErrUnsupported},
 	}
 	for _, tt := range tests {
