@@ -274,6 +274,10 @@ func killEnvironments() []environment {
 	return slices.DeleteFunc(environments(), func(e environment) bool { return e.image })
 }
 
+// shared tells whether other tests use the same engine: their commands too
+// remove what a killed proctor has left, and may be quicker.
+func (e environment) shared() bool { return e.name == "docker" }
+
 // TestKilled kills proctor in each phase of a trial; gc then leaves nothing of
 // the sandbox.
 func TestKilled(t *testing.T) {
@@ -289,7 +293,7 @@ func TestKilled(t *testing.T) {
 				r.ids = append(r.ids, p.sandboxes(t)...)
 				p.ageRecords(t)
 				gc := p.run(t, "gc")
-				if gc.code != exitOK || !strings.Contains(gc.stdout, r.trial) && ph.sign != "" {
+				if gc.code != exitOK || !strings.Contains(gc.stdout, r.trial) && ph.sign != "" && !where.shared() {
 					t.Errorf("gc: exit code %d, and it says %s%s", gc.code, gc.stdout, gc.stderr)
 				}
 				r.assertNothingLeft(t, p)
@@ -332,10 +336,11 @@ func TestGCSparesTheLiving(t *testing.T) {
 			}
 			r.signalled(t, syscall.SIGKILL)
 			dry := p.run(t, "gc", "--dry-run")
-			if dry.code != exitOK || !strings.Contains(dry.stdout, "would remove ") || !strings.Contains(dry.stdout, r.trial) || left() != before {
+			told := strings.Contains(dry.stdout, "would remove ") && strings.Contains(dry.stdout, r.trial) && left() == before
+			if dry.code != exitOK || !told && !(where.shared() && left() == 0) {
 				t.Errorf("a dry run: exit code %d, %d of %d left, and it says %s%s", dry.code, left(), before, dry.stdout, dry.stderr)
 			}
-			if gc := p.run(t, "gc"); gc.code != exitOK || !strings.Contains(gc.stdout, r.trial) {
+			if gc := p.run(t, "gc"); gc.code != exitOK || !strings.Contains(gc.stdout, r.trial) && !where.shared() {
 				t.Errorf("gc behind a killed proctor: exit code %d, and it says %s%s", gc.code, gc.stdout, gc.stderr)
 			}
 			r.assertNothingLeft(t, p)
