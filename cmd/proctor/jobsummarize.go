@@ -217,8 +217,8 @@ func printEvalDigest(w io.Writer, e evalDigest) {
 		fmt.Fprintf(w, "  %s\n", clean(e.Headline))
 	}
 	for _, m := range e.Means {
-		fmt.Fprintf(w, "  mean %s %s over %s (%s, %d with a reward)%s\n", clean(m.Reward), decimals(float64(m.Mean)),
-			count(m.Tasks, "task"), count(m.Trials, "trial"), m.WithReward, intervalOf(m))
+		fmt.Fprintf(w, "  mean %s %s over %s (%s, %d with %s)%s\n", clean(m.Reward), decimals(float64(m.Mean)),
+			count(m.Tasks, "task"), count(m.Trials, "trial"), m.WithReward, theReward(len(e.Means) > 1), intervalOf(m))
 	}
 }
 

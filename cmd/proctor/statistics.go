@@ -44,7 +44,15 @@ func meanText(m job.NamedEstimate, named bool) string {
 	if named {
 		what += " " + clean(m.Name)
 	}
-	return fmt.Sprintf("%s %s over %s (%s, %d with a reward), %s", what, decimals(m.Mean), count(m.Tasks, "task"), count(m.Trials, "trial"), m.Scored, meanInterval(m.Estimate))
+	return fmt.Sprintf("%s %s over %s (%s, %d with %s), %s", what, decimals(m.Mean), count(m.Tasks, "task"), count(m.Trials, "trial"), m.Scored, theReward(named), meanInterval(m.Estimate))
+}
+
+// theReward tells the reward of a mean from any: trials may have others only.
+func theReward(named bool) string {
+	if named {
+		return "it"
+	}
+	return "a reward"
 }
 
 func meanInterval(e job.Estimate) string {
