@@ -78,16 +78,7 @@ func readEarlier(t *testing.T, dir string, n int) *trial.Result {
 
 func TestResumeRunsCancelledTrialsAgain(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	h := newHarness(t, writeDataset(t, "a", "b", "c"), fake.Config{Rules: []fake.Rule{
-		fake.On("solve.sh", fake.Each(fake.Exit(0), func(ctx context.Context, _ *fake.Process) (int, error) {
-			cancel()
-			<-ctx.Done()
-			return 0, context.Cause(ctx)
-		}, fake.Exit(0))),
-		grant("1"),
-	}})
-	h.cfg.NConcurrentTrials = 1
+	h, ctx := newInterrupted(t)
 	out, err := h.runner.Run(ctx, h.prepare(t))
 	if err != nil {
 		t.Fatal(err)

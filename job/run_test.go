@@ -229,8 +229,10 @@ func TestBrokenTasksDoNotStopTheOthers(t *testing.T) {
 	}
 }
 
-func TestInterruptedJobGoesOn(t *testing.T) {
-	t.Parallel()
+// newInterrupted is a job of three tasks whose context ends while the second
+// one's agent works.
+func newInterrupted(t *testing.T) (*harness, context.Context) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	h := newHarness(t, writeDataset(t, "a", "b", "c"), fake.Config{Rules: []fake.Rule{
 		fake.On("solve.sh", fake.Each(fake.Exit(0), func(ctx context.Context, _ *fake.Process) (int, error) {
@@ -241,6 +243,12 @@ func TestInterruptedJobGoesOn(t *testing.T) {
 		grant("1"),
 	}})
 	h.cfg.NConcurrentTrials = 1
+	return h, ctx
+}
+
+func TestInterruptedJobGoesOn(t *testing.T) {
+	t.Parallel()
+	h, ctx := newInterrupted(t)
 	out, err := h.runner.Run(ctx, h.prepare(t))
 	if err != nil {
 		t.Fatal(err)
