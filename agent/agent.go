@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/internal/bounded"
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Info identifies an agent in results.
@@ -69,7 +69,7 @@ type Task struct {
 type Result struct {
 	InputTokens, CacheTokens, OutputTokens *int64
 	CostUSD                                *float64
-	Metadata                               *pyvalue.Object
+	Metadata                               *value.Object
 }
 
 // ExitError reports that a command of the agent exited non-zero.

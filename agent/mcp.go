@@ -1,6 +1,6 @@
 package agent
 
-import "github.com/proctor-run/proctor/internal/pyvalue"
+import "github.com/proctor-run/proctor/value"
 
 // MCPServer is a tool server that the agent may use (section 8.2). Whoever runs
 // trials only tells the agent of it, and starts none.
@@ -18,16 +18,16 @@ type MCPServer struct {
 // an object mcpServers of the servers by name, each with type ("stdio", "sse"
 // or "http") and command and args, or url.
 func AppendMCPConfig(dst []byte, servers []MCPServer) []byte {
-	byName := pyvalue.NewObject(len(servers))
+	byName := value.NewObject(len(servers))
 	for _, s := range servers {
-		entry := pyvalue.NewObject(3)
+		entry := value.NewObject(3)
 		switch s.Transport {
 		case "stdio":
-			entry.Set("type", pyvalue.Str("stdio"))
-			entry.Set("command", pyvalue.Str(s.Command))
-			args := make(pyvalue.List, len(s.Args))
+			entry.Set("type", value.Str("stdio"))
+			entry.Set("command", value.Str(s.Command))
+			args := make(value.List, len(s.Args))
 			for i, arg := range s.Args {
-				args[i] = pyvalue.Str(arg)
+				args[i] = value.Str(arg)
 			}
 			entry.Set("args", args)
 		default:
@@ -35,12 +35,12 @@ func AppendMCPConfig(dst []byte, servers []MCPServer) []byte {
 			if kind == "streamable-http" {
 				kind = "http"
 			}
-			entry.Set("type", pyvalue.Str(kind))
-			entry.Set("url", pyvalue.Str(s.URL))
+			entry.Set("type", value.Str(kind))
+			entry.Set("url", value.Str(s.URL))
 		}
 		byName.Set(s.Name, entry)
 	}
-	doc := pyvalue.NewObject(1)
+	doc := value.NewObject(1)
 	doc.Set("mcpServers", byName)
-	return append(pyvalue.AppendPydantic(dst, doc, 2), '\n')
+	return append(value.AppendPydantic(dst, doc, 2), '\n')
 }

@@ -3,7 +3,7 @@ package cube
 import (
 	"strings"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // ActionSchema describes an action to a model (CUBE, section 2).
@@ -30,7 +30,7 @@ func StopAction() ActionSchema {
 func (s *ActionSchema) ToolDescriptor() *Object {
 	params := s.Parameters
 	if params == nil {
-		params = pyvalue.NewObject(0)
+		params = value.NewObject(0)
 	}
 	return Pairs("type", "function", "function",
 		Pairs("name", s.Name, "description", s.Description, "parameters", params))
@@ -105,7 +105,7 @@ func ActionFromToolCall(call *Object) (Action, error) {
 func toolCallAction(id, name, args Value) (Action, error) {
 	var a Action
 	d := &decoder{}
-	if id != nil && !pyvalue.IsNull(id) {
+	if id != nil && !value.IsNull(id) {
 		d.enter("id")
 		if s, ok := readString(d, id, fieldTag{}); ok {
 			a.ID = &s
@@ -127,10 +127,10 @@ func toolCallAction(id, name, args Value) (Action, error) {
 func callArguments(source *Object) (Value, error) {
 	args, _ := source.Get("arguments")
 	if falsy(args) {
-		return pyvalue.NewObject(0), nil
+		return value.NewObject(0), nil
 	}
 	if s, ok := args.(Str); ok {
-		return pyvalue.DecodeText(string(s))
+		return value.DecodeText(string(s))
 	}
 	return args, nil
 }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/cube/internal/democube"
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // script is a step scenario in Go.
@@ -18,7 +18,7 @@ type script struct {
 func (s script) run(t *testing.T) (*cube.EnvironmentOutput, []string, error) {
 	t.Helper()
 	parse := func(text string) cube.Value {
-		v, err := pyvalue.DecodeText(text)
+		v, err := value.DecodeText(text)
 		if err != nil {
 			t.Fatal(err)
 		}

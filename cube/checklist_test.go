@@ -15,8 +15,8 @@ import (
 
 	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/cube/internal/democube"
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/vectors"
+	"github.com/proctor-run/proctor/value"
 )
 
 // The acceptance checklist of CUBE, section 16, row by row. Rows 37 and 38 are
@@ -189,7 +189,7 @@ func TestChecklistTools(t *testing.T) {
 // "after" calls.
 func constructCase(t *testing.T, text string) ([]string, error) {
 	t.Helper()
-	v, err := pyvalue.DecodeText(text)
+	v, err := value.DecodeText(text)
 	if err != nil {
 		t.Fatal(err)
 	}

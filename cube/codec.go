@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"strconv"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // custom is a field type of this package with a form of its own.
@@ -69,7 +69,7 @@ func encodeUntyped(_ *encoder, v reflect.Value) Value {
 func objectCodec(tag fieldTag) codec {
 	return codec{
 		dec: func(d *decoder, v Value, dst reflect.Value) {
-			if tag.nullable && pyvalue.IsNull(v) {
+			if tag.nullable && value.IsNull(v) {
 				dst.SetZero()
 				return
 			}
@@ -87,7 +87,7 @@ func objectCodec(tag fieldTag) codec {
 			if tag.nullable {
 				return Null{}
 			}
-			return pyvalue.NewObject(0)
+			return value.NewObject(0)
 		},
 	}
 }
@@ -110,7 +110,7 @@ func customCodec() codec {
 func nullString(c codec) codec {
 	return codec{
 		dec: func(d *decoder, v Value, dst reflect.Value) {
-			if pyvalue.IsNull(v) {
+			if value.IsNull(v) {
 				dst.SetZero()
 				return
 			}
@@ -134,7 +134,7 @@ func listCodec(t reflect.Type, tag fieldTag) (codec, error) {
 		return codec{}, err
 	}
 	dec := func(d *decoder, v Value, dst reflect.Value) {
-		if tag.nullable && pyvalue.IsNull(v) {
+		if tag.nullable && value.IsNull(v) {
 			dst.SetZero()
 			return
 		}
@@ -178,7 +178,7 @@ func listCodec(t reflect.Type, tag fieldTag) (codec, error) {
 func slotCodec(t reflect.Type, tag fieldTag) codec {
 	return codec{
 		dec: func(d *decoder, v Value, dst reflect.Value) {
-			if !tag.has("required") && pyvalue.IsNull(v) {
+			if !tag.has("required") && value.IsNull(v) {
 				dst.SetZero()
 				return
 			}
@@ -216,7 +216,7 @@ func pointerCodec(t reflect.Type, tag fieldTag) (codec, error) {
 	}
 	return codec{
 		dec: func(d *decoder, v Value, dst reflect.Value) {
-			if pyvalue.IsNull(v) {
+			if value.IsNull(v) {
 				dst.SetZero()
 				return
 			}
@@ -236,7 +236,7 @@ func pointerCodec(t reflect.Type, tag fieldTag) (codec, error) {
 func typedPointerCodec(t reflect.Type, tag fieldTag) codec {
 	return codec{
 		dec: func(d *decoder, v Value, dst reflect.Value) {
-			if !tag.has("required") && pyvalue.IsNull(v) {
+			if !tag.has("required") && value.IsNull(v) {
 				dst.SetZero()
 				return
 			}

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/proctor-run/proctor/cube"
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 func TestTypedRoundtripVectors(t *testing.T) {
@@ -108,7 +108,7 @@ func TestJSONTextVectors(t *testing.T) {
 		if want := "[" + c.str("dumps") + "]"; string(oneLine.(cube.Str)) != want {
 			t.Errorf("dumps %s, want %s", oneLine, want)
 		}
-		if got := string(pyvalue.AppendDumps(nil, v, pyvalue.DumpsOptions{Indent: 2})); got != c.str("dumps_indent2") {
+		if got := string(value.AppendDumps(nil, v, value.DumpsOptions{Indent: 2})); got != c.str("dumps_indent2") {
 			t.Errorf("indented dumps %s, want %s", got, c.str("dumps_indent2"))
 		}
 	})

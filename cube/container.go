@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // ContainerConfig says what container a task needs (CUBE, section 5). Make one
@@ -158,7 +158,7 @@ func ForwardPort(ctx context.Context, c Container, port int) (int, error) {
 }
 
 func notExposed(port int, available []int) error {
-	return containerErrorf(ContainerErrorKind, "Port %d is not exposed. Available ports: %s", port, pyvalue.Repr(mustValue(available)))
+	return containerErrorf(ContainerErrorKind, "Port %d is not exposed. Available ports: %s", port, value.Repr(mustValue(available)))
 }
 
 // PortFromURL returns the port that a URL leads to.

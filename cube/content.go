@@ -3,7 +3,7 @@ package cube
 import (
 	"image"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Content is one piece of what an agent sees: [*TextContent],
@@ -53,13 +53,13 @@ func (*StructuredContent) TypeName() string { return "cube.core.StructuredConten
 // Structure returns content that holds v as [ValueOf] converts it. It panics
 // like [Pairs] when v is neither an object nor an array.
 func Structure(v any) *StructuredContent {
-	value, err := ValueOf(v)
+	data, err := ValueOf(v)
 	if err == nil {
-		switch value.(type) {
+		switch data.(type) {
 		case *Object, List:
-			return &StructuredContent{Data: Structured{value}}
+			return &StructuredContent{Data: Structured{data}}
 		}
-		err = TypeErrorf("%s is neither an object nor an array", pyvalue.TypeName(value))
+		err = TypeErrorf("%s is neither an object nor an array", value.TypeName(data))
 	}
 	panic("cube.Structure: " + err.Error())
 }
@@ -80,7 +80,7 @@ func (s *Structured) encode(*encoder) Value { return s.value() }
 
 func (s *Structured) value() Value {
 	if s.Value == nil {
-		return pyvalue.NewObject(0)
+		return value.NewObject(0)
 	}
 	return s.Value
 }
@@ -137,15 +137,15 @@ func ContentOf(v any) (Content, error) {
 	if img, ok := v.(image.Image); ok {
 		return &ImageContent{Data: NewImage(img)}, nil
 	}
-	value, err := ValueOf(v)
+	data, err := ValueOf(v)
 	if err != nil {
 		return nil, err
 	}
-	switch value := value.(type) {
+	switch scalar := data.(type) {
 	case *Object, List:
-		return &StructuredContent{Data: Structured{value}}, nil
+		return &StructuredContent{Data: Structured{data}}, nil
 	case Str, Int, Float, Bool:
-		return &TextContent{Data: text(value)}, nil
+		return &TextContent{Data: text(scalar)}, nil
 	}
 	return nil, unsupportedValue("NoneType")
 }

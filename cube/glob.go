@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // globMatcher returns a matcher of shell wildcards over a whole text: case
@@ -168,7 +168,7 @@ func (r *Registry) modelRepr(v Value) string {
 		}
 		return "{" + strings.Join(parts, ", ") + "}"
 	}
-	return pyvalue.Repr(v)
+	return value.Repr(v)
 }
 
 func (r *Registry) modelFields(o *Object, separator string) string {

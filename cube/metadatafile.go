@@ -8,14 +8,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // TaskMetadataFromJSON reads an array of task metadata, or an object whose
 // values they are. Of an id that comes twice the last counts, at the first
 // place (CUBE, section 6.4).
 func (r *Registry) TaskMetadataFromJSON(data []byte) ([]Metadata, error) {
-	v, err := pyvalue.Decode(data)
+	v, err := value.Decode(data)
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +28,7 @@ func (r *Registry) TaskMetadataFromJSON(data []byte) ([]Metadata, error) {
 			items = append(items, item)
 		}
 	default:
-		return nil, ValueErrorf("task_metadata JSON must be a list or dict, got %s", pyvalue.TypeName(v))
+		return nil, ValueErrorf("task_metadata JSON must be a list or dict, got %s", value.TypeName(v))
 	}
 	return r.taskMetadata(items)
 }
@@ -128,15 +128,15 @@ func readCSV(data []byte) ([][]csvCell, error) {
 }
 
 func rowObject(row []csvCell, jsonColumns, intColumns []string) (*Object, error) {
-	out := pyvalue.NewObject(len(row))
+	out := value.NewObject(len(row))
 	for _, c := range row {
 		v := Value(Str(c.text))
 		var err error
 		switch {
 		case slices.Contains(jsonColumns, c.column):
-			v, err = pyvalue.DecodeText(c.text)
+			v, err = value.DecodeText(c.text)
 		case slices.Contains(intColumns, c.column):
-			v, err = pyvalue.ParseInt(c.text)
+			v, err = value.ParseInt(c.text)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("column %q: %w", c.column, err)

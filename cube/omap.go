@@ -4,7 +4,7 @@ import (
 	"iter"
 	"reflect"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Map is an ordered map for fields of typed objects whose keys are free and
@@ -81,7 +81,7 @@ func (m *Map[T]) encode(e *encoder) Value {
 		e.fail(err.Error())
 		return Null{}
 	}
-	out := pyvalue.NewObject(len(m.keys))
+	out := value.NewObject(len(m.keys))
 	for k, value := range m.All() {
 		out.Append(k, elem.enc(e, reflect.ValueOf(&value).Elem()))
 	}

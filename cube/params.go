@@ -4,7 +4,7 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // params are the parameters of a declared action: how to read them and what
@@ -21,7 +21,7 @@ func paramsOf(t reflect.Type) (*params, error) {
 		return nil, err
 	}
 	out := &params{plan: p}
-	properties := pyvalue.NewObject(len(p.fields))
+	properties := value.NewObject(len(p.fields))
 	for _, f := range p.fields {
 		sf := t.FieldByIndex(f.index)
 		property, err := property(f.name, sf)
@@ -62,7 +62,7 @@ func property(name string, sf reflect.StructField) (*Object, error) {
 	if err := checkOptional(name, sf); err != nil {
 		return nil, err
 	}
-	out := pyvalue.NewObject(4)
+	out := value.NewObject(4)
 	if kind != "" {
 		out.Append("type", Str(kind))
 	}
@@ -73,7 +73,7 @@ func property(name string, sf reflect.StructField) (*Object, error) {
 		out.Append("enum", mustValue(strings.Split(enum, ",")))
 	}
 	if kind == "array" {
-		out.Append("items", pyvalue.NewObject(0))
+		out.Append("items", value.NewObject(0))
 	}
 	return out, nil
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // plan is how a struct type is read and written.
@@ -216,7 +216,7 @@ func defaultValue(t reflect.Type, text string) (Value, error) {
 	if t.Kind() == reflect.String {
 		return Str(text), nil
 	}
-	v, err := pyvalue.DecodeText(text)
+	v, err := value.DecodeText(text)
 	if err != nil {
 		return nil, TypeErrorf("default %q is not JSON: %w", text, err)
 	}

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // ProvisionStore remembers in a directory what has been provisioned: one JSON
@@ -33,7 +33,7 @@ func (s *ProvisionStore) TempName(key string) string {
 
 // Put stores what is known of a key.
 func (s *ProvisionStore) Put(key string, info *Object) error {
-	data := pyvalue.AppendDumps(nil, orEmpty(info), pyvalue.DumpsOptions{Indent: 2})
+	data := value.AppendDumps(nil, orEmpty(info), value.DumpsOptions{Indent: 2})
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (s *ProvisionStore) Get(key string) (*Object, bool) {
 	if err != nil {
 		return nil, false
 	}
-	v, err := pyvalue.Decode(data)
+	v, err := value.Decode(data)
 	if err != nil {
 		return nil, false
 	}

@@ -7,8 +7,8 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Options are what a [Registry] gives to the values it reads and makes. Nothing
@@ -195,7 +195,7 @@ func (r *Registry) Names() []string {
 // not fit gives a [*ValidationError] with the JSON path of every mistake.
 func Load[T Typed](r *Registry, data []byte) (T, error) {
 	var zero T
-	v, err := pyvalue.Decode(data)
+	v, err := value.Decode(data)
 	if err != nil {
 		return zero, err
 	}
@@ -237,7 +237,7 @@ func (r *Registry) LoadAs(declared string, data []byte) (Typed, error) {
 	if info == nil {
 		return nil, TypeErrorf("%q is not registered", declared)
 	}
-	v, err := pyvalue.Decode(data)
+	v, err := value.Decode(data)
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,7 @@ package cube
 import (
 	"strings"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Rendering of content for people and for models (CUBE, section 2.3).
@@ -24,13 +24,13 @@ func (c *TextContent) ModelContent() (Value, error) { return Str(c.heading() + c
 
 // Markdown returns a fenced block of indented JSON.
 func (c *StructuredContent) Markdown() (string, error) {
-	body := pyvalue.AppendDumps(nil, c.Data.value(), pyvalue.DumpsOptions{Indent: 2})
+	body := value.AppendDumps(nil, c.Data.value(), value.DumpsOptions{Indent: 2})
 	return c.heading() + "```json\n" + string(body) + "\n```", nil
 }
 
 // ModelContent returns JSON on one line.
 func (c *StructuredContent) ModelContent() (Value, error) {
-	body := pyvalue.AppendDumps(nil, c.Data.value(), pyvalue.DumpsOptions{})
+	body := value.AppendDumps(nil, c.Data.value(), value.DumpsOptions{})
 	return Str(c.heading() + string(body)), nil
 }
 

@@ -3,7 +3,7 @@ package cube
 import (
 	"strings"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // What a resource needs from an infra (CUBE, section 7).
@@ -129,8 +129,8 @@ func DockerRunScript(name string, cfg *ContainerConfig) string {
 	var b strings.Builder
 	b.WriteString("docker run -d --name " + ShellQuote(name))
 	b.WriteString(` --label "cube.launch=${CUBE_LAUNCH_ID:-unlabeled}"`)
-	b.WriteString(" --memory=" + pyvalue.Repr(pyvalue.NewInt(int64(cfg.RAMGB*1024))) + "m")
-	b.WriteString(" --cpus=" + pyvalue.FloatRepr(cfg.CPUCores))
+	b.WriteString(" --memory=" + value.Repr(value.NewInt(int64(cfg.RAMGB*1024))) + "m")
+	b.WriteString(" --cpus=" + value.FloatRepr(cfg.CPUCores))
 	b.WriteString(" " + ShellQuote(cfg.Image) + " sleep infinity")
 	return b.String()
 }

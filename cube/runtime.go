@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"sync"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // infraKey is the reserved key of a runtime context.
@@ -159,7 +159,7 @@ func (rc *RuntimeContext) encode(e *encoder) Value {
 	if rc.c == nil {
 		return Null{}
 	}
-	out := pyvalue.NewObject(len(rc.c.keys))
+	out := value.NewObject(len(rc.c.keys))
 	for _, key := range rc.c.keys {
 		switch v := rc.c.values[key].(type) {
 		case Value:

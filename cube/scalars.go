@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Lax reading of scalars (CUBE, section 1.5).
@@ -150,7 +150,7 @@ func intCodec() codec {
 				dst.SetInt(n)
 			}
 		},
-		enc: func(_ *encoder, v reflect.Value) Value { return pyvalue.NewInt(v.Int()) },
+		enc: func(_ *encoder, v reflect.Value) Value { return value.NewInt(v.Int()) },
 	}
 }
 
@@ -179,7 +179,7 @@ func readInt(d *decoder, v Value) (int64, bool) {
 		}
 		return int64(f), true
 	case Str:
-		if n, ok := pyvalue.LaxInt(string(v)); ok {
+		if n, ok := value.LaxInt(string(v)); ok {
 			return fitInt(d, n)
 		}
 		d.fail("int_parsing", msgIntParsing)
@@ -224,7 +224,7 @@ func readFloat(d *decoder, v Value) (float64, bool) {
 		}
 		return 0, true
 	case Str:
-		if f, ok := pyvalue.LaxFloat(string(v)); ok {
+		if f, ok := value.LaxFloat(string(v)); ok {
 			return float64(f), true
 		}
 		d.fail("float_parsing", msgFloatParse)

@@ -3,7 +3,7 @@ package cube
 import (
 	"context"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // stopText is what an agent that stops sees.
@@ -117,7 +117,7 @@ func (t *Task) execute(ctx context.Context, out *EnvironmentOutput, actions []Ac
 			out.Obs.Append(r.Obs)
 		default:
 			return ValueErrorf("Unknown result type from calling action %s with args %s: got NoneType, expected Observation or StepError",
-				quote(a.Name), pyvalue.Repr(orEmpty(a.Arguments)))
+				quote(a.Name), value.Repr(orEmpty(a.Arguments)))
 		}
 	}
 	return nil
@@ -143,7 +143,7 @@ func (t *Task) postprocess(ctx context.Context, out *EnvironmentOutput) error {
 
 func orEmpty(o *Object) *Object {
 	if o == nil {
-		return pyvalue.NewObject(0)
+		return value.NewObject(0)
 	}
 	return o
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"reflect"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // typeKey is the discriminator of every typed object, always its last key.
@@ -88,7 +88,7 @@ func appendModel(dst []byte, v Value, indent int) ([]byte, error) {
 	if dst == nil {
 		dst = make([]byte, 0, usualSize)
 	}
-	return pyvalue.AppendPydantic(dst, v, indent), nil
+	return value.AppendPydantic(dst, v, indent), nil
 }
 
 // usualSize is about the length of a task config's JSON, in bytes.
@@ -97,7 +97,7 @@ const usualSize = 1024
 func surrogateIn(v Value) (string, bool) {
 	switch v := v.(type) {
 	case Str:
-		return "text", pyvalue.HasSurrogate(string(v))
+		return "text", value.HasSurrogate(string(v))
 	case List:
 		for i, item := range v {
 			if path, bad := surrogateIn(item); bad {
@@ -106,7 +106,7 @@ func surrogateIn(v Value) (string, bool) {
 		}
 	case *Object:
 		for k, item := range v.All() {
-			if pyvalue.HasSurrogate(k) {
+			if value.HasSurrogate(k) {
 				return "a key", true
 			}
 			if path, bad := surrogateIn(item); bad {
@@ -166,7 +166,7 @@ func (e *encoder) typed(ptr reflect.Value) Value {
 type completer interface{ complete(*Object) }
 
 func (e *encoder) object(p *plan, v reflect.Value, extra int) *Object {
-	out := pyvalue.NewObject(len(p.fields) + extra)
+	out := value.NewObject(len(p.fields) + extra)
 	for i := range p.fields {
 		f := &p.fields[i]
 		e.path = append(e.path, f.name)

@@ -8,28 +8,28 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Values of untyped slots: what JSON can hold, with ints apart from floats and
 // objects in order. A nil Value is null.
 type (
 	// Value is one of Null, Bool, Int, Float, Str, List and *Object.
-	Value = pyvalue.Value
+	Value = value.Value
 	// Null is JSON's null.
-	Null = pyvalue.Null
+	Null = value.Null
 	// Bool is true or false.
-	Bool = pyvalue.Bool
+	Bool = value.Bool
 	// Int is an integer of any size.
-	Int = pyvalue.Int
+	Int = value.Int
 	// Float is a double.
-	Float = pyvalue.Float
+	Float = value.Float
 	// Str is text.
-	Str = pyvalue.Str
+	Str = value.Str
 	// List is an array.
-	List = pyvalue.List
+	List = value.List
 	// Object is an ordered map.
-	Object = pyvalue.Object
+	Object = value.Object
 )
 
 // Info is what Reset and Evaluate tell besides the observation and the reward:
@@ -47,7 +47,7 @@ func Pairs(keysAndValues ...any) *Object {
 	if len(keysAndValues)%2 != 0 {
 		panic("cube.Pairs: a value is missing")
 	}
-	out := pyvalue.NewObject(len(keysAndValues) / 2)
+	out := value.NewObject(len(keysAndValues) / 2)
 	for i := 0; i < len(keysAndValues); i += 2 {
 		key, ok := keysAndValues[i].(string)
 		if !ok {
@@ -77,7 +77,7 @@ func valueOf(v any, depth int) (Value, error) {
 		return Null{}, nil
 	case *Object:
 		if v == nil {
-			return pyvalue.NewObject(0), nil
+			return value.NewObject(0), nil
 		}
 		return v, nil
 	case Value:
@@ -87,11 +87,11 @@ func valueOf(v any, depth int) (Value, error) {
 	case bool:
 		return Bool(v), nil
 	case int:
-		return pyvalue.NewInt(int64(v)), nil
+		return value.NewInt(int64(v)), nil
 	case float64:
 		return Float(v), nil
 	case json.RawMessage:
-		return pyvalue.Decode(v)
+		return value.Decode(v)
 	case Typed:
 		return dumpValue(v)
 	}
@@ -112,7 +112,7 @@ func reflectValue(v reflect.Value, depth int) (Value, error) {
 	case reflect.Bool:
 		return Bool(v.Bool()), nil
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		return pyvalue.NewInt(v.Int()), nil
+		return value.NewInt(v.Int()), nil
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		return uintValue(v.Uint()), nil
 	case reflect.Float32, reflect.Float64:
@@ -133,7 +133,7 @@ func reflectValue(v reflect.Value, depth int) (Value, error) {
 }
 
 func uintValue(u uint64) Value {
-	n, err := pyvalue.ParseInt(fmt.Sprint(u))
+	n, err := value.ParseInt(fmt.Sprint(u))
 	if err != nil { // decimal digits always parse
 		panic(err)
 	}
@@ -161,7 +161,7 @@ func mapValue(v reflect.Value, depth int) (Value, error) {
 	}
 	keys := v.MapKeys()
 	slices.SortFunc(keys, func(a, b reflect.Value) int { return cmp.Compare(a.String(), b.String()) })
-	out := pyvalue.NewObject(len(keys))
+	out := value.NewObject(len(keys))
 	for _, k := range keys {
 		item, err := valueOf(v.MapIndex(k).Interface(), depth+1)
 		if err != nil {
@@ -174,7 +174,7 @@ func mapValue(v reflect.Value, depth int) (Value, error) {
 
 // structValue writes the exported fields of a plain struct in order.
 func structValue(v reflect.Value, depth int) (Value, error) {
-	out := pyvalue.NewObject(v.NumField())
+	out := value.NewObject(v.NumField())
 	for i := range v.NumField() {
 		sf := v.Type().Field(i)
 		name, _, _ := strings.Cut(sf.Tag.Get("json"), ",")
@@ -213,7 +213,7 @@ func text(v Value) string {
 	if s, ok := v.(Str); ok {
 		return string(s)
 	}
-	return pyvalue.Repr(v)
+	return value.Repr(v)
 }
 
 // PythonText is Python's str() of a value, for messages that other
@@ -256,9 +256,9 @@ func clone(v Value) Value {
 
 func cloneObject(o *Object) *Object {
 	if o == nil {
-		return pyvalue.NewObject(1)
+		return value.NewObject(1)
 	}
-	out := pyvalue.NewObject(o.Len() + 1)
+	out := value.NewObject(o.Len() + 1)
 	for k, v := range o.All() {
 		out.Append(k, clone(v))
 	}
@@ -266,12 +266,12 @@ func cloneObject(o *Object) *Object {
 }
 
 // quote is Python's repr of a string.
-func quote(s string) string { return pyvalue.Repr(Str(s)) }
+func quote(s string) string { return value.Repr(Str(s)) }
 
 func quoteList(names []string) string {
 	list := make(List, len(names))
 	for i, n := range names {
 		list[i] = Str(n)
 	}
-	return pyvalue.Repr(list)
+	return value.Repr(list)
 }

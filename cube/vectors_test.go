@@ -11,8 +11,8 @@ import (
 	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/cube/internal/democube"
 	"github.com/proctor-run/proctor/cube/shell"
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/vectors"
+	"github.com/proctor-run/proctor/value"
 )
 
 // vcase is one case of a vector file.
@@ -26,7 +26,7 @@ func (c vcase) value(key string) cube.Value {
 }
 
 // has reports whether the key is there and not null.
-func (c vcase) has(key string) bool { return !pyvalue.IsNull(c.value(key)) }
+func (c vcase) has(key string) bool { return !value.IsNull(c.value(key)) }
 
 func (c vcase) str(key string) string {
 	s, _ := c.value(key).(cube.Str)
@@ -58,7 +58,7 @@ func (c vcase) flag(key string) bool {
 func (c vcase) obj(key string) vcase {
 	o, _ := c.value(key).(*cube.Object)
 	if o == nil {
-		o = pyvalue.NewObject(0)
+		o = value.NewObject(0)
 	}
 	return vcase{o}
 }
@@ -82,7 +82,7 @@ func stringsOf(l cube.List) []string {
 // eachCase runs every case of a vector file as a subtest.
 func eachCase(t *testing.T, file string, f func(t *testing.T, c vcase)) {
 	t.Helper()
-	v, err := pyvalue.Decode(vectors.File(t, "cube/"+file))
+	v, err := value.Decode(vectors.File(t, "cube/"+file))
 	if err != nil {
 		t.Fatalf("%s: %v", file, err)
 	}
@@ -97,7 +97,7 @@ func eachCase(t *testing.T, file string, f func(t *testing.T, c vcase)) {
 	t.Logf("%s: %d cases", file, len(cases))
 }
 
-func compact(v cube.Value) string { return string(pyvalue.AppendPydantic(nil, v, 0)) }
+func compact(v cube.Value) string { return string(value.AppendPydantic(nil, v, 0)) }
 
 // sameJSON compares values by their compact text.
 func sameJSON(t *testing.T, what string, got, want cube.Value) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/proctor-run/proctor/internal/dump"
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // EffectiveArtifacts joins the artifacts of a task, a job and a step, in this
@@ -93,7 +93,7 @@ type ManifestEntry struct {
 
 // AppendManifest appends the text of artifacts/manifest.json.
 func AppendManifest(dst []byte, entries []ManifestEntry) []byte {
-	list := dump.List(entries, func(e ManifestEntry) pyvalue.Value {
+	list := dump.List(entries, func(e ManifestEntry) value.Value {
 		var o dump.Object
 		o.Str("source", e.Source)
 		o.Str("destination", e.Destination)
@@ -101,5 +101,5 @@ func AppendManifest(dst []byte, entries []ManifestEntry) []byte {
 		o.Str("status", e.Status)
 		return o.Value()
 	})
-	return pyvalue.AppendDumps(dst, list, pyvalue.DumpsOptions{Indent: 2})
+	return value.AppendDumps(dst, list, value.DumpsOptions{Indent: 2})
 }

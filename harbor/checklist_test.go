@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/proctor-run/proctor/harbor"
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // tree is a task directory as files; a name that ends in a slash is a
@@ -241,7 +241,7 @@ func TestChecklist(t *testing.T) {
 			vector(t, "tasks/task-config.json", &cases)
 			first := cases[0]
 			c := config(t, first.TOML)
-			if diff := cmp.Diff(compact(t, first.JSON), string(pyvalue.AppendPydantic(nil, c.JSON(), 0))); diff != "" {
+			if diff := cmp.Diff(compact(t, first.JSON), string(value.AppendPydantic(nil, c.JSON(), 0))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		},
@@ -264,7 +264,7 @@ func TestChecklist(t *testing.T) {
 		"row 26 allow_internet": func(t *testing.T) {
 			c := config(t, "[environment]\nallow_internet = false\n")
 			equal(t, "mode", c.Environment.Network.Mode, harbor.NoNetwork)
-			if text := string(pyvalue.AppendPydantic(nil, c.JSON(), 0)); strings.Contains(text, "allow_internet") || strings.Contains(string(c.TOML()), "allow_internet") {
+			if text := string(value.AppendPydantic(nil, c.JSON(), 0)); strings.Contains(text, "allow_internet") || strings.Contains(string(c.TOML()), "allow_internet") {
 				t.Errorf("it is written: %s", text)
 			}
 			equal(t, "explicit", config(t, "[environment]\nallow_internet = false\nnetwork_mode = \"public\"\n").Environment.Network.Mode, harbor.Public)
@@ -282,7 +282,7 @@ func TestChecklist(t *testing.T) {
 		"row 30 user": func(t *testing.T) {
 			equal(t, "true", config(t, "[agent]\nuser = true\n").Agent.User.String(), "1")
 			c := config(t, "[agent]\nuser = \"1000\"\n[verifier]\nuser = 1000\n")
-			text := string(pyvalue.AppendPydantic(nil, c.JSON(), 0))
+			text := string(value.AppendPydantic(nil, c.JSON(), 0))
 			if !strings.Contains(text, `"user":"1000"`) || !strings.Contains(text, `"user":1000`) {
 				t.Error(text)
 			}
@@ -310,7 +310,7 @@ func TestChecklist(t *testing.T) {
 			full := config(t, "[task]\nname = \"o/n\"\nauthors = [{name = \"A\"}]\n[verifier.environment]\ndocker_image = \"i\"\n"+
 				"[[environment.mcp_servers]]\nname = \"m\"\nurl = \"u\"\n[[steps]]\nname = \"s\"\nmin_reward = 0.5\n")
 			again := config(t, string(full.TOML()))
-			if diff := cmp.Diff(string(pyvalue.AppendPydantic(nil, full.JSON(), 2)), string(pyvalue.AppendPydantic(nil, again.JSON(), 2))); diff != "" {
+			if diff := cmp.Diff(string(value.AppendPydantic(nil, full.JSON(), 2)), string(value.AppendPydantic(nil, again.JSON(), 2))); diff != "" {
 				t.Errorf("(-first +again):\n%s", diff)
 			}
 		},

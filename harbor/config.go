@@ -1,8 +1,8 @@
 package harbor
 
 import (
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/schema"
+	"github.com/proctor-run/proctor/value"
 )
 
 // SchemaVersion is what a task.toml without one has.
@@ -17,7 +17,7 @@ const DefaultTimeoutSec = 600
 type Config struct {
 	SchemaVersion string
 	Task          *PackageInfo
-	Metadata      *pyvalue.Object // free; dates and times as ISO strings
+	Metadata      *value.Object // free; dates and times as ISO strings
 	Verifier      Verifier
 	Agent         Agent
 	Environment   Environment
@@ -79,10 +79,10 @@ type Environment struct {
 	BuildTimeoutSec float64 // covers the whole start
 	DockerImage     *string // an empty one counts as none
 	OS              OS
-	CPUs            *pyvalue.Int
-	MemoryMB        *pyvalue.Int
-	StorageMB       *pyvalue.Int
-	GPUs            *pyvalue.Int
+	CPUs            *value.Int
+	MemoryMB        *value.Int
+	StorageMB       *value.Int
+	GPUs            *value.Int
 	GPUTypes        []string // nil when absent
 	TPU             *TPU
 	MCPServers      []MCPServer
@@ -158,7 +158,7 @@ type Artifact struct {
 // User names who runs a command: a user name, or a numeric id.
 type User struct {
 	Name string
-	ID   *pyvalue.Int // nil for a name
+	ID   *value.Int // nil for a name
 }
 
 // String returns the name, or the id in digits.

@@ -4,17 +4,17 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/internal/toml"
+	"github.com/proctor-run/proctor/value"
 )
 
 // ParseConfig reads the text of a task.toml. Unknown keys and deprecated ones
 // are in the report. The error is a *toml.Error for text that is no TOML, a
-// *pyvalue.Error for text that is not UTF-8, or a *schema.Errors with every
+// *value.Error for text that is not UTF-8, or a *schema.Errors with every
 // invalid value.
 func ParseConfig(data []byte) (Config, schema.Report, error) {
-	text, err := pyvalue.ReadText(data)
+	text, err := value.ReadText(data)
 	if err != nil {
 		return Config{}, schema.Report{}, err
 	}
@@ -25,13 +25,13 @@ func ParseConfig(data []byte) (Config, schema.Report, error) {
 	return schema.Validate[Config](doc, decodeConfig)
 }
 
-func decodeConfig(c *schema.Cursor, v pyvalue.Value) (Config, bool) {
+func decodeConfig(c *schema.Cursor, v value.Value) (Config, bool) {
 	return schema.Before(renameVersion, schema.Model("TaskConfig", configFields))(c, v)
 }
 
 // renameVersion takes the legacy key version for schema_version.
-func renameVersion(_ *schema.Cursor, v pyvalue.Value) (pyvalue.Value, error) {
-	obj, ok := v.(*pyvalue.Object)
+func renameVersion(_ *schema.Cursor, v value.Value) (value.Value, error) {
+	obj, ok := v.(*value.Object)
 	if !ok {
 		return v, nil
 	}
@@ -47,8 +47,8 @@ func renameVersion(_ *schema.Cursor, v pyvalue.Value) (pyvalue.Value, error) {
 }
 
 // without returns a copy of a table that lacks a key.
-func without(obj *pyvalue.Object, key string) *pyvalue.Object {
-	out := pyvalue.NewObject(obj.Len())
+func without(obj *value.Object, key string) *value.Object {
+	out := value.NewObject(obj.Len())
 	for k, v := range obj.All() {
 		if k != key {
 			out.Set(k, v)
@@ -61,7 +61,7 @@ func configFields(f *schema.Fields) Config {
 	return Config{
 		SchemaVersion:           schema.Default(f, "schema_version", SchemaVersion, schema.Str),
 		Task:                    schema.Optional(f, "task", schema.Model("PackageInfo", packageFields)),
-		Metadata:                schema.Default(f, "metadata", &pyvalue.Object{}, schema.Object),
+		Metadata:                schema.Default(f, "metadata", &value.Object{}, schema.Object),
 		Verifier:                schema.Nested(f, "verifier", decodeVerifier),
 		Agent:                   schema.Nested(f, "agent", decodeAgent),
 		Environment:             schema.Nested(f, "environment", decodeEnvironment),
@@ -114,7 +114,7 @@ func authorFields(f *schema.Fields) Author {
 	}
 }
 
-func decodeAgent(c *schema.Cursor, v pyvalue.Value) (Agent, bool) {
+func decodeAgent(c *schema.Cursor, v value.Value) (Agent, bool) {
 	return schema.After(schema.Model("AgentConfig", agentFields), func(a Agent) (Agent, error) {
 		return a, a.Network.check()
 	})(c, v)
@@ -128,14 +128,14 @@ func agentFields(f *schema.Fields) Agent {
 	}
 }
 
-func decodeUser(c *schema.Cursor, v pyvalue.Value) (User, bool) {
+func decodeUser(c *schema.Cursor, v value.Value) (User, bool) {
 	return schema.Union(
 		schema.As("str", schema.Str, func(name string) User { return User{Name: name} }),
-		schema.As("int", schema.Int, func(id pyvalue.Int) User { return User{ID: &id} }),
+		schema.As("int", schema.Int, func(id value.Int) User { return User{ID: &id} }),
 	)(c, v)
 }
 
-func decodeVerifier(c *schema.Cursor, v pyvalue.Value) (Verifier, bool) {
+func decodeVerifier(c *schema.Cursor, v value.Value) (Verifier, bool) {
 	return schema.After(schema.Model("VerifierConfig", verifierFields), checkVerifier)(c, v)
 }
 
@@ -178,7 +178,7 @@ func stepFields(f *schema.Fields) Step {
 	}
 }
 
-func decodeMinReward(c *schema.Cursor, v pyvalue.Value) (MinReward, bool) {
+func decodeMinReward(c *schema.Cursor, v value.Value) (MinReward, bool) {
 	return schema.Union(
 		schema.As("float", schema.Float, func(x float64) MinReward { return MinReward{Number: x} }),
 		schema.As("dict[str,float]", schema.Dict(schema.Float), func(m schema.Map[float64]) MinReward { return MinReward{ByKey: &m} }),
@@ -197,7 +197,7 @@ func healthcheckFields(f *schema.Fields) Healthcheck {
 }
 
 // DecodeArtifact validates an artifact: a bare path or a table.
-func DecodeArtifact(c *schema.Cursor, v pyvalue.Value) (Artifact, bool) {
+func DecodeArtifact(c *schema.Cursor, v value.Value) (Artifact, bool) {
 	return schema.Union(
 		schema.As("str", schema.Str, func(s string) Artifact { return Artifact{Bare: true, Source: s, Exclude: []string{}} }),
 		schema.As("ArtifactConfig", schema.Model("ArtifactConfig", artifactFields), func(a Artifact) Artifact { return a }),

@@ -2,13 +2,13 @@ package harbor
 
 import (
 	"github.com/proctor-run/proctor/internal/dump"
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // JSON returns the configuration as Harbor dumps it: every key in its order,
 // absent ones as null, enums as strings (sections 3.2 to 3.9). Write it with
-// pyvalue.AppendPydantic.
-func (c *Config) JSON() *pyvalue.Object {
+// value.AppendPydantic.
+func (c *Config) JSON() *value.Object {
 	var o dump.Object
 	o.Str("schema_version", c.SchemaVersion)
 	o.Set("task", nullable(c.Task, dumpPackage))
@@ -29,47 +29,47 @@ func (c *Config) JSON() *pyvalue.Object {
 	return o.Value()
 }
 
-func nullable[T any](v *T, value func(*T) *pyvalue.Object) pyvalue.Value {
+func nullable[T any](v *T, value func(*T) *value.Object) value.Value {
 	if v == nil {
 		return nil
 	}
 	return value(v)
 }
 
-func wordOrNull[T ~string](word T) pyvalue.Value {
+func wordOrNull[T ~string](word T) value.Value {
 	if word == "" {
 		return nil
 	}
-	return pyvalue.Str(word)
+	return value.Str(word)
 }
 
-func strsOrNull(list []string) pyvalue.Value {
+func strsOrNull(list []string) value.Value {
 	if list == nil {
 		return nil
 	}
 	return dump.Strs(list)
 }
 
-func intOrNull(n *pyvalue.Int) pyvalue.Value {
+func intOrNull(n *value.Int) value.Value {
 	if n == nil {
 		return nil
 	}
 	return *n
 }
 
-func dumpEnv(env Env) *pyvalue.Object {
-	out := pyvalue.NewObject(env.Len())
+func dumpEnv(env Env) *value.Object {
+	out := value.NewObject(env.Len())
 	for k, v := range env.All() {
-		out.Set(k, pyvalue.Str(v))
+		out.Set(k, value.Str(v))
 	}
 	return out
 }
 
-func dumpPackage(p *PackageInfo) *pyvalue.Object {
+func dumpPackage(p *PackageInfo) *value.Object {
 	var o dump.Object
 	o.Str("name", p.Name)
 	o.Str("description", p.Description)
-	o.Set("authors", dump.List(p.Authors, func(a Author) pyvalue.Value {
+	o.Set("authors", dump.List(p.Authors, func(a Author) value.Value {
 		var o dump.Object
 		o.Str("name", a.Name)
 		o.OptStr("email", a.Email)
@@ -84,17 +84,17 @@ func dumpOverride(o *dump.Object, n NetworkOverride) {
 	o.Set("allowed_hosts", strsOrNull(n.AllowedHosts))
 }
 
-func dumpUser(u *User) pyvalue.Value {
+func dumpUser(u *User) value.Value {
 	switch {
 	case u == nil:
 		return nil
 	case u.ID != nil:
 		return *u.ID
 	}
-	return pyvalue.Str(u.Name)
+	return value.Str(u.Name)
 }
 
-func dumpAgent(a *Agent) *pyvalue.Object {
+func dumpAgent(a *Agent) *value.Object {
 	var o dump.Object
 	dumpOverride(&o, a.Network)
 	o.OptFloat("timeout_sec", a.TimeoutSec)
@@ -102,7 +102,7 @@ func dumpAgent(a *Agent) *pyvalue.Object {
 	return o.Value()
 }
 
-func dumpVerifier(v *Verifier) *pyvalue.Object {
+func dumpVerifier(v *Verifier) *value.Object {
 	var o dump.Object
 	dumpOverride(&o, v.Network)
 	o.Float("timeout_sec", v.TimeoutSec)
@@ -113,7 +113,7 @@ func dumpVerifier(v *Verifier) *pyvalue.Object {
 	return o.Value()
 }
 
-func dumpEnvironment(e *Environment) *pyvalue.Object {
+func dumpEnvironment(e *Environment) *value.Object {
 	var o dump.Object
 	o.Str("network_mode", string(e.Network.Mode))
 	o.Set("allowed_hosts", strsOrNull(e.Network.AllowedHosts))
@@ -125,7 +125,7 @@ func dumpEnvironment(e *Environment) *pyvalue.Object {
 	o.Set("storage_mb", intOrNull(e.StorageMB))
 	o.Set("gpus", intOrNull(e.GPUs))
 	o.Set("gpu_types", strsOrNull(e.GPUTypes))
-	o.Set("tpu", nullable(e.TPU, func(t *TPU) *pyvalue.Object {
+	o.Set("tpu", nullable(e.TPU, func(t *TPU) *value.Object {
 		var o dump.Object
 		o.Str("type", t.Type)
 		o.Str("topology", t.Topology)
@@ -139,7 +139,7 @@ func dumpEnvironment(e *Environment) *pyvalue.Object {
 	return o.Value()
 }
 
-func dumpMCPServer(s MCPServer) pyvalue.Value {
+func dumpMCPServer(s MCPServer) value.Value {
 	var o dump.Object
 	o.Str("name", s.Name)
 	o.Str("transport", s.Transport)
@@ -149,7 +149,7 @@ func dumpMCPServer(s MCPServer) pyvalue.Value {
 	return o.Value()
 }
 
-func dumpHealthcheck(h *Healthcheck) *pyvalue.Object {
+func dumpHealthcheck(h *Healthcheck) *value.Object {
 	var o dump.Object
 	o.Str("command", h.Command)
 	o.Float("interval_sec", h.IntervalSec)
@@ -160,7 +160,7 @@ func dumpHealthcheck(h *Healthcheck) *pyvalue.Object {
 	return o.Value()
 }
 
-func dumpStep(s Step) pyvalue.Value {
+func dumpStep(s Step) value.Value {
 	var o dump.Object
 	o.Str("name", s.Name)
 	o.Dict("agent", dumpAgent(&s.Agent))
@@ -171,23 +171,23 @@ func dumpStep(s Step) pyvalue.Value {
 	return o.Value()
 }
 
-func dumpMinReward(m *MinReward) pyvalue.Value {
+func dumpMinReward(m *MinReward) value.Value {
 	switch {
 	case m == nil:
 		return nil
 	case m.ByKey == nil:
-		return pyvalue.Float(m.Number)
+		return value.Float(m.Number)
 	}
-	out := pyvalue.NewObject(m.ByKey.Len())
+	out := value.NewObject(m.ByKey.Len())
 	for k, x := range m.ByKey.All() {
-		out.Set(k, pyvalue.Float(x))
+		out.Set(k, value.Float(x))
 	}
 	return out
 }
 
-func dumpArtifact(a Artifact) pyvalue.Value {
+func dumpArtifact(a Artifact) value.Value {
 	if a.Bare {
-		return pyvalue.Str(a.Source)
+		return value.Str(a.Source)
 	}
 	var o dump.Object
 	o.Str("source", a.Source)

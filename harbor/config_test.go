@@ -10,10 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/proctor-run/proctor/harbor"
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/internal/toml"
 	"github.com/proctor-run/proctor/internal/vectors"
+	"github.com/proctor-run/proctor/value"
 )
 
 // vector reads one JSON vector file into v.
@@ -28,11 +28,11 @@ func vector(t testing.TB, name string, v any) {
 // text.
 func compact(t testing.TB, raw []byte) string {
 	t.Helper()
-	v, err := pyvalue.Decode(raw)
+	v, err := value.Decode(raw)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(pyvalue.AppendPydantic(nil, v, 0))
+	return string(value.AppendPydantic(nil, v, 0))
 }
 
 type configCase struct {
@@ -69,7 +69,7 @@ func TestTaskConfigVectors(t *testing.T) {
 			if !tt.OK {
 				return
 			}
-			got := string(pyvalue.AppendPydantic(nil, cfg.JSON(), 0))
+			got := string(value.AppendPydantic(nil, cfg.JSON(), 0))
 			if diff := cmp.Diff(compact(t, tt.JSON), got); diff != "" {
 				t.Errorf("JSON (-want +got):\n%s", diff)
 			}
@@ -179,7 +179,7 @@ func TestCoercionVectors(t *testing.T) {
 				t.Errorf("%s = %s: %v", kind, tt.TOML, err)
 				continue
 			}
-			got := pyvalue.Repr(at(cfg.JSON(), target.path))
+			got := value.Repr(at(cfg.JSON(), target.path))
 			if got != *tt.Result {
 				t.Errorf("%s = %s: %s, want %s", kind, tt.TOML, got, *tt.Result)
 			}
@@ -188,13 +188,13 @@ func TestCoercionVectors(t *testing.T) {
 	t.Logf("%d cases", count)
 }
 
-func at(v pyvalue.Value, path []any) pyvalue.Value {
+func at(v value.Value, path []any) value.Value {
 	for _, elem := range path {
 		switch elem := elem.(type) {
 		case string:
-			v, _ = v.(*pyvalue.Object).Get(elem)
+			v, _ = v.(*value.Object).Get(elem)
 		case int:
-			v = v.(pyvalue.List)[elem]
+			v = v.(value.List)[elem]
 		}
 	}
 	return v
@@ -234,6 +234,6 @@ func FuzzParseConfig(f *testing.F) {
 			}
 			return
 		}
-		pyvalue.AppendPydantic(nil, cfg.JSON(), 4)
+		value.AppendPydantic(nil, cfg.JSON(), 4)
 	})
 }

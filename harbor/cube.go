@@ -9,8 +9,8 @@ import (
 
 	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/cube/shell"
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/value"
 )
 
 // CubeOptions say which tasks [RegisterCube] offers and what of this process
@@ -182,16 +182,16 @@ func (t *Task) cubeMetadata() *CubeMetadata {
 	setText(&m.Difficulty, free, "difficulty")
 	setText(&m.Category, free, "category")
 	if v, ok := free.Get("tags"); ok {
-		list, _ := v.(pyvalue.List)
+		list, _ := v.(value.List)
 		for _, item := range list {
-			if s, ok := item.(pyvalue.Str); ok {
+			if s, ok := item.(value.Str); ok {
 				m.Tags = append(m.Tags, string(s))
 			}
 		}
 	}
 	if v, ok := free.Get(oracleRewardKey); ok {
-		if n, ok := v.(pyvalue.Number); ok {
-			if f, err := pyvalue.ToFloat(n); err == nil {
+		if n, ok := v.(value.Number); ok {
+			if f, err := value.ToFloat(n); err == nil {
 				m.OracleReward = f
 			}
 		}
@@ -199,9 +199,9 @@ func (t *Task) cubeMetadata() *CubeMetadata {
 	return m
 }
 
-func setText(dst *string, o *pyvalue.Object, key string) {
+func setText(dst *string, o *value.Object, key string) {
 	if v, ok := o.Get(key); ok {
-		if s, ok := v.(pyvalue.Str); ok {
+		if s, ok := v.(value.Str); ok {
 			*dst = string(s)
 		}
 	}
@@ -298,7 +298,7 @@ func (c *CubeTaskConfig) Make(ctx context.Context, rc cube.RuntimeContext, b cub
 			p.host = *host
 		}
 	}
-	if v, ok := rc.Get(oracleKey); ok && v == any(pyvalue.Bool(true)) {
+	if v, ok := rc.Get(oracleKey); ok && v == any(value.Bool(true)) {
 		p.oracle = true
 	}
 	tool := shell.NewTerminalToolConfig()

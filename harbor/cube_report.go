@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/proctor-run/proctor/cube"
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/reward"
+	"github.com/proctor-run/proctor/value"
 	"github.com/proctor-run/proctor/verify"
 )
 
@@ -34,7 +34,7 @@ func (v *CubeVerdict) info(logDir string) cube.Info {
 	}
 	passed := 0
 	for _, status := range results.All() {
-		if status == pyvalue.Value(pyvalue.Str(testPassed)) {
+		if status == value.Value(value.Str(testPassed)) {
 			passed++
 		}
 	}
@@ -80,23 +80,23 @@ const (
 
 // ctrfResults reads a report in the Common Test Report Format: name to passed
 // or failed.
-func ctrfResults(path string) (*pyvalue.Object, bool) {
+func ctrfResults(path string) (*value.Object, bool) {
 	data, err := readBounded(path, maxReport)
 	if err != nil {
 		return nil, false
 	}
-	doc, err := pyvalue.Decode(data)
+	doc, err := value.Decode(data)
 	if err != nil {
 		return nil, false
 	}
-	tests, ok := member(member(doc, "results"), "tests").(pyvalue.List)
+	tests, ok := member(member(doc, "results"), "tests").(value.List)
 	if !ok {
 		return nil, false
 	}
-	out := pyvalue.NewObject(len(tests))
+	out := value.NewObject(len(tests))
 	for _, test := range tests {
-		name, isText := member(test, "name").(pyvalue.Str)
-		status, hasStatus := member(test, "status").(pyvalue.Str)
+		name, isText := member(test, "name").(value.Str)
+		status, hasStatus := member(test, "status").(value.Str)
 		if !isText || !hasStatus {
 			return nil, false
 		}
@@ -104,13 +104,13 @@ func ctrfResults(path string) (*pyvalue.Object, bool) {
 		if status == "passed" || status == "skipped" {
 			verdict = testPassed
 		}
-		out.Set(string(name), pyvalue.Str(verdict))
+		out.Set(string(name), value.Str(verdict))
 	}
 	return out, true
 }
 
-func member(v pyvalue.Value, key string) pyvalue.Value {
-	o, ok := v.(*pyvalue.Object)
+func member(v value.Value, key string) value.Value {
+	o, ok := v.(*value.Object)
 	if !ok {
 		return nil
 	}
@@ -126,8 +126,8 @@ var (
 
 // pytestResults reads what pytest prints: its short summary, or else the
 // counts of its last line (CUBE server, section 3.1).
-func pytestResults(output string) *pyvalue.Object {
-	out := pyvalue.NewObject(0)
+func pytestResults(output string) *value.Object {
+	out := value.NewObject(0)
 	at := summaryLine.FindStringIndex(output)
 	if at == nil {
 		addCounted(out, countPassed.FindStringSubmatch(output), testPassed)
@@ -156,12 +156,12 @@ func pytestResults(output string) *pyvalue.Object {
 		if _, name, ok := strings.Cut(test, "::"); ok {
 			test = name
 		}
-		out.Set(test, pyvalue.Str(verdict))
+		out.Set(test, value.Str(verdict))
 	}
 	return out
 }
 
-func addCounted(out *pyvalue.Object, match []string, verdict string) {
+func addCounted(out *value.Object, match []string, verdict string) {
 	if match == nil {
 		return
 	}
@@ -170,6 +170,6 @@ func addCounted(out *pyvalue.Object, match []string, verdict string) {
 		return
 	}
 	for i := range min(n, maxCounted) {
-		out.Set(fmt.Sprintf("test_%s_%d", verdict, i), pyvalue.Str(verdict))
+		out.Set(fmt.Sprintf("test_%s_%d", verdict, i), value.Str(verdict))
 	}
 }

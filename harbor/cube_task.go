@@ -12,9 +12,9 @@ import (
 	"strings"
 
 	"github.com/proctor-run/proctor/cube"
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/value"
 	"github.com/proctor-run/proctor/verify"
 )
 
@@ -164,7 +164,7 @@ func (p *CubeTask) verify(ctx context.Context, env *cubeContainer, sb sandbox.Sa
 	if own := p.run.VerifierSec; own != nil {
 		sec = *own
 	}
-	limitErr := raise("VerifierTimeoutError", "Verifier execution timed out after %s seconds", pyvalue.FloatRepr(sec))
+	limitErr := raise("VerifierTimeoutError", "Verifier execution timed out after %s seconds", value.FloatRepr(sec))
 	vctx, cancel := context.WithTimeoutCause(ctx, Seconds(sec), limitErr)
 	defer cancel()
 	res, err := verify.Run(vctx, sb, verify.Spec{
@@ -207,20 +207,20 @@ func ScalarReward(r *reward.Rewards) (float64, error) {
 		return 0, nil
 	}
 	if n, ok := r.Get(reward.Name); ok {
-		return finite(pyvalue.ToFloat(n))
+		return finite(value.ToFloat(n))
 	}
-	var all []pyvalue.Number
+	var all []value.Number
 	for _, n := range r.All() {
 		all = append(all, n)
 	}
 	if len(all) == 1 {
-		return finite(pyvalue.ToFloat(all[0]))
+		return finite(value.ToFloat(all[0]))
 	}
-	sum, err := pyvalue.Sum(all)
+	sum, err := value.Sum(all)
 	if err != nil {
 		return 0, err
 	}
-	f, err := pyvalue.ToFloat(sum)
+	f, err := value.ToFloat(sum)
 	return finite(f/float64(len(all)), err)
 }
 
@@ -229,7 +229,7 @@ func finite(f float64, err error) (float64, error) {
 		return 0, err
 	}
 	if f-f != 0 { // nan and the infinities
-		return 0, raise(ValueError, "the reward %s is no finite number", pyvalue.FloatRepr(f))
+		return 0, raise(ValueError, "the reward %s is no finite number", value.FloatRepr(f))
 	}
 	return f, nil
 }

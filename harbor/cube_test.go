@@ -8,9 +8,9 @@ import (
 
 	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/harbor"
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/sandbox/fake"
+	"github.com/proctor-run/proctor/value"
 )
 
 // cubeDir writes a small task.
@@ -91,7 +91,7 @@ func TestCubeEpisode(t *testing.T) {
 			if !out.Done || out.Reward != c.reward {
 				t.Errorf("done %v, reward %v, want %v", out.Done, out.Reward, c.reward)
 			}
-			info := string(pyvalue.AppendPydantic(nil, out.Info, 0))
+			info := string(value.AppendPydantic(nil, out.Info, 0))
 			for _, want := range []string{c.source, c.failure} {
 				if want != "" && !strings.Contains(info, `"`+want+`"`) {
 					t.Errorf("info lacks %s: %s", want, info)

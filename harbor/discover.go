@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/proctor-run/proctor/internal/dump"
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // maxExamples is how many task names the error of a filter without a match
@@ -132,7 +132,7 @@ func matchesAny(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return Match(p, name) })
 }
 
-func reprList(list []string) string { return pyvalue.Repr(dump.Strs(list)) }
+func reprList(list []string) string { return value.Repr(dump.Strs(list)) }
 
 // LocalName is the name by which filters know a local task: the base name of
 // its directory, links resolved.

@@ -5,13 +5,13 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/schema"
+	"github.com/proctor-run/proctor/value"
 )
 
 // decodeEnvironment validates an environment table: legacy sizes first, then
 // the fields, then what concerns several of them.
-func decodeEnvironment(c *schema.Cursor, v pyvalue.Value) (Environment, bool) {
+func decodeEnvironment(c *schema.Cursor, v value.Value) (Environment, bool) {
 	return schema.Before(migrateSizes, schema.After(schema.Model("EnvironmentConfig", environmentFields(c)), func(e Environment) (Environment, error) {
 		return e, e.Network.check()
 	}))(c, v)
@@ -44,9 +44,9 @@ func environmentFields(c *schema.Cursor) func(*schema.Fields) Environment {
 	}
 }
 
-func decodeOS(c *schema.Cursor, v pyvalue.Value) (OS, bool) {
-	if s, ok := v.(pyvalue.Str); ok {
-		v = pyvalue.Str(strings.ToLower(string(s)))
+func decodeOS(c *schema.Cursor, v value.Value) (OS, bool) {
+	if s, ok := v.(value.Str); ok {
+		v = value.Str(strings.ToLower(string(s)))
 	}
 	return schema.Enum(Linux, Windows)(c, v)
 }
@@ -69,8 +69,8 @@ func migrateInternet(c *schema.Cursor, f *schema.Fields, e *Environment) {
 }
 
 // migrateSizes turns the legacy texts memory and storage into megabytes.
-func migrateSizes(c *schema.Cursor, v pyvalue.Value) (pyvalue.Value, error) {
-	obj, ok := v.(*pyvalue.Object)
+func migrateSizes(c *schema.Cursor, v value.Value) (value.Value, error) {
+	obj, ok := v.(*value.Object)
 	if !ok {
 		return v, nil
 	}
@@ -82,7 +82,7 @@ func migrateSizes(c *schema.Cursor, v pyvalue.Value) (pyvalue.Value, error) {
 		newKey := key + "_mb"
 		c.Warn(fmt.Sprintf("The '%s' field is deprecated. Use '%s' instead.", key, newKey))
 		obj = without(obj, key)
-		text, isText := size.(pyvalue.Str)
+		text, isText := size.(value.Str)
 		if !isText {
 			continue
 		}
@@ -92,7 +92,7 @@ func migrateSizes(c *schema.Cursor, v pyvalue.Value) (pyvalue.Value, error) {
 		}
 		if old, given := obj.Get(newKey); given && !equalsInt(old, mb) {
 			return v, raise(ValueError, "Conflicting '%s' and '%s' values: %s=%s (%s MB) != %s=%s.",
-				key, newKey, key, pyvalue.Repr(text), mb, newKey, pyText(old))
+				key, newKey, key, value.Repr(text), mb, newKey, pyText(old))
 		} else if !given {
 			obj.Set(newKey, mb)
 		}
@@ -101,7 +101,7 @@ func migrateSizes(c *schema.Cursor, v pyvalue.Value) (pyvalue.Value, error) {
 }
 
 // megabytes reads a size like "1.5G", "512m" or "100K".
-func megabytes(text string) (pyvalue.Int, error) {
+func megabytes(text string) (value.Int, error) {
 	size := strings.ToUpper(strip(text))
 	number, factor := size, 0.0
 	switch {
@@ -112,41 +112,41 @@ func megabytes(text string) (pyvalue.Int, error) {
 	case strings.HasSuffix(size, "K"):
 		number, factor = strings.TrimSuffix(size, "K"), 1.0/1024
 	default:
-		return pyvalue.Int{}, raise(ValueError, "Invalid size format: %s. Expected format like '1G', '512M', etc.", size)
+		return value.Int{}, raise(ValueError, "Invalid size format: %s. Expected format like '1G', '512M', etc.", size)
 	}
-	n, err := pyvalue.ParseFloat(number)
+	n, err := value.ParseFloat(number)
 	if err != nil {
-		return pyvalue.Int{}, err
+		return value.Int{}, err
 	}
-	return pyvalue.Truncate(float64(n) * factor)
+	return value.Truncate(float64(n) * factor)
 }
 
 // equalsInt is Python's == between a value and an int.
-func equalsInt(v pyvalue.Value, n pyvalue.Int) bool {
-	if b, ok := v.(pyvalue.Bool); ok {
-		v = pyvalue.NewInt(0)
+func equalsInt(v value.Value, n value.Int) bool {
+	if b, ok := v.(value.Bool); ok {
+		v = value.NewInt(0)
 		if b {
-			v = pyvalue.NewInt(1)
+			v = value.NewInt(1)
 		}
 	}
-	number, ok := v.(pyvalue.Number)
+	number, ok := v.(value.Number)
 	if !ok {
 		return false
 	}
-	c, ordered := pyvalue.Compare(number, n)
+	c, ordered := value.Compare(number, n)
 	return ordered && c == 0
 }
 
 // pyText is Python's str of a value: its repr, but text without quotes.
-func pyText(v pyvalue.Value) string {
-	if s, ok := v.(pyvalue.Str); ok {
+func pyText(v value.Value) string {
+	if s, ok := v.(value.Str); ok {
 		return string(s)
 	}
-	return pyvalue.Repr(v)
+	return value.Repr(v)
 }
 
 // DecodeTPU validates a request for accelerator chips.
-func DecodeTPU(c *schema.Cursor, v pyvalue.Value) (TPU, bool) {
+func DecodeTPU(c *schema.Cursor, v value.Value) (TPU, bool) {
 	return schema.Model("TpuSpec", tpuFields)(c, v)
 }
 
@@ -163,13 +163,13 @@ func checkTopology(text string) (string, error) {
 	topology := strip(text)
 	if !topologyForm.MatchString(topology) {
 		return "", raise(ValueError, "Invalid TPU topology %s: expected dimensions separated by 'x' with each dimension "+
-			"a positive integer (e.g., '2x4', '2x2x1', '4x4').", pyvalue.Repr(pyvalue.Str(topology)))
+			"a positive integer (e.g., '2x4', '2x2x1', '4x4').", value.Repr(value.Str(topology)))
 	}
 	return topology, nil
 }
 
 // DecodeMCPServer validates a tool server.
-func DecodeMCPServer(c *schema.Cursor, v pyvalue.Value) (MCPServer, bool) {
+func DecodeMCPServer(c *schema.Cursor, v value.Value) (MCPServer, bool) {
 	return schema.After(schema.Model("MCPServerConfig", mcpFields), checkMCPServer)(c, v)
 }
 
@@ -183,9 +183,9 @@ func mcpFields(f *schema.Fields) MCPServer {
 	}
 }
 
-func decodeTransport(c *schema.Cursor, v pyvalue.Value) (string, bool) {
-	if s, ok := v.(pyvalue.Str); ok && s == "http" {
-		v = pyvalue.Str(TransportStreamableHTTP)
+func decodeTransport(c *schema.Cursor, v value.Value) (string, bool) {
+	if s, ok := v.(value.Str); ok && s == "http" {
+		v = value.Str(TransportStreamableHTTP)
 	}
 	return schema.Literal(TransportStdio, TransportSSE, TransportStreamableHTTP)(c, v)
 }

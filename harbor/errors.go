@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"syscall"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Names of Python exceptions under which errors of this package are recorded
@@ -65,7 +65,7 @@ var osExceptions = []struct {
 func osError(path string, err error) error {
 	for _, known := range osExceptions {
 		if errors.Is(err, known.err) {
-			text := fmt.Sprintf("[Errno %d] %s: %s", known.code, known.text, pyvalue.Repr(pyvalue.Str(path)))
+			text := fmt.Sprintf("[Errno %d] %s: %s", known.code, known.text, value.Repr(value.Str(path)))
 			return &Error{Type: known.typ, Msg: text, Err: err}
 		}
 	}

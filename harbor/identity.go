@@ -7,8 +7,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/schema"
+	"github.com/proctor-run/proctor/value"
 )
 
 // shortAlphabet are the digits of base 57 in which identifiers are shortened,
@@ -23,11 +23,11 @@ const (
 // dir is the task's path in the repository.
 func GitCachePath(url string, commit *string, dir string) string {
 	dir = schema.CleanPath(dir)
-	text := "git_url=" + pyvalue.Repr(pyvalue.Str(url)) + " git_commit_id=None"
+	text := "git_url=" + value.Repr(value.Str(url)) + " git_commit_id=None"
 	if commit != nil {
-		text = strings.TrimSuffix(text, "None") + pyvalue.Repr(pyvalue.Str(*commit))
+		text = strings.TrimSuffix(text, "None") + value.Repr(value.Str(*commit))
 	}
-	text += " path=PosixPath(" + pyvalue.Repr(pyvalue.Str(dir)) + ")"
+	text += " path=PosixPath(" + value.Repr(value.Str(dir)) + ")"
 	return shortID(uuid.NewSHA1(uuid.NameSpaceDNS, []byte(text))) + "/" + path.Base(dir)
 }
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // canaryLine is matched against whole lines without the white space around
@@ -44,7 +44,7 @@ func readText(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return pyvalue.ReadText(data)
+	return value.ReadText(data)
 }
 
 // readExtras reads the extra instruction files, as they are but for their line

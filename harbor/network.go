@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/schema"
+	"github.com/proctor-run/proctor/value"
 )
 
 // NetworkMode says what an environment may reach.
@@ -72,12 +72,12 @@ func networkOverride(f *schema.Fields) NetworkOverride {
 	return o
 }
 
-func decodeNetworkMode(c *schema.Cursor, v pyvalue.Value) (NetworkMode, bool) {
+func decodeNetworkMode(c *schema.Cursor, v value.Value) (NetworkMode, bool) {
 	return schema.Enum(NoNetwork, Public, Allowlist)(c, v)
 }
 
 // DecodeHosts validates and normalises a list of host names.
-func DecodeHosts(c *schema.Cursor, v pyvalue.Value) ([]string, bool) {
+func DecodeHosts(c *schema.Cursor, v value.Value) ([]string, bool) {
 	return schema.After(schema.List(schema.Str), NormalizeHosts)(c, v)
 }
 
@@ -199,7 +199,7 @@ func (p *NetworkPlan) extend(n Network, hosts []string, setting string) Network 
 func (p *NetworkPlan) CheckSwitching(step string) error {
 	agent, verifier := "[agent]", "[verifier]"
 	if step != "" {
-		agent = "Step " + pyvalue.Repr(pyvalue.Str(step))
+		agent = "Step " + value.Repr(value.Str(step))
 		verifier = agent
 	}
 	if !p.AgentPhase.Equal(p.AgentBaseline) {

@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/proctor-run/proctor/harbor"
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/schema"
+	"github.com/proctor-run/proctor/value"
 )
 
 func TestNameVectors(t *testing.T) {
@@ -106,7 +106,7 @@ func TestArtifactVectors(t *testing.T) {
 		}
 	}
 	for _, tt := range file.ImplicitEntry {
-		doc, err := pyvalue.Decode(tt.Declared)
+		doc, err := value.Decode(tt.Declared)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,8 +12,8 @@ import (
 
 	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/internal/clock"
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/value"
 )
 
 // SandboxOptions are what a run says of a task's sandboxes besides the task.
@@ -141,16 +141,16 @@ func (o SandboxOptions) resources(t *Task, table *Environment) (sandbox.Resource
 	return sandbox.Resources{CPUs: float64(cpus), MemoryMB: memory, GPUs: int(amount(gpus))}, nil
 }
 
-func overridden(n *int, task *pyvalue.Int) *pyvalue.Int {
+func overridden(n *int, task *value.Int) *value.Int {
 	if n != nil {
-		return new(pyvalue.NewInt(int64(*n)))
+		return new(value.NewInt(int64(*n)))
 	}
 	return task
 }
 
 // amount reads a resource number; none and what is beyond any machine count as
 // 0 and as very many.
-func amount(n *pyvalue.Int) int64 {
+func amount(n *value.Int) int64 {
 	if n == nil {
 		return 0
 	}
@@ -170,7 +170,7 @@ func inSentence(what string) string {
 
 // limited returns the limit that a policy makes of a value. Under policy auto a
 // backend that cannot enforce it only warns.
-func (o SandboxOptions) limited(what, policy string, value *pyvalue.Int, enforced bool) (int64, error) {
+func (o SandboxOptions) limited(what, policy string, value *value.Int, enforced bool) (int64, error) {
 	switch policy {
 	case "ignore":
 		return 0, nil

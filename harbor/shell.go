@@ -4,7 +4,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Quote makes a word of a shell command for the system: for bash, single
@@ -34,7 +34,7 @@ func quoteWindows(word string) (string, error) {
 	for _, mark := range [...]string{`"`, "%", "!", "\r", "\n", "\x00"} {
 		if strings.Contains(word, mark) {
 			return "", raise(ValueError, "Value %s contains %s, which cannot be safely embedded in a cmd.exe command string",
-				pyvalue.Repr(pyvalue.Str(word)), pyvalue.Repr(pyvalue.Str(mark)))
+				value.Repr(value.Str(word)), value.Repr(value.Str(mark)))
 		}
 	}
 	word = strings.ReplaceAll(word, "/", `\`)

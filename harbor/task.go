@@ -10,9 +10,9 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/internal/toml"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Bounds of what is read into memory from a task directory, in bytes. Harbor
@@ -299,5 +299,5 @@ func isInvalid(err error) bool {
 	if _, ok := errors.AsType[*Error](err); ok {
 		return true
 	}
-	return !errors.Is(err, pyvalue.UnicodeDecodeError)
+	return !errors.Is(err, value.UnicodeDecodeError)
 }

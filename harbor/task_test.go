@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/proctor-run/proctor/harbor"
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 func TestValidityVectors(t *testing.T) {
@@ -68,7 +68,7 @@ func TestValidityVectors(t *testing.T) {
 func checkValid(t *testing.T, dir string, disableVerification bool, want string) {
 	t.Helper()
 	if strings.Contains(want, "raises UnicodeDecodeError") {
-		if _, err := harbor.Discover(dir, disableVerification); !errors.Is(err, pyvalue.UnicodeDecodeError) {
+		if _, err := harbor.Discover(dir, disableVerification); !errors.Is(err, value.UnicodeDecodeError) {
 			t.Errorf("discovery gives %v, want a UnicodeDecodeError", err)
 		}
 		want = "false"

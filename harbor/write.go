@@ -4,8 +4,8 @@ import (
 	"math"
 	"strings"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/toml"
+	"github.com/proctor-run/proctor/value"
 )
 
 // rootKeys come first in a task.toml; tableKeys come last and are there even
@@ -20,11 +20,11 @@ var (
 // gives the same configuration, but that free metadata loses infinities and
 // nan.
 func (c *Config) TOML() []byte {
-	doc := withoutNulls(c.JSON(), false).(*pyvalue.Object)
+	doc := withoutNulls(c.JSON(), false).(*value.Object)
 	if metadata, ok := doc.Get("metadata"); ok {
 		doc.Set("metadata", withoutNulls(metadata, true))
 	}
-	root := &pyvalue.Object{}
+	root := &value.Object{}
 	for _, key := range rootKeys {
 		if v, ok := doc.Get(key); ok {
 			root.Set(key, v)
@@ -33,7 +33,7 @@ func (c *Config) TOML() []byte {
 	sections := []string{strings.TrimSpace(toml.Encode(root))}
 	for _, key := range tableKeys {
 		if v, ok := doc.Get(key); ok {
-			table := &pyvalue.Object{}
+			table := &value.Object{}
 			table.Set(key, v)
 			sections = append(sections, strings.TrimSpace(toml.Encode(table)))
 		}
@@ -43,24 +43,24 @@ func (c *Config) TOML() []byte {
 
 // withoutNulls drops nulls at any depth. With finite, numbers that are not
 // finite go too: in free data they count as null.
-func withoutNulls(v pyvalue.Value, finite bool) pyvalue.Value {
+func withoutNulls(v value.Value, finite bool) value.Value {
 	switch v := v.(type) {
-	case pyvalue.Float:
+	case value.Float:
 		if finite && (math.IsInf(float64(v), 0) || math.IsNaN(float64(v))) {
 			return nil
 		}
-	case pyvalue.List:
-		out := pyvalue.List{}
+	case value.List:
+		out := value.List{}
 		for _, item := range v {
-			if item = withoutNulls(item, finite); !pyvalue.IsNull(item) {
+			if item = withoutNulls(item, finite); !value.IsNull(item) {
 				out = append(out, item)
 			}
 		}
 		return out
-	case *pyvalue.Object:
-		out := pyvalue.NewObject(v.Len())
+	case *value.Object:
+		out := value.NewObject(v.Len())
 		for key, item := range v.All() {
-			if item = withoutNulls(item, finite); !pyvalue.IsNull(item) {
+			if item = withoutNulls(item, finite); !value.IsNull(item) {
 				out.Set(key, item)
 			}
 		}

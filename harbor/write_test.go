@@ -6,8 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/proctor-run/proctor/harbor"
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/toml"
+	"github.com/proctor-run/proctor/value"
 )
 
 // rewritten reads a task.toml, writes it, and checks that the result reads as
@@ -23,8 +23,8 @@ func rewritten(t *testing.T, text string) string {
 	if err != nil {
 		t.Fatalf("what was written does not read: %v\n%s", err, out)
 	}
-	sorted := pyvalue.DumpsOptions{Indent: 1, SortKeys: true} // sub-tables come last, so metadata changes its order
-	want, got := pyvalue.AppendDumps(nil, withoutInfinity(cfg), sorted), pyvalue.AppendDumps(nil, again.JSON(), sorted)
+	sorted := value.DumpsOptions{Indent: 1, SortKeys: true} // sub-tables come last, so metadata changes its order
+	want, got := value.AppendDumps(nil, withoutInfinity(cfg), sorted), value.AppendDumps(nil, again.JSON(), sorted)
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
 		t.Errorf("written and read again (-want +got):\n%s", diff)
 	}
@@ -32,12 +32,12 @@ func rewritten(t *testing.T, text string) string {
 }
 
 // withoutInfinity dumps a configuration without what metadata cannot keep.
-func withoutInfinity(cfg harbor.Config) *pyvalue.Object {
+func withoutInfinity(cfg harbor.Config) *value.Object {
 	doc := cfg.JSON()
 	metadata, _ := doc.Get("metadata")
-	out := &pyvalue.Object{}
-	for k, v := range metadata.(*pyvalue.Object).All() {
-		if f, ok := v.(pyvalue.Float); !ok || pyvalue.FloatRepr(float64(f)) != "inf" {
+	out := &value.Object{}
+	for k, v := range metadata.(*value.Object).All() {
+		if f, ok := v.(value.Float); !ok || value.FloatRepr(float64(f)) != "inf" {
 			out.Set(k, v)
 		}
 	}
@@ -94,16 +94,16 @@ func TestWriterVectors(t *testing.T) {
 			t.Errorf("%q is written %s: %v", tt.Value, got, err)
 			continue
 		}
-		if v, _ := doc.Get("a"); v != pyvalue.Str(tt.Value) {
+		if v, _ := doc.Get("a"); v != value.Str(tt.Value) {
 			t.Errorf("%q is written %s and reads as %v", tt.Value, got, v)
 		}
 	}
 	for _, tt := range file.Floats {
-		f, err := pyvalue.ParseFloat(tt.Value)
+		f, err := value.ParseFloat(tt.Value)
 		if err != nil {
 			t.Fatal(err)
 		}
-		doc := &pyvalue.Object{}
+		doc := &value.Object{}
 		doc.Set("f", f)
 		if got := toml.Encode(doc); got != "f = "+tt.Written+"\n" {
 			t.Errorf("%s is written %q", tt.Value, got)

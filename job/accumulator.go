@@ -3,8 +3,8 @@ package job
 import (
 	"slices"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/reward"
+	"github.com/proctor-run/proctor/value"
 )
 
 // accumulator computes the metrics of one group while its trials come in.
@@ -22,19 +22,19 @@ type accumulator struct {
 // tally aggregates the values of one reward name.
 type tally struct {
 	n        int
-	sum      pyvalue.Summation
+	sum      value.Summation
 	sumErr   error
-	max, min pyvalue.Number
+	max, min value.Number
 }
 
-func (t *tally) add(x pyvalue.Number) {
+func (t *tally) add(x value.Number) {
 	if t.n == 0 {
 		t.max, t.min = x, x
 	} else {
-		if c, ordered := pyvalue.Compare(x, t.max); ordered && c > 0 {
+		if c, ordered := value.Compare(x, t.max); ordered && c > 0 {
 			t.max = x
 		}
-		if c, ordered := pyvalue.Compare(x, t.min); ordered && c < 0 {
+		if c, ordered := value.Compare(x, t.min); ordered && c < 0 {
 			t.min = x
 		}
 	}
@@ -46,11 +46,11 @@ func (t *tally) add(x pyvalue.Number) {
 
 // zeros is the tally of n ints 0: their sum is that of nothing.
 func zeros(n int) tally {
-	return tally{n: n, max: pyvalue.NewInt(0), min: pyvalue.NewInt(0)}
+	return tally{n: n, max: value.NewInt(0), min: value.NewInt(0)}
 }
 
 // value is the tally's aggregate under one of the built-in metrics.
-func (t *tally) value(kind MetricType) (pyvalue.Number, error) {
+func (t *tally) value(kind MetricType) (value.Number, error) {
 	switch kind {
 	case MetricMax:
 		return t.max, nil
@@ -64,7 +64,7 @@ func (t *tally) value(kind MetricType) (pyvalue.Number, error) {
 	if kind == MetricSum {
 		return total, nil
 	}
-	mean, err := pyvalue.Div(total, pyvalue.NewInt(int64(t.n)))
+	mean, err := value.Div(total, value.NewInt(int64(t.n)))
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func (a *accumulator) add(rewards *reward.Rewards) {
 	a.n++
 	for i := range a.tallies {
 		if a.tallies[i].n < a.n {
-			a.tallies[i].add(pyvalue.NewInt(0))
+			a.tallies[i].add(value.NewInt(0))
 		}
 	}
 }
@@ -117,8 +117,8 @@ func compareNames(a, b string) int {
 // metric returns the group's value under a built-in metric: one entry named
 // after the metric while there is at most one reward name, else one entry per
 // reward name in order (reward semantics, section 8.1).
-func (a *accumulator) metric(kind MetricType) (*pyvalue.Object, error) {
-	out := pyvalue.NewObject(max(len(a.names), 1))
+func (a *accumulator) metric(kind MetricType) (*value.Object, error) {
+	out := value.NewObject(max(len(a.names), 1))
 	if len(a.names) == 0 {
 		none := zeros(a.n)
 		x, err := none.value(kind)

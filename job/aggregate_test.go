@@ -9,10 +9,10 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/value"
 )
 
 var builtin = []job.Metric{{Type: job.MetricMean}, {Type: job.MetricSum}, {Type: job.MetricMax}, {Type: job.MetricMin}}
@@ -20,11 +20,11 @@ var builtin = []job.Metric{{Type: job.MetricMean}, {Type: job.MetricSum}, {Type:
 // drawRecords draws trials of a few groups with rewards of every kind.
 func drawRecords(t *rapid.T) []job.Record {
 	number := rapid.OneOf(
-		rapid.Map(rapid.IntRange(0, 1), func(n int) pyvalue.Number { return pyvalue.NewInt(int64(n)) }),
-		rapid.Map(rapid.Int64(), func(n int64) pyvalue.Number { return pyvalue.NewInt(n) }),
-		rapid.Map(rapid.Float64(), func(x float64) pyvalue.Number { return pyvalue.Float(x) }),
-		rapid.SampledFrom([]pyvalue.Number{
-			pyvalue.Float(0.1), pyvalue.Float(1), pyvalue.Float(math.Copysign(0, -1)), pyvalue.Float(math.NaN()), pyvalue.Float(math.Inf(1)),
+		rapid.Map(rapid.IntRange(0, 1), func(n int) value.Number { return value.NewInt(int64(n)) }),
+		rapid.Map(rapid.Int64(), func(n int64) value.Number { return value.NewInt(n) }),
+		rapid.Map(rapid.Float64(), func(x float64) value.Number { return value.Float(x) }),
+		rapid.SampledFrom([]value.Number{
+			value.Float(0.1), value.Float(1), value.Float(math.Copysign(0, -1)), value.Float(math.NaN()), value.Float(math.Inf(1)),
 		}),
 	)
 	n := rapid.IntRange(0, 40).Draw(t, "trials")
@@ -54,7 +54,7 @@ func drawRecords(t *rapid.T) []job.Record {
 			}
 		}
 		if rapid.Bool().Draw(t, "usage") {
-			tokens, cost := pyvalue.NewInt(int64(i)), float64(i)
+			tokens, cost := value.NewInt(int64(i)), float64(i)
 			r.Usage = job.Usage{NInputTokens: &tokens, CostUSD: &cost}
 		}
 		records[i] = r
@@ -138,7 +138,7 @@ func settled(s job.Stats) string {
 		lines = append(lines, line)
 		for _, name := range e.RewardStats.Names() {
 			for _, entry := range e.RewardStats.Entries(name) {
-				x, _ := pyvalue.ToFloat(entry.Value)
+				x, _ := value.ToFloat(entry.Value)
 				for _, trialName := range entry.Trials {
 					lines = append(lines, fmt.Sprint(key, name, x+0, trialName))
 				}
@@ -168,7 +168,7 @@ func TestLiveRestart(t *testing.T) {
 			if i == n/2 {
 				name = "late"
 			}
-			r.Rewards.Set(name, pyvalue.Float(float64(i)*0.1))
+			r.Rewards.Set(name, value.Float(float64(i)*0.1))
 			must(t, live.End(r, trial.Time{}))
 			done = append(done, r)
 		}
@@ -216,7 +216,7 @@ func must(t *rapid.T, err error) {
 func TestLiveResumed(t *testing.T) {
 	t.Parallel()
 	one := &reward.Rewards{}
-	one.Set("reward", pyvalue.NewInt(1))
+	one.Set("reward", value.NewInt(1))
 	existing := []job.Record{
 		{TrialName: "a", AgentName: "x", Rewards: one},
 		{TrialName: "b", AgentName: "x", ExceptionType: trial.Cancelled},
@@ -268,13 +268,13 @@ func TestNewMetrics(t *testing.T) {
 
 func TestConfiguredMetrics(t *testing.T) {
 	t.Parallel()
-	kwargs := &pyvalue.Object{}
-	kwargs.Set("script_path", pyvalue.Str("m.py"))
+	kwargs := &value.Object{}
+	kwargs.Set("script_path", value.Str("m.py"))
 	list := []job.MetricConfig{{Type: job.MetricMean}, {Type: job.MetricUVScript, Kwargs: kwargs}}
-	scripts := func(script string) func([]*reward.Rewards) (*pyvalue.Object, error) {
-		return func(rewards []*reward.Rewards) (*pyvalue.Object, error) {
-			out := &pyvalue.Object{}
-			out.Set(script, pyvalue.NewInt(int64(len(rewards))))
+	scripts := func(script string) func([]*reward.Rewards) (*value.Object, error) {
+		return func(rewards []*reward.Rewards) (*value.Object, error) {
+			out := &value.Object{}
+			out.Set(script, value.NewInt(int64(len(rewards))))
 			return out, nil
 		}
 	}
@@ -309,11 +309,11 @@ func TestHeadline(t *testing.T) {
 		{`{"mean":0.5}`, "Mean: 0.500"}, {`{"sum":3}`, "Sum: 3.000"}, {`{"exit code-x2y":1}`, "Exit Code-X2Y: 1.000"},
 		{`{"max":NaN}`, "Max: nan"}, {`{"max":-Infinity}`, "Max: -inf"}, {`{"a":null}`, ""}, {`{}`, ""},
 	} {
-		v, err := pyvalue.DecodeText(tt.metrics)
+		v, err := value.DecodeText(tt.metrics)
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := job.Eval{Metrics: []*pyvalue.Object{v.(*pyvalue.Object)}}
+		e := job.Eval{Metrics: []*value.Object{v.(*value.Object)}}
 		if got, err := e.Headline(); got != tt.want || (err == nil) != (tt.want != "") {
 			t.Errorf("%s: got %q, %v", tt.metrics, got, err)
 		}

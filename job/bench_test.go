@@ -14,10 +14,10 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/value"
 )
 
 // pythonAggregate is the least that aggregating a job directory takes in
@@ -71,7 +71,7 @@ func benchResult(b *testing.B) string {
 	c.Agent.ModelName = &model
 	at := trial.UTC(time.Date(2026, 6, 9, 8, 0, 0, 123456000, time.UTC))
 	phase := &trial.Timing{StartedAt: &at, FinishedAt: &at}
-	tokens, cost := pyvalue.NewInt(123456), 0.123
+	tokens, cost := value.NewInt(123456), 0.123
 	r := trial.Result{
 		ID: uuid.UUID{1}, TaskName: "org/TASK", TrialName: "TRIAL", TrialURI: "file:///jobs/TRIAL", TaskID: c.Task.ID(),
 		TaskChecksum: "abababababababababababababababababababababababababababababababab", Config: c,
@@ -80,7 +80,7 @@ func benchResult(b *testing.B) string {
 		VerifierResult: &trial.VerifierResult{Rewards: &reward.Rewards{}},
 		StartedAt:      &at, FinishedAt: &at, EnvironmentSetup: phase, AgentSetup: phase, AgentExecution: phase, Verifier: phase,
 	}
-	r.VerifierResult.Rewards.Set("reward", pyvalue.Float(1))
+	r.VerifierResult.Rewards.Set("reward", value.Float(1))
 	return string(r.AppendJSON(nil, nil))
 }
 
@@ -155,7 +155,7 @@ func BenchmarkLiveEnd(b *testing.B) {
 				live := job.NewLive(job.LiveConfig{Total: n, Metrics: allMetrics()})
 				for i, name := range names {
 					r := job.Record{TrialName: name, TaskName: "t", AgentName: "a", Rewards: &reward.Rewards{}}
-					r.Rewards.Set("reward", pyvalue.Float(float64(i%17)/16))
+					r.Rewards.Set("reward", value.Float(float64(i%17)/16))
 					if err := live.Start(name, trial.Time{}); err != nil {
 						b.Fatal(err)
 					}
@@ -180,7 +180,7 @@ func BenchmarkLiveRetry(b *testing.B) {
 	live := job.NewLive(job.LiveConfig{Total: n, Metrics: allMetrics()})
 	record := func(i int) job.Record {
 		r := job.Record{TrialName: strconv.Itoa(i), TaskName: "t", AgentName: "a", Rewards: &reward.Rewards{}}
-		r.Rewards.Set("reward", pyvalue.Float(float64(i%17)/16))
+		r.Rewards.Set("reward", value.Float(float64(i%17)/16))
 		return r
 	}
 	for i := range n {
@@ -205,7 +205,7 @@ func BenchmarkResult(b *testing.B) {
 	a := job.NewAggregator(allMetrics())
 	for i := range 100_000 {
 		r := job.Record{TrialName: fmt.Sprintf("task-%d__%07d", i%1000, i), TaskName: "t", AgentName: "a", Rewards: &reward.Rewards{}}
-		r.Rewards.Set("reward", pyvalue.Float(float64(i%17)/16))
+		r.Rewards.Set("reward", value.Float(float64(i%17)/16))
 		a.Add(r)
 	}
 	stats, err := a.Stats(100_000, 0)

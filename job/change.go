@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/proctor-run/proctor/internal/dump"
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Change is one difference between what a job directory was made with and what
@@ -83,17 +83,17 @@ func (c Config) Changes(now Config, host trial.HostEnv) []Change {
 }
 
 // differences walks two documents.
-func differences(path string, old, now pyvalue.Value) []Change {
+func differences(path string, old, now value.Value) []Change {
 	if sameValue(old, now) {
 		return nil
 	}
 	switch o := old.(type) {
-	case *pyvalue.Object:
-		if n, ok := now.(*pyvalue.Object); ok {
+	case *value.Object:
+		if n, ok := now.(*value.Object); ok {
 			return objectDifferences(path, o, n)
 		}
-	case pyvalue.List:
-		if n, ok := now.(pyvalue.List); ok && len(o) > 0 && len(n) > 0 {
+	case value.List:
+		if n, ok := now.(value.List); ok && len(o) > 0 && len(n) > 0 {
 			return listDifferences(path, o, n)
 		}
 	}
@@ -101,11 +101,11 @@ func differences(path string, old, now pyvalue.Value) []Change {
 }
 
 // sameValue compares as Python does.
-func sameValue(a, b pyvalue.Value) bool {
+func sameValue(a, b value.Value) bool {
 	return a != nil && b != nil && string(dump.AppendCanonical(nil, a)) == string(dump.AppendCanonical(nil, b))
 }
 
-func objectDifferences(path string, old, now *pyvalue.Object) []Change {
+func objectDifferences(path string, old, now *value.Object) []Change {
 	keys := slices.Collect(old.Keys())
 	for key := range now.Keys() {
 		if !old.Has(key) {
@@ -129,7 +129,7 @@ func objectDifferences(path string, old, now *pyvalue.Object) []Change {
 	return list
 }
 
-func listDifferences(path string, old, now pyvalue.List) []Change {
+func listDifferences(path string, old, now value.List) []Change {
 	var list []Change
 	for i := range max(len(old), len(now)) {
 		below := fmt.Sprintf("%s[%d]", path, i)
@@ -146,17 +146,17 @@ func listDifferences(path string, old, now pyvalue.List) []Change {
 }
 
 // newChange notes a difference; nil values are absent.
-func newChange(path string, old, now pyvalue.Value) Change {
+func newChange(path string, old, now value.Value) Change {
 	top, _, _ := strings.Cut(path, ".")
 	top, _, _ = strings.Cut(top, "[")
 	return Change{Path: path, Old: valueText(old), New: valueText(now), Results: !slices.Contains(harmlessKeys, top)}
 }
 
-func valueText(v pyvalue.Value) string {
+func valueText(v value.Value) string {
 	if v == nil {
 		return ""
 	}
-	text := string(pyvalue.AppendPydantic(nil, v, 0))
+	text := string(value.AppendPydantic(nil, v, 0))
 	if len(text) > maxChangeValue {
 		text = strings.ToValidUTF8(text[:maxChangeValue], "") + "…"
 	}
@@ -167,7 +167,7 @@ func valueText(v pyvalue.Value) string {
 // compared. Trials are told apart by their tasks.
 func (l Lock) Changes(now Lock, host trial.HostEnv) []Change {
 	e := encoder{trial.Encoder{Host: host, OmitNull: true}}
-	top := func(l Lock) pyvalue.Value {
+	top := func(l Lock) value.Value {
 		o := e.object()
 		o.Int("schema_version", l.SchemaVersion)
 		o.Int("n_concurrent_trials", l.NConcurrentTrials)

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/schema"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Difference is one field in which a stored result and its trials disagree.
@@ -51,8 +51,8 @@ func (r *Rescored) Check() []Difference {
 	}
 	// The computed document takes the way through a file that the stored one
 	// took: of a name that comes twice only one remains.
-	v, err := pyvalue.Decode(r.Result.AppendJSON(nil))
-	computed, ok := v.(*pyvalue.Object)
+	v, err := value.Decode(r.Result.AppendJSON(nil))
+	computed, ok := v.(*value.Object)
 	if err != nil || !ok {
 		return []Difference{{Field: ResultFile, Stored: strconv.Quote(ResultFile)}}
 	}
@@ -77,7 +77,7 @@ type checker struct {
 }
 
 // field compares one member of a stored object with what was computed.
-func (c *checker) field(d Difference, stored *pyvalue.Object, key string, computed pyvalue.Value) {
+func (c *checker) field(d Difference, stored *value.Object, key string, computed value.Value) {
 	was, there := stored.Get(key)
 	if !there && isEmpty(computed) {
 		return // older files lack fields that have a default
@@ -88,30 +88,30 @@ func (c *checker) field(d Difference, stored *pyvalue.Object, key string, comput
 	c.value(d, was, computed)
 }
 
-func isEmpty(v pyvalue.Value) bool {
+func isEmpty(v value.Value) bool {
 	switch v := v.(type) {
-	case pyvalue.Int:
+	case value.Int:
 		return v.Sign() == 0
-	case pyvalue.Float:
+	case value.Float:
 		return v == 0
-	case *pyvalue.Object:
+	case *value.Object:
 		return v.Len() == 0
-	case pyvalue.List:
+	case value.List:
 		return len(v) == 0
 	}
-	return pyvalue.IsNull(v)
+	return value.IsNull(v)
 }
 
 // value compares two values of any kind, down to their leaves.
-func (c *checker) value(d Difference, stored, computed pyvalue.Value) {
+func (c *checker) value(d Difference, stored, computed value.Value) {
 	switch want := computed.(type) {
-	case *pyvalue.Object:
-		if was, ok := stored.(*pyvalue.Object); ok {
+	case *value.Object:
+		if was, ok := stored.(*value.Object); ok {
 			c.object(d, was, want)
 			return
 		}
-	case pyvalue.List:
-		if was, ok := stored.(pyvalue.List); ok {
+	case value.List:
+		if was, ok := stored.(value.List); ok {
 			c.list(d, was, want)
 			return
 		}
@@ -122,7 +122,7 @@ func (c *checker) value(d Difference, stored, computed pyvalue.Value) {
 	}
 }
 
-func (c *checker) object(d Difference, stored, computed *pyvalue.Object) {
+func (c *checker) object(d Difference, stored, computed *value.Object) {
 	for key, x := range computed.All() {
 		sub := d
 		sub.Field += "." + key
@@ -138,7 +138,7 @@ func (c *checker) object(d Difference, stored, computed *pyvalue.Object) {
 	}
 }
 
-func (c *checker) list(d Difference, stored, computed pyvalue.List) {
+func (c *checker) list(d Difference, stored, computed value.List) {
 	for i := range max(len(stored), len(computed)) {
 		sub := d
 		sub.Field += "[" + strconv.Itoa(i) + "]"
@@ -146,7 +146,7 @@ func (c *checker) list(d Difference, stored, computed pyvalue.List) {
 	}
 }
 
-func item(list pyvalue.List, i int) pyvalue.Value {
+func item(list value.List, i int) value.Value {
 	if i >= len(list) {
 		return nil
 	}
@@ -155,45 +155,45 @@ func item(list pyvalue.List, i int) pyvalue.Value {
 
 // sameLeaf tells whether two values without members are equal. A value that is
 // not there is null here.
-func sameLeaf(a, b pyvalue.Value) bool {
-	if pyvalue.IsNull(a) || pyvalue.IsNull(b) {
-		return pyvalue.IsNull(a) && pyvalue.IsNull(b)
+func sameLeaf(a, b value.Value) bool {
+	if value.IsNull(a) || value.IsNull(b) {
+		return value.IsNull(a) && value.IsNull(b)
 	}
 	switch x := a.(type) {
-	case pyvalue.Int:
-		y, ok := b.(pyvalue.Int)
+	case value.Int:
+		y, ok := b.(value.Int)
 		return ok && x.Cmp(y) == 0
-	case pyvalue.Float:
-		y, ok := b.(pyvalue.Float)
+	case value.Float:
+		y, ok := b.(value.Float)
 		return ok && (x == y || isNaN(x) && isNaN(y))
-	case pyvalue.Str:
+	case value.Str:
 		return a == b
-	case pyvalue.Bool:
+	case value.Bool:
 		return a == b
 	}
 	return false
 }
 
-func jsonText(v pyvalue.Value) string {
+func jsonText(v value.Value) string {
 	if v == nil {
 		return ""
 	}
-	return string(pyvalue.AppendDumps(nil, v, pyvalue.DumpsOptions{Unicode: true}))
+	return string(value.AppendDumps(nil, v, value.DumpsOptions{Unicode: true}))
 }
 
 // evals compares the groups.
-func (c *checker) evals(stored, computed *pyvalue.Object) {
+func (c *checker) evals(stored, computed *value.Object) {
 	for key := range computed.All() {
 		c.group(key, at(stored, key), at(computed, key))
 	}
 	for key := range stored.All() {
 		if !computed.Has(key) {
-			c.group(key, at(stored, key), &pyvalue.Object{})
+			c.group(key, at(stored, key), &value.Object{})
 		}
 	}
 }
 
-func (c *checker) group(key string, stored, computed *pyvalue.Object) {
+func (c *checker) group(key string, stored, computed *value.Object) {
 	d := Difference{Group: key, Field: "stats.evals." + key}
 	c.rewards(d, at(stored, "reward_stats"), at(computed, "reward_stats"))
 	c.exceptions(d, at(stored, "exception_stats"), at(computed, "exception_stats"))
@@ -215,9 +215,9 @@ func (c *checker) group(key string, stored, computed *pyvalue.Object) {
 }
 
 // rewards compares, per reward name, what each trial got.
-func (c *checker) rewards(d Difference, stored, computed *pyvalue.Object) {
+func (c *checker) rewards(d Difference, stored, computed *value.Object) {
 	var names schema.Map[bool]
-	for _, obj := range []*pyvalue.Object{computed, stored} {
+	for _, obj := range []*value.Object{computed, stored} {
 		for name := range obj.All() {
 			names.Set(name, true)
 		}
@@ -233,7 +233,7 @@ func (c *checker) rewards(d Difference, stored, computed *pyvalue.Object) {
 }
 
 // exceptions compares which exception each trial ended with.
-func (c *checker) exceptions(d Difference, stored, computed *pyvalue.Object) {
+func (c *checker) exceptions(d Difference, stored, computed *value.Object) {
 	before := len(c.found)
 	same := func(a, b string) bool { return a == b }
 	c.trials(d, "exception_info.exception_type", byTrial(stored), byTrial(computed), same)
@@ -243,12 +243,12 @@ func (c *checker) exceptions(d Difference, stored, computed *pyvalue.Object) {
 }
 
 // byTrial turns an object of lists of trials around.
-func byTrial(obj *pyvalue.Object) *schema.Map[string] {
+func byTrial(obj *value.Object) *schema.Map[string] {
 	var out schema.Map[string]
 	for key, v := range obj.All() {
-		list, _ := v.(pyvalue.List)
+		list, _ := v.(value.List)
 		for _, item := range list {
-			name, _ := item.(pyvalue.Str)
+			name, _ := item.(value.Str)
 			out.Set(string(name), key)
 		}
 	}
@@ -258,7 +258,7 @@ func byTrial(obj *pyvalue.Object) *schema.Map[string] {
 // sameReward compares the keys of two values: as numbers of the same kind. A
 // document holds the key "nan" once however many there were, so a trial that
 // should be listed there may be missing.
-func sameReward(stored *pyvalue.Object) func(a, b string) bool {
+func sameReward(stored *value.Object) func(a, b string) bool {
 	return func(was, want string) bool {
 		if want == "nan" && was == "" {
 			return stored.Has("nan")
@@ -267,14 +267,14 @@ func sameReward(stored *pyvalue.Object) func(a, b string) bool {
 	}
 }
 
-func numberOf(text string) pyvalue.Value {
-	if n, err := pyvalue.ParseInt(text); err == nil {
+func numberOf(text string) value.Value {
+	if n, err := value.ParseInt(text); err == nil {
 		return n
 	}
-	if x, err := pyvalue.ParseFloat(text); err == nil {
+	if x, err := value.ParseFloat(text); err == nil {
 		return x
 	}
-	return pyvalue.Str(text)
+	return value.Str(text)
 }
 
 // trials compares one value per trial.
@@ -296,7 +296,7 @@ func (c *checker) trials(d Difference, field string, stored, computed *schema.Ma
 }
 
 // order compares the order of trials and values, where the contents agree.
-func (c *checker) order(d Difference, field string, stored, computed *pyvalue.Object) {
+func (c *checker) order(d Difference, field string, stored, computed *value.Object) {
 	was, want := jsonText(withoutEmpty(stored)), jsonText(withoutEmpty(computed))
 	if was == want || hasNaN(stored) {
 		return
@@ -307,8 +307,8 @@ func (c *checker) order(d Difference, field string, stored, computed *pyvalue.Ob
 }
 
 // withoutEmpty leaves out entries that a retry emptied.
-func withoutEmpty(obj *pyvalue.Object) *pyvalue.Object {
-	out := pyvalue.NewObject(obj.Len())
+func withoutEmpty(obj *value.Object) *value.Object {
+	out := value.NewObject(obj.Len())
 	for key, v := range obj.All() {
 		if !isEmpty(v) {
 			out.Set(key, v)
@@ -319,4 +319,4 @@ func withoutEmpty(obj *pyvalue.Object) *pyvalue.Object {
 
 // hasNaN tells whether some entries may have got lost in reading, see
 // sameReward.
-func hasNaN(obj *pyvalue.Object) bool { return obj.Has("nan") }
+func hasNaN(obj *value.Object) bool { return obj.Has("nan") }

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/sandbox/fake"
 	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/value"
 )
 
 func TestJobsRow12Cancelled(t *testing.T) {
@@ -164,7 +164,7 @@ func TestJobsRow15Steps(t *testing.T) {
 			}
 			got := ""
 			if r.VerifierResult != nil && r.VerifierResult.Rewards != nil {
-				got = pyvalue.Repr(r.VerifierResult.Rewards.Object())
+				got = value.Repr(r.VerifierResult.Rewards.Object())
 			}
 			if got != c.reward {
 				t.Errorf("rewards %q, want %q", got, c.reward)

@@ -15,10 +15,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/sandbox/fake"
 	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/value"
 )
 
 // The tests of this file are the rows of the acceptance checklist of the Harbor
@@ -215,7 +215,7 @@ func TestJobsRow06AgentTimeout(t *testing.T) {
 		if exceptionOf(r) != "AgentTimeoutError" || r.ExceptionInfo.Message != "Agent execution timed out after 5.0 seconds" {
 			t.Errorf("exception %+v", r.ExceptionInfo)
 		}
-		if r.VerifierResult == nil || pyvalue.Repr(r.VerifierResult.Rewards.Object()) != "{'reward': 1.0}" {
+		if r.VerifierResult == nil || value.Repr(r.VerifierResult.Rewards.Object()) != "{'reward': 1.0}" {
 			t.Errorf("rewards %+v", r.VerifierResult)
 		}
 		if n := at(t, stored(t, h.dir()), "stats", "n_retries"); n != 0.0 {
@@ -267,8 +267,8 @@ func TestJobsRow08AgentExit(t *testing.T) {
 		h := newHarness(t, writeDataset(t, "a"), fake.Config{Rules: []fake.Rule{
 			fake.On("the-agent", fake.Each(fake.Exit(3), fake.Exit(0))), grant("1"),
 		}})
-		kwargs := pyvalue.NewObject(0)
-		kwargs.Set("run", pyvalue.Str("the-agent"))
+		kwargs := value.NewObject(0)
+		kwargs.Set("run", value.Str("the-agent"))
 		h.cfg.Agents = []trial.AgentConfig{{Name: new("command"), Kwargs: kwargs}}
 		h.cfg.Retry.MaxRetries = retries
 		h.run(t)
@@ -317,7 +317,7 @@ func TestJobsRow10RewardFiles(t *testing.T) {
 			case r.VerifierResult.Rewards == nil:
 				got = "null"
 			default:
-				got = pyvalue.Repr(r.VerifierResult.Rewards.Object())
+				got = value.Repr(r.VerifierResult.Rewards.Object())
 			}
 			if got != c.rewards || exceptionOf(r) != c.raised {
 				t.Errorf("rewards %s and exception %q, want %s and %q", got, exceptionOf(r), c.rewards, c.raised)

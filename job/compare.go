@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // CompareOptions say how two jobs are compared.
@@ -123,11 +123,11 @@ type scores struct {
 }
 
 func (s *scores) mean() float64 {
-	var sum pyvalue.Summation
+	var sum value.Summation
 	for _, x := range s.values {
-		_ = sum.Add(pyvalue.Float(x)) // floats never fail
+		_ = sum.Add(value.Float(x)) // floats never fail
 	}
-	total, _ := pyvalue.ToFloat(sum.Total())
+	total, _ := value.ToFloat(sum.Total())
 	return total / float64(len(s.values))
 }
 
@@ -161,7 +161,7 @@ func score(r *Record, name string) (float64, error) {
 	if r.Rewards.Len() == 0 {
 		return 0, nil
 	}
-	var x pyvalue.Number
+	var x value.Number
 	switch {
 	case name != "":
 		x, _ = r.Rewards.Get(name)
@@ -178,7 +178,7 @@ func score(r *Record, name string) (float64, error) {
 	if x == nil {
 		return 0, nil
 	}
-	f, err := pyvalue.ToFloat(x)
+	f, err := value.ToFloat(x)
 	if err != nil {
 		return 0, fmt.Errorf("comparing trial %q: %w", r.TrialName, err)
 	}
@@ -234,9 +234,9 @@ func (c *Comparison) different() []string {
 
 func (c *Comparison) summarise() {
 	n := float64(len(c.Tasks))
-	var a, b, d pyvalue.Summation
+	var a, b, d value.Summation
 	for _, p := range c.Tasks {
-		_, _, _ = a.Add(pyvalue.Float(p.A)), b.Add(pyvalue.Float(p.B)), d.Add(pyvalue.Float(p.B-p.A))
+		_, _, _ = a.Add(value.Float(p.A)), b.Add(value.Float(p.B)), d.Add(value.Float(p.B-p.A))
 		switch {
 		case p.B > p.A:
 			c.Wins++
@@ -261,7 +261,7 @@ func (c *Comparison) summarise() {
 	c.Low, c.High = c.Difference-half, c.Difference+half
 }
 
-func total(s *pyvalue.Summation) float64 {
-	x, _ := pyvalue.ToFloat(s.Total())
+func total(s *value.Summation) float64 {
+	x, _ := value.ToFloat(s.Total())
 	return x
 }

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/reward"
+	"github.com/proctor-run/proctor/value"
 )
 
 // attempts returns one trial per number.
@@ -19,7 +19,7 @@ func attempts(task, checksum string, values ...float64) []job.Record {
 		r := job.Record{
 			TrialName: fmt.Sprintf("%s__%d", task, i), TaskName: task, TaskChecksum: checksum, AgentName: "a", Rewards: &reward.Rewards{},
 		}
-		r.Rewards.Set("reward", pyvalue.Float(x))
+		r.Rewards.Set("reward", value.Float(x))
 		out = append(out, r)
 	}
 	return out
@@ -86,8 +86,8 @@ func TestCompareRefuses(t *testing.T) {
 func TestCompareRewards(t *testing.T) {
 	t.Parallel()
 	both := job.Record{TrialName: "x", TaskName: "t", AgentName: "a", Rewards: &reward.Rewards{}}
-	both.Rewards.Set("speed", pyvalue.Float(0.25))
-	both.Rewards.Set("style", pyvalue.NewInt(1))
+	both.Rewards.Set("speed", value.Float(0.25))
+	both.Rewards.Set("style", value.NewInt(1))
 	if _, err := job.Compare([]job.Record{both}, []job.Record{both}, job.CompareOptions{}); err == nil || !strings.Contains(err.Error(), `"x"`) {
 		t.Errorf("several rewards: got %v, want an error naming the trial", err)
 	}

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Config is a job's configuration (Harbor job format, section 1.1).
@@ -106,13 +106,13 @@ const (
 // MetricConfig chooses a metric.
 type MetricConfig struct {
 	Type   MetricType
-	Kwargs *pyvalue.Object
+	Kwargs *value.Object
 }
 
 // PluginConfig names a plugin. proctor keeps it in files and runs none.
 type PluginConfig struct {
 	ImportPath string
-	Kwargs     *pyvalue.Object
+	Kwargs     *value.Object
 }
 
 // DatasetConfig chooses tasks of a dataset (Harbor job format, section 1.6).

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/harbor"
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/internal/yaml11"
 	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Format is the syntax of a configuration file.
@@ -36,11 +36,11 @@ func FormatOf(name string) (Format, error) {
 
 // DecodeDocument reads the text of a configuration file as a value: JSON, or
 // YAML 1.1.
-func DecodeDocument(data []byte, format Format) (pyvalue.Value, error) {
+func DecodeDocument(data []byte, format Format) (value.Value, error) {
 	if format == YAML {
 		return yaml11.Decode(data)
 	}
-	return pyvalue.Decode(data)
+	return value.Decode(data)
 }
 
 // ParseConfig reads a job configuration. now, in local time, names a job
@@ -89,8 +89,8 @@ func configFields(f *schema.Fields, now time.Time) Config {
 
 // legacyOrchestrator dissolves the block "orchestrator" of old files. Keys at
 // the top level win over it.
-func legacyOrchestrator(_ *schema.Cursor, v pyvalue.Value) (pyvalue.Value, error) {
-	obj, ok := v.(*pyvalue.Object)
+func legacyOrchestrator(_ *schema.Cursor, v value.Value) (value.Value, error) {
+	obj, ok := v.(*value.Object)
 	if !ok {
 		return v, nil
 	}
@@ -98,11 +98,11 @@ func legacyOrchestrator(_ *schema.Cursor, v pyvalue.Value) (pyvalue.Value, error
 	if !ok {
 		return v, nil
 	}
-	block, ok := old.(*pyvalue.Object)
+	block, ok := old.(*value.Object)
 	if !ok {
-		block = &pyvalue.Object{}
+		block = &value.Object{}
 	}
-	out := pyvalue.NewObject(obj.Len() + 2)
+	out := value.NewObject(obj.Len() + 2)
 	for key, item := range obj.All() {
 		if key != "orchestrator" {
 			out.Set(key, item)
@@ -116,7 +116,7 @@ func legacyOrchestrator(_ *schema.Cursor, v pyvalue.Value) (pyvalue.Value, error
 	return out, nil
 }
 
-func decodeRetry(c *schema.Cursor, v pyvalue.Value) (RetryConfig, bool) {
+func decodeRetry(c *schema.Cursor, v value.Value) (RetryConfig, bool) {
 	return schema.Model("RetryConfig", retryFields)(c, v)
 }
 
@@ -140,7 +140,7 @@ func orNil[T any](list *[]T) []T {
 	return *list
 }
 
-func decodeMetric(c *schema.Cursor, v pyvalue.Value) (MetricConfig, bool) {
+func decodeMetric(c *schema.Cursor, v value.Value) (MetricConfig, bool) {
 	return schema.Model("MetricConfig", func(f *schema.Fields) MetricConfig {
 		kind := schema.Enum(MetricSum, MetricMin, MetricMax, MetricMean, MetricUVScript)
 		return MetricConfig{
@@ -157,7 +157,7 @@ func pluginFields(f *schema.Fields) PluginConfig {
 	}
 }
 
-func decodeDataset(c *schema.Cursor, v pyvalue.Value) (DatasetConfig, bool) {
+func decodeDataset(c *schema.Cursor, v value.Value) (DatasetConfig, bool) {
 	model := schema.After(schema.Model("DatasetConfig", datasetFields), checkDataset)
 	return schema.Before(legacyRegistry, model)(c, v)
 }
@@ -180,8 +180,8 @@ func datasetFields(f *schema.Fields) DatasetConfig {
 
 // legacyRegistry reads the nested block "registry" of old files as
 // registry_url and registry_path, where those are absent.
-func legacyRegistry(_ *schema.Cursor, v pyvalue.Value) (pyvalue.Value, error) {
-	obj, ok := v.(*pyvalue.Object)
+func legacyRegistry(_ *schema.Cursor, v value.Value) (value.Value, error) {
+	obj, ok := v.(*value.Object)
 	if !ok {
 		return v, nil
 	}
@@ -189,13 +189,13 @@ func legacyRegistry(_ *schema.Cursor, v pyvalue.Value) (pyvalue.Value, error) {
 	if !ok {
 		return v, nil
 	}
-	out := pyvalue.NewObject(obj.Len() + 1)
+	out := value.NewObject(obj.Len() + 1)
 	for key, item := range obj.All() {
 		if key != "registry" {
 			out.Set(key, item)
 		}
 	}
-	block, ok := old.(*pyvalue.Object)
+	block, ok := old.(*value.Object)
 	if !ok {
 		return out, nil
 	}

@@ -4,14 +4,14 @@ import (
 	"slices"
 
 	"github.com/proctor-run/proctor/internal/dump"
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/value"
 )
 
 // AppendJSON appends the text of a job's config.json. Credentials in env maps
 // are redacted; host is the environment they are looked up in.
 func (c Config) AppendJSON(dst []byte, host trial.HostEnv) []byte {
-	return pyvalue.AppendPydantic(dst, encoder{trial.Encoder{Host: host}}.config(c), trial.Indent)
+	return value.AppendPydantic(dst, encoder{trial.Encoder{Host: host}}.config(c), trial.Indent)
 }
 
 // encoder adds the job's models to those of a trial.
@@ -19,7 +19,7 @@ type encoder struct{ trial.Encoder }
 
 func (e encoder) object() *dump.Object { return &dump.Object{OmitNull: e.OmitNull} }
 
-func (e encoder) config(c Config) *pyvalue.Object {
+func (e encoder) config(c Config) *value.Object {
 	o := e.object()
 	o.Str("job_name", c.JobName)
 	o.Str("jobs_dir", c.JobsDir)
@@ -35,28 +35,28 @@ func (e encoder) config(c Config) *pyvalue.Object {
 	o.Set("retry", e.retry(c.Retry))
 	o.Set("environment", e.Environment(c.Environment))
 	o.Set("verifier", e.Verifier(c.Verifier))
-	o.Set("metrics", dump.List(c.Metrics, func(m MetricConfig) pyvalue.Value {
+	o.Set("metrics", dump.List(c.Metrics, func(m MetricConfig) value.Value {
 		return e.withKwargs("type", string(m.Type), m.Kwargs)
 	}))
-	o.Set("agents", dump.List(c.Agents, func(a trial.AgentConfig) pyvalue.Value { return e.Agent(a) }))
+	o.Set("agents", dump.List(c.Agents, func(a trial.AgentConfig) value.Value { return e.Agent(a) }))
 	o.Set("datasets", dump.List(c.Datasets, e.dataset))
-	o.Set("tasks", dump.List(c.Tasks, func(t trial.TaskConfig) pyvalue.Value { return e.Task(t) }))
+	o.Set("tasks", dump.List(c.Tasks, func(t trial.TaskConfig) value.Value { return e.Task(t) }))
 	o.Set("artifacts", e.Artifacts(c.Artifacts))
 	o.Strs("extra_instruction_paths", c.ExtraInstructionPaths)
-	o.Set("plugins", dump.List(c.Plugins, func(p PluginConfig) pyvalue.Value {
+	o.Set("plugins", dump.List(c.Plugins, func(p PluginConfig) value.Value {
 		return e.withKwargs("import_path", p.ImportPath, p.Kwargs)
 	}))
 	return o.Value()
 }
 
-func (e encoder) withKwargs(key, value string, kwargs *pyvalue.Object) pyvalue.Value {
+func (e encoder) withKwargs(key, value string, kwargs *value.Object) value.Value {
 	o := e.object()
 	o.Str(key, value)
 	o.Dict("kwargs", kwargs)
 	return o.Value()
 }
 
-func (e encoder) retry(r RetryConfig) *pyvalue.Object {
+func (e encoder) retry(r RetryConfig) *value.Object {
 	o := e.object()
 	o.Int("max_retries", r.MaxRetries)
 	o.Set("include_exceptions", sortedSet(r.IncludeExceptions))
@@ -69,16 +69,16 @@ func (e encoder) retry(r RetryConfig) *pyvalue.Object {
 
 // sortedSet dumps a set of texts; nil is null. The format leaves the order
 // open.
-func sortedSet(set []string) pyvalue.Value {
+func sortedSet(set []string) value.Value {
 	if set == nil {
-		return pyvalue.Null{}
+		return value.Null{}
 	}
 	sorted := slices.Clone(set)
 	slices.Sort(sorted)
 	return dump.Strs(slices.Compact(sorted))
 }
 
-func (e encoder) dataset(d DatasetConfig) pyvalue.Value {
+func (e encoder) dataset(d DatasetConfig) value.Value {
 	o := e.object()
 	o.OptStr("path", d.Path)
 	o.OptStr("name", d.Name)

@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Estimate is the mean of a group's scores with how far it can be trusted.
@@ -114,9 +114,9 @@ func meanInterval(values []float64, confidence float64) (mean, low, high float64
 	if n == 0 {
 		return mean, low, high
 	}
-	var sum pyvalue.Summation
+	var sum value.Summation
 	for _, x := range values {
-		_ = sum.Add(pyvalue.Float(x)) // floats never fail
+		_ = sum.Add(value.Float(x)) // floats never fail
 	}
 	mean = total(&sum) / n
 	if n < 2 {

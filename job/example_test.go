@@ -7,10 +7,10 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/value"
 )
 
 // A configuration becomes a plan: attempt outermost, then task, then agent.
@@ -42,7 +42,7 @@ func ExamplePlan() {
 // reward.
 func ExampleAggregate() {
 	passed := &reward.Rewards{}
-	passed.Set("reward", pyvalue.NewInt(1))
+	passed.Set("reward", value.NewInt(1))
 	records := []job.Record{
 		{TrialName: "a__1", TaskName: "a", AgentName: "oracle", Rewards: passed},
 		{TrialName: "b__1", TaskName: "b", AgentName: "oracle", ExceptionType: "AgentTimeoutError"},

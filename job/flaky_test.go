@@ -3,12 +3,12 @@ package job_test
 import (
 	"testing"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/reward"
+	"github.com/proctor-run/proctor/value"
 )
 
-func one(x pyvalue.Number) *reward.Rewards {
+func one(x value.Number) *reward.Rewards {
 	r := &reward.Rewards{}
 	r.Set("reward", x)
 	return r
@@ -20,13 +20,13 @@ func TestFlakyTasks(t *testing.T) {
 		return job.Record{TaskName: task, AgentName: agent, Source: dataset, Rewards: r, ExceptionType: exception}
 	}
 	records := []job.Record{
-		record("same", "x", "", one(pyvalue.Float(1)), ""),
-		record("flaky", "x", "", one(pyvalue.Float(1)), ""),
-		record("same", "x", "", one(pyvalue.NewInt(1)), ""), // 1 and 1.0 are the same
+		record("same", "x", "", one(value.Float(1)), ""),
+		record("flaky", "x", "", one(value.Float(1)), ""),
+		record("same", "x", "", one(value.NewInt(1)), ""), // 1 and 1.0 are the same
 		record("flaky", "x", "", nil, "ValueError"),
-		record("flaky", "y", "", one(pyvalue.Float(0)), ""),              // another agent
-		record("same", "x", "set", one(pyvalue.Float(0)), ""),            // another dataset
-		record("same", "x", "", one(pyvalue.Float(0)), "CancelledError"), // does not count
+		record("flaky", "y", "", one(value.Float(0)), ""),              // another agent
+		record("same", "x", "set", one(value.Float(0)), ""),            // another dataset
+		record("same", "x", "", one(value.Float(0)), "CancelledError"), // does not count
 	}
 	got := job.FlakyTasks(records)
 	if len(got) != 1 || got[0].Task != "flaky" || got[0].Group != "x__adhoc" || len(got[0].Rewards) != 2 || got[0].Rewards[1] != nil {
@@ -37,7 +37,7 @@ func TestFlakyTasks(t *testing.T) {
 func TestTotalUsage(t *testing.T) {
 	t.Parallel()
 	cost := 0.25
-	n := pyvalue.NewInt(7)
+	n := value.NewInt(7)
 	total := job.TotalUsage([]job.Record{{}, {Usage: job.Usage{CostUSD: &cost, NInputTokens: &n}}, {Usage: job.Usage{CostUSD: &cost}}})
 	if total.CostUSD == nil || *total.CostUSD != 0.5 || total.NInputTokens == nil || total.NInputTokens.String() != "7" || total.NOutputTokens != nil {
 		t.Errorf("got %+v", total)

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // A HeadlineError says why a group has no headline, with the Python exception
@@ -36,12 +36,12 @@ func (e *Eval) Headline() (string, error) {
 	return "", &HeadlineError{"StopIteration", ""}
 }
 
-func threeDecimals(v pyvalue.Value) (string, error) {
-	x, ok := v.(pyvalue.Number)
+func threeDecimals(v value.Value) (string, error) {
+	x, ok := v.(value.Number)
 	if !ok {
-		return "", &HeadlineError{"ValueError", fmt.Sprintf("not a number: %s", pyvalue.Repr(v))}
+		return "", &HeadlineError{"ValueError", fmt.Sprintf("not a number: %s", value.Repr(v))}
 	}
-	f, err := pyvalue.ToFloat(x)
+	f, err := value.ToFloat(x)
 	if err != nil {
 		return "", &HeadlineError{"OverflowError", err.Error()}
 	}

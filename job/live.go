@@ -5,9 +5,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Live keeps a job's result up to date while its trials run (Harbor job
@@ -158,7 +158,7 @@ func (l *Live) refresh(r Record) error {
 		return nil
 	}
 	metrics := l.metrics[r.Dataset()]
-	values := make([]*pyvalue.Object, 0, len(metrics))
+	values := make([]*value.Object, 0, len(metrics))
 	for _, m := range metrics {
 		value, err := m.compute(&g.acc, g.rewards(m))
 		if err != nil {

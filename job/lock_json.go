@@ -5,18 +5,18 @@ import (
 	"fmt"
 
 	"github.com/proctor-run/proctor/internal/dump"
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/value"
 )
 
 // AppendJSON appends the text of a job's lock.json: fields that are null are
 // left out, credentials in env maps redacted.
 func (l Lock) AppendJSON(dst []byte, host trial.HostEnv) []byte {
-	return pyvalue.AppendPydantic(dst, encoder{trial.Encoder{Host: host, OmitNull: true}}.lock(l), trial.Indent)
+	return value.AppendPydantic(dst, encoder{trial.Encoder{Host: host, OmitNull: true}}.lock(l), trial.Indent)
 }
 
-func (e encoder) lock(l Lock) *pyvalue.Object {
+func (e encoder) lock(l Lock) *value.Object {
 	o := e.object()
 	o.Int("schema_version", l.SchemaVersion)
 	o.Str("created_at", l.CreatedAt.String())
@@ -42,7 +42,7 @@ func (e encoder) multipliers(o *dump.Object, t TrialLock) {
 	o.OptFloat("environment_build_timeout_multiplier", t.EnvironmentBuildTimeoutMultiplier)
 }
 
-func (e encoder) trialLock(t TrialLock) pyvalue.Value {
+func (e encoder) trialLock(t TrialLock) value.Value {
 	o := e.object()
 	task := e.object()
 	task.Str("name", t.Task.Name)
@@ -56,7 +56,7 @@ func (e encoder) trialLock(t TrialLock) pyvalue.Value {
 	e.multipliers(o, t)
 	o.Set("extra_instructions", e.files(t.ExtraInstructions))
 	o.Set("agent", e.Agent(t.Agent))
-	o.Set("skills", dump.List(t.Skills, func(s SkillLock) pyvalue.Value {
+	o.Set("skills", dump.List(t.Skills, func(s SkillLock) value.Value {
 		skill := e.object()
 		skill.Str("name", s.Name)
 		skill.Str("source", s.Source)
@@ -69,11 +69,11 @@ func (e encoder) trialLock(t TrialLock) pyvalue.Value {
 	return o.Value()
 }
 
-func (e encoder) files(files []FileLock) pyvalue.Value {
+func (e encoder) files(files []FileLock) value.Value {
 	if files == nil {
 		return nil
 	}
-	return dump.List(files, func(f FileLock) pyvalue.Value {
+	return dump.List(files, func(f FileLock) value.Value {
 		o := e.object()
 		o.Str("path", f.Path)
 		o.Str("digest", f.Digest)
@@ -81,17 +81,17 @@ func (e encoder) files(files []FileLock) pyvalue.Value {
 	})
 }
 
-func digests(files []FileLock) pyvalue.Value {
+func digests(files []FileLock) value.Value {
 	if files == nil {
 		return nil
 	}
-	return dump.List(files, func(f FileLock) pyvalue.Value { return pyvalue.Str(f.Digest) })
+	return dump.List(files, func(f FileLock) value.Value { return value.Str(f.Digest) })
 }
 
 // ParseLock reads a job's lock.json. The error for an invalid document is a
 // *schema.Errors holding every problem.
 func ParseLock(data []byte) (Lock, error) {
-	v, err := pyvalue.Decode(data)
+	v, err := value.Decode(data)
 	if err != nil {
 		return Lock{}, fmt.Errorf("reading job lock: %w", err)
 	}
@@ -148,7 +148,7 @@ func taskLockFields(f *schema.Fields) TaskLock {
 	}
 }
 
-func decodeFileLock(c *schema.Cursor, v pyvalue.Value) (FileLock, bool) {
+func decodeFileLock(c *schema.Cursor, v value.Value) (FileLock, bool) {
 	return schema.Model("FileLock", func(f *schema.Fields) FileLock {
 		return FileLock{
 			Path:   schema.Default(f, "path", "", schema.Path),
@@ -167,7 +167,7 @@ func skillLockFields(f *schema.Fields) SkillLock {
 
 var errDigest = errors.New("digest must be 'sha256:' and 64 lower-case hex digits")
 
-func decodeDigest(c *schema.Cursor, v pyvalue.Value) (string, bool) {
+func decodeDigest(c *schema.Cursor, v value.Value) (string, bool) {
 	return schema.After(schema.Str, func(s string) (string, error) {
 		if !isDigest(s) {
 			return s, errDigest

@@ -6,11 +6,11 @@ import (
 	"path/filepath"
 
 	"github.com/proctor-run/proctor/harbor"
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/internal/toml"
 	"github.com/proctor-run/proctor/internal/yaml11"
 	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/value"
 )
 
 // ReadMCPServers reads the MCP servers of a configuration file: .json, .yaml,
@@ -33,9 +33,9 @@ func parseMCPServers(data []byte, suffix string) ([]harbor.MCPServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	root, ok := doc.(*pyvalue.Object)
+	root, ok := doc.(*value.Object)
 	if !ok {
-		return nil, fmt.Errorf("MCP config must be a mapping, have %s", pyvalue.Repr(doc))
+		return nil, fmt.Errorf("MCP config must be a mapping, have %s", value.Repr(doc))
 	}
 	entries, err := mcpEntries(root)
 	if err != nil {
@@ -43,7 +43,7 @@ func parseMCPServers(data []byte, suffix string) ([]harbor.MCPServer, error) {
 	}
 	var servers []harbor.MCPServer
 	for _, entry := range entries {
-		server, _, err := schema.Validate(pyvalue.Value(entry), harbor.DecodeMCPServer)
+		server, _, err := schema.Validate(value.Value(entry), harbor.DecodeMCPServer)
 		if err != nil {
 			return nil, err
 		}
@@ -52,14 +52,14 @@ func parseMCPServers(data []byte, suffix string) ([]harbor.MCPServer, error) {
 	return servers, nil
 }
 
-func decodeMCPDocument(data []byte, suffix string) (pyvalue.Value, error) {
+func decodeMCPDocument(data []byte, suffix string) (value.Value, error) {
 	switch suffix {
 	case ".json":
-		return pyvalue.Decode(data)
+		return value.Decode(data)
 	case ".yaml", ".yml":
 		return yaml11.Decode(data)
 	case ".toml":
-		text, err := pyvalue.ReadText(data)
+		text, err := value.ReadText(data)
 		if err != nil {
 			return nil, err
 		}
@@ -70,14 +70,14 @@ func decodeMCPDocument(data []byte, suffix string) (pyvalue.Value, error) {
 
 // mcpEntries finds the servers: under mcpServers unless that is empty, else
 // under mcp_servers, else in the environment table.
-func mcpEntries(root *pyvalue.Object) ([]*pyvalue.Object, error) {
+func mcpEntries(root *value.Object) ([]*value.Object, error) {
 	desktop := root.Has("mcpServers")
-	for _, find := range []func() pyvalue.Value{
-		func() pyvalue.Value { v, _ := root.Get("mcpServers"); return v },
-		func() pyvalue.Value { v, _ := root.Get("mcp_servers"); return v },
-		func() pyvalue.Value {
+	for _, find := range []func() value.Value{
+		func() value.Value { v, _ := root.Get("mcpServers"); return v },
+		func() value.Value { v, _ := root.Get("mcp_servers"); return v },
+		func() value.Value {
 			v, _ := root.Get("environment")
-			if table, ok := v.(*pyvalue.Object); ok {
+			if table, ok := v.(*value.Object); ok {
 				v, _ = table.Get("mcp_servers")
 				return v
 			}
@@ -85,11 +85,11 @@ func mcpEntries(root *pyvalue.Object) ([]*pyvalue.Object, error) {
 		},
 	} {
 		switch servers := find().(type) {
-		case *pyvalue.Object:
+		case *value.Object:
 			if servers.Len() > 0 {
 				return namedEntries(servers, desktop)
 			}
-		case pyvalue.List:
+		case value.List:
 			if len(servers) > 0 {
 				return listedEntries(servers, desktop)
 			}
@@ -98,21 +98,21 @@ func mcpEntries(root *pyvalue.Object) ([]*pyvalue.Object, error) {
 	return nil, nil
 }
 
-func namedEntries(servers *pyvalue.Object, desktop bool) ([]*pyvalue.Object, error) {
-	var list []*pyvalue.Object
+func namedEntries(servers *value.Object, desktop bool) ([]*value.Object, error) {
+	var list []*value.Object
 	for name, v := range servers.All() {
 		entry, err := mcpEntry(v, desktop)
 		if err != nil {
 			return nil, err
 		}
-		entry.Set("name", pyvalue.Str(name))
+		entry.Set("name", value.Str(name))
 		list = append(list, entry)
 	}
 	return list, nil
 }
 
-func listedEntries(servers pyvalue.List, desktop bool) ([]*pyvalue.Object, error) {
-	var list []*pyvalue.Object
+func listedEntries(servers value.List, desktop bool) ([]*value.Object, error) {
+	var list []*value.Object
 	for _, v := range servers {
 		entry, err := mcpEntry(v, desktop)
 		if err != nil {
@@ -124,12 +124,12 @@ func listedEntries(servers pyvalue.List, desktop bool) ([]*pyvalue.Object, error
 }
 
 // mcpEntry keeps the keys that mean something, type under the name transport.
-func mcpEntry(v pyvalue.Value, desktop bool) (*pyvalue.Object, error) {
-	from, ok := v.(*pyvalue.Object)
+func mcpEntry(v value.Value, desktop bool) (*value.Object, error) {
+	from, ok := v.(*value.Object)
 	if !ok {
-		return nil, fmt.Errorf("MCP server entries must be mappings, have %s", pyvalue.Repr(v))
+		return nil, fmt.Errorf("MCP server entries must be mappings, have %s", value.Repr(v))
 	}
-	entry := pyvalue.NewObject(0)
+	entry := value.NewObject(0)
 	for _, key := range []string{"name", "transport", "url", "command", "args"} {
 		if value, ok := from.Get(key); ok {
 			entry.Set(key, value)
@@ -139,7 +139,7 @@ func mcpEntry(v pyvalue.Value, desktop bool) (*pyvalue.Object, error) {
 		entry.Set("transport", kind)
 	}
 	if desktop && entry.Has("command") && !entry.Has("transport") {
-		entry.Set("transport", pyvalue.Str("stdio"))
+		entry.Set("transport", value.Str("stdio"))
 	}
 	return entry, nil
 }

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/reward"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Metric aggregates the rewards of a group of trials into a map.
@@ -14,7 +14,7 @@ type Metric struct {
 	Type MetricType
 	// Compute is set for metrics of type uv-script: it gets the rewards of
 	// the group in order, nil where a trial has none.
-	Compute func([]*reward.Rewards) (*pyvalue.Object, error)
+	Compute func([]*reward.Rewards) (*value.Object, error)
 }
 
 // Metrics maps dataset names to their metrics, in order. A name that is not
@@ -64,7 +64,7 @@ func finalName(evalsKey string) string {
 var errNoScriptRunner = errors.New("nothing here runs metric scripts")
 
 // compute returns the metric's value for a group.
-func (m Metric) compute(acc *accumulator, rewards []*reward.Rewards) (*pyvalue.Object, error) {
+func (m Metric) compute(acc *accumulator, rewards []*reward.Rewards) (*value.Object, error) {
 	if m.Compute != nil {
 		return m.Compute(rewards)
 	}
@@ -76,7 +76,7 @@ func (m Metric) compute(acc *accumulator, rewards []*reward.Rewards) (*pyvalue.O
 
 // ScriptMetric returns what computes a uv-script metric, given the path of its
 // script.
-type ScriptMetric func(script string) func([]*reward.Rewards) (*pyvalue.Object, error)
+type ScriptMetric func(script string) func([]*reward.Rewards) (*value.Object, error)
 
 // ConfiguredMetrics makes metrics of their configurations. Without scripts,
 // metrics of type uv-script cannot be computed.
@@ -87,11 +87,11 @@ func ConfiguredMetrics(list []MetricConfig, scripts ScriptMetric) ([]Metric, err
 		if c.Type != MetricUVScript {
 			continue
 		}
-		var v pyvalue.Value
+		var v value.Value
 		if c.Kwargs != nil {
 			v, _ = c.Kwargs.Get("script_path")
 		}
-		script, ok := v.(pyvalue.Str)
+		script, ok := v.(value.Str)
 		if !ok {
 			return nil, fmt.Errorf("metrics[%d]: a %q metric needs kwargs.script_path", i, c.Type)
 		}

@@ -5,7 +5,7 @@ import (
 	"container/heap"
 	"slices"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // finalOrder puts the trials of a finished job into the order in which its
@@ -14,7 +14,7 @@ import (
 // result (the document, or nil) as far as these go, and beyond them from when
 // the trials started, which in a job that was never resumed is the order of
 // the plan.
-func finalOrder(records []FileRecord, stored *pyvalue.Object) []FileRecord {
+func finalOrder(records []FileRecord, stored *value.Object) []FileRecord {
 	byStart := slices.Clone(records)
 	slices.SortFunc(byStart, func(a, b FileRecord) int {
 		return cmp.Or(cmp.Compare(a.StartedAt, b.StartedAt), cmp.Compare(a.Dir, b.Dir))
@@ -34,25 +34,25 @@ func finalOrder(records []FileRecord, stored *pyvalue.Object) []FileRecord {
 }
 
 // at walks down objects; what is not there is an empty one.
-func at(obj *pyvalue.Object, path ...string) *pyvalue.Object {
+func at(obj *value.Object, path ...string) *value.Object {
 	for _, key := range path {
 		if obj == nil {
 			break
 		}
 		v, _ := obj.Get(key)
-		obj, _ = v.(*pyvalue.Object)
+		obj, _ = v.(*value.Object)
 	}
 	if obj == nil {
-		return &pyvalue.Object{}
+		return &value.Object{}
 	}
 	return obj
 }
 
 // objects returns the members that are objects.
-func objects(obj *pyvalue.Object) []*pyvalue.Object {
-	var out []*pyvalue.Object
+func objects(obj *value.Object) []*value.Object {
+	var out []*value.Object
 	for _, v := range obj.All() {
-		if o, ok := v.(*pyvalue.Object); ok {
+		if o, ok := v.(*value.Object); ok {
 			out = append(out, o)
 		}
 	}
@@ -84,16 +84,16 @@ func newPrecedence(records []FileRecord) *precedence {
 // lists takes an object of lists of trials: each list is in order, and so are
 // the first trials of the lists. The key "nan" may stand in a file several
 // times; only one of them is left, so it says nothing.
-func (g *precedence) lists(obj *pyvalue.Object) {
+func (g *precedence) lists(obj *value.Object) {
 	first := -1
 	for key, v := range obj.All() {
 		if key == "nan" {
 			continue
 		}
-		list, _ := v.(pyvalue.List)
+		list, _ := v.(value.List)
 		previous := -1
 		for _, item := range list {
-			name, _ := item.(pyvalue.Str)
+			name, _ := item.(value.Str)
 			i, known := g.position[string(name)]
 			if !known {
 				continue

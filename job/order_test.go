@@ -10,15 +10,15 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/value"
 )
 
 // writeJob writes a finished job whose trials come in the given order, and
 // started in the order of starts.
-func writeJob(t *testing.T, rewards []pyvalue.Number, starts []int) string {
+func writeJob(t *testing.T, rewards []value.Number, starts []int) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "job")
 	c := job.NewConfig(time.Time{})
@@ -55,9 +55,9 @@ func TestOrderFromStored(t *testing.T) {
 	t.Parallel()
 	const n = 60
 	random := rand.New(rand.NewPCG(3, 4))
-	rewards := make([]pyvalue.Number, n)
+	rewards := make([]value.Number, n)
 	for i := range rewards {
-		rewards[i] = pyvalue.Float([]float64{0.1, 0.7, 1e16, -1e16, 1.0 / 3}[random.IntN(5)])
+		rewards[i] = value.Float([]float64{0.1, 0.7, 1e16, -1e16, 1.0 / 3}[random.IntN(5)])
 	}
 	dir := writeJob(t, rewards, random.Perm(n))
 	data := read(t, filepath.Join(dir, "result.json"))
@@ -78,7 +78,7 @@ func TestOrderFromStored(t *testing.T) {
 // the stored result leaves the order open.
 func TestOrderFromStart(t *testing.T) {
 	t.Parallel()
-	rewards := []pyvalue.Number{pyvalue.Float(0.1), pyvalue.Float(1e16), pyvalue.Float(0.7), pyvalue.Float(-1e16), pyvalue.Float(0.1), pyvalue.Float(1e16)}
+	rewards := []value.Number{value.Float(0.1), value.Float(1e16), value.Float(0.7), value.Float(-1e16), value.Float(0.1), value.Float(1e16)}
 	starts := []int{1, 2, 3, 4, 5, 6}
 	dir := writeJob(t, rewards, starts)
 	for _, d := range rescore(t, dir).Check() {
@@ -90,9 +90,9 @@ func TestOrderFromStart(t *testing.T) {
 // trial's file, a key of its own in the job's.
 func TestInfiniteRewards(t *testing.T) {
 	t.Parallel()
-	inf, _ := pyvalue.FloatLiteral("inf")
-	nan, _ := pyvalue.FloatLiteral("nan")
-	rewards := []pyvalue.Number{inf, pyvalue.Float(1), nan, -inf, nan}
+	inf, _ := value.FloatLiteral("inf")
+	nan, _ := value.FloatLiteral("nan")
+	rewards := []value.Number{inf, value.Float(1), nan, -inf, nan}
 	dir := writeJob(t, rewards, []int{1, 2, 3, 4, 5})
 	r := rescore(t, dir)
 	for _, d := range r.Check() {

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Overrides are the settings of a command line, on top of a configuration. Nil
@@ -195,10 +195,10 @@ func (o Overrides) applyTPU(e *trial.EnvironmentConfig) error {
 	if !ok {
 		return trial.RuleError(fmt.Sprintf("Invalid TPU format: %s. Expected TYPE=TOPOLOGY", *o.TPU))
 	}
-	doc := pyvalue.NewObject(0)
-	tpu := pyvalue.NewObject(0)
-	tpu.Set("type", pyvalue.Str(strings.TrimSpace(kind)))
-	tpu.Set("topology", pyvalue.Str(strings.TrimSpace(topology)))
+	doc := value.NewObject(0)
+	tpu := value.NewObject(0)
+	tpu.Set("type", value.Str(strings.TrimSpace(kind)))
+	tpu.Set("topology", value.Str(strings.TrimSpace(topology)))
 	doc.Set("override_tpu", tpu)
 	parsed, _, err := schema.Validate(doc, trial.DecodeEnvironment)
 	if err != nil {
@@ -212,11 +212,11 @@ func (o Overrides) applyMounts(e *trial.EnvironmentConfig) error {
 	if o.Mounts == nil {
 		return nil
 	}
-	list, err := pyvalue.DecodeText(*o.Mounts)
+	list, err := value.DecodeText(*o.Mounts)
 	if err != nil {
 		return fmt.Errorf("reading --mounts: %w", err)
 	}
-	doc := pyvalue.NewObject(0)
+	doc := value.NewObject(0)
 	doc.Set("mounts", list)
 	parsed, _, err := schema.Validate(doc, trial.DecodeEnvironment)
 	if err != nil {
@@ -257,11 +257,11 @@ func (o Overrides) applyPlugins(c *Config) error {
 // mergeKwargs adds "key=value" settings: the value as JSON, else True, False
 // or None, else as text. The settings called texts are text in any case; one in
 // the quotes of JSON is what they enclose.
-func mergeKwargs(into *pyvalue.Object, kwargs []string, texts ...string) (*pyvalue.Object, error) {
+func mergeKwargs(into *value.Object, kwargs []string, texts ...string) (*value.Object, error) {
 	if len(kwargs) == 0 {
 		return into, nil
 	}
-	out := pyvalue.NewObject(0)
+	out := value.NewObject(0)
 	if into != nil {
 		for k, v := range into.All() {
 			out.Set(k, v)
@@ -276,27 +276,27 @@ func mergeKwargs(into *pyvalue.Object, kwargs []string, texts ...string) (*pyval
 		}
 		key, text = strings.TrimSpace(key), strings.TrimSpace(text)
 		v := kwargValue(text)
-		if _, isText := v.(pyvalue.Str); !isText && slices.Contains(texts, key) {
-			v = pyvalue.Str(text)
+		if _, isText := v.(value.Str); !isText && slices.Contains(texts, key) {
+			v = value.Str(text)
 		}
 		out.Set(key, v)
 	}
 	return out, errors.Join(errs...)
 }
 
-func kwargValue(text string) pyvalue.Value {
+func kwargValue(text string) value.Value {
 	switch text {
 	case "True":
-		return pyvalue.Bool(true)
+		return value.Bool(true)
 	case "False":
-		return pyvalue.Bool(false)
+		return value.Bool(false)
 	case "None":
-		return pyvalue.Null{}
+		return value.Null{}
 	}
-	if v, err := pyvalue.DecodeText(text); err == nil {
+	if v, err := value.DecodeText(text); err == nil {
 		return v
 	}
-	return pyvalue.Str(text)
+	return value.Str(text)
 }
 
 // mergeEnv adds "KEY=VALUE" settings; values are always text.
@@ -319,11 +319,11 @@ func normaliseHosts(hosts []string) ([]string, error) {
 	if len(hosts) == 0 {
 		return nil, nil
 	}
-	list := make(pyvalue.List, len(hosts))
+	list := make(value.List, len(hosts))
 	for i, h := range hosts {
-		list[i] = pyvalue.Str(h)
+		list[i] = value.Str(h)
 	}
-	doc := pyvalue.NewObject(0)
+	doc := value.NewObject(0)
 	doc.Set("extra_allowed_hosts", list)
 	parsed, _, err := schema.Validate(doc, trial.DecodeEnvironment)
 	if err != nil {

@@ -3,9 +3,9 @@ package job
 import (
 	"math/big"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Record is what aggregation needs to know about one finished trial: a small
@@ -26,9 +26,9 @@ type Record struct {
 
 // Usage is what trials consumed. A nil field was not reported by any of them.
 type Usage struct {
-	NInputTokens  *pyvalue.Int
-	NCacheTokens  *pyvalue.Int
-	NOutputTokens *pyvalue.Int
+	NInputTokens  *value.Int
+	NCacheTokens  *value.Int
+	NOutputTokens *value.Int
 	CostUSD       *float64
 }
 
@@ -108,7 +108,7 @@ func (u *Usage) add(v Usage) {
 	}
 }
 
-func addInt(total, n *pyvalue.Int) *pyvalue.Int {
+func addInt(total, n *value.Int) *value.Int {
 	if n == nil {
 		return total
 	}
@@ -131,7 +131,7 @@ func (u *Usage) sub(v Usage) {
 	}
 }
 
-func subInt(total, n *pyvalue.Int) *pyvalue.Int {
+func subInt(total, n *value.Int) *value.Int {
 	if total == nil || n == nil {
 		return total
 	}
@@ -139,6 +139,6 @@ func subInt(total, n *pyvalue.Int) *pyvalue.Int {
 	if diff.Sign() < 0 {
 		diff.SetInt64(0)
 	}
-	rest := pyvalue.NewBigInt(diff)
+	rest := value.NewBigInt(diff)
 	return &rest
 }

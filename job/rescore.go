@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/value"
 )
 
 // RescoreOptions change how a job directory is aggregated again.
@@ -39,8 +39,8 @@ type Rescored struct {
 	// Warnings tell what had to be assumed.
 	Warnings []string
 
-	stored *pyvalue.Object // the document of the stored result; nil without one
-	live   bool            // the stored result is that of a job that has not finished
+	stored *value.Object // the document of the stored result; nil without one
+	live   bool          // the stored result is that of a job that has not finished
 }
 
 // Rescore aggregates a job directory from its trials' results. It reads them
@@ -85,14 +85,14 @@ func (r *Rescored) readStored() error {
 	if r.Result, err = ParseResult(data); err != nil {
 		return fmt.Errorf("reading %q: %w", name, err)
 	}
-	v, err := pyvalue.Decode(data)
+	v, err := value.Decode(data)
 	if err != nil {
 		return fmt.Errorf("reading %q: %w", name, err)
 	}
 	if v, err = legacyResult(nil, v); err != nil {
 		return fmt.Errorf("reading %q: %w", name, err)
 	}
-	r.stored, _ = v.(*pyvalue.Object)
+	r.stored, _ = v.(*value.Object)
 	r.live = r.Result.FinishedAt == nil
 	return nil
 }
@@ -218,8 +218,8 @@ func (r *Rescored) describe() {
 
 // restoreInfinities gives rewards their sign of infinity back: a trial's file
 // holds null for them, but the job's result lists the trial under "inf".
-func restoreInfinities(records []FileRecord, stored *pyvalue.Object) {
-	infinite := map[string]map[string]pyvalue.Float{} // by trial, then reward name
+func restoreInfinities(records []FileRecord, stored *value.Object) {
+	infinite := map[string]map[string]value.Float{} // by trial, then reward name
 	for _, group := range objects(at(stored, "stats", "evals")) {
 		for name, values := range at(group, "reward_stats").All() {
 			for _, text := range []string{"inf", "-inf"} {
@@ -236,24 +236,24 @@ func restoreInfinities(records []FileRecord, stored *pyvalue.Object) {
 	}
 }
 
-func markInfinite(infinite map[string]map[string]pyvalue.Float, name, text string, values pyvalue.Value) {
-	obj, _ := values.(*pyvalue.Object)
+func markInfinite(infinite map[string]map[string]value.Float, name, text string, values value.Value) {
+	obj, _ := values.(*value.Object)
 	if obj == nil {
 		return
 	}
 	v, _ := obj.Get(text)
-	list, _ := v.(pyvalue.List)
-	x, _ := pyvalue.FloatLiteral(text)
+	list, _ := v.(value.List)
+	x, _ := value.FloatLiteral(text)
 	for _, item := range list {
-		trialName, _ := item.(pyvalue.Str)
+		trialName, _ := item.(value.Str)
 		if infinite[string(trialName)] == nil {
-			infinite[string(trialName)] = map[string]pyvalue.Float{}
+			infinite[string(trialName)] = map[string]value.Float{}
 		}
 		infinite[string(trialName)][name] = x
 	}
 }
 
-func isNaN(x pyvalue.Number) bool {
-	f, ok := x.(pyvalue.Float)
+func isNaN(x value.Number) bool {
+	f, ok := x.(value.Float)
 	return ok && math.IsNaN(float64(f))
 }

@@ -6,10 +6,10 @@ import (
 	"strings"
 
 	"github.com/proctor-run/proctor/internal/dump"
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/value"
 )
 
 // AppendJSON appends the text of a job's result.json.
@@ -21,7 +21,7 @@ func (r *Result) AppendJSON(dst []byte) []byte {
 	setTime(&o, "finished_at", r.FinishedAt)
 	o.Int("n_total_trials", r.NTotalTrials)
 	o.Set("stats", r.Stats.value())
-	return pyvalue.AppendPydantic(dst, o.Value(), trial.Indent)
+	return value.AppendPydantic(dst, o.Value(), trial.Indent)
 }
 
 func setTime(o *dump.Object, key string, t *trial.Time) {
@@ -32,7 +32,7 @@ func setTime(o *dump.Object, key string, t *trial.Time) {
 	o.Str(key, t.String())
 }
 
-func (s *Stats) value() *pyvalue.Object {
+func (s *Stats) value() *value.Object {
 	var o dump.Object
 	o.Int("n_completed_trials", s.NCompletedTrials)
 	o.Int("n_errored_trials", s.NErroredTrials)
@@ -48,7 +48,7 @@ func (s *Stats) value() *pyvalue.Object {
 	return o.Value()
 }
 
-func setInt(o *dump.Object, key string, n *pyvalue.Int) {
+func setInt(o *dump.Object, key string, n *value.Int) {
 	if n == nil {
 		o.Set(key, nil)
 		return
@@ -57,26 +57,26 @@ func setInt(o *dump.Object, key string, n *pyvalue.Int) {
 }
 
 // EvalsValue dumps the groups as the document that result files hold.
-func (s *Stats) EvalsValue() *pyvalue.Object {
-	evals := pyvalue.NewObject(s.Evals.Len())
+func (s *Stats) EvalsValue() *value.Object {
+	evals := value.NewObject(s.Evals.Len())
 	for key, e := range s.Evals.All() {
 		evals.Set(key, e.value())
 	}
 	return evals
 }
 
-func (e *Eval) value() *pyvalue.Object {
+func (e *Eval) value() *value.Object {
 	var o dump.Object
 	o.Int("n_trials", e.NTrials)
 	o.Int("n_errors", e.NErrors)
-	o.Set("metrics", dump.List(e.Metrics, func(m *pyvalue.Object) pyvalue.Value { return m }))
-	passAtK := pyvalue.NewObject(len(e.PassAtK))
+	o.Set("metrics", dump.List(e.Metrics, func(m *value.Object) value.Value { return m }))
+	passAtK := value.NewObject(len(e.PassAtK))
 	for _, p := range e.PassAtK {
-		passAtK.Append(strconv.Itoa(p.K), pyvalue.Float(p.Value))
+		passAtK.Append(strconv.Itoa(p.K), value.Float(p.Value))
 	}
 	o.Set("pass_at_k", passAtK)
 	o.Set("reward_stats", e.RewardStats.Object())
-	exceptions := pyvalue.NewObject(e.ExceptionStats.Len())
+	exceptions := value.NewObject(e.ExceptionStats.Len())
 	for kind, names := range e.ExceptionStats.All() {
 		exceptions.Set(kind, dump.Strs(names))
 	}
@@ -88,7 +88,7 @@ func (e *Eval) value() *pyvalue.Object {
 // (Harbor job format, section 5.7). The error for an invalid document is a
 // *schema.Errors holding every problem.
 func ParseResult(data []byte) (Result, error) {
-	v, err := pyvalue.Decode(data)
+	v, err := value.Decode(data)
 	if err != nil {
 		return Result{}, fmt.Errorf("reading job result: %w", err)
 	}
@@ -97,21 +97,21 @@ func ParseResult(data []byte) (Result, error) {
 }
 
 // legacyResult moves what older files keep elsewhere to its present place.
-func legacyResult(_ *schema.Cursor, v pyvalue.Value) (pyvalue.Value, error) {
-	obj, ok := v.(*pyvalue.Object)
+func legacyResult(_ *schema.Cursor, v value.Value) (value.Value, error) {
+	obj, ok := v.(*value.Object)
 	if !ok {
 		return v, nil
 	}
 	out := clone(obj)
 	status, _ := out.Get("status")
-	block, hasBlock := status.(*pyvalue.Object)
+	block, hasBlock := status.(*value.Object)
 	out.Delete("status")
-	if at, _ := out.Get("updated_at"); pyvalue.IsNull(at) {
+	if at, _ := out.Get("updated_at"); value.IsNull(at) {
 		out.Set("updated_at", legacyUpdate(out, block))
 	}
-	stats := &pyvalue.Object{}
+	stats := &value.Object{}
 	if given, ok := out.Get("stats"); ok {
-		if given, ok := given.(*pyvalue.Object); ok {
+		if given, ok := given.(*value.Object); ok {
 			stats = clone(given)
 		}
 	}
@@ -129,14 +129,14 @@ func legacyResult(_ *schema.Cursor, v pyvalue.Value) (pyvalue.Value, error) {
 	}
 	if !stats.Has("n_pending_trials") {
 		pending := count(out, "n_total_trials") - count(stats, "n_completed_trials") - count(stats, "n_running_trials")
-		stats.Set("n_pending_trials", pyvalue.NewInt(max(pending, 0)))
+		stats.Set("n_pending_trials", value.NewInt(max(pending, 0)))
 	}
 	out.Set("stats", stats)
 	return out, nil
 }
 
-func clone(obj *pyvalue.Object) *pyvalue.Object {
-	out := pyvalue.NewObject(obj.Len())
+func clone(obj *value.Object) *value.Object {
+	out := value.NewObject(obj.Len())
 	for key, x := range obj.All() {
 		out.Set(key, x)
 	}
@@ -144,7 +144,7 @@ func clone(obj *pyvalue.Object) *pyvalue.Object {
 }
 
 // legacyUpdate finds when a file without updated_at was last touched.
-func legacyUpdate(obj, status *pyvalue.Object) pyvalue.Value {
+func legacyUpdate(obj, status *value.Object) value.Value {
 	if status != nil {
 		if at, _ := status.Get("updated_at"); truthy(at) {
 			return at
@@ -157,12 +157,12 @@ func legacyUpdate(obj, status *pyvalue.Object) pyvalue.Value {
 	return at
 }
 
-func truthy(v pyvalue.Value) bool {
-	s, isText := v.(pyvalue.Str)
-	return !pyvalue.IsNull(v) && (!isText || s != "")
+func truthy(v value.Value) bool {
+	s, isText := v.(value.Str)
+	return !value.IsNull(v) && (!isText || s != "")
 }
 
-func rename(obj *pyvalue.Object, from, to string) {
+func rename(obj *value.Object, from, to string) {
 	if x, ok := obj.Get(from); ok && !obj.Has(to) {
 		obj.Set(to, x)
 	}
@@ -170,9 +170,9 @@ func rename(obj *pyvalue.Object, from, to string) {
 
 // count reads an int that is there and fits; anything else counts as 0, and is
 // reported by the validation.
-func count(obj *pyvalue.Object, key string) int64 {
+func count(obj *value.Object, key string) int64 {
 	x, _ := obj.Get(key)
-	n, ok := x.(pyvalue.Int)
+	n, ok := x.(value.Int)
 	if !ok {
 		return 0
 	}
@@ -227,19 +227,19 @@ func evalFields(f *schema.Fields) Eval {
 }
 
 // decodePassAtK validates a table whose keys are ints as text.
-func decodePassAtK(c *schema.Cursor, v pyvalue.Value) ([]reward.PassAtK, bool) {
+func decodePassAtK(c *schema.Cursor, v value.Value) ([]reward.PassAtK, bool) {
 	values, ok := schema.Dict(schema.Float)(c, v)
 	if !ok {
 		return nil, false
 	}
 	var out []reward.PassAtK
-	for key, value := range values.All() {
+	for key, estimate := range values.All() {
 		k, err := strconv.Atoi(strings.TrimSpace(key))
 		if err != nil {
-			c.Fail("int_parsing", "Input should be a valid integer, unable to parse string as an integer", pyvalue.Str(key))
+			c.Fail("int_parsing", "Input should be a valid integer, unable to parse string as an integer", value.Str(key))
 			return nil, false
 		}
-		out = append(out, reward.PassAtK{K: k, Value: value})
+		out = append(out, reward.PassAtK{K: k, Value: estimate})
 	}
 	return out, true
 }
@@ -247,7 +247,7 @@ func decodePassAtK(c *schema.Cursor, v pyvalue.Value) ([]reward.PassAtK, bool) {
 // decodeRewardStats validates the table of reward values. Its keys become
 // floats, whatever they were; of keys that become the same one, the last
 // counts.
-func decodeRewardStats(c *schema.Cursor, v pyvalue.Value) (reward.Stats, bool) {
+func decodeRewardStats(c *schema.Cursor, v value.Value) (reward.Stats, bool) {
 	var out reward.Stats
 	names, ok := schema.Dict(schema.Dict(schema.List(schema.Str)))(c, v)
 	if !ok {
@@ -256,15 +256,15 @@ func decodeRewardStats(c *schema.Cursor, v pyvalue.Value) (reward.Stats, bool) {
 	for name, values := range names.All() {
 		var numbers schema.Map[[]string]
 		for key, trials := range values.All() {
-			x, ok := pyvalue.FloatLiteral(strings.TrimSpace(key))
+			x, ok := value.FloatLiteral(strings.TrimSpace(key))
 			if !ok {
-				c.Fail("float_parsing", "Input should be a valid number, unable to parse string as a number", pyvalue.Str(key))
+				c.Fail("float_parsing", "Input should be a valid number, unable to parse string as a number", value.Str(key))
 				return out, false
 			}
-			numbers.Set(pyvalue.FloatRepr(float64(x)), trials)
+			numbers.Set(value.FloatRepr(float64(x)), trials)
 		}
 		for key, trials := range numbers.All() {
-			x, _ := pyvalue.FloatLiteral(key)
+			x, _ := value.FloatLiteral(key)
 			addValue(&out, name, x, trials)
 		}
 	}
@@ -272,7 +272,7 @@ func decodeRewardStats(c *schema.Cursor, v pyvalue.Value) (reward.Stats, bool) {
 }
 
 // addValue adds an entry, even one without trials, as live files have them.
-func addValue(s *reward.Stats, name string, x pyvalue.Number, trials []string) {
+func addValue(s *reward.Stats, name string, x value.Number, trials []string) {
 	var r reward.Rewards
 	r.Set(name, x)
 	for _, trialName := range trials {

@@ -10,10 +10,10 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/sandbox/fake"
 	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/value"
 )
 
 // damage is what can happen to a file.
@@ -191,8 +191,8 @@ func TestResumeWithRedactedValues(t *testing.T) {
 		}), grant("1")},
 	})
 	h.cfg.NConcurrentTrials = 1
-	settings := pyvalue.NewObject(1)
-	settings.Set("run", pyvalue.Str("the-agent"))
+	settings := value.NewObject(1)
+	settings.Set("run", value.Str("the-agent"))
 	h.cfg.Agents[0] = trial.AgentConfig{Name: new("command"), Kwargs: settings, Env: trial.EnvOf("API_KEY", secret, "MY_TOKEN", secret)}
 	h.run(t)
 	o := resumeOptions()

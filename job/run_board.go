@@ -9,8 +9,8 @@ import (
 
 	"github.com/proctor-run/proctor/internal/atomicfile"
 	"github.com/proctor-run/proctor/internal/clock"
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/value"
 )
 
 // board is where a running job is counted. Everything that happens passes
@@ -175,7 +175,7 @@ func (b *board) groupMetrics(stats *Stats) []GroupMetric {
 			continue
 		}
 		for name, v := range e.Metrics[0].All() {
-			all = append(all, GroupMetric{Group: key, Name: name, Value: pyvalue.Repr(v), N: b.groups[key], NScored: e.NTrials})
+			all = append(all, GroupMetric{Group: key, Name: name, Value: value.Repr(v), N: b.groups[key], NScored: e.NTrials})
 		}
 	}
 	return all

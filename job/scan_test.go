@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/vectors"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/value"
 )
 
 // sameRecord compares what two readers made of one file.
@@ -44,11 +44,11 @@ func TestReadRecord(t *testing.T) {
 		}
 	}
 	for _, name := range vectors.Dir(t, "harbor-jobs", "*.json") {
-		in := member[*pyvalue.Object](t, decode(t, vectors.File(t, "harbor-jobs/"+name)), "input")
-		for _, doc := range member[pyvalue.List](t, in, "trial_results") {
+		in := member[*value.Object](t, decode(t, vectors.File(t, "harbor-jobs/"+name)), "input")
+		for _, doc := range member[value.List](t, in, "trial_results") {
 			r := parseTrial(t, doc)
 			texts = append(texts, string(r.AppendJSON(nil, nil)))
-			texts = append(texts, string(pyvalue.AppendDumps(nil, doc, pyvalue.DumpsOptions{})))
+			texts = append(texts, string(value.AppendDumps(nil, doc, value.DumpsOptions{})))
 		}
 	}
 	path := filepath.Join(t.TempDir(), "some-trial", "result.json")

@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/value"
 )
 
 // scanRecord reads the record of a result.json without building the document.
@@ -217,7 +217,7 @@ func (s *scanner) verifierResult() *reward.Rewards {
 		s.object(func(key []byte) {
 			name := s.in.intern(key)
 			if s.null() {
-				rewards.Set(name, pyvalue.Float(math.NaN()))
+				rewards.Set(name, value.Float(math.NaN()))
 				return
 			}
 			if x := s.number(); !s.failed {
@@ -259,11 +259,11 @@ func (s *scanner) micros() int64 {
 	return microsOf(t)
 }
 
-func (s *scanner) optInt() *pyvalue.Int {
+func (s *scanner) optInt() *value.Int {
 	if s.null() {
 		return nil
 	}
-	n, ok := s.number().(pyvalue.Int)
+	n, ok := s.number().(value.Int)
 	if !ok {
 		s.fail()
 		return nil
@@ -279,7 +279,7 @@ func (s *scanner) optFloat() *float64 {
 	if s.failed {
 		return nil
 	}
-	f, err := pyvalue.ToFloat(x)
+	f, err := value.ToFloat(x)
 	if err != nil {
 		s.fail()
 		return nil
@@ -300,19 +300,19 @@ func (s *scanner) shared() string {
 }
 
 // number reads an int or a float.
-func (s *scanner) number() pyvalue.Number {
+func (s *scanner) number() value.Number {
 	token, integral := s.numberToken()
 	if s.failed {
 		return nil
 	}
 	if !integral {
 		f, _ := strconv.ParseFloat(string(token), 64) // out of range is infinite or zero
-		return pyvalue.Float(f)
+		return value.Float(f)
 	}
 	if n, err := strconv.ParseInt(string(token), 10, 64); err == nil {
-		return pyvalue.NewInt(n)
+		return value.NewInt(n)
 	}
-	n, err := pyvalue.ParseInt(string(token))
+	n, err := value.ParseInt(string(token))
 	if err != nil {
 		s.fail()
 	}

@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/internal/toml"
 	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Manifest is the list of a dataset package's content (Harbor job format,
@@ -45,7 +45,7 @@ func ParseManifest(text string) (*Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, _, err := schema.Validate(pyvalue.Value(doc), schema.Model("DatasetManifest", func(f *schema.Fields) Manifest {
+	m, _, err := schema.Validate(value.Value(doc), schema.Model("DatasetManifest", func(f *schema.Fields) Manifest {
 		_ = schema.Default(f, "schema_version", "1.0", schema.Str)
 		return Manifest{
 			Name: schema.Required(f, "dataset", schema.Model("DatasetInfo", func(f *schema.Fields) string {
@@ -62,7 +62,7 @@ func ParseManifest(text string) (*Manifest, error) {
 	return &m, err
 }
 
-func decodePackageName(c *schema.Cursor, v pyvalue.Value) (string, bool) {
+func decodePackageName(c *schema.Cursor, v value.Value) (string, bool) {
 	return schema.After(schema.Str, func(s string) (string, error) {
 		if !isPackageName(s) {
 			return s, trial.RuleError("Package name must be in 'org/name' format with alphanumeric characters, hyphens, underscores, and dots. Cannot start with a dot or contain '..'. Got: " + s)
@@ -73,7 +73,7 @@ func decodePackageName(c *schema.Cursor, v pyvalue.Value) (string, bool) {
 
 var errFileName = errors.New("path must be the name of a file, without separators")
 
-func decodeFileName(c *schema.Cursor, v pyvalue.Value) (string, bool) {
+func decodeFileName(c *schema.Cursor, v value.Value) (string, bool) {
 	return schema.After(schema.Str, func(s string) (string, error) {
 		if s == "" || s == "." || s == ".." || strings.ContainsAny(s, `/\`) {
 			return s, errFileName

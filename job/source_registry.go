@@ -14,9 +14,9 @@ import (
 
 	"github.com/proctor-run/proctor/internal/gitfetch"
 	"github.com/proctor-run/proctor/internal/pep440"
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Registry lists datasets (Harbor job format, section 8, registry.json).
@@ -51,7 +51,7 @@ const (
 // ParseRegistry reads a registry. The error for an invalid document is a
 // *schema.Errors holding every problem.
 func ParseRegistry(data []byte) (*Registry, error) {
-	v, err := pyvalue.Decode(data)
+	v, err := value.Decode(data)
 	if err != nil {
 		return nil, fmt.Errorf("reading a dataset registry: %w", err)
 	}

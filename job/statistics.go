@@ -3,9 +3,9 @@ package job
 import (
 	"slices"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Class is what came of a trial.
@@ -189,7 +189,7 @@ func SameRewards(a, b *reward.Rewards) bool {
 		if !ok {
 			return false
 		}
-		if c, ordered := pyvalue.Compare(x, y); (!ordered || c != 0) && !(isNaN(x) && isNaN(y)) {
+		if c, ordered := value.Compare(x, y); (!ordered || c != 0) && !(isNaN(x) && isNaN(y)) {
 			return false
 		}
 	}

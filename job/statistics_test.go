@@ -9,14 +9,14 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/reward"
+	"github.com/proctor-run/proctor/value"
 )
 
 func rewardOf(x float64) *reward.Rewards {
 	r := &reward.Rewards{}
-	r.Set("reward", pyvalue.Float(x))
+	r.Set("reward", value.Float(x))
 	return r
 }
 
@@ -64,7 +64,7 @@ func TestStatisticsCounts(t *testing.T) {
 func TestStatisticsSeveralRewards(t *testing.T) {
 	t.Parallel()
 	both := attempt("t1", 1, "")
-	both.Rewards.Set("brevity", pyvalue.NewInt(1))
+	both.Rewards.Set("brevity", value.NewInt(1))
 	s := job.NewStatistics([]job.Record{both, attempt("t2", 1, "")}, 2)
 	means := s.Groups[0].Means
 	if len(means) != 2 || means[0].Name != "brevity" || means[0].Mean != 0.5 || means[1].Name != "reward" || means[1].Mean != 1 {
@@ -173,7 +173,7 @@ func checkEstimate(t *rapid.T, e job.Estimate) {
 func TestSameRewards(t *testing.T) {
 	t.Parallel()
 	int1 := &reward.Rewards{}
-	int1.Set("reward", pyvalue.NewInt(1))
+	int1.Set("reward", value.NewInt(1))
 	empty := &reward.Rewards{}
 	for i, tt := range []struct {
 		a, b *reward.Rewards

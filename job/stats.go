@@ -5,10 +5,10 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Result is what came of a job: the content of its result.json (Harbor job
@@ -39,7 +39,7 @@ type Stats struct {
 type Eval struct {
 	NTrials        int // trials with rewards
 	NErrors        int // trials with an exception; both may count the same trial
-	Metrics        []*pyvalue.Object
+	Metrics        []*value.Object
 	PassAtK        []reward.PassAtK
 	RewardStats    reward.Stats         // which trials got which reward
 	ExceptionStats schema.Map[[]string] // trial names by exception type

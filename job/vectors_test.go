@@ -11,12 +11,12 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/internal/vectors"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/value"
 )
 
 // TestResultVectors assembles final results byte for byte.
@@ -27,9 +27,9 @@ func TestResultVectors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			vector := decode(t, vectors.File(t, "harbor-jobs/"+name))
-			in := member[*pyvalue.Object](t, vector, "input")
+			in := member[*value.Object](t, vector, "input")
 			var records []job.Record
-			for _, doc := range member[pyvalue.List](t, in, "trial_results") {
+			for _, doc := range member[value.List](t, in, "trial_results") {
 				records = append(records, job.RecordOf(parseTrial(t, doc)))
 			}
 			total, retries := integer(t, in, "n_total_trials"), integer(t, in, "n_retries")
@@ -60,8 +60,8 @@ func TestLiveVectors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			vector := decode(t, vectors.File(t, "harbor-jobs/live/"+name))
-			in := member[*pyvalue.Object](t, vector, "input")
-			want := member[pyvalue.List](t, vector, "expected_texts")
+			in := member[*value.Object](t, vector, "input")
+			want := member[value.List](t, vector, "expected_texts")
 			started := parseTime(t, in, "started_at")
 			live := job.NewLive(job.LiveConfig{
 				ID:        uuid.MustParse(text(t, in, "id")),
@@ -71,9 +71,9 @@ func TestLiveVectors(t *testing.T) {
 				Retries:   integer(t, in, "n_retries"),
 				Metrics:   metricsTable(t, in),
 			})
-			equalText(t, string(live.AppendJSON(nil)), string(want[0].(pyvalue.Str)))
-			for i, e := range member[pyvalue.List](t, in, "events") {
-				event := e.(*pyvalue.Object)
+			equalText(t, string(live.AppendJSON(nil)), string(want[0].(value.Str)))
+			for i, e := range member[value.List](t, in, "events") {
+				event := e.(*value.Object)
 				at := parseTime(t, event, "timestamp")
 				var err error
 				switch kind := text(t, event, "event"); kind {
@@ -90,7 +90,7 @@ func TestLiveVectors(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				equalText(t, string(live.AppendJSON(nil)), string(want[i+1].(pyvalue.Str)))
+				equalText(t, string(live.AppendJSON(nil)), string(want[i+1].(value.Str)))
 			}
 		})
 	}
@@ -107,7 +107,7 @@ func TestJobLoadVectors(t *testing.T) {
 			t.Parallel()
 			vector := decode(t, vectors.File(t, dir+"/"+name))
 			in, _ := vector.Get("input")
-			r, err := job.ParseResult(pyvalue.AppendDumps(nil, in, pyvalue.DumpsOptions{}))
+			r, err := job.ParseResult(value.AppendDumps(nil, in, value.DumpsOptions{}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -126,11 +126,11 @@ func TestConfigVectors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			vector := decode(t, vectors.File(t, dir+"/"+name))
-			in := member[*pyvalue.Object](t, vector, "input")
+			in := member[*value.Object](t, vector, "input")
 			host := hostEnv(t, in)
 			c, _, err := job.ParseConfig([]byte(text(t, in, "text")), job.Format(text(t, in, "format")), time.Time{})
 			if want, bad := vector.Get("expected_error"); bad {
-				equalErrors(t, err, want.(*pyvalue.Object))
+				equalErrors(t, err, want.(*value.Object))
 				return
 			}
 			if err != nil {
@@ -154,9 +154,9 @@ func TestConfigVectors(t *testing.T) {
 // TestNamePrefixVectors makes the part of trial names that comes from tasks.
 func TestNamePrefixVectors(t *testing.T) {
 	t.Parallel()
-	list := member[pyvalue.List](t, decode(t, vectors.File(t, "harbor-jobs/names/names.json")), "trial_name_prefixes")
+	list := member[value.List](t, decode(t, vectors.File(t, "harbor-jobs/names/names.json")), "trial_name_prefixes")
 	for _, v := range list {
-		task, want := text(t, v.(*pyvalue.Object), "task_id_name"), text(t, v.(*pyvalue.Object), "prefix")
+		task, want := text(t, v.(*value.Object), "task_id_name"), text(t, v.(*value.Object), "prefix")
 		if got := job.NamePrefix(task); got != want {
 			t.Errorf("NamePrefix(%q) = %q, want %q", task, got, want)
 		}
@@ -164,36 +164,36 @@ func TestNamePrefixVectors(t *testing.T) {
 	t.Logf("%d cases", len(list))
 }
 
-func hostEnv(t *testing.T, in *pyvalue.Object) trial.HostEnv {
-	env := member[*pyvalue.Object](t, in, "env")
+func hostEnv(t *testing.T, in *value.Object) trial.HostEnv {
+	env := member[*value.Object](t, in, "env")
 	return func(name string) (string, bool) {
 		v, ok := env.Get(name)
 		if !ok {
 			return "", false
 		}
-		return string(v.(pyvalue.Str)), true
+		return string(v.(value.Str)), true
 	}
 }
 
-func equalErrors(t *testing.T, err error, want *pyvalue.Object) {
+func equalErrors(t *testing.T, err error, want *value.Object) {
 	t.Helper()
 	var invalid *schema.Errors
 	if !errors.As(err, &invalid) {
-		t.Fatalf("got error %v, want %s", err, pyvalue.Repr(want))
+		t.Fatalf("got error %v, want %s", err, value.Repr(want))
 	}
-	list := member[pyvalue.List](t, want, "errors")
+	list := member[value.List](t, want, "errors")
 	if len(invalid.List) != len(list) {
 		t.Fatalf("got %d errors, want %d:\n%v", len(invalid.List), len(list), err)
 	}
 	for i, w := range list {
-		w := w.(*pyvalue.Object)
+		w := w.(*value.Object)
 		var loc []string
-		for _, elem := range member[pyvalue.List](t, w, "loc") {
-			loc = append(loc, strings.Trim(pyvalue.Repr(elem), "'"))
+		for _, elem := range member[value.List](t, w, "loc") {
+			loc = append(loc, strings.Trim(value.Repr(elem), "'"))
 		}
 		got := invalid.List[i]
 		if got.Loc.String() != strings.Join(loc, ".") || got.Type != text(t, w, "type") || got.Msg != text(t, w, "msg") {
-			t.Errorf("error %d: got %s %s %q\nwant %s", i, got.Loc, got.Type, got.Msg, pyvalue.Repr(w))
+			t.Errorf("error %d: got %s %s %q\nwant %s", i, got.Loc, got.Type, got.Msg, value.Repr(w))
 		}
 	}
 }
@@ -219,21 +219,21 @@ func TestJobEvalsVectors(t *testing.T) {
 	t.Logf("%d cases", n)
 }
 
-func jobEvals(t *testing.T, vector *pyvalue.Object) {
+func jobEvals(t *testing.T, vector *value.Object) {
 	metrics := job.Metrics{}
-	for _, pair := range member[pyvalue.List](t, vector, "metrics") {
-		pair := pair.(pyvalue.List)
-		metrics[string(pair[0].(pyvalue.Str))] = metricList(pair[1].(pyvalue.List))
+	for _, pair := range member[value.List](t, vector, "metrics") {
+		pair := pair.(value.List)
+		metrics[string(pair[0].(value.Str))] = metricList(pair[1].(value.List))
 	}
 	var records []job.Record
-	for _, doc := range member[pyvalue.List](t, vector, "trials") {
-		records = append(records, evalsRecord(t, doc.(*pyvalue.Object)))
+	for _, doc := range member[value.List](t, vector, "trials") {
+		records = append(records, evalsRecord(t, doc.(*value.Object)))
 	}
-	want := member[*pyvalue.Object](t, vector, "want")
+	want := member[*value.Object](t, vector, "want")
 	live := job.NewLive(job.LiveConfig{Total: len(records), Metrics: metrics})
 	err := runLive(live, records)
 	if exception, fails := want.Get("error"); fails {
-		equalException(t, err, string(exception.(pyvalue.Str)), text(t, want, "message"))
+		equalException(t, err, string(exception.(value.Str)), text(t, want, "message"))
 		return
 	}
 	if err != nil {
@@ -280,10 +280,10 @@ func equalException(t *testing.T, err error, exception, message string) {
 	}
 }
 
-func evalsRecord(t *testing.T, doc *pyvalue.Object) job.Record {
+func evalsRecord(t *testing.T, doc *value.Object) job.Record {
 	optional := func(key string) string {
 		v, _ := doc.Get(key)
-		s, _ := v.(pyvalue.Str)
+		s, _ := v.(value.Str)
 		return string(s)
 	}
 	r := job.Record{
@@ -295,12 +295,12 @@ func evalsRecord(t *testing.T, doc *pyvalue.Object) job.Record {
 		ExceptionType: optional("exception_type"),
 	}
 	v, _ := doc.Get("verifier_result")
-	if result, ok := v.(*pyvalue.Object); ok {
-		if pairs, ok := result.Get("rewards"); ok && !pyvalue.IsNull(pairs) {
+	if result, ok := v.(*value.Object); ok {
+		if pairs, ok := result.Get("rewards"); ok && !value.IsNull(pairs) {
 			r.Rewards = &reward.Rewards{}
-			for _, p := range pairs.(pyvalue.List) {
-				p := p.(pyvalue.List)
-				r.Rewards.Set(key(t, p[0]), vectors.Number(t, p[1].(*pyvalue.Object)))
+			for _, p := range pairs.(value.List) {
+				p := p.(value.List)
+				r.Rewards.Set(key(t, p[0]), vectors.Number(t, p[1].(*value.Object)))
 			}
 		}
 	}
@@ -308,49 +308,49 @@ func evalsRecord(t *testing.T, doc *pyvalue.Object) job.Record {
 }
 
 // key reads a reward name, which may be given as UTF-16 code units.
-func key(t *testing.T, v pyvalue.Value) string {
+func key(t *testing.T, v value.Value) string {
 	t.Helper()
-	if obj, ok := v.(*pyvalue.Object); ok {
+	if obj, ok := v.(*value.Object); ok {
 		quoted := []byte{'"'}
-		for _, unit := range member[pyvalue.List](t, obj, "u16") {
-			n, _ := unit.(pyvalue.Int).Int64()
+		for _, unit := range member[value.List](t, obj, "u16") {
+			n, _ := unit.(value.Int).Int64()
 			quoted = fmt.Appendf(quoted, "\\u%04x", n)
 		}
-		decoded, err := pyvalue.Decode(append(quoted, '"'))
+		decoded, err := value.Decode(append(quoted, '"'))
 		if err != nil {
 			t.Fatal(err)
 		}
 		v = decoded
 	}
-	return string(v.(pyvalue.Str))
+	return string(v.(value.Str))
 }
 
-func parseTrial(t *testing.T, doc pyvalue.Value) *trial.Result {
+func parseTrial(t *testing.T, doc value.Value) *trial.Result {
 	t.Helper()
-	r, err := trial.ParseResult(pyvalue.AppendDumps(nil, doc, pyvalue.DumpsOptions{}))
+	r, err := trial.ParseResult(value.AppendDumps(nil, doc, value.DumpsOptions{}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return &r
 }
 
-func metricsTable(t *testing.T, in *pyvalue.Object) job.Metrics {
+func metricsTable(t *testing.T, in *value.Object) job.Metrics {
 	metrics := job.Metrics{}
-	for name, list := range member[*pyvalue.Object](t, in, "metrics").All() {
-		metrics[name] = metricList(list.(pyvalue.List))
+	for name, list := range member[*value.Object](t, in, "metrics").All() {
+		metrics[name] = metricList(list.(value.List))
 	}
 	return metrics
 }
 
-func metricList(list pyvalue.List) []job.Metric {
+func metricList(list value.List) []job.Metric {
 	var out []job.Metric
 	for _, kind := range list {
-		out = append(out, job.Metric{Type: job.MetricType(kind.(pyvalue.Str))})
+		out = append(out, job.Metric{Type: job.MetricType(kind.(value.Str))})
 	}
 	return out
 }
 
-func compact(v pyvalue.Value) string { return string(pyvalue.AppendPydantic(nil, v, 0)) }
+func compact(v value.Value) string { return string(value.AppendPydantic(nil, v, 0)) }
 
 func equalText(t *testing.T, got, want string) {
 	t.Helper()
@@ -365,37 +365,37 @@ func equalText(t *testing.T, got, want string) {
 	t.Fatalf("texts differ at byte %d:\n got …%s\nwant …%s", i, got[from:min(i+200, len(got))], want[from:min(i+200, len(want))])
 }
 
-func decode(t *testing.T, data []byte) *pyvalue.Object {
+func decode(t *testing.T, data []byte) *value.Object {
 	t.Helper()
-	v, err := pyvalue.Decode(data)
+	v, err := value.Decode(data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return v.(*pyvalue.Object)
+	return v.(*value.Object)
 }
 
-func member[T pyvalue.Value](t *testing.T, obj *pyvalue.Object, key string) T {
+func member[T value.Value](t *testing.T, obj *value.Object, key string) T {
 	t.Helper()
 	v, _ := obj.Get(key)
 	out, ok := v.(T)
 	if !ok {
-		t.Fatalf("%q is %s, want a %T", key, pyvalue.Repr(v), out)
+		t.Fatalf("%q is %s, want a %T", key, value.Repr(v), out)
 	}
 	return out
 }
 
-func text(t *testing.T, obj *pyvalue.Object, key string) string {
+func text(t *testing.T, obj *value.Object, key string) string {
 	t.Helper()
-	return string(member[pyvalue.Str](t, obj, key))
+	return string(member[value.Str](t, obj, key))
 }
 
-func integer(t *testing.T, obj *pyvalue.Object, key string) int {
+func integer(t *testing.T, obj *value.Object, key string) int {
 	t.Helper()
-	n, _ := member[pyvalue.Int](t, obj, key).Int64()
+	n, _ := member[value.Int](t, obj, key).Int64()
 	return int(n)
 }
 
-func parseTime(t *testing.T, obj *pyvalue.Object, key string) trial.Time {
+func parseTime(t *testing.T, obj *value.Object, key string) trial.Time {
 	t.Helper()
 	at, err := trial.ParseTime(text(t, obj, key))
 	if err != nil {

@@ -1,7 +1,7 @@
 package outcome
 
 import (
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Aggregation is how the scores of the attempts at a task become one.
@@ -28,7 +28,7 @@ func ParseAggregation(text string) (Aggregation, error) {
 	case MeanOfAttempts, BestOfK:
 		return a, nil
 	}
-	return "", &AggregationError{"unknown per-task aggregation mode " + pyvalue.Repr(pyvalue.Str(text)) + "; expected one of ['best-of-k', 'mean']"}
+	return "", &AggregationError{"unknown per-task aggregation mode " + value.Repr(value.Str(text)) + "; expected one of ['best-of-k', 'mean']"}
 }
 
 // Of aggregates scores in the order given. The zero Aggregation is the default.
@@ -64,13 +64,13 @@ func best(scores []float64) int {
 // TrialScore is the score of one trial's rewards, nil for none: the value of the
 // name "reward" if it is a number, else the mean of all that are numbers, else 0.
 // The error is that of an int beyond the range of doubles.
-func TrialScore(rewards *pyvalue.Object) (float64, error) {
+func TrialScore(rewards *value.Object) (float64, error) {
 	if rewards == nil {
 		return 0, nil
 	}
 	v, _ := rewards.Get("reward")
 	if x, ok := number(v); ok {
-		f, err := pyvalue.ToFloat(x)
+		f, err := value.ToFloat(x)
 		return f, err
 	}
 	var values []float64
@@ -79,7 +79,7 @@ func TrialScore(rewards *pyvalue.Object) (float64, error) {
 		if !ok {
 			continue
 		}
-		f, err := pyvalue.ToFloat(x)
+		f, err := value.ToFloat(x)
 		if err != nil {
 			return 0, err
 		}

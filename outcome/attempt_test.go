@@ -3,17 +3,17 @@ package outcome_test
 import (
 	"testing"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/vectors"
 	"github.com/proctor-run/proctor/outcome"
+	"github.com/proctor-run/proctor/value"
 )
 
 func TestAttemptVectors(t *testing.T) {
 	t.Parallel()
-	vectors.Each(t, "outcome/attempt.jsonl", func(t *testing.T, c *pyvalue.Object) {
+	vectors.Each(t, "outcome/attempt.jsonl", func(t *testing.T, c *value.Object) {
 		switch op := vectors.Str(c, "op"); op {
 		case "trial":
-			data := pyvalue.AppendDumps(nil, vectors.Get(c, "result"), pyvalue.DumpsOptions{})
+			data := value.AppendDumps(nil, vectors.Get(c, "result"), value.DumpsOptions{})
 			got := outcome.ReadTrial(data, "task", "name")
 			if got.Score == nil {
 				t.Fatalf("got %+v", got)
@@ -30,7 +30,7 @@ func TestAttemptVectors(t *testing.T) {
 	})
 }
 
-func checkFinalize(t *testing.T, c *pyvalue.Object) {
+func checkFinalize(t *testing.T, c *value.Object) {
 	t.Helper()
 	a := outcome.Attempt{
 		Task:        "<task>",
@@ -43,10 +43,10 @@ func checkFinalize(t *testing.T, c *pyvalue.Object) {
 		},
 	}
 	for _, v := range vectors.List(c, "trials") {
-		fields := v.(pyvalue.List)
-		reason, _ := fields[3].(pyvalue.Str)
-		r := outcome.TrialRecord{Name: string(fields[0].(pyvalue.Str)), Status: outcome.TrialStatus(fields[1].(pyvalue.Str)), Reason: string(reason)}
-		if !pyvalue.IsNull(fields[2]) {
+		fields := v.(value.List)
+		reason, _ := fields[3].(value.Str)
+		r := outcome.TrialRecord{Name: string(fields[0].(value.Str)), Status: outcome.TrialStatus(fields[1].(value.Str)), Reason: string(reason)}
+		if !value.IsNull(fields[2]) {
 			score := float(t, fields[2])
 			r.Score = &score
 		}
@@ -69,31 +69,31 @@ func checkFinalize(t *testing.T, c *pyvalue.Object) {
 }
 
 // finalized lays out what came of an attempt as the vectors do.
-func finalized(f outcome.Finalized) *pyvalue.Object {
-	trials := pyvalue.List{}
+func finalized(f outcome.Finalized) *value.Object {
+	trials := value.List{}
 	for _, t := range f.Trials {
-		var score pyvalue.Value = pyvalue.Null{}
+		var score value.Value = value.Null{}
 		if t.Score != nil {
-			score = pyvalue.Float(*t.Score)
+			score = value.Float(*t.Score)
 		}
-		trials = append(trials, pyvalue.List{pyvalue.Str(t.Name), pyvalue.Str(t.Status), score})
+		trials = append(trials, value.List{value.Str(t.Name), value.Str(t.Status), score})
 	}
 	final := int64(0)
 	if f.Final {
 		final = 1
 	}
-	var reason pyvalue.Value = pyvalue.Null{}
+	var reason value.Value = value.Null{}
 	if f.OutcomeReason != "" {
-		reason = pyvalue.Str(f.OutcomeReason)
+		reason = value.Str(f.OutcomeReason)
 	}
-	obj := &pyvalue.Object{}
+	obj := &value.Object{}
 	obj.Set("trials", trials)
-	obj.Set("is_final", pyvalue.NewInt(final))
-	obj.Set("attempt_status", pyvalue.Str(f.Status))
-	obj.Set("attempt_score", pyvalue.Float(f.Score))
-	obj.Set("attempt_error", pyvalue.Str(f.Error))
-	obj.Set("outcome_status", pyvalue.Str(f.Outcome))
-	obj.Set("outcome_score", pyvalue.Float(f.OutcomeScore))
+	obj.Set("is_final", value.NewInt(final))
+	obj.Set("attempt_status", value.Str(f.Status))
+	obj.Set("attempt_score", value.Float(f.Score))
+	obj.Set("attempt_error", value.Str(f.Error))
+	obj.Set("outcome_status", value.Str(f.Outcome))
+	obj.Set("outcome_score", value.Float(f.OutcomeScore))
 	obj.Set("outcome_reason_code", reason)
 	return obj
 }

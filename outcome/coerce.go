@@ -4,45 +4,45 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // raise returns an error under the name of a Python exception.
-func raise(exception pyvalue.Exception, format string, args ...any) error {
-	return &pyvalue.Error{Exception: exception, Message: fmt.Sprintf(format, args...)}
+func raise(exception value.Exception, format string, args ...any) error {
+	return &value.Error{Exception: exception, Message: fmt.Sprintf(format, args...)}
 }
 
-func noAttribute(v pyvalue.Value, attribute string) error {
-	return raise("AttributeError", "'%s' object has no attribute '%s'", pyvalue.TypeName(v), attribute)
+func noAttribute(v value.Value, attribute string) error {
+	return raise("AttributeError", "'%s' object has no attribute '%s'", value.TypeName(v), attribute)
 }
 
 // badElement says why a metric that is no object cannot be used: the exception
 // depends on how far Python gets with it.
-func badElement(v pyvalue.Value) error {
+func badElement(v value.Value) error {
 	hasMean := false
 	switch v := v.(type) {
-	case pyvalue.Str:
+	case value.Str:
 		hasMean = strings.Contains(string(v), "mean")
-	case pyvalue.List:
+	case value.List:
 		for _, item := range v {
-			hasMean = hasMean || item == pyvalue.Value(pyvalue.Str("mean"))
+			hasMean = hasMean || item == value.Value(value.Str("mean"))
 		}
 	default:
-		return raise("TypeError", "argument of type '%s' is not iterable", pyvalue.TypeName(v))
+		return raise("TypeError", "argument of type '%s' is not iterable", value.TypeName(v))
 	}
 	if hasMean {
-		return raise("TypeError", "%s indices must be integers or slices, not str", pyvalue.TypeName(v))
+		return raise("TypeError", "%s indices must be integers or slices, not str", value.TypeName(v))
 	}
 	return noAttribute(v, "values")
 }
 
 // member is v.get(key, {}).
-func member(v pyvalue.Value, key string) (pyvalue.Value, error) {
-	return memberOr(v, key, &pyvalue.Object{})
+func member(v value.Value, key string) (value.Value, error) {
+	return memberOr(v, key, &value.Object{})
 }
 
-func memberOr(v pyvalue.Value, key string, missing pyvalue.Value) (pyvalue.Value, error) {
-	obj, ok := v.(*pyvalue.Object)
+func memberOr(v value.Value, key string, missing value.Value) (value.Value, error) {
+	obj, ok := v.(*value.Object)
 	if !ok {
 		return nil, noAttribute(v, "get")
 	}
@@ -53,73 +53,73 @@ func memberOr(v pyvalue.Value, key string, missing pyvalue.Value) (pyvalue.Value
 }
 
 // intMember is int(v.get(key) or 0).
-func intMember(v pyvalue.Value, key string) (pyvalue.Int, error) {
+func intMember(v value.Value, key string) (value.Int, error) {
 	x, err := memberOr(v, key, nil)
 	if err != nil {
-		return pyvalue.Int{}, err
+		return value.Int{}, err
 	}
 	return toInt(x)
 }
 
 // truthy is bool(v).
-func truthy(v pyvalue.Value) bool {
+func truthy(v value.Value) bool {
 	switch v := v.(type) {
-	case pyvalue.Bool:
+	case value.Bool:
 		return bool(v)
-	case pyvalue.Int:
+	case value.Int:
 		return v.Sign() != 0
-	case pyvalue.Float:
+	case value.Float:
 		return v != 0
-	case pyvalue.Str:
+	case value.Str:
 		return v != ""
-	case pyvalue.List:
+	case value.List:
 		return len(v) > 0
-	case *pyvalue.Object:
+	case *value.Object:
 		return v.Len() > 0
 	}
 	return false
 }
 
 // toInt is int(v or 0) (outcome mapping, section 2.3).
-func toInt(v pyvalue.Value) (pyvalue.Int, error) {
+func toInt(v value.Value) (value.Int, error) {
 	if !truthy(v) {
-		return pyvalue.Int{}, nil
+		return value.Int{}, nil
 	}
 	switch v := v.(type) {
-	case pyvalue.Bool:
-		return pyvalue.NewInt(1), nil
-	case pyvalue.Int:
+	case value.Bool:
+		return value.NewInt(1), nil
+	case value.Int:
 		return v, nil
-	case pyvalue.Float:
-		return pyvalue.Truncate(float64(v))
-	case pyvalue.Str:
-		return pyvalue.ParseInt(string(v))
+	case value.Float:
+		return value.Truncate(float64(v))
+	case value.Str:
+		return value.ParseInt(string(v))
 	}
-	return pyvalue.Int{}, raise("TypeError", "int() argument must be a string, a bytes-like object or a real number, not '%s'", pyvalue.TypeName(v))
+	return value.Int{}, raise("TypeError", "int() argument must be a string, a bytes-like object or a real number, not '%s'", value.TypeName(v))
 }
 
 // toFloat is float(v) (outcome mapping, section 2.3).
-func toFloat(v pyvalue.Value) (float64, error) {
+func toFloat(v value.Value) (float64, error) {
 	switch v := v.(type) {
-	case pyvalue.Bool:
+	case value.Bool:
 		if v {
 			return 1, nil
 		}
 		return 0, nil
-	case pyvalue.Int:
+	case value.Int:
 		return v.Float64()
-	case pyvalue.Float:
+	case value.Float:
 		return float64(v), nil
-	case pyvalue.Str:
-		f, err := pyvalue.ParseFloat(string(v))
+	case value.Str:
+		f, err := value.ParseFloat(string(v))
 		return float64(f), err
 	}
-	return 0, raise("TypeError", "float() argument must be a string or a real number, not '%s'", pyvalue.TypeName(v))
+	return 0, raise("TypeError", "float() argument must be a string or a real number, not '%s'", value.TypeName(v))
 }
 
 // number returns what Python's isinstance(v, (int, float)) accepts apart from
 // booleans.
-func number(v pyvalue.Value) (pyvalue.Number, bool) {
-	x, ok := v.(pyvalue.Number)
+func number(v value.Value) (value.Number, bool) {
+	x, ok := v.(value.Number)
 	return x, ok
 }

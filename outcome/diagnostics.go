@@ -3,7 +3,7 @@ package outcome
 import (
 	"strings"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // The default bounds of diagnostics.
@@ -29,7 +29,7 @@ type Diagnostic struct {
 // marker that counts the rest if there is one (outcome mapping, section 4.4).
 func Diagnostics(trials []Diagnostic, limit, maxChars int) ([]Diagnostic, error) {
 	if limit < 0 {
-		return nil, raise(pyvalue.ValueError, "limit must be >= 0")
+		return nil, raise(value.ValueError, "limit must be >= 0")
 	}
 	var out []Diagnostic
 	omitted := 0
@@ -49,7 +49,7 @@ func Diagnostics(trials []Diagnostic, limit, maxChars int) ([]Diagnostic, error)
 		out = append(out, t)
 	}
 	if omitted > 0 {
-		text := "+" + pyvalue.NewInt(int64(omitted)).String() + " more failed trial(s) omitted"
+		text := "+" + value.NewInt(int64(omitted)).String() + " more failed trial(s) omitted"
 		out = append(out, Diagnostic{
 			TaskName: "__truncated__", TrialName: "__truncated__", Status: string(Failed), Errored: true,
 			Reason: diagnosticsTruncated, ErrorText: &text, marker: true,
@@ -63,7 +63,7 @@ func shorten(text *string, most int) (*string, error) {
 		return nil, nil
 	}
 	if most < 0 {
-		return nil, raise(pyvalue.ValueError, "max_error_chars must be >= 0")
+		return nil, raise(value.ValueError, "max_error_chars must be >= 0")
 	}
 	head, longer := cut(*text, most)
 	if longer {
@@ -73,17 +73,17 @@ func shorten(text *string, most int) (*string, error) {
 }
 
 // Object returns the diagnostic as an entry of the field trial_diagnostics.
-func (d Diagnostic) Object() *pyvalue.Object {
-	obj := pyvalue.NewObject(6)
-	obj.Append("task_name", pyvalue.Str(d.TaskName))
-	obj.Append("trial_name", pyvalue.Str(d.TrialName))
-	obj.Append("status", pyvalue.Str(d.Status))
-	obj.Append("errored", pyvalue.Bool(d.Errored))
+func (d Diagnostic) Object() *value.Object {
+	obj := value.NewObject(6)
+	obj.Append("task_name", value.Str(d.TaskName))
+	obj.Append("trial_name", value.Str(d.TrialName))
+	obj.Append("status", value.Str(d.Status))
+	obj.Append("errored", value.Bool(d.Errored))
 	obj.Append("reason_code", d.Reason.value())
 	if d.ErrorText == nil {
-		obj.Append("error_text", pyvalue.Null{})
+		obj.Append("error_text", value.Null{})
 	} else {
-		obj.Append("error_text", pyvalue.Str(*d.ErrorText))
+		obj.Append("error_text", value.Str(*d.ErrorText))
 	}
 	return obj
 }

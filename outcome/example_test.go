@@ -3,9 +3,9 @@ package outcome_test
 import (
 	"fmt"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/outcome"
 	"github.com/proctor-run/proctor/reward"
+	"github.com/proctor-run/proctor/value"
 )
 
 func ExampleOf() {
@@ -68,7 +68,7 @@ func ExampleClassify() {
 
 func ExampleEmit() {
 	payload := outcome.Missing().Object()
-	payload.Set("score", pyvalue.Float(1.5))
+	payload.Set("score", value.Float(1.5))
 	_, err := outcome.Emit(payload)
 	fmt.Println(err)
 	// Output: score: 1.5 > maximum 1.0

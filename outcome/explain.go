@@ -3,7 +3,7 @@ package outcome
 import (
 	"fmt"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Explanation is an outcome and what it was made of.
@@ -13,7 +13,7 @@ type Explanation struct {
 	// Samples are the numbers whose mean is the score, in order.
 	Samples []Sample
 	// Counted is n_total_trials, Completed and Errored are counters of stats.
-	Counted, Completed, Errored pyvalue.Int
+	Counted, Completed, Errored value.Int
 	// Fallback says that Counted is 0, so that the total is
 	// Completed + Errored, while Resolved comes from Counted all the same.
 	Fallback bool
@@ -38,11 +38,11 @@ type Sample struct {
 
 // Explain is [Of] with the way to it.
 func Explain(resultJSON []byte) Explanation {
-	v, err := pyvalue.Decode(resultJSON)
+	v, err := value.Decode(resultJSON)
 	if err != nil {
 		return malformed(err)
 	}
-	if _, ok := v.(*pyvalue.Object); !ok {
+	if _, ok := v.(*value.Object); !ok {
 		return malformed(noAttribute(v, "get"))
 	}
 	x, err := summarize(v)
@@ -59,16 +59,16 @@ func malformed(err error) Explanation { return Explanation{Outcome: Malformed(),
 // trouble is an error, under the name of the Python exception that the
 // reference raises (outcome mapping, section 2.4). Hand on what it gives with
 // [Emit], which refuses scores outside of 0 to 1.
-func OfValue(result pyvalue.Value) (Outcome, error) {
-	if _, ok := result.(*pyvalue.Object); !ok {
-		result = &pyvalue.Object{}
+func OfValue(result value.Value) (Outcome, error) {
+	if _, ok := result.(*value.Object); !ok {
+		result = &value.Object{}
 	}
 	x, err := summarize(result)
 	return x.Outcome, err
 }
 
 // summarize maps a document that is an object (outcome mapping, section 2.2).
-func summarize(doc pyvalue.Value) (Explanation, error) {
+func summarize(doc value.Value) (Explanation, error) {
 	var x Explanation
 	stats, err := member(doc, "stats")
 	if err != nil {
@@ -98,17 +98,17 @@ func at(place string, err error) error {
 }
 
 // collect gathers the samples of all groups.
-func (x *Explanation) collect(stats pyvalue.Value) error {
+func (x *Explanation) collect(stats value.Value) error {
 	v, err := member(stats, "evals")
 	if err != nil {
 		return err
 	}
-	evals, ok := v.(*pyvalue.Object)
+	evals, ok := v.(*value.Object)
 	if !ok {
 		return noAttribute(v, "values")
 	}
 	for key, group := range evals.All() {
-		metrics, err := memberOr(group, "metrics", pyvalue.List{})
+		metrics, err := memberOr(group, "metrics", value.List{})
 		if err == nil {
 			err = at("metrics", x.group(key, metrics))
 		}
@@ -121,32 +121,32 @@ func (x *Explanation) collect(stats pyvalue.Value) error {
 
 // group walks the metrics of a group. An empty object and empty text hold no
 // elements, as in Python; their elements, if there were any, would be text.
-func (x *Explanation) group(key string, metrics pyvalue.Value) error {
+func (x *Explanation) group(key string, metrics value.Value) error {
 	switch metrics := metrics.(type) {
-	case pyvalue.List:
+	case value.List:
 		for i, element := range metrics {
 			if err := x.metric(key, i, element); err != nil {
 				return at(fmt.Sprintf("[%d]", i), err)
 			}
 		}
 		return nil
-	case *pyvalue.Object:
+	case *value.Object:
 		for name := range metrics.All() {
-			return badElement(pyvalue.Str(name))
+			return badElement(value.Str(name))
 		}
 		return nil
-	case pyvalue.Str:
+	case value.Str:
 		for _, r := range metrics {
-			return badElement(pyvalue.Str(r))
+			return badElement(value.Str(r))
 		}
 		return nil
 	}
-	return raise("TypeError", "'%s' object is not iterable", pyvalue.TypeName(metrics))
+	return raise("TypeError", "'%s' object is not iterable", value.TypeName(metrics))
 }
 
 // metric takes the samples of one metric. The name "mean" hides all others.
-func (x *Explanation) metric(group string, index int, element pyvalue.Value) error {
-	obj, ok := element.(*pyvalue.Object)
+func (x *Explanation) metric(group string, index int, element value.Value) error {
+	obj, ok := element.(*value.Object)
 	if !ok {
 		return badElement(element)
 	}
@@ -166,7 +166,7 @@ func (x *Explanation) metric(group string, index int, element pyvalue.Value) err
 	return nil
 }
 
-func others(obj *pyvalue.Object) []string {
+func others(obj *value.Object) []string {
 	var keys []string
 	for key := range obj.Keys() {
 		if key != "mean" {
@@ -184,7 +184,7 @@ func (x *Explanation) conclude() error {
 		return err
 	}
 	x.Product = score * counted
-	resolved, err := pyvalue.RoundHalfEven(x.Product)
+	resolved, err := value.RoundHalfEven(x.Product)
 	if err != nil {
 		return err
 	}
@@ -212,10 +212,10 @@ func (x *Explanation) mean() float64 {
 
 // mean is Python's sum(values) / len(values) of at least one float.
 func mean(values []float64) float64 {
-	var sum pyvalue.Summation
-	for _, value := range values {
-		_ = sum.Add(pyvalue.Float(value)) // only an int can fail to be added
+	var sum value.Summation
+	for _, v := range values {
+		_ = sum.Add(value.Float(v)) // only an int can fail to be added
 	}
-	total, _ := pyvalue.ToFloat(sum.Total()) // the sum of floats is one
+	total, _ := value.ToFloat(sum.Total()) // the sum of floats is one
 	return total / float64(len(values))
 }

@@ -7,8 +7,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/outcome"
+	"github.com/proctor-run/proctor/value"
 )
 
 // FuzzOf checks that every file gives an outcome whose numbers hold together, and
@@ -39,14 +39,14 @@ func FuzzOf(f *testing.F) {
 			t.Fatalf("the line %q is not found: %q, %v", line, problem, err)
 		}
 		for key, v := range o.Object().All() {
-			if got, _ := payload.Get(key); pyvalue.Repr(got) != pyvalue.Repr(v) {
-				t.Fatalf("%s of %q is %s", key, line, pyvalue.Repr(got))
+			if got, _ := payload.Get(key); value.Repr(got) != value.Repr(v) {
+				t.Fatalf("%s of %q is %s", key, line, value.Repr(got))
 			}
 		}
 	})
 }
 
-func same(a, b outcome.Outcome) bool { return pyvalue.Repr(a.Object()) == pyvalue.Repr(b.Object()) }
+func same(a, b outcome.Outcome) bool { return value.Repr(a.Object()) == value.Repr(b.Object()) }
 
 // FuzzNormalize checks that captured output, whatever it is, gives no more than
 // the rules allow.

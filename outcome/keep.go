@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // KeepPolicy names which tasks of a job count for its score.
@@ -34,7 +34,7 @@ func ParseKeepPolicy(text string) (KeepPolicy, error) {
 	case KeepAll, KeepBest, DropLowest, KeepAboveBound:
 		return p, nil
 	}
-	return "", &KeepPolicyError{"unknown keep policy " + pyvalue.Repr(pyvalue.Str(text)) +
+	return "", &KeepPolicyError{"unknown keep policy " + value.Repr(value.Str(text)) +
 		"; expected one of ['best-of-k', 'drop-lowest-n', 'off', 'threshold-band']"}
 }
 
@@ -104,7 +104,7 @@ func (k Keep) check() (KeepPolicy, error) {
 	case policy == DropLowest && k.Drop < 0:
 		return "", &KeepPolicyError{"drop-lowest-n requires N >= 0, got " + strconv.Itoa(k.Drop)}
 	case policy == KeepAboveBound && !(k.Threshold >= 0 && k.Threshold <= 1):
-		return "", &KeepPolicyError{"threshold-band requires a threshold in [0, 1], got " + pyvalue.FloatRepr(k.Threshold)}
+		return "", &KeepPolicyError{"threshold-band requires a threshold in [0, 1], got " + value.FloatRepr(k.Threshold)}
 	}
 	return policy, nil
 }

@@ -4,7 +4,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Prefix begins the line by which a producer hands on its outcome. Consumers
@@ -17,31 +17,31 @@ const Prefix = "BASE_BENCHMARK_RESULT="
 func (o Outcome) Line() (string, error) { return line(o.Object()) }
 
 // line writes a payload, names sorted.
-func line(payload *pyvalue.Object) (string, error) {
+func line(payload *value.Object) (string, error) {
 	if err := checkDigits(payload); err != nil {
 		return "", err
 	}
-	return string(pyvalue.AppendDumps([]byte(Prefix), payload, pyvalue.DumpsOptions{SortKeys: true})), nil
+	return string(value.AppendDumps([]byte(Prefix), payload, value.DumpsOptions{SortKeys: true})), nil
 }
 
 // checkDigits refuses ints that Python would not turn into text.
-func checkDigits(v pyvalue.Value) error {
+func checkDigits(v value.Value) error {
 	switch v := v.(type) {
-	case pyvalue.Int:
+	case value.Int:
 		digits := len(v.String())
 		if v.Sign() < 0 {
 			digits--
 		}
-		if digits > pyvalue.MaxIntDigits {
-			return raise(pyvalue.ValueError, "Exceeds the limit (%d digits) for integer string conversion; use sys.set_int_max_str_digits() to increase the limit", pyvalue.MaxIntDigits)
+		if digits > value.MaxIntDigits {
+			return raise(value.ValueError, "Exceeds the limit (%d digits) for integer string conversion; use sys.set_int_max_str_digits() to increase the limit", value.MaxIntDigits)
 		}
-	case pyvalue.List:
+	case value.List:
 		for _, item := range v {
 			if err := checkDigits(item); err != nil {
 				return err
 			}
 		}
-	case *pyvalue.Object:
+	case *value.Object:
 		for _, item := range v.All() {
 			if err := checkDigits(item); err != nil {
 				return err
@@ -54,36 +54,36 @@ func checkDigits(v pyvalue.Value) error {
 // Emit validates a payload and returns its result line, without a line end. An
 // invalid payload never becomes one: the error is a [SchemaError]. Additional
 // fields are written along (outcome mapping, sections 3 and 4).
-func Emit(payload pyvalue.Value) (string, error) {
+func Emit(payload value.Value) (string, error) {
 	if err := Validate(payload); err != nil {
 		return "", err
 	}
-	return line(payload.(*pyvalue.Object))
+	return line(payload.(*value.Object))
 }
 
 // Coerce returns a payload as the reference's builder makes it of loosely typed
 // numbers: an int score becomes a float, an integral float resolved or total
 // becomes an int. Everything else stays, for [Emit] to refuse (outcome mapping,
 // section 4.2).
-func Coerce(payload *pyvalue.Object) *pyvalue.Object {
-	out := pyvalue.NewObject(payload.Len())
+func Coerce(payload *value.Object) *value.Object {
+	out := value.NewObject(payload.Len())
 	for key, v := range payload.All() {
 		out.Set(key, coerceField(key, v))
 	}
 	return out
 }
 
-func coerceField(key string, v pyvalue.Value) pyvalue.Value {
+func coerceField(key string, v value.Value) value.Value {
 	switch v := v.(type) {
-	case pyvalue.Int:
+	case value.Int:
 		if f, err := v.Float64(); key == "score" && err == nil {
-			return pyvalue.Float(f)
+			return value.Float(f)
 		}
-	case pyvalue.Float:
+	case value.Float:
 		if key != "resolved" && key != "total" || float64(v) != math.Trunc(float64(v)) {
 			break
 		}
-		if n, err := pyvalue.Truncate(float64(v)); err == nil {
+		if n, err := value.Truncate(float64(v)); err == nil {
 			return n
 		}
 	}
@@ -106,14 +106,14 @@ func (e *SchemaError) ErrorType() string { return "ResultSchemaError" }
 // five fields of an [Outcome], the score within 0 to 1, the counts not negative.
 // Fields may be added. There is no rule across fields. (Outcome mapping, section
 // 4.1.)
-func Validate(payload pyvalue.Value) error {
-	obj, ok := payload.(*pyvalue.Object)
+func Validate(payload value.Value) error {
+	obj, ok := payload.(*value.Object)
 	if !ok {
-		return &SchemaError{"<root>", "expected object, got " + pyvalue.TypeName(payload)}
+		return &SchemaError{"<root>", "expected object, got " + value.TypeName(payload)}
 	}
 	fields := []struct {
 		name  string
-		check func(pyvalue.Value) string
+		check func(value.Value) string
 	}{
 		{"status", checkStatus},
 		{"score", checkScore},
@@ -135,49 +135,49 @@ func Validate(payload pyvalue.Value) error {
 	return nil
 }
 
-func wrongType(want string, v pyvalue.Value) string {
-	return "expected type " + want + ", got " + pyvalue.TypeName(v)
+func wrongType(want string, v value.Value) string {
+	return "expected type " + want + ", got " + value.TypeName(v)
 }
 
-func checkStatus(v pyvalue.Value) string {
-	s, ok := v.(pyvalue.Str)
+func checkStatus(v value.Value) string {
+	s, ok := v.(value.Str)
 	if !ok {
 		return wrongType("'string'", v)
 	}
 	if Status(s) != Completed && Status(s) != Failed {
-		return pyvalue.Repr(s) + " not in enum ['completed', 'failed']"
+		return value.Repr(s) + " not in enum ['completed', 'failed']"
 	}
 	return ""
 }
 
 // checkScore lets nan pass, as a comparison in Python does.
-func checkScore(v pyvalue.Value) string {
+func checkScore(v value.Value) string {
 	x, ok := number(v)
 	if !ok {
 		return wrongType("'number'", v)
 	}
-	if c, ordered := pyvalue.Compare(x, pyvalue.Float(0)); ordered && c < 0 {
-		return pyvalue.Repr(x) + " < minimum 0.0"
+	if c, ordered := value.Compare(x, value.Float(0)); ordered && c < 0 {
+		return value.Repr(x) + " < minimum 0.0"
 	}
-	if c, ordered := pyvalue.Compare(x, pyvalue.Float(1)); ordered && c > 0 {
-		return pyvalue.Repr(x) + " > maximum 1.0"
+	if c, ordered := value.Compare(x, value.Float(1)); ordered && c > 0 {
+		return value.Repr(x) + " > maximum 1.0"
 	}
 	return ""
 }
 
-func checkCount(v pyvalue.Value) string {
-	n, ok := v.(pyvalue.Int)
+func checkCount(v value.Value) string {
+	n, ok := v.(value.Int)
 	if !ok {
 		return wrongType("'integer'", v)
 	}
 	if n.Sign() < 0 {
-		return pyvalue.Repr(n) + " < minimum 0"
+		return value.Repr(n) + " < minimum 0"
 	}
 	return ""
 }
 
-func checkReason(v pyvalue.Value) string {
-	if _, ok := v.(pyvalue.Str); ok || pyvalue.IsNull(v) {
+func checkReason(v value.Value) string {
+	if _, ok := v.(value.Str); ok || value.IsNull(v) {
 		return ""
 	}
 	return wrongType("['string', 'null']", v)

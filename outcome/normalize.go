@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Run is a finished benchmark process as its consumer captured it.
@@ -22,7 +22,7 @@ type Normalized struct {
 	Reason Code    // "" is null; a code or any normalised text
 	// Payload is the object on the result line even where it does not count,
 	// and empty where there is none.
-	Payload *pyvalue.Object
+	Payload *value.Object
 }
 
 // Normalize decides what counts of a run (outcome mapping, section 5.3). The
@@ -57,7 +57,7 @@ func (r Run) Normalize() (Normalized, error) {
 // judge applies the rules to the payload of a process that succeeded.
 func (n *Normalized) judge(claimed Code) error {
 	v, _ := n.Payload.Get("status")
-	text, isText := v.(pyvalue.Str)
+	text, isText := v.(value.Str)
 	v, hasScore := n.Payload.Get("score")
 	if !isText || !hasScore {
 		n.Reason = ResultPartial
@@ -69,7 +69,7 @@ func (n *Normalized) judge(claimed Code) error {
 	if status != Completed && status != Failed || !isNumber {
 		return nil
 	}
-	score, err := pyvalue.ToFloat(x)
+	score, err := value.ToFloat(x)
 	if err != nil {
 		n.Reason = ResultMalformed
 		return err
@@ -86,9 +86,9 @@ func (n *Normalized) judge(claimed Code) error {
 }
 
 // claimedReason is the reason of a payload; only text that is not empty counts.
-func claimedReason(payload *pyvalue.Object) Code {
+func claimedReason(payload *value.Object) Code {
 	v, _ := payload.Get("reason_code")
-	text, _ := v.(pyvalue.Str)
+	text, _ := v.(value.Str)
 	return NormalizeReason(string(text))
 }
 
@@ -96,20 +96,20 @@ func claimedReason(payload *pyvalue.Object) Code {
 // there is none, or no object on it, the object is empty and a code says so;
 // earlier lines are not tried. The error is the exception of Python's JSON
 // decoder that is not one of malformed text. (Outcome mapping, section 5.1.)
-func FindLine(stdout string) (payload *pyvalue.Object, problem Code, err error) {
-	payload = &pyvalue.Object{}
+func FindLine(stdout string) (payload *value.Object, problem Code, err error) {
+	payload = &value.Object{}
 	text, found := lastLine(stdout)
 	if !found {
 		return payload, ResultMissing, nil
 	}
-	v, err := pyvalue.DecodeText(text)
-	if errors.Is(err, pyvalue.JSONDecodeError) {
+	v, err := value.DecodeText(text)
+	if errors.Is(err, value.JSONDecodeError) {
 		return payload, ResultMalformed, nil
 	}
 	if err != nil {
 		return payload, ResultMalformed, err
 	}
-	if obj, ok := v.(*pyvalue.Object); ok {
+	if obj, ok := v.(*value.Object); ok {
 		return obj, "", nil
 	}
 	return payload, ResultMalformed, nil

@@ -1,6 +1,6 @@
 package outcome
 
-import "github.com/proctor-run/proctor/internal/pyvalue"
+import "github.com/proctor-run/proctor/value"
 
 // Status says how a job ended. It counts errored trials only, never the score.
 type Status string
@@ -16,10 +16,10 @@ const (
 // Outcome is a job's end, classified (outcome mapping, section 2.1).
 type Outcome struct {
 	Status   Status
-	Score    float64     // flat mean over all metric values; never nan or infinite
-	Resolved pyvalue.Int // score times total, rounded half to even
-	Total    pyvalue.Int // trials
-	Reason   Code        // "" is null
+	Score    float64   // flat mean over all metric values; never nan or infinite
+	Resolved value.Int // score times total, rounded half to even
+	Total    value.Int // trials
+	Reason   Code      // "" is null
 }
 
 // failed is what stands for a result of which nothing could be used.
@@ -37,10 +37,10 @@ func Malformed() Outcome { return failed(ResultMalformed) }
 func Of(resultJSON []byte) Outcome { return Explain(resultJSON).Outcome }
 
 // Object returns the outcome's five fields, in the order of the schema.
-func (o Outcome) Object() *pyvalue.Object {
-	obj := pyvalue.NewObject(5)
-	obj.Append("status", pyvalue.Str(o.Status))
-	obj.Append("score", pyvalue.Float(o.Score))
+func (o Outcome) Object() *value.Object {
+	obj := value.NewObject(5)
+	obj.Append("status", value.Str(o.Status))
+	obj.Append("score", value.Float(o.Score))
 	obj.Append("resolved", o.Resolved)
 	obj.Append("total", o.Total)
 	obj.Append("reason_code", o.Reason.value())

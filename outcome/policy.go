@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Policy is a scoring policy that was fixed before a job ran (outcome mapping,
@@ -31,13 +31,13 @@ type PolicyScore struct {
 // per_task_aggregation, keep_policy, drop_lowest_n and threshold_f64be. Unlike
 // elsewhere, names have underscores.
 func ParsePolicy(data []byte) (Policy, error) {
-	v, err := pyvalue.Decode(data)
+	v, err := value.Decode(data)
 	if err != nil {
 		return Policy{}, fmt.Errorf("reading scoring policy: %w", err)
 	}
-	obj, ok := v.(*pyvalue.Object)
+	obj, ok := v.(*value.Object)
 	if !ok {
-		return Policy{}, fmt.Errorf("reading scoring policy: expected an object, got %s", pyvalue.TypeName(v))
+		return Policy{}, fmt.Errorf("reading scoring policy: expected an object, got %s", value.TypeName(v))
 	}
 	p, err := policyOf(obj)
 	if err != nil {
@@ -46,7 +46,7 @@ func ParsePolicy(data []byte) (Policy, error) {
 	return p, nil
 }
 
-func policyOf(obj *pyvalue.Object) (Policy, error) {
+func policyOf(obj *value.Object) (Policy, error) {
 	fields := []string{"schema_version", "per_task_aggregation", "keep_policy", "drop_lowest_n", "threshold_f64be"}
 	for key := range obj.Keys() {
 		if !slices.Contains(fields, key) {
@@ -81,7 +81,7 @@ func policyOf(obj *pyvalue.Object) (Policy, error) {
 
 // readParameters reads the parameters, which must not be set for other policies
 // than theirs.
-func (p *Policy) readParameters(obj *pyvalue.Object) error {
+func (p *Policy) readParameters(obj *value.Object) error {
 	n, ok := intOf(obj, "drop_lowest_n")
 	if !ok || n < 0 || n != 0 && p.Keep.Policy != DropLowest {
 		return fmt.Errorf("drop_lowest_n is not an int of at least 0, or not 0 although keep_policy does not use it")
@@ -89,26 +89,26 @@ func (p *Policy) readParameters(obj *pyvalue.Object) error {
 	p.Keep.Drop = n
 	v, _ := obj.Get("threshold_f64be")
 	if p.Keep.Policy != KeepAboveBound {
-		if !pyvalue.IsNull(v) {
+		if !value.IsNull(v) {
 			return fmt.Errorf("threshold_f64be is not null although keep_policy does not use it")
 		}
 		return nil
 	}
-	text, _ := v.(pyvalue.Str)
+	text, _ := v.(value.Str)
 	bits, err := hex.DecodeString(string(text))
 	if err != nil || len(bits) != 8 || strings.ToLower(string(text)) != string(text) {
 		return fmt.Errorf("threshold_f64be is not 16 lower-case hex digits")
 	}
 	p.Keep.Threshold = math.Float64frombits(binary.BigEndian.Uint64(bits))
 	if !isScore(p.Keep.Threshold) {
-		return fmt.Errorf("threshold_f64be is %s, not within 0 to 1", pyvalue.FloatRepr(p.Keep.Threshold))
+		return fmt.Errorf("threshold_f64be is %s, not within 0 to 1", value.FloatRepr(p.Keep.Threshold))
 	}
 	return nil
 }
 
-func intOf(obj *pyvalue.Object, key string) (int, bool) {
+func intOf(obj *value.Object, key string) (int, bool) {
 	v, _ := obj.Get(key)
-	n, ok := v.(pyvalue.Int)
+	n, ok := v.(value.Int)
 	if !ok {
 		return 0, false
 	}
@@ -134,7 +134,7 @@ func (p Policy) Of(tasks []TaskScores) (PolicyScore, error) {
 		}
 		for _, x := range t.Scores {
 			if !isScore(x) {
-				return PolicyScore{}, fmt.Errorf("scoring task %q: %s is no score within 0 to 1", t.Task, pyvalue.FloatRepr(x))
+				return PolicyScore{}, fmt.Errorf("scoring task %q: %s is no score within 0 to 1", t.Task, value.FloatRepr(x))
 			}
 			if x == 1 {
 				s.PassedTrials++

@@ -6,15 +6,15 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/vectors"
 	"github.com/proctor-run/proctor/outcome"
+	"github.com/proctor-run/proctor/value"
 )
 
 func TestRewardsOutcomeVectors(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	vectors.Each(t, "rewards/outcome.jsonl", func(t *testing.T, c *pyvalue.Object) {
+	vectors.Each(t, "rewards/outcome.jsonl", func(t *testing.T, c *value.Object) {
 		path := filepath.Join(dir, vectors.Str(c, "id")+".json")
 		place(t, path, c)
 		line, err := outcome.Read(path).Outcome.Line()
@@ -30,7 +30,7 @@ func TestRewardsOutcomeVectors(t *testing.T) {
 }
 
 // place puts what a case describes at a path.
-func place(t *testing.T, path string, c *pyvalue.Object) {
+func place(t *testing.T, path string, c *value.Object) {
 	t.Helper()
 	var err error
 	switch kind := vectors.Str(c, "kind"); kind {

@@ -1,6 +1,6 @@
 package outcome
 
-import "github.com/proctor-run/proctor/internal/pyvalue"
+import "github.com/proctor-run/proctor/value"
 
 // Code is a reason code: why a job, run or attempt did not complete. "" is
 // null. Text that no rule knows may be a code too, see [NormalizeReason]; it
@@ -108,11 +108,11 @@ func (c Code) Final() bool { return groupOf(c) == harborFinal || c == AgentHydra
 func (c Code) classified() bool { return c.Retryable() || c.Final() }
 
 // value is the code as JSON has it.
-func (c Code) value() pyvalue.Value {
+func (c Code) value() value.Value {
 	if c == "" {
-		return pyvalue.Null{}
+		return value.Null{}
 	}
-	return pyvalue.Str(c)
+	return value.Str(c)
 }
 
 // Remap replaces codes of former versions by those of this one. No code has been

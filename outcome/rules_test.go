@@ -9,9 +9,9 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/outcome"
 	"github.com/proctor-run/proctor/reward"
+	"github.com/proctor-run/proctor/value"
 )
 
 // recorded is an error that results record under a name.
@@ -35,7 +35,7 @@ func TestReasonOf(t *testing.T) {
 		{nil, ""},
 		{&reward.Error{Kind: reward.NotFound, Message: "No reward file found at a or b"}, outcome.RewardMissing},
 		{fmt.Errorf("verifying: %w", &reward.Error{Kind: reward.Empty}), outcome.RewardEmpty},
-		{&reward.Error{Kind: reward.Unparsable, Cause: pyvalue.ValueError}, outcome.RewardParseError},
+		{&reward.Error{Kind: reward.Unparsable, Cause: value.ValueError}, outcome.RewardParseError},
 		{&reward.Error{Kind: reward.Invalid}, outcome.TrialFailed},
 		{&reward.Error{Kind: reward.TooDeep}, outcome.TrialFailed},
 		{recorded("AgentTimeoutError"), outcome.AgentTimeout},

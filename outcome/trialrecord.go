@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // TrialStatus says how one trial ended, in the eyes of a consumer.
@@ -44,10 +44,10 @@ const maxRecordError = 1000
 // these, whatever their reward, a consumer sees a failed trial with score 0.
 // Only records as the package ownrunner writes them are understood.
 func ReadTrial(resultJSON []byte, task, name string) TrialRecord {
-	v, err := pyvalue.Decode(resultJSON)
-	obj, ok := v.(*pyvalue.Object)
+	v, err := value.Decode(resultJSON)
+	obj, ok := v.(*value.Object)
 	if err == nil && !ok {
-		err = fmt.Errorf("expected an object, got %s", pyvalue.TypeName(v))
+		err = fmt.Errorf("expected an object, got %s", value.TypeName(v))
 	}
 	var score float64
 	if err == nil {
@@ -71,61 +71,61 @@ func missingTrial(task, name string) TrialRecord {
 	return TrialRecord{Task: task, Name: name, Status: TrialErrored, Reason: string(TrialResultMissing)}
 }
 
-func textOf(obj *pyvalue.Object, key string) string {
+func textOf(obj *value.Object, key string) string {
 	v, _ := obj.Get(key)
-	s, _ := v.(pyvalue.Str)
+	s, _ := v.(value.Str)
 	return string(s)
 }
 
 // firstText is str() of the first member that is truthy.
-func firstText(obj *pyvalue.Object, fallback string, keys ...string) string {
+func firstText(obj *value.Object, fallback string, keys ...string) string {
 	for _, key := range keys {
 		v, _ := obj.Get(key)
-		if s, ok := v.(pyvalue.Str); ok && s != "" {
+		if s, ok := v.(value.Str); ok && s != "" {
 			return string(s)
 		}
 		if truthy(v) {
-			return pyvalue.Repr(v)
+			return value.Repr(v)
 		}
 	}
 	return fallback
 }
 
 // recordScore looks for a score where records of several formats have one.
-func recordScore(obj *pyvalue.Object) (float64, error) {
+func recordScore(obj *value.Object) (float64, error) {
 	for _, key := range []string{"score", "accuracy", "pass_rate"} {
 		v, _ := obj.Get(key)
 		if x, ok := number(v); ok {
-			f, err := pyvalue.ToFloat(x)
+			f, err := value.ToFloat(x)
 			return f, err
 		}
 	}
 	for _, key := range []string{"resolved", "is_resolved", "passed", "success"} {
 		v, _ := obj.Get(key)
-		if b, ok := v.(pyvalue.Bool); ok {
+		if b, ok := v.(value.Bool); ok {
 			return toFloat(b)
 		}
 	}
 	v, _ := obj.Get("metrics")
-	metrics, ok := v.(*pyvalue.Object)
+	metrics, ok := v.(*value.Object)
 	if !ok {
 		return 0, nil
 	}
 	for _, v := range metrics.All() {
 		if x, ok := number(v); ok {
-			f, err := pyvalue.ToFloat(x)
+			f, err := value.ToFloat(x)
 			return f, err
 		}
 	}
 	return 0, nil
 }
 
-func recordStatus(obj *pyvalue.Object, score float64) TrialStatus {
+func recordStatus(obj *value.Object, score float64) TrialStatus {
 	v, _ := obj.Get("status")
 	if !truthy(v) {
 		v, _ = obj.Get("result")
 	}
-	text, _ := v.(pyvalue.Str)
+	text, _ := v.(value.Str)
 	switch lower(strip(string(text))) {
 	case "completed", "passed", "success", "resolved":
 		return TrialCompleted

@@ -5,25 +5,25 @@ import (
 	"math"
 	"testing"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/vectors"
 	"github.com/proctor-run/proctor/outcome"
+	"github.com/proctor-run/proctor/value"
 )
 
-func float(t *testing.T, v pyvalue.Value) float64 {
+func float(t *testing.T, v value.Value) float64 {
 	t.Helper()
-	x, ok := v.(pyvalue.Number)
+	x, ok := v.(value.Number)
 	if !ok {
-		t.Fatalf("%s is no number", pyvalue.Repr(v))
+		t.Fatalf("%s is no number", value.Repr(v))
 	}
-	f, err := pyvalue.ToFloat(x)
+	f, err := value.ToFloat(x)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return float64(f)
 }
 
-func floats(t *testing.T, l pyvalue.List) []float64 {
+func floats(t *testing.T, l value.List) []float64 {
 	t.Helper()
 	out := make([]float64, len(l))
 	for i, v := range l {
@@ -34,9 +34,9 @@ func floats(t *testing.T, l pyvalue.List) []float64 {
 
 // equal compares values by their text in Python, which tells kinds and zeros
 // apart but not nans.
-func equal(t *testing.T, what string, got, want pyvalue.Value) {
+func equal(t *testing.T, what string, got, want value.Value) {
 	t.Helper()
-	if g, w := pyvalue.Repr(got), pyvalue.Repr(want); g != w {
+	if g, w := value.Repr(got), value.Repr(want); g != w {
 		t.Errorf("%s: got %s, want %s", what, g, w)
 	}
 }
@@ -65,7 +65,7 @@ func raised(t *testing.T, err error, exception, message string) {
 
 func TestNormalizerVectors(t *testing.T) {
 	t.Parallel()
-	vectors.Each(t, "outcome/normalizer.jsonl", func(t *testing.T, c *pyvalue.Object) {
+	vectors.Each(t, "outcome/normalizer.jsonl", func(t *testing.T, c *value.Object) {
 		got := outcome.NormalizeReason(vectors.Str(c, "in"))
 		if want := outcome.Code(vectors.Str(c, "code")); got != want {
 			t.Errorf("NormalizeReason(%q) = %q, want %q", vectors.Str(c, "in"), got, want)
@@ -93,7 +93,7 @@ func classOf(c outcome.Code) string {
 
 func TestReasonCodeVectors(t *testing.T) {
 	t.Parallel()
-	vectors.Each(t, "outcome/reason_codes.jsonl", func(t *testing.T, c *pyvalue.Object) {
+	vectors.Each(t, "outcome/reason_codes.jsonl", func(t *testing.T, c *value.Object) {
 		switch op := vectors.Str(c, "op"); op {
 		case "describe":
 			describeCode(t, c)
@@ -108,7 +108,7 @@ func TestReasonCodeVectors(t *testing.T) {
 	})
 }
 
-func describeCode(t *testing.T, c *pyvalue.Object) {
+func describeCode(t *testing.T, c *value.Object) {
 	code := outcome.Code(vectors.Str(c, "code"))
 	for _, flag := range []struct {
 		name string
@@ -128,9 +128,9 @@ func describeCode(t *testing.T, c *pyvalue.Object) {
 
 func TestOutcomeMapVectors(t *testing.T) {
 	t.Parallel()
-	vectors.Each(t, "outcome/outcome_map.jsonl", func(t *testing.T, c *pyvalue.Object) {
+	vectors.Each(t, "outcome/outcome_map.jsonl", func(t *testing.T, c *value.Object) {
 		got := outcome.Missing()
-		if text, ok := vectors.Get(c, "result_json").(pyvalue.Str); ok {
+		if text, ok := vectors.Get(c, "result_json").(value.Str); ok {
 			got = outcome.Of([]byte(text))
 		}
 		equal(t, "summary", got.Object(), vectors.Get(c, "summary"))
@@ -145,9 +145,9 @@ func TestOutcomeMapVectors(t *testing.T) {
 }
 
 // checkStrict checks what the validating emitter does with a document.
-func checkStrict(t *testing.T, text string, want, lenient *pyvalue.Object) {
+func checkStrict(t *testing.T, text string, want, lenient *value.Object) {
 	t.Helper()
-	v, err := pyvalue.DecodeText(text)
+	v, err := value.DecodeText(text)
 	exception := vectors.Str(want, "raises")
 	if exception == "json" {
 		if err == nil {
@@ -177,7 +177,7 @@ func checkStrict(t *testing.T, text string, want, lenient *pyvalue.Object) {
 
 func TestResultLineVectors(t *testing.T) {
 	t.Parallel()
-	vectors.Each(t, "outcome/result_line.jsonl", func(t *testing.T, c *pyvalue.Object) {
+	vectors.Each(t, "outcome/result_line.jsonl", func(t *testing.T, c *value.Object) {
 		switch op := vectors.Str(c, "op"); op {
 		case "":
 			checkLine(t, c, vectors.Get(c, "payload"))
@@ -191,7 +191,7 @@ func TestResultLineVectors(t *testing.T) {
 	})
 }
 
-func checkLine(t *testing.T, c *pyvalue.Object, payload pyvalue.Value) {
+func checkLine(t *testing.T, c *value.Object, payload value.Value) {
 	t.Helper()
 	line, err := outcome.Emit(payload)
 	if want := vectors.Object(c, "error"); want != nil {
@@ -203,16 +203,16 @@ func checkLine(t *testing.T, c *pyvalue.Object, payload pyvalue.Value) {
 	}
 }
 
-func checkDiagnostics(t *testing.T, c *pyvalue.Object) {
+func checkDiagnostics(t *testing.T, c *value.Object) {
 	t.Helper()
 	var trials []outcome.Diagnostic
 	for _, v := range vectors.List(c, "outcomes") {
-		o := v.(*pyvalue.Object)
+		o := v.(*value.Object)
 		d := outcome.Diagnostic{
 			TaskName: vectors.Str(o, "task_name"), TrialName: vectors.Str(o, "trial_name"), Status: vectors.Str(o, "status"),
 			Errored: vectors.Bool(o, "errored"), Reason: outcome.Code(vectors.Str(o, "reason_code")),
 		}
-		if text, ok := vectors.Get(o, "error_text").(pyvalue.Str); ok {
+		if text, ok := vectors.Get(o, "error_text").(value.Str); ok {
 			s := string(text)
 			d.ErrorText = &s
 		}
@@ -226,11 +226,11 @@ func checkDiagnostics(t *testing.T, c *pyvalue.Object) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	entries, lines := pyvalue.List{}, pyvalue.List{}
+	entries, lines := value.List{}, value.List{}
 	for _, d := range got {
 		entries = append(entries, d.Object())
 		if line := d.StderrLine(); line != "" {
-			lines = append(lines, pyvalue.Str(line))
+			lines = append(lines, value.Str(line))
 		}
 	}
 	equal(t, "entries", entries, vectors.Get(c, "entries"))
@@ -239,7 +239,7 @@ func checkDiagnostics(t *testing.T, c *pyvalue.Object) {
 
 func TestNormalizeVectors(t *testing.T) {
 	t.Parallel()
-	vectors.Each(t, "outcome/result_normalize.jsonl", func(t *testing.T, c *pyvalue.Object) {
+	vectors.Each(t, "outcome/result_normalize.jsonl", func(t *testing.T, c *value.Object) {
 		run := outcome.Run{Stdout: vectors.Str(c, "stdout"), ExitCode: vectors.Int(c, "returncode"), TimedOut: vectors.Bool(c, "timed_out")}
 		got, err := run.Normalize()
 		want := vectors.Object(c, "expect")
@@ -253,11 +253,11 @@ func TestNormalizeVectors(t *testing.T) {
 			t.Fatal(err)
 		}
 		if string(got.Status) != vectors.Str(want, "status") || string(got.Reason) != vectors.Str(want, "reason_code") {
-			t.Errorf("got %s, reason %q, want %s", got.Status, got.Reason, pyvalue.Repr(want))
+			t.Errorf("got %s, reason %q, want %s", got.Status, got.Reason, value.Repr(want))
 		}
 		equalFloat(t, "score", got.Score, float(t, vectors.Get(want, "score")))
 		equal(t, "payload", got.Payload, vectors.Get(want, "payload"))
-		if stderr, ok := vectors.Get(want, "stderr").(pyvalue.Str); ok {
+		if stderr, ok := vectors.Get(want, "stderr").(value.Str); ok {
 			if s := outcome.AnnotateStderr(vectors.Str(c, "stderr"), got.Reason); s != string(stderr) {
 				t.Errorf("stderr: got %q, want %q", s, stderr)
 			}
@@ -267,7 +267,7 @@ func TestNormalizeVectors(t *testing.T) {
 
 func TestVarianceVectors(t *testing.T) {
 	t.Parallel()
-	vectors.Each(t, "outcome/variance.jsonl", func(t *testing.T, c *pyvalue.Object) {
+	vectors.Each(t, "outcome/variance.jsonl", func(t *testing.T, c *value.Object) {
 		switch op := vectors.Str(c, "op"); op {
 		case "aggregate":
 			mode, err := modeOf(c)
@@ -298,34 +298,34 @@ func TestVarianceVectors(t *testing.T) {
 }
 
 // modeOf reads a mode; null is the default.
-func modeOf(c *pyvalue.Object) (outcome.Aggregation, error) {
-	text, ok := vectors.Get(c, "mode").(pyvalue.Str)
+func modeOf(c *value.Object) (outcome.Aggregation, error) {
+	text, ok := vectors.Get(c, "mode").(value.Str)
 	if !ok {
 		return "", nil
 	}
 	return outcome.ParseAggregation(string(text))
 }
 
-func checkPerTask(t *testing.T, c *pyvalue.Object) {
+func checkPerTask(t *testing.T, c *value.Object) {
 	t.Helper()
 	var trials []outcome.TaskScore
 	for _, v := range vectors.List(c, "outcomes") {
-		pair := v.(pyvalue.List)
-		rewards, _ := pair[1].(*pyvalue.Object)
+		pair := v.(value.List)
+		rewards, _ := pair[1].(*value.Object)
 		score, err := outcome.TrialScore(rewards)
 		if err != nil {
 			t.Fatal(err)
 		}
-		trials = append(trials, outcome.TaskScore{Task: string(pair[0].(pyvalue.Str)), Score: score})
+		trials = append(trials, outcome.TaskScore{Task: string(pair[0].(value.Str)), Score: score})
 	}
 	groups := outcome.GroupByTask(trials)
-	grouped := pyvalue.List{}
+	grouped := value.List{}
 	for _, g := range groups {
-		scores := pyvalue.List{}
+		scores := value.List{}
 		for _, x := range g.Scores {
-			scores = append(scores, pyvalue.Float(x))
+			scores = append(scores, value.Float(x))
 		}
-		grouped = append(grouped, pyvalue.List{pyvalue.Str(g.Task), scores})
+		grouped = append(grouped, value.List{value.Str(g.Task), scores})
 	}
 	equal(t, "grouped", grouped, vectors.Get(c, "grouped"))
 	mode, err := modeOf(c)
@@ -340,19 +340,19 @@ func checkPerTask(t *testing.T, c *pyvalue.Object) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := pyvalue.List{}
+	got := value.List{}
 	for _, s := range scores {
-		got = append(got, pyvalue.List{pyvalue.Str(s.Task), pyvalue.Float(s.Score)})
+		got = append(got, value.List{value.Str(s.Task), value.Float(s.Score)})
 	}
 	equal(t, "scores", got, vectors.Get(c, "scores"))
 }
 
 func TestKeepPolicyVectors(t *testing.T) {
 	t.Parallel()
-	vectors.Each(t, "outcome/keep_policy.jsonl", func(t *testing.T, c *pyvalue.Object) {
+	vectors.Each(t, "outcome/keep_policy.jsonl", func(t *testing.T, c *value.Object) {
 		k := outcome.Keep{Drop: vectors.Int(c, "drop_lowest_n"), Threshold: float(t, vectors.Get(c, "threshold"))}
 		var err error
-		if text, ok := vectors.Get(c, "policy").(pyvalue.Str); ok {
+		if text, ok := vectors.Get(c, "policy").(value.Str); ok {
 			k.Policy, err = outcome.ParseKeepPolicy(string(text))
 		}
 		var got outcome.JobScore

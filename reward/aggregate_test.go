@@ -11,17 +11,17 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/reward"
+	"github.com/proctor-run/proctor/value"
 )
 
 // TestAggregateIsTheRule compares with the rule as it is written down: a full row
 // of values per name.
 func TestAggregateIsTheRule(t *testing.T) {
 	t.Parallel()
-	numbers := rapid.SampledFrom([]pyvalue.Number{
-		pyvalue.NewInt(0), pyvalue.NewInt(1), pyvalue.NewInt(-3), pyvalue.NewInt(math.MaxInt64), pyvalue.Float(0.1), pyvalue.Float(-0.1),
-		pyvalue.Float(1e16), pyvalue.Float(math.Copysign(0, -1)), pyvalue.Float(math.NaN()), pyvalue.Float(math.Inf(1)), pyvalue.NewInt(1).Add(pyvalue.NewInt(math.MaxInt64)),
+	numbers := rapid.SampledFrom([]value.Number{
+		value.NewInt(0), value.NewInt(1), value.NewInt(-3), value.NewInt(math.MaxInt64), value.Float(0.1), value.Float(-0.1),
+		value.Float(1e16), value.Float(math.Copysign(0, -1)), value.Float(math.NaN()), value.Float(math.Inf(1)), value.NewInt(1).Add(value.NewInt(math.MaxInt64)),
 	})
 	trial := rapid.Custom(func(t *rapid.T) *reward.Rewards {
 		if rapid.IntRange(0, 4).Draw(t, "none") == 0 {
@@ -35,17 +35,17 @@ func TestAggregateIsTheRule(t *testing.T) {
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		trials := rapid.SliceOfN(trial, 1, 12).Draw(t, "trials")
-		for metric, rule := range map[reward.Metric]func([]pyvalue.Number) (pyvalue.Number, error){
-			reward.Sum: pyvalue.Sum, reward.Max: pyvalue.Max, reward.Min: pyvalue.Min,
-			reward.Mean: func(row []pyvalue.Number) (pyvalue.Number, error) {
-				total, err := pyvalue.Sum(row)
+		for metric, rule := range map[reward.Metric]func([]value.Number) (value.Number, error){
+			reward.Sum: value.Sum, reward.Max: value.Max, reward.Min: value.Min,
+			reward.Mean: func(row []value.Number) (value.Number, error) {
+				total, err := value.Sum(row)
 				if err != nil {
 					return nil, err
 				}
-				return pyvalue.Div(total, pyvalue.NewInt(int64(len(row))))
+				return value.Div(total, value.NewInt(int64(len(row))))
 			},
 		} {
-			want := &pyvalue.Object{}
+			want := &value.Object{}
 			for name, row := range rows(trials, string(metric)) {
 				x, err := rule(row)
 				if err != nil {
@@ -54,14 +54,14 @@ func TestAggregateIsTheRule(t *testing.T) {
 				want.Set(name, x)
 			}
 			got, err := reward.Aggregate(metric, trials)
-			if err != nil || pyvalue.Repr(got) != string(pyvalue.AppendRepr(nil, sorted(want))) {
-				t.Fatalf("%s: got %s, error %v; want %s", metric, pyvalue.Repr(got), err, pyvalue.Repr(sorted(want)))
+			if err != nil || value.Repr(got) != string(value.AppendRepr(nil, sorted(want))) {
+				t.Fatalf("%s: got %s, error %v; want %s", metric, value.Repr(got), err, value.Repr(sorted(want)))
 			}
 		}
 	})
 }
 
-func rows(trials []*reward.Rewards, metric string) map[string][]pyvalue.Number {
+func rows(trials []*reward.Rewards, metric string) map[string][]value.Number {
 	names := map[string]bool{}
 	for _, r := range trials {
 		for name := range r.All() {
@@ -71,7 +71,7 @@ func rows(trials []*reward.Rewards, metric string) map[string][]pyvalue.Number {
 	if len(names) == 0 {
 		names["unused"] = true
 	}
-	out := map[string][]pyvalue.Number{}
+	out := map[string][]value.Number{}
 	for name := range names {
 		as := name
 		if len(names) == 1 {
@@ -80,7 +80,7 @@ func rows(trials []*reward.Rewards, metric string) map[string][]pyvalue.Number {
 		for _, r := range trials {
 			x, ok := r.Get(name)
 			if !ok {
-				x = pyvalue.NewInt(0)
+				x = value.NewInt(0)
 			}
 			out[as] = append(out[as], x)
 		}
@@ -88,8 +88,8 @@ func rows(trials []*reward.Rewards, metric string) map[string][]pyvalue.Number {
 	return out
 }
 
-func sorted(o *pyvalue.Object) *pyvalue.Object {
-	out := &pyvalue.Object{}
+func sorted(o *value.Object) *value.Object {
+	out := &value.Object{}
 	for _, name := range slices.Sorted(o.Keys()) {
 		v, _ := o.Get(name)
 		out.Set(name, v)
@@ -107,8 +107,8 @@ func TestAggregateErrors(t *testing.T) {
 			t.Errorf("%s of nothing: got %v, error %v; want %s", metric, got, err, want)
 		}
 	}
-	if got, err := reward.Aggregate(reward.Sum, nil); err != nil || pyvalue.Repr(got) != "{'sum': 0}" {
-		t.Errorf("sum of nothing: got %s, error %v", pyvalue.Repr(got), err)
+	if got, err := reward.Aggregate(reward.Sum, nil); err != nil || value.Repr(got) != "{'sum': 0}" {
+		t.Errorf("sum of nothing: got %s, error %v", value.Repr(got), err)
 	}
 }
 
@@ -132,7 +132,7 @@ func TestPassAtKSharesProducts(t *testing.T) {
 
 func TestStatsRemove(t *testing.T) {
 	t.Parallel()
-	one := func(x pyvalue.Number) *reward.Rewards {
+	one := func(x value.Number) *reward.Rewards {
 		r := &reward.Rewards{}
 		r.Set("reward", x)
 		return r
@@ -140,20 +140,20 @@ func TestStatsRemove(t *testing.T) {
 	var s reward.Stats
 	for _, c := range []struct {
 		trial string
-		x     pyvalue.Number
+		x     value.Number
 	}{
-		{"a", pyvalue.NewInt(1)}, {"b", pyvalue.Float(1)}, {"c", pyvalue.Float(math.NaN())}, {"d", pyvalue.Float(math.NaN())},
-		{"e", pyvalue.Float(0.5)}, {"f", pyvalue.Float(math.Copysign(0, -1))}, {"g", pyvalue.NewInt(0)}, {"a", pyvalue.NewInt(1)},
+		{"a", value.NewInt(1)}, {"b", value.Float(1)}, {"c", value.Float(math.NaN())}, {"d", value.Float(math.NaN())},
+		{"e", value.Float(0.5)}, {"f", value.Float(math.Copysign(0, -1))}, {"g", value.NewInt(0)}, {"a", value.NewInt(1)},
 	} {
 		s.Add(one(c.x), c.trial)
 	}
 	s.Add(nil, "none")
-	s.Remove(one(pyvalue.NewInt(1)), "a")
-	s.Remove(one(pyvalue.Float(math.NaN())), "c")
-	s.Remove(one(pyvalue.Float(0.5)), "e")
-	s.Remove(one(pyvalue.Float(7)), "absent")
+	s.Remove(one(value.NewInt(1)), "a")
+	s.Remove(one(value.Float(math.NaN())), "c")
+	s.Remove(one(value.Float(0.5)), "e")
+	s.Remove(one(value.Float(7)), "absent")
 	const want = `{"reward":{"1":["a","b"],"nan":[],"nan":["d"],"0.5":[],"-0.0":["f","g"]}}`
-	if got := string(pyvalue.AppendPydantic(nil, s.Object(), 0)); got != want {
+	if got := string(value.AppendPydantic(nil, s.Object(), 0)); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if got := s.Names(); len(got) != 1 || len(s.Entries(got[0])) != 5 || s.Entries("absent") != nil {
@@ -175,8 +175,8 @@ func TestStopGivesItsReason(t *testing.T) {
 func TestAggregateScript(t *testing.T) {
 	t.Parallel()
 	r := &reward.Rewards{}
-	r.Set("é", pyvalue.Float(1e-5))
-	r.Set("n", pyvalue.Float(math.NaN()))
+	r.Set("é", value.Float(1e-5))
+	r.Set("n", value.Float(math.NaN()))
 	trials := []*reward.Rewards{r, nil, {}}
 	files := map[string]string{}
 	run := func(_ context.Context, script string, rewards []byte) ([]byte, error) {
@@ -192,8 +192,8 @@ func TestAggregateScript(t *testing.T) {
 		return []byte(`{"b": 1, "a": 0.5}`), nil
 	}
 	got, err := reward.AggregateScript(t.Context(), run, "ok.py", trials)
-	if err != nil || pyvalue.Repr(got) != "{'b': 1, 'a': 0.5}" {
-		t.Errorf("got %s, error %v", pyvalue.Repr(got), err)
+	if err != nil || value.Repr(got) != "{'b': 1, 'a': 0.5}" {
+		t.Errorf("got %s, error %v", value.Repr(got), err)
 	}
 	if want := `{"\u00e9": 1e-05, "n": NaN}` + "\nnull\n{}\n"; files["ok.py"] != want {
 		t.Errorf("got input %q, want %q", files["ok.py"], want)

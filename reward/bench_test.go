@@ -3,8 +3,8 @@ package reward_test
 import (
 	"testing"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/reward"
+	"github.com/proctor-run/proctor/value"
 )
 
 // BenchmarkAggregate has a plain loop over the same number of doubles beside it.
@@ -15,7 +15,7 @@ func BenchmarkAggregate(b *testing.B) {
 	for i := range trials {
 		floats[i] = float64(i%10) / 10
 		trials[i] = &reward.Rewards{}
-		trials[i].Set("reward", pyvalue.Float(floats[i]))
+		trials[i].Set("reward", value.Float(floats[i]))
 	}
 	b.Run("mean", func(b *testing.B) {
 		b.ReportAllocs()

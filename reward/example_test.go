@@ -6,8 +6,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/reward"
+	"github.com/proctor-run/proctor/value"
 )
 
 func ExampleRead() {
@@ -26,7 +26,7 @@ func ExampleRead() {
 		return
 	}
 	r, err := reward.Read(dir)
-	fmt.Println(pyvalue.Repr(r.Object()), err)
+	fmt.Println(value.Repr(r.Object()), err)
 	// Output:
 	// true
 	// {'reward': 10.5} <nil>
@@ -34,7 +34,7 @@ func ExampleRead() {
 
 func ExampleParseJSON() {
 	r, err := reward.ParseJSON([]byte(`{"tests": 3, "style": "0.5", "lint": true}`), "reward.json")
-	fmt.Println(string(pyvalue.AppendPydantic(nil, r.Object(), 0)), err)
+	fmt.Println(string(value.AppendPydantic(nil, r.Object(), 0)), err)
 	// Output:
 	// {"tests":3,"style":0.5,"lint":1.0} <nil>
 }
@@ -52,7 +52,7 @@ func ExampleAggregate() {
 	trials = append(trials, nil) // a trial without rewards counts as 0
 	for _, metric := range []reward.Metric{reward.Mean, reward.Sum, reward.Max, reward.Min} {
 		out, err := reward.Aggregate(metric, trials)
-		fmt.Println(pyvalue.Repr(out), err)
+		fmt.Println(value.Repr(out), err)
 	}
 	// Output:
 	// {'mean': 0.15} <nil>
@@ -78,7 +78,7 @@ func ExampleCombine() {
 	}
 	steps := []*reward.Result{step(`{"b": 1, "a": 1}`), nil, step(`{"b": 0}`)}
 	out, err := reward.Combine(reward.StrategyMean, steps)
-	fmt.Println(pyvalue.Repr(out.Rewards.Object()), err)
+	fmt.Println(value.Repr(out.Rewards.Object()), err)
 	// Output:
 	// {'a': 0.5, 'b': 0.5} <nil>
 }

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/reward"
+	"github.com/proctor-run/proctor/value"
 )
 
 // FuzzParseJSON checks that whatever is accepted is written and read back as the
@@ -20,13 +20,13 @@ func FuzzParseJSON(f *testing.F) {
 			checkTyped(t, err)
 			return
 		}
-		text := pyvalue.AppendDumps(nil, r.Object(), pyvalue.DumpsOptions{})
+		text := value.AppendDumps(nil, r.Object(), value.DumpsOptions{})
 		back, err := reward.ParseJSON(text, "reward.json")
 		if err != nil || !identical(r.Object(), back.Object()) {
-			t.Fatalf("%q gives %s, which comes back as %s, error %v", data, text, pyvalue.Repr(back.Object()), err)
+			t.Fatalf("%q gives %s, which comes back as %s, error %v", data, text, value.Repr(back.Object()), err)
 		}
 		for _, metric := range []reward.Metric{reward.Mean, reward.Sum, reward.Max, reward.Min} {
-			if _, err := reward.Aggregate(metric, []*reward.Rewards{r, nil}); err != nil && !errors.Is(err, pyvalue.OverflowError) {
+			if _, err := reward.Aggregate(metric, []*reward.Rewards{r, nil}); err != nil && !errors.Is(err, value.OverflowError) {
 				t.Fatalf("%s of %q: %v", metric, data, err)
 			}
 		}
@@ -46,8 +46,8 @@ func FuzzParseText(f *testing.F) {
 			return
 		}
 		if x, ok := r.Get(reward.Name); !ok || r.Len() != 1 {
-			t.Fatalf("%q gives %s", data, pyvalue.Repr(r.Object()))
-		} else if _, isFloat := x.(pyvalue.Float); !isFloat {
+			t.Fatalf("%q gives %s", data, value.Repr(r.Object()))
+		} else if _, isFloat := x.(value.Float); !isFloat {
 			t.Fatalf("%q gives %T", data, x)
 		}
 	})

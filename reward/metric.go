@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Metric is the name of a way to make one number of many. Results show it as the
@@ -26,8 +26,8 @@ const (
 // the int 0. (Reward semantics, section 8.1.)
 //
 // The order of the trials matters to the last bit. Errors are those of
-// [pyvalue.Sum], [pyvalue.Div], [pyvalue.Max] and [pyvalue.Min].
-func Aggregate(metric Metric, trials []*Rewards) (*pyvalue.Object, error) {
+// [value.Sum], [value.Div], [value.Max] and [value.Min].
+func Aggregate(metric Metric, trials []*Rewards) (*value.Object, error) {
 	switch metric {
 	case Mean, Sum, Max, Min:
 	default:
@@ -45,13 +45,13 @@ func Aggregate(metric Metric, trials []*Rewards) (*pyvalue.Object, error) {
 				}
 				last = name
 			}
-			t.add(i, v.(pyvalue.Number))
+			t.add(i, v.(value.Number))
 		}
 	}
 	if len(tallies) == 0 {
 		tallies[""] = &tally{metric: metric}
 	}
-	out := pyvalue.NewObject(len(tallies))
+	out := value.NewObject(len(tallies))
 	for _, name := range slices.Sorted(maps.Keys(tallies)) {
 		x, err := tallies[name].result(len(trials))
 		if err != nil {
@@ -72,12 +72,12 @@ type tally struct {
 	metric  Metric
 	next    int // the first trial not counted
 	skipped bool
-	sum     pyvalue.Summation
-	extreme pyvalue.Number // nil before the first value
+	sum     value.Summation
+	extreme value.Number // nil before the first value
 }
 
 // add counts a value of the trial with the given number.
-func (t *tally) add(trial int, x pyvalue.Number) {
+func (t *tally) add(trial int, x value.Number) {
 	if trial > t.next {
 		t.skipTo(trial)
 	}
@@ -89,12 +89,12 @@ func (t *tally) add(trial int, x pyvalue.Number) {
 func (t *tally) skipTo(trial int) {
 	if trial > t.next && !t.skipped {
 		t.skipped = true
-		t.value(pyvalue.NewInt(0))
+		t.value(value.NewInt(0))
 	}
 	t.next = trial
 }
 
-func (t *tally) value(x pyvalue.Number) {
+func (t *tally) value(x value.Number) {
 	want := 1
 	switch t.metric {
 	case Max:
@@ -106,19 +106,19 @@ func (t *tally) value(x pyvalue.Number) {
 	}
 	if t.extreme == nil {
 		t.extreme = x
-	} else if c, ordered := pyvalue.Compare(x, t.extreme); ordered && c == want {
+	} else if c, ordered := value.Compare(x, t.extreme); ordered && c == want {
 		t.extreme = x
 	}
 }
 
 // result returns the metric over n trials.
-func (t *tally) result(n int) (pyvalue.Number, error) {
+func (t *tally) result(n int) (value.Number, error) {
 	t.skipTo(n)
 	switch {
 	case t.metric == Max && n == 0:
-		return pyvalue.Max(nil)
+		return value.Max(nil)
 	case t.metric == Min && n == 0:
-		return pyvalue.Min(nil)
+		return value.Min(nil)
 	case t.metric == Max, t.metric == Min:
 		return t.extreme, nil
 	}
@@ -131,8 +131,8 @@ func (t *tally) result(n int) (pyvalue.Number, error) {
 	return mean(t.sum.Total(), n)
 }
 
-func mean(total pyvalue.Number, n int) (pyvalue.Number, error) {
-	q, err := pyvalue.Div(total, pyvalue.NewInt(int64(n)))
+func mean(total value.Number, n int) (value.Number, error) {
+	q, err := value.Div(total, value.NewInt(int64(n)))
 	if err != nil {
 		return nil, err
 	}

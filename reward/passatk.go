@@ -3,7 +3,7 @@ package reward
 import (
 	"slices"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Attempts counts the trials of one task: N of them, C of which solved it.
@@ -29,7 +29,7 @@ func Solved(r *Rewards) (solved int, ok bool) {
 	}
 	for _, x := range r.All() {
 		for want := range 2 {
-			if c, ordered := pyvalue.Compare(x, pyvalue.NewInt(int64(want))); ordered && c == 0 {
+			if c, ordered := value.Compare(x, value.NewInt(int64(want))); ordered && c == 0 {
 				return want, true
 			}
 		}
@@ -87,15 +87,15 @@ func PassAtKOf(tasks []Attempts) []PassAtK {
 		m = min(m, a.N)
 	}
 	ks := KValues(m)
-	sums := make([]pyvalue.Summation, len(ks))
+	sums := make([]value.Summation, len(ks))
 	for _, a := range tasks {
 		for i, p := range a.estimates(ks) {
-			_ = sums[i].Add(pyvalue.Float(p)) // floats do not fail
+			_ = sums[i].Add(value.Float(p)) // floats do not fail
 		}
 	}
 	out := make([]PassAtK, len(ks))
 	for i, k := range ks {
-		total, _ := sums[i].Total().(pyvalue.Float)
+		total, _ := sums[i].Total().(value.Float)
 		out[i] = PassAtK{K: k, Value: float64(total) / float64(len(tasks))}
 	}
 	return out

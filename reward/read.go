@@ -10,7 +10,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // The names of the reward files, in the order in which they are looked for.
@@ -102,7 +102,7 @@ func osError(err error, path string) *Error {
 	var errno syscall.Errno
 	if errors.As(err, &errno) {
 		text := errno.Error()
-		e.Message = fmt.Sprintf("[Errno %d] %s: %s", int(errno), strings.ToUpper(text[:1])+text[1:], pyvalue.Repr(pyvalue.Str(path)))
+		e.Message = fmt.Sprintf("[Errno %d] %s: %s", int(errno), strings.ToUpper(text[:1])+text[1:], value.Repr(value.Str(path)))
 	}
 	switch {
 	case errors.Is(err, syscall.EISDIR):

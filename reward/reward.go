@@ -21,7 +21,7 @@ package reward
 import (
 	"iter"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Name is the key of the only reward that a reward.txt gives.
@@ -30,29 +30,29 @@ const Name = "reward"
 // Rewards is an ordered map from names to ints or floats, which stay apart even
 // where they are equal. A nil *Rewards stands for none: no verifier result, or
 // null. The zero value is the empty map, which is not the same as none.
-type Rewards struct{ values pyvalue.Object }
+type Rewards struct{ values value.Object }
 
 // Len returns the number of rewards; none has 0.
 func (r *Rewards) Len() int { return r.Object().Len() }
 
 // Set gives a name a value, at its old position if it has one and else at the
 // end.
-func (r *Rewards) Set(name string, x pyvalue.Number) { r.values.Set(name, x) }
+func (r *Rewards) Set(name string, x value.Number) { r.values.Set(name, x) }
 
 // Get returns the value of a name.
-func (r *Rewards) Get(name string) (pyvalue.Number, bool) {
+func (r *Rewards) Get(name string) (value.Number, bool) {
 	v, ok := r.Object().Get(name)
 	if !ok {
 		return nil, false
 	}
-	return v.(pyvalue.Number), true
+	return v.(value.Number), true
 }
 
 // All yields names and values in order.
-func (r *Rewards) All() iter.Seq2[string, pyvalue.Number] {
-	return func(yield func(string, pyvalue.Number) bool) {
+func (r *Rewards) All() iter.Seq2[string, value.Number] {
+	return func(yield func(string, value.Number) bool) {
 		for name, v := range r.Object().All() {
-			if !yield(name, v.(pyvalue.Number)) {
+			if !yield(name, v.(value.Number)) {
 				return
 			}
 		}
@@ -61,7 +61,7 @@ func (r *Rewards) All() iter.Seq2[string, pyvalue.Number] {
 
 // Object returns the rewards as a value to write, which must not be changed. None
 // is nil, which is written as null.
-func (r *Rewards) Object() *pyvalue.Object {
+func (r *Rewards) Object() *value.Object {
 	if r == nil {
 		return nil
 	}

@@ -9,14 +9,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/vectors"
 	"github.com/proctor-run/proctor/reward"
+	"github.com/proctor-run/proctor/value"
 )
 
 func TestParseTextVectors(t *testing.T) {
 	t.Parallel()
-	eachCase(t, "reward_txt.jsonl", func(t *testing.T, c, want *pyvalue.Object) {
+	eachCase(t, "reward_txt.jsonl", func(t *testing.T, c, want *value.Object) {
 		dir := t.TempDir()
 		write(t, filepath.Join(dir, "reward.txt"), decoded(t, c))
 		checkRead(t, dir, want)
@@ -25,7 +25,7 @@ func TestParseTextVectors(t *testing.T) {
 
 func TestParseJSONVectors(t *testing.T) {
 	t.Parallel()
-	eachCase(t, "reward_json.jsonl", func(t *testing.T, c, want *pyvalue.Object) {
+	eachCase(t, "reward_json.jsonl", func(t *testing.T, c, want *value.Object) {
 		dir := t.TempDir()
 		write(t, filepath.Join(dir, "reward.json"), decoded(t, c))
 		checkRead(t, dir, want)
@@ -34,7 +34,7 @@ func TestParseJSONVectors(t *testing.T) {
 
 func TestReadVectors(t *testing.T) {
 	t.Parallel()
-	eachCase(t, "reward_files.jsonl", func(t *testing.T, c, want *pyvalue.Object) {
+	eachCase(t, "reward_files.jsonl", func(t *testing.T, c, want *value.Object) {
 		dir := filepath.Join(t.TempDir(), "verifier")
 		if vectors.Str(c, "verifier_dir") != "absent" {
 			if err := os.Mkdir(dir, 0o755); err != nil {
@@ -42,14 +42,14 @@ func TestReadVectors(t *testing.T) {
 			}
 		}
 		for name, f := range vectors.Object(c, "files").All() {
-			place(t, filepath.Join(dir, name), f.(*pyvalue.Object))
+			place(t, filepath.Join(dir, name), f.(*value.Object))
 		}
 		checkRead(t, dir, want)
 	})
 }
 
 // place makes one file of a case.
-func place(t *testing.T, path string, f *pyvalue.Object) {
+func place(t *testing.T, path string, f *value.Object) {
 	t.Helper()
 	switch kind := vectors.Str(f, "kind"); kind {
 	case "file":
@@ -83,7 +83,7 @@ func write(t *testing.T, path string, data []byte) {
 	}
 }
 
-func checkRead(t *testing.T, dir string, want *pyvalue.Object) {
+func checkRead(t *testing.T, dir string, want *value.Object) {
 	t.Helper()
 	got, err := reward.Read(dir)
 	paths := map[string]string{"{TXT}": filepath.Join(dir, "reward.txt"), "{JSON}": filepath.Join(dir, "reward.json")}
@@ -91,16 +91,16 @@ func checkRead(t *testing.T, dir string, want *pyvalue.Object) {
 		return
 	}
 	if w := rewards(t, vectors.Get(want, "rewards")); !identical(got.Object(), w.Object()) {
-		t.Errorf("got %s, want %s", pyvalue.Repr(got.Object()), pyvalue.Repr(w.Object()))
+		t.Errorf("got %s, want %s", value.Repr(got.Object()), value.Repr(w.Object()))
 	}
-	file := &pyvalue.Object{}
+	file := &value.Object{}
 	file.Set("rewards", got.Object())
-	if text := string(pyvalue.AppendPydantic(nil, file, 0)); text != vectors.Str(want, "json") {
+	if text := string(value.AppendPydantic(nil, file, 0)); text != vectors.Str(want, "json") {
 		t.Errorf("got text %s, want %s", text, vectors.Str(want, "json"))
 	}
 }
 
-func checkException(t *testing.T, want *pyvalue.Object, paths map[string]string, err error) {
+func checkException(t *testing.T, want *value.Object, paths map[string]string, err error) {
 	t.Helper()
 	typed, ok := err.(interface {
 		error
@@ -118,7 +118,7 @@ func checkException(t *testing.T, want *pyvalue.Object, paths map[string]string,
 		t.Errorf("got message %q, want %q", got, message)
 	}
 	if want.Has("cause") {
-		var cause *pyvalue.Error
+		var cause *value.Error
 		if !errors.As(err, &cause) || cause.ErrorType() != vectors.Str(want, "cause") {
 			t.Errorf("got cause %v, want %s", cause, vectors.Str(want, "cause"))
 		}
@@ -128,14 +128,14 @@ func checkException(t *testing.T, want *pyvalue.Object, paths map[string]string,
 	}
 }
 
-func checkProblems(t *testing.T, want pyvalue.List, err error) {
+func checkProblems(t *testing.T, want value.List, err error) {
 	t.Helper()
 	var e *reward.Error
 	if !errors.As(err, &e) || len(e.Problems) != len(want) || e.Total != len(want) {
 		t.Fatalf("got %v, want %d problems", err, len(want))
 	}
 	for i, p := range e.Problems {
-		w := want[i].(*pyvalue.Object)
+		w := want[i].(*value.Object)
 		var loc []string
 		for _, part := range vectors.List(w, "loc") {
 			loc = append(loc, name(part))
@@ -148,21 +148,21 @@ func checkProblems(t *testing.T, want pyvalue.List, err error) {
 
 func TestAggregateVectors(t *testing.T) {
 	t.Parallel()
-	eachCase(t, "metrics.jsonl", func(t *testing.T, c, want *pyvalue.Object) {
+	eachCase(t, "metrics.jsonl", func(t *testing.T, c, want *value.Object) {
 		var trials []*reward.Rewards
 		for _, v := range vectors.List(c, "rewards") {
 			trials = append(trials, rewards(t, v))
 		}
 		for metric, v := range vectors.Object(want, "results").All() {
-			want := v.(*pyvalue.Object)
+			want := v.(*value.Object)
 			got, err := reward.Aggregate(reward.Metric(metric), trials)
 			if checkError(t, want, nil, err) {
 				continue
 			}
 			if w := rewards(t, vectors.Get(want, "out")).Object(); !identical(got, w) {
-				t.Errorf("%s: got %s, want %s", metric, pyvalue.Repr(got), pyvalue.Repr(w))
+				t.Errorf("%s: got %s, want %s", metric, value.Repr(got), value.Repr(w))
 			}
-			if text := string(pyvalue.AppendPydantic(nil, got, 0)); text != vectors.Str(want, "json") {
+			if text := string(value.AppendPydantic(nil, got, 0)); text != vectors.Str(want, "json") {
 				t.Errorf("%s: got text %s, want %s", metric, text, vectors.Str(want, "json"))
 			}
 		}
@@ -171,19 +171,19 @@ func TestAggregateVectors(t *testing.T) {
 
 func TestPassAtKVectors(t *testing.T) {
 	t.Parallel()
-	eachCase(t, "pass_at_k.jsonl", func(t *testing.T, c, want *pyvalue.Object) {
+	eachCase(t, "pass_at_k.jsonl", func(t *testing.T, c, want *value.Object) {
 		switch op := vectors.Str(c, "op"); op {
 		case "eligible":
-			ks := pyvalue.List{}
+			ks := value.List{}
 			for _, k := range reward.KValues(vectors.Int(c, "max_k")) {
-				ks = append(ks, pyvalue.NewInt(int64(k)))
+				ks = append(ks, value.NewInt(int64(k)))
 			}
-			if w := vectors.Get(want, "k_values"); pyvalue.Repr(ks) != pyvalue.Repr(w) {
-				t.Errorf("got %s, want %s", pyvalue.Repr(ks), pyvalue.Repr(w))
+			if w := vectors.Get(want, "k_values"); value.Repr(ks) != value.Repr(w) {
+				t.Errorf("got %s, want %s", value.Repr(ks), value.Repr(w))
 			}
 		case "task":
 			a := reward.Attempts{N: vectors.Int(c, "n"), C: vectors.Int(c, "c")}
-			got := pyvalue.Float(a.PassAtK(vectors.Int(c, "k")))
+			got := value.Float(a.PassAtK(vectors.Int(c, "k")))
 			if w := vectors.Number(t, vectors.Get(want, "value")); !same(got, w) {
 				t.Errorf("got %v, want %v", got, w)
 			}
@@ -203,10 +203,10 @@ type group struct {
 }
 
 // grouped sorts trials into groups as the job does.
-func grouped(t *testing.T, trials pyvalue.List) (keys []string, groups map[string]*group) {
+func grouped(t *testing.T, trials value.List) (keys []string, groups map[string]*group) {
 	groups = map[string]*group{}
 	for _, v := range trials {
-		c := v.(*pyvalue.Object)
+		c := v.(*value.Object)
 		key := "agent"
 		if c.Has("agent") {
 			key = vectors.Str(c, "agent")
@@ -242,7 +242,7 @@ func grouped(t *testing.T, trials pyvalue.List) (keys []string, groups map[strin
 	return keys, groups
 }
 
-func checkGroups(t *testing.T, trials, want pyvalue.List) {
+func checkGroups(t *testing.T, trials, want value.List) {
 	t.Helper()
 	keys, groups := grouped(t, trials)
 	i := 0
@@ -262,20 +262,20 @@ func checkGroups(t *testing.T, trials, want pyvalue.List) {
 		if i == len(want) {
 			t.Fatalf("got group %s, want none", key)
 		}
-		w := want[i].(*pyvalue.Object)
+		w := want[i].(*value.Object)
 		i++
 		if key != vectors.Str(w, "evals_key") {
 			t.Errorf("got group %s, want %s", key, vectors.Str(w, "evals_key"))
 		}
-		text := &pyvalue.Object{}
+		text := &value.Object{}
 		for at, v := range values {
-			text.Set(strconv.Itoa(v.K), pyvalue.Float(v.Value))
-			pair := vectors.List(w, "pass_at_k")[at].(pyvalue.List)
-			if n := vectors.Number(t, pair[1]); !same(pyvalue.Float(v.Value), n) {
+			text.Set(strconv.Itoa(v.K), value.Float(v.Value))
+			pair := vectors.List(w, "pass_at_k")[at].(value.List)
+			if n := vectors.Number(t, pair[1]); !same(value.Float(v.Value), n) {
 				t.Errorf("k = %d: got %v, want %v", v.K, v.Value, n)
 			}
 		}
-		if got := string(pyvalue.AppendPydantic(nil, text, 0)); got != vectors.Str(w, "json") {
+		if got := string(value.AppendPydantic(nil, text, 0)); got != vectors.Str(w, "json") {
 			t.Errorf("got %s, want %s", got, vectors.Str(w, "json"))
 		}
 	}
@@ -286,12 +286,12 @@ func checkGroups(t *testing.T, trials, want pyvalue.List) {
 
 func TestMultiStepVectors(t *testing.T) {
 	t.Parallel()
-	eachCase(t, "multi_step.jsonl", func(t *testing.T, c, want *pyvalue.Object) {
+	eachCase(t, "multi_step.jsonl", func(t *testing.T, c, want *value.Object) {
 		switch op := vectors.Str(c, "op"); op {
 		case "select":
 			var steps []*reward.Result
 			for _, s := range vectors.List(c, "steps") {
-				steps = append(steps, result(t, vectors.Get(s.(*pyvalue.Object), "verifier_result")))
+				steps = append(steps, result(t, vectors.Get(s.(*value.Object), "verifier_result")))
 			}
 			got, err := reward.Combine(reward.Strategy(vectors.Str(c, "strategy")), steps)
 			if checkError(t, want, nil, err) {
@@ -318,10 +318,10 @@ func TestMultiStepVectors(t *testing.T) {
 	})
 }
 
-func minReward(t *testing.T, v pyvalue.Value) reward.MinReward {
+func minReward(t *testing.T, v value.Value) reward.MinReward {
 	t.Helper()
-	threshold := func(name string, v pyvalue.Value) reward.Threshold {
-		f, err := pyvalue.ToFloat(vectors.Number(t, v))
+	threshold := func(name string, v value.Value) reward.Threshold {
+		f, err := value.ToFloat(vectors.Number(t, v))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -329,11 +329,11 @@ func minReward(t *testing.T, v pyvalue.Value) reward.MinReward {
 	}
 	var m reward.MinReward
 	switch v := v.(type) {
-	case *pyvalue.Object:
+	case *value.Object:
 		m = append(m, threshold(reward.Name, v))
-	case pyvalue.List:
+	case value.List:
 		for _, pair := range v {
-			p := pair.(pyvalue.List)
+			p := pair.(value.List)
 			m = append(m, threshold(name(p[0]), p[1]))
 		}
 	}
@@ -342,12 +342,12 @@ func minReward(t *testing.T, v pyvalue.Value) reward.MinReward {
 
 func TestStatsVectors(t *testing.T) {
 	t.Parallel()
-	eachCase(t, "reward_stats.jsonl", func(t *testing.T, c, want *pyvalue.Object) {
+	eachCase(t, "reward_stats.jsonl", func(t *testing.T, c, want *value.Object) {
 		var stats reward.Stats
 		scored := 0
 		trials := vectors.List(c, "trials")
 		for _, v := range trials {
-			trial := v.(*pyvalue.Object)
+			trial := v.(*value.Object)
 			if r := result(t, vectors.Get(trial, "verifier_result")); r != nil && r.Rewards != nil {
 				stats.Add(r.Rewards, vectors.Str(trial, "trial_name"))
 				scored++
@@ -356,7 +356,7 @@ func TestStatsVectors(t *testing.T) {
 		if len(trials) == 0 {
 			return // there is no group
 		}
-		if got := string(pyvalue.AppendPydantic(nil, stats.Object(), 0)); got != vectors.Str(want, "reward_stats_json") {
+		if got := string(value.AppendPydantic(nil, stats.Object(), 0)); got != vectors.Str(want, "reward_stats_json") {
 			t.Errorf("got %s, want %s", got, vectors.Str(want, "reward_stats_json"))
 		}
 		if scored != vectors.Int(want, "n_trials") {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // A ScriptRunner runs a metric script: it puts the rewards into a file, runs
@@ -33,22 +33,22 @@ func NewScriptFailed(stderr string) *Error {
 // AggregateScript computes a metric of type uv-script over the rewards of a
 // group's trials, nil where a trial has none. What the script writes is used as it
 // is; it must be a JSON object.
-func AggregateScript(ctx context.Context, run ScriptRunner, script string, trials []*Rewards) (*pyvalue.Object, error) {
+func AggregateScript(ctx context.Context, run ScriptRunner, script string, trials []*Rewards) (*value.Object, error) {
 	var input []byte
 	for _, r := range trials {
-		input = append(pyvalue.AppendDumps(input, r.Object(), pyvalue.DumpsOptions{}), '\n')
+		input = append(value.AppendDumps(input, r.Object(), value.DumpsOptions{}), '\n')
 	}
 	output, err := run(ctx, script, input)
 	if err != nil {
 		return nil, err
 	}
-	v, err := pyvalue.Decode(output)
+	v, err := value.Decode(output)
 	if err != nil {
 		return nil, fmt.Errorf("reading the output of metric script %q: %w", script, err)
 	}
-	o, ok := v.(*pyvalue.Object)
+	o, ok := v.(*value.Object)
 	if !ok {
-		return nil, fmt.Errorf("reading the output of metric script %q: it is a %s, not an object", script, pyvalue.TypeName(v))
+		return nil, fmt.Errorf("reading the output of metric script %q: it is a %s, not an object", script, value.TypeName(v))
 	}
 	return o, nil
 }

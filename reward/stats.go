@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Stats lists, per reward name and value, the trials that got it, in order of
@@ -20,7 +20,7 @@ type Stats struct {
 
 // A StatsEntry holds the trials that got a value.
 type StatsEntry struct {
-	Value  pyvalue.Number
+	Value  value.Number
 	Trials []string
 }
 
@@ -37,11 +37,11 @@ type numberKey struct {
 }
 
 // keyOf returns the key of a number; nan has none.
-func keyOf(x pyvalue.Number) (key numberKey, ok bool) {
-	n, _ := x.(pyvalue.Int)
-	if f, isFloat := x.(pyvalue.Float); isFloat {
-		whole, err := pyvalue.Truncate(float64(f))
-		if c, _ := pyvalue.Compare(whole, f); err != nil || c != 0 {
+func keyOf(x value.Number) (key numberKey, ok bool) {
+	n, _ := x.(value.Int)
+	if f, isFloat := x.(value.Float); isFloat {
+		whole, err := value.Truncate(float64(f))
+		if c, _ := value.Compare(whole, f); err != nil || c != 0 {
 			return numberKey{bits: math.Float64bits(float64(f))}, !math.IsNaN(float64(f))
 		}
 		n = whole
@@ -59,7 +59,7 @@ func (s *Stats) Add(r *Rewards, trial string) {
 	}
 }
 
-func (s *Stats) add(name string, x pyvalue.Number, trial string) {
+func (s *Stats) add(name string, x value.Number, trial string) {
 	values := s.index[name]
 	if values == nil {
 		if s.index == nil {
@@ -89,7 +89,7 @@ func (s *Stats) Remove(r *Rewards, trial string) {
 	}
 }
 
-func (v *valueStats) remove(x pyvalue.Number, trial string) {
+func (v *valueStats) remove(x value.Number, trial string) {
 	if key, ok := keyOf(x); ok {
 		if i, known := v.index[key]; known {
 			v.entries[i].remove(trial)
@@ -128,17 +128,17 @@ func (s *Stats) Entries(name string) []StatsEntry {
 
 // Object returns the statistics as result files hold them: names to values, in
 // Python's text, to trials. The key nan may come more than once.
-func (s *Stats) Object() *pyvalue.Object {
-	out := pyvalue.NewObject(len(s.names))
+func (s *Stats) Object() *value.Object {
+	out := value.NewObject(len(s.names))
 	for _, name := range s.names {
 		entries := s.index[name].entries
-		values := pyvalue.NewObject(len(entries))
+		values := value.NewObject(len(entries))
 		for _, e := range entries {
-			trials := make(pyvalue.List, len(e.Trials))
+			trials := make(value.List, len(e.Trials))
 			for i, trial := range e.Trials {
-				trials[i] = pyvalue.Str(trial)
+				trials[i] = value.Str(trial)
 			}
-			values.Append(pyvalue.Repr(e.Value), trials)
+			values.Append(value.Repr(e.Value), trials)
 		}
 		out.Append(name, values)
 	}

@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Strategy is how the verifier results of a multi-step trial become one.
@@ -82,10 +82,10 @@ func (m MinReward) Failure(r *Rewards) string {
 	for _, t := range m {
 		actual, ok := r.Get(t.Name)
 		if !ok {
-			actual = pyvalue.Float(math.Inf(-1))
+			actual = value.Float(math.Inf(-1))
 		}
-		if c, ordered := pyvalue.Compare(actual, pyvalue.Float(t.Value)); ordered && c < 0 {
-			return fmt.Sprintf("%s=%s below min_reward %s", t.Name, pyvalue.Repr(actual), pyvalue.FloatRepr(t.Value))
+		if c, ordered := value.Compare(actual, value.Float(t.Value)); ordered && c < 0 {
+			return fmt.Sprintf("%s=%s below min_reward %s", t.Name, value.Repr(actual), value.FloatRepr(t.Value))
 		}
 	}
 	return ""

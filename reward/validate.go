@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // MaxProblems bounds how many problems of a document are kept and described;
@@ -17,7 +17,7 @@ const MaxProblems = 1000
 type Problem struct {
 	Type  string   // pydantic's error type, for example "float_parsing"
 	Loc   []string // where: "rewards", the reward's name, the type tried
-	Input pyvalue.Value
+	Input value.Value
 }
 
 // The error types and what pydantic 2.13 says of them.
@@ -34,17 +34,17 @@ var sentences = map[string]string{
 // dict[str, float | int] | None: null is nil, ints and floats stay as they are,
 // booleans and text with a number in it become numbers. Everything else is an
 // *Error of kind Invalid that lists every problem. (Reward semantics, section 5.)
-func Validate(v pyvalue.Value) (*Rewards, error) {
-	if pyvalue.IsNull(v) {
+func Validate(v value.Value) (*Rewards, error) {
+	if value.IsNull(v) {
 		return nil, nil
 	}
-	o, ok := v.(*pyvalue.Object)
+	o, ok := v.(*value.Object)
 	if !ok {
 		e := &Error{Kind: Invalid, Total: 1, Problems: []Problem{{"dict_type", []string{"rewards"}, v}}}
 		e.Message = e.describe()
 		return nil, e
 	}
-	r := &Rewards{values: *pyvalue.NewObject(o.Len())}
+	r := &Rewards{values: *value.NewObject(o.Len())}
 	e := &Error{Kind: Invalid}
 	for name, v := range o.All() {
 		x, reason := coerce(v)
@@ -63,26 +63,26 @@ func Validate(v pyvalue.Value) (*Rewards, error) {
 
 // coerce returns the number that a value stands for, or nil and the reason why
 // there is none.
-func coerce(v pyvalue.Value) (x pyvalue.Number, reason string) {
+func coerce(v value.Value) (x value.Number, reason string) {
 	switch v := v.(type) {
-	case pyvalue.Int:
+	case value.Int:
 		return v, ""
-	case pyvalue.Float:
+	case value.Float:
 		return v, ""
-	case pyvalue.Bool:
+	case value.Bool:
 		if v {
-			return pyvalue.Float(1), ""
+			return value.Float(1), ""
 		}
-		return pyvalue.Float(0), ""
-	case pyvalue.Str:
+		return value.Float(0), ""
+	case value.Str:
 		s := string(v)
-		if pyvalue.HasSurrogate(s) {
+		if value.HasSurrogate(s) {
 			return nil, "unicode"
 		}
-		if f, ok := pyvalue.LaxFloat(s); ok {
+		if f, ok := value.LaxFloat(s); ok {
 			return f, ""
 		}
-		if n, ok := pyvalue.LaxInt(s); ok {
+		if n, ok := value.LaxInt(s); ok {
 			return n, ""
 		}
 		return nil, "parsing"
@@ -91,7 +91,7 @@ func coerce(v pyvalue.Value) (x pyvalue.Number, reason string) {
 }
 
 // add records the two problems of one value, one per type tried.
-func (e *Error) add(name, reason string, v pyvalue.Value) {
+func (e *Error) add(name, reason string, v value.Value) {
 	for _, tried := range []string{"float", "int"} {
 		e.Total++
 		if len(e.Problems) >= MaxProblems {
@@ -122,7 +122,7 @@ func (e *Error) describe() string {
 			}
 		}
 		fmt.Fprintf(&b, "\n%s\n  %s [type=%s, input_value=%s, input_type=%s]\n    For further information visit https://errors.pydantic.dev/2.13/v/%s",
-			lossy(strings.Join(loc, ".")), sentences[p.Type], p.Type, shorten(pyvalue.Repr(p.Input)), pyvalue.TypeName(p.Input), p.Type)
+			lossy(strings.Join(loc, ".")), sentences[p.Type], p.Type, shorten(value.Repr(p.Input)), value.TypeName(p.Input), p.Type)
 	}
 	if more := e.Total - len(e.Problems); more > 0 {
 		fmt.Fprintf(&b, "\n(%d more)", more)

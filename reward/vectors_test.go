@@ -6,18 +6,18 @@ import (
 	"testing"
 	"unicode/utf16"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/vectors"
 	"github.com/proctor-run/proctor/reward"
+	"github.com/proctor-run/proctor/value"
 )
 
 // eachCase runs a function for every line of a vector file.
-func eachCase(t *testing.T, file string, run func(t *testing.T, c, want *pyvalue.Object)) {
+func eachCase(t *testing.T, file string, run func(t *testing.T, c, want *value.Object)) {
 	t.Helper()
-	vectors.Each(t, "rewards/"+file, func(t *testing.T, c *pyvalue.Object) { run(t, c, vectors.Object(c, "want")) })
+	vectors.Each(t, "rewards/"+file, func(t *testing.T, c *value.Object) { run(t, c, vectors.Object(c, "want")) })
 }
 
-func decoded(t *testing.T, o *pyvalue.Object) []byte {
+func decoded(t *testing.T, o *value.Object) []byte {
 	t.Helper()
 	data, err := base64.StdEncoding.DecodeString(vectors.Str(o, "b64"))
 	if err != nil {
@@ -27,14 +27,14 @@ func decoded(t *testing.T, o *pyvalue.Object) []byte {
 }
 
 // name returns a key, which may be given in UTF-16 code units.
-func name(v pyvalue.Value) string {
-	if s, ok := v.(pyvalue.Str); ok {
+func name(v value.Value) string {
+	if s, ok := v.(value.Str); ok {
 		return string(s)
 	}
 	var units []uint16
-	for _, u := range v.(*pyvalue.Object).All() {
-		for _, unit := range u.(pyvalue.List) {
-			n, _ := unit.(pyvalue.Int).Int64()
+	for _, u := range v.(*value.Object).All() {
+		for _, unit := range u.(value.List) {
+			n, _ := unit.(value.Int).Int64()
 			units = append(units, uint16(n))
 		}
 	}
@@ -55,46 +55,46 @@ func name(v pyvalue.Value) string {
 }
 
 // rewards reads pairs, or null.
-func rewards(t *testing.T, v pyvalue.Value) *reward.Rewards {
+func rewards(t *testing.T, v value.Value) *reward.Rewards {
 	t.Helper()
-	if pyvalue.IsNull(v) {
+	if value.IsNull(v) {
 		return nil
 	}
 	r := &reward.Rewards{}
-	for _, pair := range v.(pyvalue.List) {
-		p := pair.(pyvalue.List)
+	for _, pair := range v.(value.List) {
+		p := pair.(value.List)
 		r.Set(name(p[0]), vectors.Number(t, p[1]))
 	}
 	return r
 }
 
 // result reads a verifier result, or null.
-func result(t *testing.T, v pyvalue.Value) *reward.Result {
+func result(t *testing.T, v value.Value) *reward.Result {
 	t.Helper()
-	if pyvalue.IsNull(v) {
+	if value.IsNull(v) {
 		return nil
 	}
-	return &reward.Result{Rewards: rewards(t, vectors.Get(v.(*pyvalue.Object), "rewards"))}
+	return &reward.Result{Rewards: rewards(t, vectors.Get(v.(*value.Object), "rewards"))}
 }
 
 // identical compares names, order, kinds and bits.
-func identical(a, b *pyvalue.Object) bool {
-	return (a == nil) == (b == nil) && pyvalue.Repr(a) == pyvalue.Repr(b)
+func identical(a, b *value.Object) bool {
+	return (a == nil) == (b == nil) && value.Repr(a) == value.Repr(b)
 }
 
 // same tells kinds apart, and zeros, but not nans.
-func same(a, b pyvalue.Number) bool {
-	x, okX := a.(pyvalue.Float)
-	y, okY := b.(pyvalue.Float)
+func same(a, b value.Number) bool {
+	x, okX := a.(value.Float)
+	y, okY := b.(value.Float)
 	if okX && okY && math.IsNaN(float64(x)) {
 		return math.IsNaN(float64(y))
 	}
-	return pyvalue.Repr(a) == pyvalue.Repr(b)
+	return value.Repr(a) == value.Repr(b)
 }
 
 // checkError compares an error with a case that wants one, and reports whether the
 // case does.
-func checkError(t *testing.T, want *pyvalue.Object, paths map[string]string, err error) bool {
+func checkError(t *testing.T, want *value.Object, paths map[string]string, err error) bool {
 	t.Helper()
 	if !want.Has("error") {
 		if err != nil {

@@ -3,18 +3,18 @@ package trial_test
 import (
 	"testing"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/vectors"
 	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/value"
 )
 
 func BenchmarkResult(b *testing.B) {
-	v, err := pyvalue.Decode(vectors.File(b, "harbor-jobs/trial/t03-multi-step.json"))
+	v, err := value.Decode(vectors.File(b, "harbor-jobs/trial/t03-multi-step.json"))
 	if err != nil {
 		b.Fatal(err)
 	}
-	text, _ := v.(*pyvalue.Object).Get("expected_text")
-	data := []byte(text.(pyvalue.Str))
+	text, _ := v.(*value.Object).Get("expected_text")
+	data := []byte(text.(value.Str))
 	r, err := trial.ParseResult(data)
 	if err != nil {
 		b.Fatal(err)

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/fake"
 	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/value"
 )
 
 // row is one row of the acceptance checklist of the Harbor task format: a trial
@@ -406,14 +406,14 @@ func manifest(t *testing.T, b *bench, name, member string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	doc, err := pyvalue.Decode(data)
+	doc, err := value.Decode(data)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var all []string
-	for _, entry := range doc.(pyvalue.List) {
-		v, _ := entry.(*pyvalue.Object).Get(member)
-		all = append(all, string(v.(pyvalue.Str)))
+	for _, entry := range doc.(value.List) {
+		v, _ := entry.(*value.Object).Get(member)
+		all = append(all, string(v.(value.Str)))
 	}
 	return strings.Join(all, " ")
 }

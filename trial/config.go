@@ -4,7 +4,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/proctor-run/proctor/harbor"
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Config is one trial's configuration (Harbor job format, section 1.7).
@@ -101,7 +101,7 @@ type AgentConfig struct {
 	MaxTimeoutSec           *float64
 
 	ExtraAllowedHosts []string // normalised
-	Kwargs            *pyvalue.Object
+	Kwargs            *value.Object
 	Env               Env
 	MCPServers        []MCPServer
 }
@@ -130,10 +130,10 @@ type EnvironmentConfig struct {
 	OverrideGPUs            *int
 	OverrideTPU             *TPU
 
-	Mounts             []*pyvalue.Object // compose service volumes; nil is null
+	Mounts             []*value.Object // compose service volumes; nil is null
 	ExtraDockerCompose []string
 	Env                Env
-	Kwargs             *pyvalue.Object
+	Kwargs             *value.Object
 	ExtraAllowedHosts  []string // normalised
 }
 
@@ -160,6 +160,6 @@ type VerifierConfig struct {
 	MaxTimeoutSec      *float64
 	Env                Env
 	ImportPath         *string
-	Kwargs             *pyvalue.Object
+	Kwargs             *value.Object
 	Disable            bool
 }

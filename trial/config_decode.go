@@ -8,14 +8,14 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/proctor-run/proctor/harbor"
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/schema"
+	"github.com/proctor-run/proctor/value"
 )
 
 // ParseConfig reads a trial's config.json. The error for an invalid document
 // is a *schema.Errors holding every problem; unknown keys are in the report.
 func ParseConfig(data []byte) (Config, schema.Report, error) {
-	v, err := pyvalue.Decode(data)
+	v, err := value.Decode(data)
 	if err != nil {
 		return Config{}, schema.Report{}, fmt.Errorf("reading trial config: %w", err)
 	}
@@ -23,7 +23,7 @@ func ParseConfig(data []byte) (Config, schema.Report, error) {
 }
 
 // DecodeConfig validates a trial configuration.
-func DecodeConfig(c *schema.Cursor, v pyvalue.Value) (Config, bool) {
+func DecodeConfig(c *schema.Cursor, v value.Value) (Config, bool) {
 	return schema.Model("TrialConfig", configFields)(c, v)
 }
 
@@ -47,7 +47,7 @@ func configFields(f *schema.Fields) Config {
 }
 
 // DecodeTask validates the run side of a task.
-func DecodeTask(c *schema.Cursor, v pyvalue.Value) (TaskConfig, bool) {
+func DecodeTask(c *schema.Cursor, v value.Value) (TaskConfig, bool) {
 	return schema.After(schema.Model("TaskConfig", taskFields), checkTask)(c, v)
 }
 
@@ -94,7 +94,7 @@ func checkTask(t TaskConfig) (TaskConfig, error) {
 }
 
 // DecodeAgent validates an agent configuration.
-func DecodeAgent(c *schema.Cursor, v pyvalue.Value) (AgentConfig, bool) {
+func DecodeAgent(c *schema.Cursor, v value.Value) (AgentConfig, bool) {
 	return schema.Model("AgentConfig", agentFields)(c, v)
 }
 
@@ -119,7 +119,7 @@ func agentFields(f *schema.Fields) AgentConfig {
 }
 
 // DecodeVerifier validates the run side of verification.
-func DecodeVerifier(c *schema.Cursor, v pyvalue.Value) (VerifierConfig, bool) {
+func DecodeVerifier(c *schema.Cursor, v value.Value) (VerifierConfig, bool) {
 	return schema.Model("VerifierConfig", verifierFields)(c, v)
 }
 
@@ -135,14 +135,14 @@ func verifierFields(f *schema.Fields) VerifierConfig {
 }
 
 // decodeEnv validates a table of texts.
-func decodeEnv(c *schema.Cursor, v pyvalue.Value) (Env, bool) {
+func decodeEnv(c *schema.Cursor, v value.Value) (Env, bool) {
 	m, ok := schema.Dict(schema.Str)(c, v)
 	return Env{m}, ok
 }
 
 // DecodeUUID accepts the spellings of a UUID that Python accepts.
-func DecodeUUID(c *schema.Cursor, v pyvalue.Value) (uuid.UUID, bool) {
-	s, ok := v.(pyvalue.Str)
+func DecodeUUID(c *schema.Cursor, v value.Value) (uuid.UUID, bool) {
+	s, ok := v.(value.Str)
 	if !ok {
 		c.Fail("uuid_type", "UUID input should be a string, bytes or UUID object", v)
 		return uuid.UUID{}, false
@@ -157,19 +157,19 @@ func DecodeUUID(c *schema.Cursor, v pyvalue.Value) (uuid.UUID, bool) {
 
 // DecodeTime accepts the spellings of [ParseTime], and numbers as seconds (or
 // milliseconds) since 1970.
-func DecodeTime(c *schema.Cursor, v pyvalue.Value) (Time, bool) {
+func DecodeTime(c *schema.Cursor, v value.Value) (Time, bool) {
 	var t Time
 	var err error
 	switch v := v.(type) {
-	case pyvalue.Str:
+	case value.Str:
 		t, err = ParseTime(string(v))
-	case pyvalue.Int:
+	case value.Int:
 		x, overflow := v.Float64()
 		if overflow != nil {
 			x = math.Inf(v.Sign())
 		}
 		t, err = timeFromUnix(x)
-	case pyvalue.Float:
+	case value.Float:
 		t, err = timeFromUnix(float64(v))
 	default:
 		c.Fail("datetime_type", "Input should be a valid datetime", v)

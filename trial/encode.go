@@ -3,7 +3,7 @@ package trial
 import (
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/dump"
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Indent is the indentation of the files that Harbor also writes.
@@ -24,11 +24,11 @@ func (e Encoder) object() *dump.Object { return &dump.Object{OmitNull: e.OmitNul
 
 // AppendJSON appends the text of a trial's config.json.
 func (c Config) AppendJSON(dst []byte, host HostEnv) []byte {
-	return pyvalue.AppendPydantic(dst, Encoder{Host: host}.Config(c), Indent)
+	return value.AppendPydantic(dst, Encoder{Host: host}.Config(c), Indent)
 }
 
 // Config dumps a trial configuration.
-func (e Encoder) Config(c Config) *pyvalue.Object {
+func (e Encoder) Config(c Config) *value.Object {
 	o := e.object()
 	o.Set("task", e.Task(c.Task))
 	o.Str("trial_name", c.TrialName)
@@ -52,7 +52,7 @@ func (e Encoder) Config(c Config) *pyvalue.Object {
 }
 
 // Task dumps the run side of a task.
-func (e Encoder) Task(t TaskConfig) *pyvalue.Object {
+func (e Encoder) Task(t TaskConfig) *value.Object {
 	o := e.object()
 	o.OptStr("path", t.Path)
 	o.OptStr("git_url", t.GitURL)
@@ -66,7 +66,7 @@ func (e Encoder) Task(t TaskConfig) *pyvalue.Object {
 }
 
 // Agent dumps an agent configuration.
-func (e Encoder) Agent(a AgentConfig) *pyvalue.Object {
+func (e Encoder) Agent(a AgentConfig) *value.Object {
 	o := e.object()
 	o.OptStr("name", a.Name)
 	o.OptStr("import_path", a.ImportPath)
@@ -82,7 +82,7 @@ func (e Encoder) Agent(a AgentConfig) *pyvalue.Object {
 	return o.Value()
 }
 
-func (e Encoder) mcpServer(s MCPServer) pyvalue.Value {
+func (e Encoder) mcpServer(s MCPServer) value.Value {
 	o := e.object()
 	o.Str("name", s.Name)
 	o.Str("transport", s.Transport)
@@ -93,7 +93,7 @@ func (e Encoder) mcpServer(s MCPServer) pyvalue.Value {
 }
 
 // Environment dumps an environment configuration.
-func (e Encoder) Environment(c EnvironmentConfig) *pyvalue.Object {
+func (e Encoder) Environment(c EnvironmentConfig) *value.Object {
 	o := e.object()
 	o.OptStr("type", c.Type)
 	o.OptStr("import_path", c.ImportPath)
@@ -116,7 +116,7 @@ func (e Encoder) Environment(c EnvironmentConfig) *pyvalue.Object {
 	if c.Mounts == nil {
 		o.Set("mounts", nil)
 	} else {
-		o.Set("mounts", dump.List(c.Mounts, func(m *pyvalue.Object) pyvalue.Value { return m }))
+		o.Set("mounts", dump.List(c.Mounts, func(m *value.Object) value.Value { return m }))
 	}
 	o.Strs("extra_docker_compose", c.ExtraDockerCompose)
 	o.Set("env", e.env(c.Env))
@@ -127,7 +127,7 @@ func (e Encoder) Environment(c EnvironmentConfig) *pyvalue.Object {
 
 // Verifier dumps the run side of verification. An import path that is null
 // and keyword arguments that are empty are left out always.
-func (e Encoder) Verifier(c VerifierConfig) *pyvalue.Object {
+func (e Encoder) Verifier(c VerifierConfig) *value.Object {
 	o := e.object()
 	o.OptFloat("override_timeout_sec", c.OverrideTimeoutSec)
 	o.OptFloat("max_timeout_sec", c.MaxTimeoutSec)
@@ -143,10 +143,10 @@ func (e Encoder) Verifier(c VerifierConfig) *pyvalue.Object {
 }
 
 // Artifacts dumps a list of artifacts.
-func (e Encoder) Artifacts(list []Artifact) pyvalue.List {
-	return dump.List(list, func(a Artifact) pyvalue.Value {
+func (e Encoder) Artifacts(list []Artifact) value.List {
+	return dump.List(list, func(a Artifact) value.Value {
 		if a.Bare {
-			return pyvalue.Str(a.Source)
+			return value.Str(a.Source)
 		}
 		o := e.object()
 		o.Str("source", a.Source)
@@ -157,10 +157,10 @@ func (e Encoder) Artifacts(list []Artifact) pyvalue.List {
 }
 
 // env dumps a redacted env map.
-func (e Encoder) env(env Env) *pyvalue.Object {
-	out := pyvalue.NewObject(env.Len())
-	for name, value := range env.All() {
-		out.Set(name, pyvalue.Str(harbor.RedactEnv(name, value, e.Host)))
+func (e Encoder) env(env Env) *value.Object {
+	out := value.NewObject(env.Len())
+	for name, text := range env.All() {
+		out.Set(name, value.Str(harbor.RedactEnv(name, text, e.Host)))
 	}
 	return out
 }

@@ -4,8 +4,8 @@ import (
 	"strings"
 
 	"github.com/proctor-run/proctor/harbor"
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/schema"
+	"github.com/proctor-run/proctor/value"
 )
 
 // environmentTypes lists the environment types that configurations may name.
@@ -18,7 +18,7 @@ var environmentTypes = []string{
 
 // DecodeEnvironment validates an environment configuration, with its older
 // spellings (Harbor job format, section 1.4).
-func DecodeEnvironment(c *schema.Cursor, v pyvalue.Value) (EnvironmentConfig, bool) {
+func DecodeEnvironment(c *schema.Cursor, v value.Value) (EnvironmentConfig, bool) {
 	return schema.Before(legacyMounts, schema.Model("EnvironmentConfig", environmentFields))(c, v)
 }
 
@@ -56,8 +56,8 @@ func orNil[T any](list *[]T) []T {
 }
 
 // legacyMounts reads mounts_json as mounts, unless mounts is there.
-func legacyMounts(_ *schema.Cursor, v pyvalue.Value) (pyvalue.Value, error) {
-	obj, ok := v.(*pyvalue.Object)
+func legacyMounts(_ *schema.Cursor, v value.Value) (value.Value, error) {
+	obj, ok := v.(*value.Object)
 	if !ok {
 		return v, nil
 	}
@@ -66,7 +66,7 @@ func legacyMounts(_ *schema.Cursor, v pyvalue.Value) (pyvalue.Value, error) {
 		return v, nil
 	}
 	_, given := obj.Get("mounts")
-	out := &pyvalue.Object{}
+	out := &value.Object{}
 	for key, item := range obj.All() {
 		if key != "mounts_json" {
 			out.Set(key, item)
@@ -79,46 +79,46 @@ func legacyMounts(_ *schema.Cursor, v pyvalue.Value) (pyvalue.Value, error) {
 }
 
 // envFromList reads a list of KEY=VALUE as a table, both sides trimmed.
-func envFromList(_ *schema.Cursor, v pyvalue.Value) (pyvalue.Value, error) {
-	list, ok := v.(pyvalue.List)
+func envFromList(_ *schema.Cursor, v value.Value) (value.Value, error) {
+	list, ok := v.(value.List)
 	if !ok {
 		return v, nil
 	}
-	out := &pyvalue.Object{}
+	out := &value.Object{}
 	for _, item := range list {
-		text, _ := item.(pyvalue.Str)
-		key, value, ok := strings.Cut(string(text), "=")
+		text, _ := item.(value.Str)
+		key, assigned, ok := strings.Cut(string(text), "=")
 		if !ok {
-			return v, RuleError("Invalid env var format: " + pyvalue.Repr(item) + ". Expected KEY=VALUE")
+			return v, RuleError("Invalid env var format: " + value.Repr(item) + ". Expected KEY=VALUE")
 		}
-		out.Set(strings.TrimSpace(key), pyvalue.Str(strings.TrimSpace(value)))
+		out.Set(strings.TrimSpace(key), value.Str(strings.TrimSpace(assigned)))
 	}
 	return out, nil
 }
 
 // decodePolicy accepts a resource enforcement policy in any letter case.
-func decodePolicy(c *schema.Cursor, v pyvalue.Value) (string, bool) {
-	if s, ok := v.(pyvalue.Str); ok {
-		v = pyvalue.Str(strings.ToLower(string(s)))
+func decodePolicy(c *schema.Cursor, v value.Value) (string, bool) {
+	if s, ok := v.(value.Str); ok {
+		v = value.Str(strings.ToLower(string(s)))
 	}
 	return schema.Enum(PolicyAuto, "limit", "request", "guarantee", "ignore")(c, v)
 }
 
 // decodeMount validates a compose service volume; keys come out in the order
 // of the compose model.
-func decodeMount(c *schema.Cursor, v pyvalue.Value) (*pyvalue.Object, bool) {
-	if _, ok := v.(*pyvalue.Object); !ok {
+func decodeMount(c *schema.Cursor, v value.Value) (*value.Object, bool) {
+	if _, ok := v.(*value.Object); !ok {
 		c.Fail("dict_type", "Input should be a valid dictionary", v)
 		return nil, false
 	}
 	return schema.Model("ServiceVolumeConfig", mountFields)(c, v)
 }
 
-func mountFields(f *schema.Fields) *pyvalue.Object {
-	out := &pyvalue.Object{}
-	out.Set("type", pyvalue.Str(schema.Required(f, "type", schema.Literal("bind", "volume", "image"))))
-	out.Set("source", pyvalue.Str(schema.Required(f, "source", schema.Str)))
-	out.Set("target", pyvalue.Str(schema.Required(f, "target", schema.Str)))
+func mountFields(f *schema.Fields) *value.Object {
+	out := &value.Object{}
+	out.Set("type", value.Str(schema.Required(f, "type", schema.Literal("bind", "volume", "image"))))
+	out.Set("source", value.Str(schema.Required(f, "source", schema.Str)))
+	out.Set("target", value.Str(schema.Required(f, "target", schema.Str)))
 	setGiven(f, out, "read_only", onlyBool(true))
 	setGiven(f, out, "bind", subFields("create_host_path", onlyBool(false)))
 	setGiven(f, out, "volume", subFields("subpath", strValue))
@@ -127,21 +127,21 @@ func mountFields(f *schema.Fields) *pyvalue.Object {
 }
 
 // setGiven copies a key that may be absent.
-func setGiven(f *schema.Fields, out *pyvalue.Object, key string, d schema.Decoder[pyvalue.Value]) {
+func setGiven(f *schema.Fields, out *value.Object, key string, d schema.Decoder[value.Value]) {
 	if f.Has(key) {
 		out.Set(key, schema.Required(f, key, d))
 	}
 }
 
-func strValue(c *schema.Cursor, v pyvalue.Value) (pyvalue.Value, bool) {
+func strValue(c *schema.Cursor, v value.Value) (value.Value, bool) {
 	s, ok := schema.Str(c, v)
-	return pyvalue.Str(s), ok
+	return value.Str(s), ok
 }
 
-func onlyBool(want bool) schema.Decoder[pyvalue.Value] {
-	return func(c *schema.Cursor, v pyvalue.Value) (pyvalue.Value, bool) {
-		if b, ok := v.(pyvalue.Bool); !ok || bool(b) != want {
-			c.Fail("literal_error", "Input should be "+pyvalue.Repr(pyvalue.Bool(want)), v)
+func onlyBool(want bool) schema.Decoder[value.Value] {
+	return func(c *schema.Cursor, v value.Value) (value.Value, bool) {
+		if b, ok := v.(value.Bool); !ok || bool(b) != want {
+			c.Fail("literal_error", "Input should be "+value.Repr(value.Bool(want)), v)
 			return nil, false
 		}
 		return v, true
@@ -149,14 +149,14 @@ func onlyBool(want bool) schema.Decoder[pyvalue.Value] {
 }
 
 // subFields validates a table with one optional key.
-func subFields(key string, d schema.Decoder[pyvalue.Value]) schema.Decoder[pyvalue.Value] {
-	return func(c *schema.Cursor, v pyvalue.Value) (pyvalue.Value, bool) {
-		if _, ok := v.(*pyvalue.Object); !ok {
+func subFields(key string, d schema.Decoder[value.Value]) schema.Decoder[value.Value] {
+	return func(c *schema.Cursor, v value.Value) (value.Value, bool) {
+		if _, ok := v.(*value.Object); !ok {
 			c.Fail("dict_type", "Input should be a valid dictionary", v)
 			return nil, false
 		}
-		return schema.Model("ServiceVolume", func(f *schema.Fields) pyvalue.Value {
-			out := &pyvalue.Object{}
+		return schema.Model("ServiceVolume", func(f *schema.Fields) value.Value {
+			out := &value.Object{}
 			setGiven(f, out, key, d)
 			return out
 		})(c, v)

@@ -5,8 +5,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/reward"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Result is what came of one trial: the content of its result.json (Harbor job
@@ -101,12 +101,12 @@ func SplitModel(model string) *ModelInfo {
 
 // AgentResult is what an agent reports about its work. All fields are optional.
 type AgentResult struct {
-	NInputTokens   *pyvalue.Int
-	NCacheTokens   *pyvalue.Int
-	NOutputTokens  *pyvalue.Int
+	NInputTokens   *value.Int
+	NCacheTokens   *value.Int
+	NOutputTokens  *value.Int
 	CostUSD        *float64
-	RolloutDetails pyvalue.List    // token ids and log probabilities per turn; nil is null
-	Metadata       *pyvalue.Object // nil is null
+	RolloutDetails value.List    // token ids and log probabilities per turn; nil is null
+	Metadata       *value.Object // nil is null
 }
 
 // VerifierResult holds the rewards of a verification. Rewards may be nil: the

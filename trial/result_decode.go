@@ -6,9 +6,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/reward"
+	"github.com/proctor-run/proctor/value"
 )
 
 // ParseResult reads a trial's result.json. The error for an invalid document
@@ -18,7 +18,7 @@ import (
 // is written, and the reference cannot load such a file again (Harbor job
 // format, section 5.2).
 func ParseResult(data []byte) (Result, error) {
-	v, err := pyvalue.Decode(data)
+	v, err := value.Decode(data)
 	if err != nil {
 		return Result{}, fmt.Errorf("reading trial result: %w", err)
 	}
@@ -27,7 +27,7 @@ func ParseResult(data []byte) (Result, error) {
 }
 
 // DecodeResult validates a trial result.
-func DecodeResult(c *schema.Cursor, v pyvalue.Value) (Result, bool) {
+func DecodeResult(c *schema.Cursor, v value.Value) (Result, bool) {
 	return schema.Model("TrialResult", resultFields)(c, v)
 }
 
@@ -57,8 +57,8 @@ func resultFields(f *schema.Fields) Result {
 
 // decodeTaskID picks the kind of task by the keys that are there; what has
 // more of a kind's keys is that kind.
-func decodeTaskID(c *schema.Cursor, v pyvalue.Value) (TaskID, bool) {
-	obj, ok := v.(*pyvalue.Object)
+func decodeTaskID(c *schema.Cursor, v value.Value) (TaskID, bool) {
+	obj, ok := v.(*value.Object)
 	if ok && obj.Has("git_url") && obj.Has("path") {
 		return schema.Model("GitTaskId", gitIDFields)(c, v)
 	}
@@ -110,7 +110,7 @@ func modelInfoFields(f *schema.Fields) ModelInfo {
 	}
 }
 
-func decodeAgentResult(c *schema.Cursor, v pyvalue.Value) (AgentResult, bool) {
+func decodeAgentResult(c *schema.Cursor, v value.Value) (AgentResult, bool) {
 	return schema.Model("AgentContext", agentResultFields)(c, v)
 }
 
@@ -132,13 +132,13 @@ func agentResultFields(f *schema.Fields) AgentResult {
 
 // decodeRollout validates the token record of one conversation; its keys come
 // out in the order of the format, only those that are there.
-func decodeRollout(c *schema.Cursor, v pyvalue.Value) (pyvalue.Value, bool) {
-	if _, ok := v.(*pyvalue.Object); !ok {
+func decodeRollout(c *schema.Cursor, v value.Value) (value.Value, bool) {
+	if _, ok := v.(*value.Object); !ok {
 		c.Fail("dict_type", "Input should be a valid dictionary", v)
 		return nil, false
 	}
-	return schema.Model("RolloutDetail", func(f *schema.Fields) pyvalue.Value {
-		out := &pyvalue.Object{}
+	return schema.Model("RolloutDetail", func(f *schema.Fields) value.Value {
+		out := &value.Object{}
 		setGiven(f, out, "prompt_token_ids", listOf(listOf(asValue(schema.Int))))
 		setGiven(f, out, "completion_token_ids", listOf(listOf(asValue(schema.Int))))
 		setGiven(f, out, "logprobs", listOf(listOf(floatValue)))
@@ -147,22 +147,22 @@ func decodeRollout(c *schema.Cursor, v pyvalue.Value) (pyvalue.Value, bool) {
 	})(c, v)
 }
 
-func asValue[T pyvalue.Value](d schema.Decoder[T]) schema.Decoder[pyvalue.Value] {
-	return schema.Convert(d, func(v T) pyvalue.Value { return v })
+func asValue[T value.Value](d schema.Decoder[T]) schema.Decoder[value.Value] {
+	return schema.Convert(d, func(v T) value.Value { return v })
 }
 
-func floatValue(c *schema.Cursor, v pyvalue.Value) (pyvalue.Value, bool) {
+func floatValue(c *schema.Cursor, v value.Value) (value.Value, bool) {
 	x, ok := schema.Float(c, v)
-	return pyvalue.Float(x), ok
+	return value.Float(x), ok
 }
 
-func listOf(d schema.Decoder[pyvalue.Value]) schema.Decoder[pyvalue.Value] {
-	return schema.Convert(schema.List(d), func(items []pyvalue.Value) pyvalue.Value { return pyvalue.List(items) })
+func listOf(d schema.Decoder[value.Value]) schema.Decoder[value.Value] {
+	return schema.Convert(schema.List(d), func(items []value.Value) value.Value { return value.List(items) })
 }
 
-func dictOf(d schema.Decoder[pyvalue.Value]) schema.Decoder[pyvalue.Value] {
-	return schema.Convert(schema.Dict(d), func(m schema.Map[pyvalue.Value]) pyvalue.Value {
-		out := pyvalue.NewObject(m.Len())
+func dictOf(d schema.Decoder[value.Value]) schema.Decoder[value.Value] {
+	return schema.Convert(schema.Dict(d), func(m schema.Map[value.Value]) value.Value {
+		out := value.NewObject(m.Len())
 		for key, item := range m.All() {
 			out.Set(key, item)
 		}
@@ -170,7 +170,7 @@ func dictOf(d schema.Decoder[pyvalue.Value]) schema.Decoder[pyvalue.Value] {
 	})
 }
 
-func decodeException(c *schema.Cursor, v pyvalue.Value) (ExceptionInfo, bool) {
+func decodeException(c *schema.Cursor, v value.Value) (ExceptionInfo, bool) {
 	return schema.Model("ExceptionInfo", func(f *schema.Fields) ExceptionInfo {
 		return ExceptionInfo{
 			Type:       schema.Required(f, "exception_type", schema.Str),
@@ -181,7 +181,7 @@ func decodeException(c *schema.Cursor, v pyvalue.Value) (ExceptionInfo, bool) {
 	})(c, v)
 }
 
-func decodeTiming(c *schema.Cursor, v pyvalue.Value) (Timing, bool) {
+func decodeTiming(c *schema.Cursor, v value.Value) (Timing, bool) {
 	return schema.Model("TimingInfo", func(f *schema.Fields) Timing {
 		return Timing{
 			StartedAt:  schema.Optional(f, "started_at", DecodeTime),
@@ -201,7 +201,7 @@ func stepFields(f *schema.Fields) StepResult {
 	}
 }
 
-func decodeVerifierResult(c *schema.Cursor, v pyvalue.Value) (VerifierResult, bool) {
+func decodeVerifierResult(c *schema.Cursor, v value.Value) (VerifierResult, bool) {
 	return schema.Model("VerifierResult", func(f *schema.Fields) VerifierResult {
 		return VerifierResult{Rewards: schema.Optional(f, "rewards", decodeRewards)}
 	})(c, v)
@@ -209,7 +209,7 @@ func decodeVerifierResult(c *schema.Cursor, v pyvalue.Value) (VerifierResult, bo
 
 // decodeRewards validates a table of numbers. Unlike a verifier's own file, a
 // stored one may hold null, which stands for a number that is not finite.
-func decodeRewards(c *schema.Cursor, v pyvalue.Value) (reward.Rewards, bool) {
+func decodeRewards(c *schema.Cursor, v value.Value) (reward.Rewards, bool) {
 	numbers, ok := schema.Dict(decodeReward)(c, v)
 	var out reward.Rewards
 	for name, x := range numbers.All() {
@@ -218,23 +218,23 @@ func decodeRewards(c *schema.Cursor, v pyvalue.Value) (reward.Rewards, bool) {
 	return out, ok
 }
 
-func decodeReward(c *schema.Cursor, v pyvalue.Value) (pyvalue.Number, bool) {
+func decodeReward(c *schema.Cursor, v value.Value) (value.Number, bool) {
 	switch v := v.(type) {
-	case pyvalue.Int:
+	case value.Int:
 		return v, true
-	case pyvalue.Float:
+	case value.Float:
 		return v, true
-	case pyvalue.Null, nil:
-		return pyvalue.Float(math.NaN()), true
+	case value.Null, nil:
+		return value.Float(math.NaN()), true
 	default:
 		return decodeNumber(c, v)
 	}
 }
 
 // decodeNumber is the lax union of float and int.
-func decodeNumber(c *schema.Cursor, v pyvalue.Value) (pyvalue.Number, bool) {
+func decodeNumber(c *schema.Cursor, v value.Value) (value.Number, bool) {
 	return schema.Union(
-		schema.As("float", schema.Float, func(x float64) pyvalue.Number { return pyvalue.Float(x) }),
-		schema.As("int", schema.Int, func(n pyvalue.Int) pyvalue.Number { return n }),
+		schema.As("float", schema.Float, func(x float64) value.Number { return value.Float(x) }),
+		schema.As("int", schema.Int, func(n value.Int) value.Number { return n }),
 	)(c, v)
 }

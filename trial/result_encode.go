@@ -2,16 +2,16 @@ package trial
 
 import (
 	"github.com/proctor-run/proctor/internal/dump"
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // AppendJSON appends the text of a trial's result.json.
 func (r *Result) AppendJSON(dst []byte, host HostEnv) []byte {
-	return pyvalue.AppendPydantic(dst, Encoder{Host: host}.Result(r), Indent)
+	return value.AppendPydantic(dst, Encoder{Host: host}.Result(r), Indent)
 }
 
 // Result dumps a trial result.
-func (e Encoder) Result(r *Result) *pyvalue.Object {
+func (e Encoder) Result(r *Result) *value.Object {
 	o := e.object()
 	o.Str("id", r.ID.String())
 	o.Str("task_name", r.TaskName)
@@ -39,7 +39,7 @@ func (e Encoder) Result(r *Result) *pyvalue.Object {
 	return o.Value()
 }
 
-func (e Encoder) taskID(id TaskID) *pyvalue.Object {
+func (e Encoder) taskID(id TaskID) *value.Object {
 	o := e.object()
 	switch id.Kind {
 	case PackageTask:
@@ -56,7 +56,7 @@ func (e Encoder) taskID(id TaskID) *pyvalue.Object {
 	return o.Value()
 }
 
-func (e Encoder) agentInfo(a AgentInfo) *pyvalue.Object {
+func (e Encoder) agentInfo(a AgentInfo) *value.Object {
 	o := e.object()
 	o.Str("name", a.Name)
 	o.Str("version", a.Version)
@@ -95,7 +95,7 @@ func (e Encoder) agentResult(parent *dump.Object, a *AgentResult) {
 	parent.Set(key, o.Value())
 }
 
-func setInt(o *dump.Object, key string, n *pyvalue.Int) {
+func setInt(o *dump.Object, key string, n *value.Int) {
 	if n == nil {
 		o.Set(key, nil)
 		return
@@ -151,7 +151,7 @@ func setTime(o *dump.Object, key string, t *Time) {
 	o.Str(key, t.String())
 }
 
-func (e Encoder) step(s StepResult) pyvalue.Value {
+func (e Encoder) step(s StepResult) value.Value {
 	o := e.object()
 	o.Str("step_name", s.StepName)
 	e.agentResult(o, s.AgentResult)

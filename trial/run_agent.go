@@ -7,8 +7,8 @@ import (
 
 	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/harbor"
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/value"
 )
 
 func (a *attempt) agentEnv(step *harbor.Step) agent.Env {
@@ -116,9 +116,9 @@ func newAgentResult(r agent.Result) *AgentResult {
 	}
 }
 
-func intPtr(n *int64) *pyvalue.Int {
+func intPtr(n *int64) *value.Int {
 	if n == nil {
 		return nil
 	}
-	return new(pyvalue.NewInt(*n))
+	return new(value.NewInt(*n))
 }

@@ -2,7 +2,7 @@ package trial
 
 import (
 	"github.com/proctor-run/proctor/agent"
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // CommandAgent is the name of the agent that is given as shell text.
@@ -25,9 +25,9 @@ func newCommandAgent(cfg AgentConfig, vars []string) (agent.Agent, error) {
 		if !ok {
 			continue
 		}
-		text, isText := v.(pyvalue.Str)
+		text, isText := v.(value.Str)
 		if !isText {
-			return nil, exceptionf(valueError, "agent command: setting %s is %s, want text: put it in quotes", key, pyvalue.Repr(v))
+			return nil, exceptionf(valueError, "agent command: setting %s is %s, want text: put it in quotes", key, value.Repr(v))
 		}
 		*dst = string(text)
 	}

@@ -1,6 +1,6 @@
 package trial
 
-import "github.com/proctor-run/proctor/internal/pyvalue"
+import "github.com/proctor-run/proctor/value"
 
 // keepContainers is the setting of an environment (--ek) that keeps the
 // containers of a trial, stopped (Harbor task format, section 5.10).
@@ -11,7 +11,7 @@ const keepContainers = "keep_containers"
 func (a *attempt) keepsSandbox() bool {
 	cfg := a.cfg.Environment
 	if cfg.Kwargs != nil {
-		if v, ok := cfg.Kwargs.Get(keepContainers); ok && v == pyvalue.Bool(true) {
+		if v, ok := cfg.Kwargs.Get(keepContainers); ok && v == value.Bool(true) {
 			return true
 		}
 	}

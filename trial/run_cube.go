@@ -11,9 +11,9 @@ import (
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/atomicfile"
 	"github.com/proctor-run/proctor/internal/bounded"
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/value"
 )
 
 // CubeTask is a task that a trial runs through CUBE's layer: making it is the
@@ -243,7 +243,7 @@ func (a *attempt) logStep(log *bounded.File, action cube.Action, out *cube.Envir
 		}
 		line.Set("output", v)
 	}
-	_, err := log.Write(append(pyvalue.AppendPydantic(nil, line, 0), '\n'))
+	_, err := log.Write(append(value.AppendPydantic(nil, line, 0), '\n'))
 	return err
 }
 
@@ -270,15 +270,15 @@ func (a *attempt) evaluateCube(ctx context.Context) error {
 		return a.takeVerdict(p.Verdict())
 	}
 	rewards := &reward.Rewards{}
-	rewards.Set(reward.Name, pyvalue.Float(score))
+	rewards.Set(reward.Name, value.Float(score))
 	a.res.VerifierResult = &VerifierResult{Rewards: rewards}
-	if err := atomicfile.WriteIn(a.hostDir("verifier"), reward.JSONFile, pyvalue.AppendPydantic(nil, rewards.Object(), 0), 0o644); err != nil {
+	if err := atomicfile.WriteIn(a.hostDir("verifier"), reward.JSONFile, value.AppendPydantic(nil, rewards.Object(), 0), 0o644); err != nil {
 		return err
 	}
 	if info == nil {
 		return nil
 	}
-	return atomicfile.WriteIn(a.hostDir("verifier"), "info.json", pyvalue.AppendPydantic(nil, info, Indent), 0o644)
+	return atomicfile.WriteIn(a.hostDir("verifier"), "info.json", value.AppendPydantic(nil, info, Indent), 0o644)
 }
 
 // takeVerdict records what a Harbor task's own verifier said.

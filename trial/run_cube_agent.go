@@ -8,7 +8,7 @@ import (
 
 	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/cube"
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // ScriptedAgent plays the actions of a list, its setting "actions": a JSON file
@@ -54,22 +54,22 @@ func play(actions []cube.Action) CubeAgent {
 
 // ScriptedActions reads the actions of agent scripted.
 func ScriptedActions(cfg AgentConfig) ([]cube.Action, error) {
-	var v pyvalue.Value
+	var v value.Value
 	if cfg.Kwargs != nil {
 		v, _ = cfg.Kwargs.Get("actions")
 	}
 	where := "setting actions"
-	if path, ok := v.(pyvalue.Str); ok {
+	if path, ok := v.(value.Str); ok {
 		where = fmt.Sprintf("%q", string(path))
 		data, err := readScript(string(path))
 		if err != nil {
 			return nil, exceptionf(valueError, "agent scripted: reading the actions: %s", err)
 		}
-		if v, err = pyvalue.Decode(data); err != nil {
+		if v, err = value.Decode(data); err != nil {
 			return nil, exceptionf(valueError, "agent scripted: reading the actions in %s: %s", where, err)
 		}
 	}
-	list, ok := v.(pyvalue.List)
+	list, ok := v.(value.List)
 	if !ok {
 		return nil, exceptionf(valueError, "agent scripted: %s holds no list of actions; give a JSON file with --ak actions=FILE", where)
 	}

@@ -6,18 +6,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/sandbox/fake"
 	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/value"
 )
 
 func scripted(t *testing.T, b *bench, actions string) {
 	t.Helper()
-	v, err := pyvalue.DecodeText(actions)
+	v, err := value.DecodeText(actions)
 	if err != nil {
 		t.Fatal(err)
 	}
-	kwargs := pyvalue.NewObject(1)
+	kwargs := value.NewObject(1)
 	kwargs.Set("actions", v)
 	b.cfg.Agent.Name, b.cfg.Agent.Kwargs = new(trial.ScriptedAgent), kwargs
 }

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/fake"
+	"github.com/proctor-run/proctor/value"
 )
 
 // sealing are the rules of a sandbox that can be sealed: what the fake, which
@@ -119,7 +119,7 @@ func TestSealedKillsWhatTheAgentLeft(t *testing.T) {
 		}),
 	}, sealing())})
 	commandAgent("work")(&b.cfg)
-	b.cfg.Agent.Kwargs.Set("install", pyvalue.Str("get it"))
+	b.cfg.Agent.Kwargs.Set("install", value.Str("get it"))
 	b.SealedVerifier = true
 	if res := b.run(t); rewardsText(res) != one || res.ExceptionInfo != nil {
 		t.Errorf("rewards %s, exception %+v", rewardsText(res), res.ExceptionInfo)

@@ -2,7 +2,7 @@ package trial
 
 import (
 	"github.com/proctor-run/proctor/harbor"
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // limit is a time limit in seconds, with its spelling in messages; nil means
@@ -13,7 +13,7 @@ func (l limit) String() string {
 	if l.sec == nil {
 		return "inf"
 	}
-	return pyvalue.FloatRepr(*l.sec)
+	return value.FloatRepr(*l.sec)
 }
 
 // The limits of the phases (Harbor job format, section 3.3), overrides and

@@ -8,20 +8,20 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/value"
 )
 
 // mount reads one of the configuration's mounts, a volume of a compose service
 // in its long form (Harbor task format, section 4.6).
-func (a *attempt) mount(m *pyvalue.Object) (sandbox.Mount, error) {
+func (a *attempt) mount(m *value.Object) (sandbox.Mount, error) {
 	text := func(key string) string {
 		v, _ := m.Get(key)
-		s, _ := v.(pyvalue.Str)
+		s, _ := v.(value.Str)
 		return string(s)
 	}
 	readOnly, _ := m.Get("read_only")
-	ro, _ := readOnly.(pyvalue.Bool)
+	ro, _ := readOnly.(value.Bool)
 	out := sandbox.Mount{Source: text("source"), Target: text("target"), ReadOnly: bool(ro)}
 	switch kind := text("type"); {
 	case kind == "volume" && a.r.Backend.Capabilities().Volumes:

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/fake"
+	"github.com/proctor-run/proctor/value"
 )
 
 func TestMounts(t *testing.T) {
@@ -34,11 +34,11 @@ func TestMounts(t *testing.T) {
 			can := sandbox.Capabilities{Mounted: true, Build: true, Volumes: c.volumes}
 			var asked []sandbox.Mount
 			b := newBench(t, goodTask(), fake.Config{Capabilities: &can, Rules: []fake.Rule{granted}})
-			v, err := pyvalue.Decode([]byte(c.mount))
+			v, err := value.Decode([]byte(c.mount))
 			if err != nil {
 				t.Fatal(err)
 			}
-			b.cfg.Environment.Mounts = []*pyvalue.Object{v.(*pyvalue.Object)}
+			b.cfg.Environment.Mounts = []*value.Object{v.(*value.Object)}
 			res := b.run(t)
 			if exceptionType(res) != c.exception || c.message != "" && !strings.Contains(res.ExceptionInfo.Message, c.message) {
 				t.Errorf("exception %+v, want %q with %q", res.ExceptionInfo, c.exception, c.message)

@@ -15,10 +15,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/fake"
 	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/value"
 )
 
 // tasks are directories that tests run, as files.
@@ -123,7 +123,7 @@ func rewardsText(r *trial.Result) string {
 	if r.VerifierResult == nil {
 		return "no result"
 	}
-	return pyvalue.Repr(r.VerifierResult.Rewards.Object())
+	return value.Repr(r.VerifierResult.Rewards.Object())
 }
 
 func TestGoodTrial(t *testing.T) {
@@ -218,7 +218,7 @@ func TestFaults(t *testing.T) {
 			exception: "NonZeroAgentExitCodeError", message: "Command failed (exit 3): work\nstdout: why", rewards: "{'reward': 1.0}"},
 		{name: "agent set-up fails", task: goodTask(), change: func(c *trial.Config) {
 			commandAgent("work")(c)
-			c.Agent.Kwargs.Set("install", pyvalue.Str("get it"))
+			c.Agent.Kwargs.Set("install", value.Str("get it"))
 		}, fake: fake.Config{Rules: []fake.Rule{fake.On("get it", fake.Exit(4)), reward}},
 			exception: "NonZeroAgentExitCodeError", message: "Command failed (exit 4): get it", rewards: "no result"},
 		{name: "unknown agent", task: goodTask(), change: func(c *trial.Config) { c.Agent.Name = new("zzz") },
@@ -284,8 +284,8 @@ func TestFaults(t *testing.T) {
 func commandAgent(run string) func(*trial.Config) {
 	return func(c *trial.Config) {
 		c.Agent.Name = new("command")
-		c.Agent.Kwargs = pyvalue.NewObject(0)
-		c.Agent.Kwargs.Set("run", pyvalue.Str(run))
+		c.Agent.Kwargs = value.NewObject(0)
+		c.Agent.Kwargs.Set("run", value.Str(run))
 	}
 }
 

@@ -3,9 +3,9 @@ package trial_test
 import (
 	"testing"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/vectors"
 	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/value"
 )
 
 // TestResultVectors rewrites trial results byte for byte.
@@ -19,12 +19,12 @@ func TestResultVectors(t *testing.T) {
 			vector := object(t, vectors.File(t, dir+"/"+name))
 			input, _ := vector.Get("input")
 			want, _ := vector.Get("expected_text")
-			r, err := trial.ParseResult(pyvalue.AppendDumps(nil, input, pyvalue.DumpsOptions{}))
+			r, err := trial.ParseResult(value.AppendDumps(nil, input, value.DumpsOptions{}))
 			if err != nil {
 				t.Fatalf("reading the input: %v", err)
 			}
 			got := string(r.AppendJSON(nil, nil))
-			if got != string(want.(pyvalue.Str)) {
+			if got != string(want.(value.Str)) {
 				t.Errorf("got\n%s\nwant\n%s", got, want)
 			}
 			again, err := trial.ParseResult([]byte(got))
@@ -39,13 +39,13 @@ func TestResultVectors(t *testing.T) {
 	t.Logf("%d cases", len(names))
 }
 
-func object(t *testing.T, data []byte) *pyvalue.Object {
+func object(t *testing.T, data []byte) *value.Object {
 	t.Helper()
-	v, err := pyvalue.Decode(data)
+	v, err := value.Decode(data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	obj, ok := v.(*pyvalue.Object)
+	obj, ok := v.(*value.Object)
 	if !ok {
 		t.Fatalf("got %T, want an object", v)
 	}

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/internal/need"
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/fake"
+	"github.com/proctor-run/proctor/value"
 	"github.com/proctor-run/proctor/verify"
 )
 
@@ -168,7 +168,7 @@ func check(t *testing.T, res verify.Result, err error, typ, message, rewards str
 	}
 	have := ""
 	if res.Rewards != nil {
-		have = pyvalue.Repr(res.Rewards.Object())
+		have = value.Repr(res.Rewards.Object())
 	}
 	if have != rewards || !res.Evidence.Sealed {
 		t.Errorf("rewards %s, want %s; evidence %+v", have, rewards, res.Evidence)

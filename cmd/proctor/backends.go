@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/version"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/docker"
@@ -17,6 +16,7 @@ import (
 	"github.com/proctor-run/proctor/sandbox/oci"
 	"github.com/proctor-run/proctor/sandbox/oci/image"
 	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Directories that proctor keeps things in besides the jobs.
@@ -74,21 +74,21 @@ func optionsOf(cfg trial.EnvironmentConfig, runtime string) (backendOptions, err
 		return o, nil
 	}
 	if v, ok := cfg.Kwargs.Get("runtime"); ok && runtime == "" {
-		name, isText := v.(pyvalue.Str)
+		name, isText := v.(value.Str)
 		if !isText {
-			return o, usageErrorf("environment setting runtime: want a name, have %s", pyvalue.Repr(v))
+			return o, usageErrorf("environment setting runtime: want a name, have %s", value.Repr(v))
 		}
 		o.runtime = string(name)
 	}
 	if v, ok := cfg.Kwargs.Get("mirror"); ok {
-		list, isList := v.(pyvalue.List)
+		list, isList := v.(value.List)
 		if !isList {
-			list = pyvalue.List{v}
+			list = value.List{v}
 		}
 		for _, item := range list {
-			dir, isText := item.(pyvalue.Str)
+			dir, isText := item.(value.Str)
 			if !isText {
-				return o, usageErrorf("environment setting mirror: want a directory or a list of them, have %s", pyvalue.Repr(item))
+				return o, usageErrorf("environment setting mirror: want a directory or a list of them, have %s", value.Repr(item))
 			}
 			o.mirrors = append(o.mirrors, string(dir))
 		}

@@ -14,8 +14,8 @@ import (
 	"charm.land/lipgloss/v2"
 	"github.com/spf13/cobra"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/value"
 )
 
 // compareFlags are the flags of compare.
@@ -231,7 +231,7 @@ type jsonFlakes struct {
 type jsonNumber float64
 
 func (x jsonNumber) MarshalJSON() ([]byte, error) {
-	return pyvalue.AppendPydanticFloat(nil, float64(x)), nil
+	return value.AppendPydanticFloat(nil, float64(x)), nil
 }
 
 func newJSONComparison(dirA, dirB string, c *job.Comparison) jsonComparison {

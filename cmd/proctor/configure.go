@@ -15,8 +15,8 @@ import (
 
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/dotenv"
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/value"
 )
 
 // given tells what the command line or the configuration file names.
@@ -86,13 +86,13 @@ func readConfig(env *Env, path string) (cfg job.Config, names given, err error) 
 	return cfg, namedBy(doc), nil
 }
 
-func namedBy(doc pyvalue.Value) (names given) {
-	root, _ := doc.(*pyvalue.Object)
+func namedBy(doc value.Value) (names given) {
+	root, _ := doc.(*value.Object)
 	if root == nil {
 		return names
 	}
 	v, _ := root.Get("environment")
-	environment, _ := v.(*pyvalue.Object)
+	environment, _ := v.(*value.Object)
 	names.backend = environment != nil && (environment.Has("type") || environment.Has("import_path"))
 	names.jobName = root.Has("job_name")
 	return names

@@ -9,12 +9,12 @@ import (
 
 	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/cube/cubes"
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // printJSON writes one document to standard output.
 func printJSON(env *Env, v cube.Value) error {
-	data := pyvalue.AppendDumps(nil, v, pyvalue.DumpsOptions{Indent: 2})
+	data := value.AppendDumps(nil, v, value.DumpsOptions{Indent: 2})
 	_, err := fmt.Fprintf(env.Stdout, "%s\n", data)
 	return err
 }

@@ -21,12 +21,12 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/proctor-run/proctor/harbor"
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/vectors"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/docker"
 	"github.com/proctor-run/proctor/sandbox/fake"
 	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/value"
 )
 
 // dockerScenario is one recorded run of Harbor: its calls of the docker
@@ -235,7 +235,7 @@ func gaveRewards(v *trial.VerifierResult) string {
 	if v == nil {
 		return "none"
 	}
-	return pyvalue.Repr(v.Rewards.Object())
+	return value.Repr(v.Rewards.Object())
 }
 
 func recordedRewards(t *testing.T, v *struct{ Rewards json.RawMessage }) string {
@@ -243,11 +243,11 @@ func recordedRewards(t *testing.T, v *struct{ Rewards json.RawMessage }) string 
 	if v == nil {
 		return "none"
 	}
-	rewards, err := pyvalue.Decode(v.Rewards)
+	rewards, err := value.Decode(v.Rewards)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pyvalue.Repr(rewards)
+	return value.Repr(rewards)
 }
 
 // compareFiles looks at the trial's directory: Harbor's files, and besides them

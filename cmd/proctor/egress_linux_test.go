@@ -6,11 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/sandbox/egress"
 	"github.com/proctor-run/proctor/sandbox/sandboxtest"
 	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/value"
 )
 
 // fetching is a web client of bash alone. fetch asks the proxy that it was told
@@ -36,8 +36,8 @@ func egressBench(t *testing.T, e environment, toml, agentScript, tests string) *
 	world.Serve(t, "evil.test")
 	b := newHostileBench(t, e, toml, func(o *backendOptions) { o.egress = world.Upstream() })
 	writeFiles(t, *b.cfg.Task.Path, map[string]string{"tests/test.sh": "#!/bin/bash\n" + fetching + tests})
-	b.cfg.Agent.Kwargs = pyvalue.NewObject(1)
-	b.cfg.Agent.Kwargs.Set("run", pyvalue.Str(fetching+agentScript))
+	b.cfg.Agent.Kwargs = value.NewObject(1)
+	b.cfg.Agent.Kwargs.Set("run", value.Str(fetching+agentScript))
 	return b
 }
 

@@ -6,9 +6,9 @@ import (
 	"os"
 	"strings"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/outcome"
+	"github.com/proctor-run/proctor/value"
 )
 
 // maxExplained is up to how many trials are named for a field.
@@ -107,7 +107,7 @@ func (e *explainer) unwritable() {
 	for _, group := range e.result.Stats.Evals.All() {
 		for _, name := range group.RewardStats.Names() {
 			for _, entry := range group.RewardStats.Entries(name) {
-				if text := pyvalue.Repr(entry.Value); text == "nan" || text == "inf" || text == "-inf" {
+				if text := value.Repr(entry.Value); text == "nan" || text == "inf" || text == "-inf" {
 					e.detail("reward %s is %s in %s", name, text, someOf(entry.Trials))
 				}
 			}
@@ -128,7 +128,7 @@ func someOf(trials []string) string {
 }
 
 func (e *explainer) score() {
-	score := pyvalue.FloatRepr(e.x.Outcome.Score)
+	score := value.FloatRepr(e.x.Outcome.Score)
 	n := len(e.x.Samples)
 	switch {
 	case e.x.Err != nil:
@@ -152,7 +152,7 @@ func (e *explainer) score() {
 }
 
 func (e *explainer) sample(s outcome.Sample) {
-	text := fmt.Sprintf("%s: metrics[%d].%s is %s", s.Group, s.Metric, s.Key, pyvalue.FloatRepr(s.Value))
+	text := fmt.Sprintf("%s: metrics[%d].%s is %s", s.Group, s.Metric, s.Key, value.FloatRepr(s.Value))
 	if len(s.Hidden) > 0 {
 		text += fmt.Sprintf("; it hides %s", strings.Join(s.Hidden, ", "))
 	}
@@ -207,7 +207,7 @@ func firstWith(group *job.Eval, s outcome.Sample) string {
 		return ""
 	}
 	for _, entry := range group.RewardStats.Entries(names[0]) {
-		c, ordered := pyvalue.Compare(entry.Value, pyvalue.Float(s.Value))
+		c, ordered := value.Compare(entry.Value, value.Float(s.Value))
 		if ordered && c == 0 && len(entry.Trials) > 0 {
 			return entry.Trials[0]
 		}
@@ -222,7 +222,7 @@ func (e *explainer) resolved() {
 		return
 	}
 	e.field("resolved", o.Resolved.String(), "score × n_total_trials = %s × %s = %s, rounded half to even",
-		pyvalue.FloatRepr(o.Score), e.x.Counted, pyvalue.FloatRepr(e.x.Product))
+		value.FloatRepr(o.Score), e.x.Counted, value.FloatRepr(e.x.Product))
 }
 
 func (e *explainer) total() {
@@ -248,7 +248,7 @@ func (e *explainer) reason() {
 // consumer says what comes of the line on the other side.
 func (e *explainer) consumer(line string) {
 	n, err := outcome.Run{Stdout: line}.Normalize()
-	text := fmt.Sprintf("%s, score %s", n.Status, pyvalue.FloatRepr(n.Score))
+	text := fmt.Sprintf("%s, score %s", n.Status, value.FloatRepr(n.Score))
 	if n.Reason != "" {
 		text += ", reason " + string(n.Reason)
 	}

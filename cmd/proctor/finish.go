@@ -7,8 +7,8 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/value"
 )
 
 // prepareOptions are what preparing a job takes from the outside world.
@@ -108,13 +108,13 @@ func underThreshold(threshold float64, out *job.Outcome) []error {
 	for key, e := range out.Result.Stats.Evals.All() {
 		for _, m := range e.Metrics {
 			for name, v := range m.All() {
-				x, ok := v.(pyvalue.Number)
+				x, ok := v.(value.Number)
 				if !ok {
 					continue
 				}
 				// A metric that is not a number has not reached anything.
-				if c, ordered := pyvalue.Compare(x, pyvalue.Float(threshold)); !ordered || c < 0 {
-					missed = append(missed, fmt.Errorf("%s of %s is %s, below --fail-under %g", clean(name), clean(key), pyvalue.Repr(v), threshold))
+				if c, ordered := value.Compare(x, value.Float(threshold)); !ordered || c < 0 {
+					missed = append(missed, fmt.Errorf("%s of %s is %s, below --fail-under %g", clean(name), clean(key), value.Repr(v), threshold))
 				}
 			}
 		}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // optional is a flag whose absence differs from every value.
@@ -78,7 +78,7 @@ func parseString(s string) (string, error) { return s, nil }
 
 // parseInt reads a number as Python does, where Harbor's command line comes from.
 func parseInt(s string) (int, error) {
-	n, err := pyvalue.ParseInt(s)
+	n, err := value.ParseInt(s)
 	if err != nil {
 		return 0, fmt.Errorf("%q is not a whole number", s)
 	}
@@ -91,7 +91,7 @@ func parseInt(s string) (int, error) {
 
 // parseFloat reads a number as Python does.
 func parseFloat(s string) (float64, error) {
-	f, err := pyvalue.ParseFloat(s)
+	f, err := value.ParseFloat(s)
 	if err != nil {
 		return 0, fmt.Errorf("%q is not a number", s)
 	}

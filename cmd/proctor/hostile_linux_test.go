@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/value"
 )
 
 // The agent that does what it can to outlive its deadline and to write the
@@ -84,10 +84,10 @@ func newHostileBench(t *testing.T, e environment, toml string, change ...func(*b
 	cfg := trial.NewConfig(trial.TaskConfig{Path: &task})
 	cfg.TrialsDir, cfg.TrialName = filepath.Join(p.dir, "jobs"), "hostile__1234567"
 	cfg.Agent.Name = new("command")
-	cfg.Agent.Kwargs = pyvalue.NewObject(2)
-	cfg.Agent.Kwargs.Set("run", pyvalue.Str(hostileAgent))
+	cfg.Agent.Kwargs = value.NewObject(2)
+	cfg.Agent.Kwargs.Set("run", value.Str(hostileAgent))
 	// The processes of the environment, before there was an agent.
-	cfg.Agent.Kwargs.Set("install", pyvalue.Str(listProcesses+"\nlist_processes > /logs/artifacts/before"))
+	cfg.Agent.Kwargs.Set("install", value.Str(listProcesses+"\nlist_processes > /logs/artifacts/before"))
 	return &hostileBench{
 		Runner: &trial.Runner{Backend: backend, Lookup: env.Lookup, Now: time.Now, Owner: owner},
 		cfg:    cfg, dir: filepath.Join(cfg.TrialsDir, cfg.TrialName),

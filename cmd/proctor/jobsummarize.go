@@ -13,9 +13,9 @@ import (
 	"charm.land/lipgloss/v2"
 	"github.com/spf13/cobra"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/reward"
+	"github.com/proctor-run/proctor/value"
 )
 
 func newJobSummarize(env *Env) *cobra.Command {
@@ -156,10 +156,10 @@ func rewardsDocument(r *reward.Rewards) json.RawMessage {
 	if r == nil {
 		return json.RawMessage("null")
 	}
-	return pyvalue.AppendPydantic(nil, r.Object(), 0)
+	return value.AppendPydantic(nil, r.Object(), 0)
 }
 
-func intJSON(n *pyvalue.Int) json.RawMessage {
+func intJSON(n *value.Int) json.RawMessage {
 	if n == nil {
 		return json.RawMessage("null")
 	}

@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/internal/need"
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/value"
 )
 
 // The kill matrix: proctor is killed with SIGKILL at every boundary of a
@@ -219,11 +219,11 @@ func (c *cell) final() string {
 		c.t.Error("the job has not finished")
 	}
 	result.ID, result.StartedAt, result.UpdatedAt, result.FinishedAt = [16]byte{}, trial.Time{}, nil, nil
-	doc, err := pyvalue.Decode(result.AppendJSON(nil))
+	doc, err := value.Decode(result.AppendJSON(nil))
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	text := trialSuffix.ReplaceAllString(string(pyvalue.AppendPydantic(nil, sorted(doc), 2)), `$1"`)
+	text := trialSuffix.ReplaceAllString(string(value.AppendPydantic(nil, sorted(doc), 2)), `$1"`)
 	records := jobRecords(c.t, c.job)
 	for _, task := range slices.Sorted(maps.Keys(records)) {
 		text += fmt.Sprintf("\n%s: %s", task, outcomeText(records[task]))
@@ -235,21 +235,21 @@ var trialSuffix = regexp.MustCompile(`("[a-z-]+)__[0-9A-Za-z]{7}"`)
 
 // sorted puts the lists of a document in order: trials that were kept come
 // before those that ran again.
-func sorted(v pyvalue.Value) pyvalue.Value {
+func sorted(v value.Value) value.Value {
 	switch v := v.(type) {
-	case *pyvalue.Object:
-		out := pyvalue.NewObject(v.Len())
+	case *value.Object:
+		out := value.NewObject(v.Len())
 		for _, key := range slices.Sorted(v.Keys()) {
 			item, _ := v.Get(key)
 			out.Set(key, sorted(item))
 		}
 		return out
-	case pyvalue.List:
-		out := make(pyvalue.List, len(v))
+	case value.List:
+		out := make(value.List, len(v))
 		for i, item := range v {
 			out[i] = sorted(item)
 		}
-		slices.SortFunc(out, func(a, b pyvalue.Value) int { return strings.Compare(pyvalue.Repr(a), pyvalue.Repr(b)) })
+		slices.SortFunc(out, func(a, b value.Value) int { return strings.Compare(value.Repr(a), value.Repr(b)) })
 		return out
 	}
 	return v

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/internal/bounded"
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/reward"
+	"github.com/proctor-run/proctor/value"
 )
 
 const (
@@ -29,8 +29,8 @@ const (
 // metricScripts computes metrics of type uv-script by running their scripts with
 // uv on this machine, with this program's variables.
 func metricScripts(ctx context.Context, env *Env) job.ScriptMetric {
-	return func(script string) func([]*reward.Rewards) (*pyvalue.Object, error) {
-		return func(trials []*reward.Rewards) (*pyvalue.Object, error) {
+	return func(script string) func([]*reward.Rewards) (*value.Object, error) {
+		return func(trials []*reward.Rewards) (*value.Object, error) {
 			return reward.AggregateScript(ctx, env.runMetricScript, script, trials)
 		}
 	}
@@ -41,8 +41,8 @@ var errScriptNotRun = errors.New("the job names a metric script, which is not ru
 
 // noMetricScripts refuses to run scripts: a job directory may come from
 // anybody.
-func noMetricScripts(script string) func([]*reward.Rewards) (*pyvalue.Object, error) {
-	return func([]*reward.Rewards) (*pyvalue.Object, error) {
+func noMetricScripts(script string) func([]*reward.Rewards) (*value.Object, error) {
+	return func([]*reward.Rewards) (*value.Object, error) {
 		return nil, fmt.Errorf("metric script %q: %w", script, errScriptNotRun)
 	}
 }

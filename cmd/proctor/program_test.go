@@ -18,9 +18,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
 	"github.com/proctor-run/proctor/internal/need"
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/value"
 )
 
 // place is where a test runs proctor as a process of its own: a working
@@ -183,7 +183,7 @@ func jobResult(t testing.TB, dir string) job.Result {
 func outcomeText(r job.Record) string {
 	var parts []string
 	if r.Rewards != nil {
-		parts = append(parts, string(pyvalue.AppendPydantic(nil, r.Rewards.Object(), 0)))
+		parts = append(parts, string(value.AppendPydantic(nil, r.Rewards.Object(), 0)))
 	}
 	if r.ExceptionType != "" {
 		parts = append(parts, r.ExceptionType)
@@ -197,7 +197,7 @@ func metricsText(r job.Result) string {
 	for key, e := range r.Stats.Evals.All() {
 		fmt.Fprintf(&b, "%s: %d trials, %d errors", key, e.NTrials, e.NErrors)
 		for _, m := range e.Metrics {
-			fmt.Fprintf(&b, " %s", pyvalue.AppendPydantic(nil, m, 0))
+			fmt.Fprintf(&b, " %s", value.AppendPydantic(nil, m, 0))
 		}
 		b.WriteString("\n")
 	}

@@ -11,10 +11,10 @@ import (
 	"charm.land/lipgloss/v2"
 	"charm.land/lipgloss/v2/table"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Tables and titles are styled; lipgloss.Fprintln leaves the styles out where
@@ -74,7 +74,7 @@ func printCounts(w io.Writer, e *job.Eval) {
 	for _, name := range e.RewardStats.Names() {
 		for _, entry := range e.RewardStats.Entries(name) {
 			some = true
-			rewards.Row(pyvalue.Repr(entry.Value), strconv.Itoa(len(entry.Trials)))
+			rewards.Row(value.Repr(entry.Value), strconv.Itoa(len(entry.Trials)))
 		}
 	}
 	if some {
@@ -121,11 +121,11 @@ func newTable(header ...string) *table.Table {
 	})
 }
 
-func numberCell(v pyvalue.Value) string {
-	if f, ok := v.(pyvalue.Float); ok {
+func numberCell(v value.Value) string {
+	if f, ok := v.(value.Float); ok {
 		return strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%.3f", float64(f)), "+"))
 	}
-	return clean(pyvalue.Repr(v))
+	return clean(value.Repr(v))
 }
 
 func titleCase(s string) string {
@@ -143,9 +143,9 @@ func rewardsOf(r *reward.Rewards) string {
 	var parts []string
 	for name, x := range r.All() {
 		if r.Len() == 1 {
-			return pyvalue.Repr(x)
+			return value.Repr(x)
 		}
-		parts = append(parts, fmt.Sprintf("%s=%s", clean(name), pyvalue.Repr(x)))
+		parts = append(parts, fmt.Sprintf("%s=%s", clean(name), value.Repr(x)))
 	}
 	return strings.Join(parts, " ")
 }
@@ -161,7 +161,7 @@ func rewardsJSON(r *trial.Result) json.RawMessage {
 	if r.VerifierResult == nil || r.VerifierResult.Rewards == nil {
 		return json.RawMessage("null")
 	}
-	return pyvalue.AppendPydantic(nil, r.VerifierResult.Rewards.Object(), 0)
+	return value.AppendPydantic(nil, r.VerifierResult.Rewards.Object(), 0)
 }
 
 // runtimeText is a whole number of seconds as Harbor writes it.

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/proctor-run/proctor/harbor"
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 func newTaskShow(env *Env) *cobra.Command {
@@ -85,7 +85,7 @@ func readTask(dir string) (*shownTask, error) {
 	}
 	s := &shownTask{
 		Task: dir, Name: t.Name, BuildSec: t.Config.Environment.BuildTimeoutSec, Stages: []shownStage{},
-		Config: pyvalue.AppendPydantic(nil, t.Config.JSON(), 0), Environment: definitionOf(t),
+		Config: value.AppendPydantic(nil, t.Config.JSON(), 0), Environment: definitionOf(t),
 	}
 	if s.Checksum, err = harbor.Checksum(t.Dir); err != nil {
 		return nil, usageErrorf("%w", err)

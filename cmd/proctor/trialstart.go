@@ -12,10 +12,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/proctor-run/proctor/harbor"
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/value"
 )
 
 // trialFlags are the flags of trial start; run holds those that run has too.
@@ -259,7 +259,7 @@ func rewardsRepr(r *trial.Result) string {
 	if r.VerifierResult.Rewards == nil {
 		return "None"
 	}
-	return pyvalue.Repr(r.VerifierResult.Rewards.Object())
+	return value.Repr(r.VerifierResult.Rewards.Object())
 }
 
 // pythonTime is a time as Python's str() has it.

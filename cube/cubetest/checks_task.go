@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/proctor-run/proctor/cube"
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // checkConstruction: a made task has its tool, its problem has no hook that
@@ -84,7 +84,7 @@ func evaluation(ctx context.Context, t *cube.Task) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("evaluating without an observation: %w", err)
 	}
-	return fmt.Sprintf("reward %v, info %s", reward, pyvalue.AppendPydantic(nil, info, 0)), nil
+	return fmt.Sprintf("reward %v, info %s", reward, value.AppendPydantic(nil, info, 0)), nil
 }
 
 // work plays an episode of the debug agent, after a Reset.

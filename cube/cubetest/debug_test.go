@@ -10,8 +10,8 @@ import (
 	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/cube/cubetest"
 	"github.com/proctor-run/proctor/cube/internal/democube"
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/vectors"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Variations of the demo task.
@@ -88,11 +88,11 @@ func str(c *cube.Object, key string) string {
 	return string(s)
 }
 
-func compact(v cube.Value) string { return string(pyvalue.AppendPydantic(nil, v, 0)) }
+func compact(v cube.Value) string { return string(value.AppendPydantic(nil, v, 0)) }
 
 func TestVectors(t *testing.T) {
 	t.Parallel()
-	v, err := pyvalue.Decode(vectors.File(t, "cube/debug_harness.json"))
+	v, err := value.Decode(vectors.File(t, "cube/debug_harness.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/proctor-run/proctor/cube"
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // maxLeaf is how many characters of a value a difference shows.
@@ -95,21 +95,21 @@ func (d *differ) lists(path string, a, b cube.List) {
 func same(a, b cube.Value) bool {
 	if x, ok := number(a); ok {
 		if y, ok := number(b); ok {
-			c, ordered := pyvalue.Compare(x, y)
+			c, ordered := value.Compare(x, y)
 			return ordered && c == 0
 		}
 	}
-	return pyvalue.Repr(a) == pyvalue.Repr(b)
+	return value.Repr(a) == value.Repr(b)
 }
 
-func number(v cube.Value) (pyvalue.Number, bool) {
+func number(v cube.Value) (value.Number, bool) {
 	if b, ok := v.(cube.Bool); ok {
 		if b {
-			return pyvalue.NewInt(1), true
+			return value.NewInt(1), true
 		}
-		return pyvalue.NewInt(0), true
+		return value.NewInt(0), true
 	}
-	n, ok := v.(pyvalue.Number)
+	n, ok := v.(value.Number)
 	return n, ok
 }
 
@@ -125,9 +125,9 @@ func leaf(v cube.Value) string {
 	case cube.Str:
 		return cut(string(v))
 	case cube.List, *cube.Object:
-		return cut(string(pyvalue.AppendDumps(nil, v, pyvalue.DumpsOptions{SortKeys: true})))
+		return cut(string(value.AppendDumps(nil, v, value.DumpsOptions{SortKeys: true})))
 	}
-	return pyvalue.Repr(v)
+	return value.Repr(v)
 }
 
 func cut(s string) string {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/cube"
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Agent chooses the next action from what it sees and can do. A debug agent
@@ -90,7 +90,7 @@ func JSON(benchmark string, reports []Report) []byte {
 		episodes[i] = reports[i].Object()
 	}
 	out := cube.Pairs("benchmark", benchmark, "debug_episodes", episodes)
-	return pyvalue.AppendDumps(nil, out, pyvalue.DumpsOptions{Indent: 2})
+	return value.AppendDumps(nil, out, value.DumpsOptions{Indent: 2})
 }
 
 // RunEpisode lets an agent work on a task for at most maxSteps steps and closes

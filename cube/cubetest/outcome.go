@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/cube"
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Names of the format's checks, in the order in which they are printed. Scripts
@@ -219,7 +219,7 @@ func (o *Outcome) ReportFile(version string, at time.Time) []byte {
 			"profiling", AggregateProfiling(profiles...),
 		),
 	)
-	return pyvalue.AppendDumps(nil, out, pyvalue.DumpsOptions{Indent: 2})
+	return value.AppendDumps(nil, out, value.DumpsOptions{Indent: 2})
 }
 
 func orEmpty(l cube.List) cube.List {

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/proctor-run/proctor/cube"
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // AggregateProfiling returns the mean of each timing over all steps of all
@@ -21,7 +21,7 @@ func AggregateProfiling(profiles ...cube.Value) *cube.Object {
 			}
 		}
 	}
-	out := pyvalue.NewObject(len(sums.keys))
+	out := value.NewObject(len(sums.keys))
 	for _, k := range sums.keys {
 		out.Set(k, cube.Float(sums.sum[k]/float64(sums.n[k])))
 	}
@@ -69,14 +69,14 @@ func (m *means) addStep(step *cube.Object) {
 // toFloat is Python's float() of a JSON value.
 func toFloat(v cube.Value) (float64, bool) {
 	if s, ok := v.(cube.Str); ok {
-		f, err := pyvalue.ParseFloat(string(s))
+		f, err := value.ParseFloat(string(s))
 		return float64(f), err == nil
 	}
 	n, ok := number(v)
 	if !ok {
 		return 0, false
 	}
-	f, err := pyvalue.ToFloat(n)
+	f, err := value.ToFloat(n)
 	return f, err == nil
 }
 

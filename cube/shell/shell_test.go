@@ -10,8 +10,8 @@ import (
 
 	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/cube/shell"
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/vectors"
+	"github.com/proctor-run/proctor/value"
 )
 
 // container answers commands from a list and keeps what it was asked.
@@ -26,7 +26,7 @@ func (*container) Stop(context.Context) error { return nil }
 func (c *container) Exec(_ context.Context, req cube.ExecRequest) (cube.ExecResult, error) {
 	request := cube.Pairs("command", req.Command, "timeout", nil, "workdir", req.Workdir, "env", nil)
 	if req.Timeout > 0 {
-		request.Set("timeout", pyvalue.NewInt(int64(req.Timeout.Seconds())))
+		request.Set("timeout", value.NewInt(int64(req.Timeout.Seconds())))
 	}
 	if req.Env.Len() > 0 {
 		env := cube.Pairs()
@@ -57,7 +57,7 @@ func num(o *cube.Object, key string) int {
 	return int(i)
 }
 
-func compact(v cube.Value) string { return string(pyvalue.AppendPydantic(nil, v, 0)) }
+func compact(v cube.Value) string { return string(value.AppendPydantic(nil, v, 0)) }
 
 func TestVectors(t *testing.T) {
 	t.Parallel()
@@ -65,7 +65,7 @@ func TestVectors(t *testing.T) {
 	if err := shell.Register(reg); err != nil {
 		t.Fatal(err)
 	}
-	v, err := pyvalue.Decode(vectors.File(t, "cube/bash_tool.json"))
+	v, err := value.Decode(vectors.File(t, "cube/bash_tool.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

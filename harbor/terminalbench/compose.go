@@ -8,17 +8,17 @@ import (
 	"strings"
 
 	"github.com/proctor-run/proctor/harbor"
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/yaml11"
+	"github.com/proctor-run/proctor/value"
 )
 
 // compose is a docker-compose.yaml with its main service picked out.
 type compose struct {
-	root     *pyvalue.Object
-	services *pyvalue.Object // may be empty
-	name     string          // of the main service
-	main     *pyvalue.Object // nil without services
-	context  string          // build context of the main service
+	root     *value.Object
+	services *value.Object // may be empty
+	name     string        // of the main service
+	main     *value.Object // nil without services
+	context  string        // build context of the main service
 }
 
 var errComposeShape = errors.New("docker-compose.yaml: services must be mappings")
@@ -35,14 +35,14 @@ func (t *task) readCompose() (*compose, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &compose{services: &pyvalue.Object{}}
-	root, ok := doc.(*pyvalue.Object)
+	c := &compose{services: &value.Object{}}
+	root, ok := doc.(*value.Object)
 	if !ok {
 		return nil, errComposeShape
 	}
 	c.root = root
-	if v, _ := root.Get("services"); !pyvalue.IsNull(v) {
-		if c.services, ok = v.(*pyvalue.Object); !ok {
+	if v, _ := root.Get("services"); !value.IsNull(v) {
+		if c.services, ok = v.(*value.Object); !ok {
 			return nil, errComposeShape
 		}
 	}
@@ -61,7 +61,7 @@ func (c *compose) pickMain() error {
 		return nil
 	}
 	v, _ := c.services.Get(c.name)
-	main, ok := v.(*pyvalue.Object)
+	main, ok := v.(*value.Object)
 	if !ok {
 		return errComposeShape
 	}
@@ -71,12 +71,12 @@ func (c *compose) pickMain() error {
 }
 
 // buildContext returns where a service is built, "." if it does not say.
-func buildContext(service *pyvalue.Object) string {
+func buildContext(service *value.Object) string {
 	build, _ := service.Get("build")
-	if table, ok := build.(*pyvalue.Object); ok {
+	if table, ok := build.(*value.Object); ok {
 		build, _ = table.Get("context")
 	}
-	if dir, ok := build.(pyvalue.Str); ok {
+	if dir, ok := build.(value.Str); ok {
 		return string(dir)
 	}
 	return "."
@@ -154,17 +154,17 @@ func (c *compose) collapses() bool {
 		return false
 	}
 	volumes, _ := c.main.Get("volumes")
-	list, _ := volumes.(pyvalue.List)
-	if list == nil && !pyvalue.IsNull(volumes) {
+	list, _ := volumes.(value.List)
+	if list == nil && !value.IsNull(volumes) {
 		return false
 	}
-	return !slices.ContainsFunc(list, func(v pyvalue.Value) bool {
-		s, ok := v.(pyvalue.Str)
+	return !slices.ContainsFunc(list, func(v value.Value) bool {
+		s, ok := v.(value.Str)
 		return !ok || !slices.Contains(standardVolumes, string(s))
 	})
 }
 
-func only(table *pyvalue.Object, keys []string) bool {
+func only(table *value.Object, keys []string) bool {
 	for key := range table.Keys() {
 		if !slices.Contains(keys, key) {
 			return false
@@ -177,14 +177,14 @@ func only(table *pyvalue.Object, keys []string) bool {
 // the others are built from.
 func (t *task) writeCompose() error {
 	c := t.compose
-	services := &pyvalue.Object{}
+	services := &value.Object{}
 	services.Set("main", mainService(c.main))
 	for name, v := range c.services.All() {
 		if name == c.name {
 			continue
 		}
 		services.Set(name, v)
-		service, ok := v.(*pyvalue.Object)
+		service, ok := v.(*value.Object)
 		if !ok {
 			continue
 		}
@@ -192,7 +192,7 @@ func (t *task) writeCompose() error {
 			return err
 		}
 	}
-	doc := &pyvalue.Object{}
+	doc := &value.Object{}
 	doc.Set("services", services)
 	for key, v := range c.root.All() {
 		if key != "services" && key != "version" {
@@ -221,18 +221,18 @@ func (t *task) copySidecar(context string) error {
 }
 
 // mainService keeps of the main service what Harbor does not set itself.
-func mainService(old *pyvalue.Object) *pyvalue.Object {
-	table := func(key string, v pyvalue.Value) *pyvalue.Object {
-		o := &pyvalue.Object{}
+func mainService(old *value.Object) *value.Object {
+	table := func(key string, v value.Value) *value.Object {
+		o := &value.Object{}
 		o.Set(key, v)
 		return o
 	}
-	limits := table("cpus", pyvalue.Str("${CPUS}"))
-	limits.Set("memory", pyvalue.Str("${MEMORY}"))
-	main := table("build", table("context", pyvalue.Str("${CONTEXT_DIR}")))
-	main.Set("image", pyvalue.Str("${MAIN_IMAGE_NAME}"))
-	main.Set("command", pyvalue.List{pyvalue.Str("sh"), pyvalue.Str("-c"), pyvalue.Str("sleep infinity")})
-	main.Set("environment", pyvalue.List{pyvalue.Str("TEST_DIR=${TEST_DIR}")})
+	limits := table("cpus", value.Str("${CPUS}"))
+	limits.Set("memory", value.Str("${MEMORY}"))
+	main := table("build", table("context", value.Str("${CONTEXT_DIR}")))
+	main.Set("image", value.Str("${MAIN_IMAGE_NAME}"))
+	main.Set("command", value.List{value.Str("sh"), value.Str("-c"), value.Str("sleep infinity")})
+	main.Set("environment", value.List{value.Str("TEST_DIR=${TEST_DIR}")})
 	main.Set("deploy", table("resources", table("limits", limits)))
 	for key, v := range old.All() {
 		if !slices.Contains([]string{"build", "image", "container_name", "command", "environment", "volumes", "deploy"}, key) {

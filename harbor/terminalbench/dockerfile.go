@@ -4,8 +4,8 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/schema"
+	"github.com/proctor-run/proctor/value"
 )
 
 var (
@@ -40,11 +40,11 @@ func (t *task) extendDockerfile(name string) error {
 	}
 	lines := dockerfileLines(t.compose.main)
 	if len(lines) > 0 {
-		list := make(pyvalue.List, len(lines))
+		list := make(value.List, len(lines))
 		for i, line := range lines {
-			list[i] = pyvalue.Str(line)
+			list[i] = value.Str(line)
 		}
-		t.print("[%s] Moved to Dockerfile: %s", t.name, pyvalue.Repr(list))
+		t.print("[%s] Moved to Dockerfile: %s", t.name, value.Repr(list))
 	}
 	if !strings.HasSuffix(text, "\n") {
 		text += "\n"
@@ -62,7 +62,7 @@ func (t *task) readOutput(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return pyvalue.ReadText(data)
+	return value.ReadText(data)
 }
 
 // setPlatform changes the platforms that FROM lines name; where none does, all
@@ -76,7 +76,7 @@ func setPlatform(text, platform string) string {
 }
 
 // dockerfileLines returns what a service's settings are in a Dockerfile.
-func dockerfileLines(service *pyvalue.Object) []string {
+func dockerfileLines(service *value.Object) []string {
 	lines := environmentLines(service)
 	if dir := textOf(service, "working_dir"); dir != "" && !strings.Contains(dir, "${") {
 		lines = append(lines, "WORKDIR "+dir)
@@ -85,13 +85,13 @@ func dockerfileLines(service *pyvalue.Object) []string {
 		lines = append(lines, "EXPOSE "+str(port))
 	}
 	if entrypoint := listOf(service, "entrypoint"); len(entrypoint) > 0 {
-		lines = append(lines, "ENTRYPOINT "+string(pyvalue.AppendDumps(nil, entrypoint, pyvalue.DumpsOptions{})))
+		lines = append(lines, "ENTRYPOINT "+string(value.AppendDumps(nil, entrypoint, value.DumpsOptions{})))
 	}
 	return lines
 }
 
 // environmentLines reads both forms of an environment. Values are not quoted.
-func environmentLines(service *pyvalue.Object) []string {
+func environmentLines(service *value.Object) []string {
 	var lines []string
 	add := func(entry string) {
 		if entry != testDirTemplate {
@@ -100,11 +100,11 @@ func environmentLines(service *pyvalue.Object) []string {
 	}
 	environment, _ := service.Get("environment")
 	switch environment := environment.(type) {
-	case pyvalue.List:
+	case value.List:
 		for _, entry := range environment {
 			add(str(entry))
 		}
-	case *pyvalue.Object:
+	case *value.Object:
 		for key, v := range environment.All() {
 			add(key + "=" + str(v))
 		}
@@ -113,33 +113,33 @@ func environmentLines(service *pyvalue.Object) []string {
 }
 
 // textOf returns a setting as text; a missing one, or null, is empty.
-func textOf(service *pyvalue.Object, key string) string {
+func textOf(service *value.Object, key string) string {
 	v, _ := service.Get(key)
-	if pyvalue.IsNull(v) {
+	if value.IsNull(v) {
 		return ""
 	}
 	return str(v)
 }
 
 // listOf returns a setting as a list; a scalar is a list of one.
-func listOf(service *pyvalue.Object, key string) pyvalue.List {
+func listOf(service *value.Object, key string) value.List {
 	v, _ := service.Get(key)
-	if pyvalue.IsNull(v) {
+	if value.IsNull(v) {
 		return nil
 	}
-	if list, ok := v.(pyvalue.List); ok {
+	if list, ok := v.(value.List); ok {
 		return list
 	}
-	return pyvalue.List{v}
+	return value.List{v}
 }
 
 // str is Python's str of a value.
-func str(v pyvalue.Value) string {
+func str(v value.Value) string {
 	switch v := v.(type) {
-	case pyvalue.Str:
+	case value.Str:
 		return string(v)
 	case schema.Temporal:
 		return str(v.Value)
 	}
-	return pyvalue.Repr(v)
+	return value.Repr(v)
 }

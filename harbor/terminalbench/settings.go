@@ -4,15 +4,15 @@ import (
 	"fmt"
 
 	"github.com/proctor-run/proctor/harbor"
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/internal/yaml11"
+	"github.com/proctor-run/proctor/value"
 )
 
 // settings is the content of a task.yaml, as far as it has a place in Harbor.
 type settings struct {
 	instruction     string
-	metadata        *pyvalue.Object
+	metadata        *value.Object
 	agentTimeout    float64 // seconds
 	verifierTimeout float64 // seconds
 }
@@ -33,23 +33,23 @@ func (t *task) readSettings() (settings, error) {
 // settingsFields reads the fields in the order in which errors list them; the
 // metadata keeps that order.
 func settingsFields(f *schema.Fields) settings {
-	metadata := &pyvalue.Object{}
+	metadata := &value.Object{}
 	text := func(key, missing string) {
-		metadata.Set(key, pyvalue.Str(schema.Default(f, key, missing, schema.Str)))
+		metadata.Set(key, value.Str(schema.Default(f, key, missing, schema.Str)))
 	}
 	s := settings{metadata: metadata, instruction: schema.Required(f, "instruction", schema.Str)}
 	text("author_name", "unknown")
 	text("author_email", "unknown")
-	metadata.Set("difficulty", pyvalue.Str(schema.Default(f, "difficulty", "unknown", schema.Enum("easy", "medium", "hard", "unknown"))))
+	metadata.Set("difficulty", value.Str(schema.Default(f, "difficulty", "unknown", schema.Enum("easy", "medium", "hard", "unknown"))))
 	text("category", "software_engineering")
-	tags := pyvalue.List{}
+	tags := value.List{}
 	for _, tag := range schema.Default(f, "tags", nil, schema.List(schema.Str)) {
-		tags = append(tags, pyvalue.Str(tag))
+		tags = append(tags, value.Str(tag))
 	}
 	metadata.Set("tags", tags)
 	for _, key := range [...]string{"estimated_duration_sec", "expert_time_estimate_min", "junior_time_estimate_min"} {
 		if x := schema.Optional(f, key, schema.Float); x != nil {
-			metadata.Set(key, pyvalue.Float(*x))
+			metadata.Set(key, value.Float(*x))
 		}
 	}
 	s.agentTimeout = schema.Default(f, "max_agent_timeout_sec", 360, schema.Float)
@@ -70,9 +70,9 @@ func (s settings) config(o Options) *harbor.Config {
 	return &cfg
 }
 
-func number(n *int) *pyvalue.Int {
+func number(n *int) *value.Int {
 	if n == nil {
 		return nil
 	}
-	return new(pyvalue.NewInt(int64(*n)))
+	return new(value.NewInt(int64(*n)))
 }

@@ -18,7 +18,7 @@ import (
 	"strings"
 
 	"github.com/proctor-run/proctor/harbor"
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // maxTextSize bounds each file that is read as text, in bytes.
@@ -270,7 +270,7 @@ func (t *task) read(name string) (string, error) {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return "", raise(harbor.FileNotFoundError, "[Errno 2] No such file or directory: %s",
-			pyvalue.Repr(pyvalue.Str(filepath.Join(t.source, name))))
+			value.Repr(value.Str(filepath.Join(t.source, name))))
 	case err != nil:
 		return "", fmt.Errorf("reading the task: %w", err)
 	case !info.Mode().IsRegular() || info.Size() > maxTextSize:
@@ -280,5 +280,5 @@ func (t *task) read(name string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("reading the task: %w", err)
 	}
-	return pyvalue.ReadText(data)
+	return value.ReadText(data)
 }

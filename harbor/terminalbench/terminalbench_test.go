@@ -16,9 +16,9 @@ import (
 
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/harbor/terminalbench"
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/vectors"
 	"github.com/proctor-run/proctor/internal/yaml11"
+	"github.com/proctor-run/proctor/value"
 )
 
 type mapperCase struct {
@@ -151,7 +151,7 @@ func comparison(t *testing.T, name, text string) string {
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", name, err, text)
 	}
-	return pyvalue.Repr(doc)
+	return value.Repr(doc)
 }
 
 func TestSources(t *testing.T) {

@@ -5,11 +5,11 @@
 //	o := dump.Object{}
 //	o.Str("name", c.Name)
 //	o.OptFloat("timeout_sec", c.TimeoutSec)
-//	text := pyvalue.AppendPydantic(nil, o.Value(), 4)
+//	text := value.AppendPydantic(nil, o.Value(), 4)
 package dump
 
 import (
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Object collects the fields of one model in order. The zero value is ready.
@@ -18,25 +18,25 @@ type Object struct {
 	// values of fields.
 	OmitNull bool
 
-	obj pyvalue.Object
+	obj value.Object
 }
 
 // Value returns the document built so far.
-func (o *Object) Value() *pyvalue.Object { return &o.obj }
+func (o *Object) Value() *value.Object { return &o.obj }
 
 // Set adds a field of any value; nil is null.
-func (o *Object) Set(key string, v pyvalue.Value) {
+func (o *Object) Set(key string, v value.Value) {
 	if v == nil {
-		v = pyvalue.Null{}
+		v = value.Null{}
 	}
-	if _, null := v.(pyvalue.Null); null && o.OmitNull {
+	if _, null := v.(value.Null); null && o.OmitNull {
 		return
 	}
 	o.obj.Set(key, v)
 }
 
 // Str adds a text.
-func (o *Object) Str(key, s string) { o.obj.Set(key, pyvalue.Str(s)) }
+func (o *Object) Str(key, s string) { o.obj.Set(key, value.Str(s)) }
 
 // OptStr adds a text or null.
 func (o *Object) OptStr(key string, s *string) {
@@ -48,10 +48,10 @@ func (o *Object) OptStr(key string, s *string) {
 }
 
 // Bool adds a boolean.
-func (o *Object) Bool(key string, b bool) { o.obj.Set(key, pyvalue.Bool(b)) }
+func (o *Object) Bool(key string, b bool) { o.obj.Set(key, value.Bool(b)) }
 
 // Int adds an integer.
-func (o *Object) Int(key string, n int) { o.obj.Set(key, pyvalue.NewInt(int64(n))) }
+func (o *Object) Int(key string, n int) { o.obj.Set(key, value.NewInt(int64(n))) }
 
 // OptInt adds an integer or null.
 func (o *Object) OptInt(key string, n *int) {
@@ -63,7 +63,7 @@ func (o *Object) OptInt(key string, n *int) {
 }
 
 // Float adds a float; integral ones keep their fraction when written.
-func (o *Object) Float(key string, x float64) { o.obj.Set(key, pyvalue.Float(x)) }
+func (o *Object) Float(key string, x float64) { o.obj.Set(key, value.Float(x)) }
 
 // OptFloat adds a float or null.
 func (o *Object) OptFloat(key string, x *float64) {
@@ -78,27 +78,27 @@ func (o *Object) OptFloat(key string, x *float64) {
 func (o *Object) Strs(key string, list []string) { o.obj.Set(key, Strs(list)) }
 
 // Dict adds a free-form table; nil is an empty one.
-func (o *Object) Dict(key string, obj *pyvalue.Object) {
+func (o *Object) Dict(key string, obj *value.Object) {
 	if obj == nil {
-		obj = &pyvalue.Object{}
+		obj = &value.Object{}
 	}
 	o.obj.Set(key, obj)
 }
 
 // Strs returns a list of texts as a value.
-func Strs(list []string) pyvalue.List {
-	out := make(pyvalue.List, len(list))
+func Strs(list []string) value.List {
+	out := make(value.List, len(list))
 	for i, s := range list {
-		out[i] = pyvalue.Str(s)
+		out[i] = value.Str(s)
 	}
 	return out
 }
 
 // List returns one value per item.
-func List[T any](items []T, value func(T) pyvalue.Value) pyvalue.List {
-	out := make(pyvalue.List, len(items))
+func List[T any](items []T, convert func(T) value.Value) value.List {
+	out := make(value.List, len(items))
 	for i, item := range items {
-		out[i] = value(item)
+		out[i] = convert(item)
 	}
 	return out
 }

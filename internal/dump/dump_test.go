@@ -4,12 +4,12 @@ import (
 	"testing"
 
 	"github.com/proctor-run/proctor/internal/dump"
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 func TestObject(t *testing.T) {
 	t.Parallel()
-	fill := func(o *dump.Object) *pyvalue.Object {
+	fill := func(o *dump.Object) *value.Object {
 		text, n, x := "a", 3, 2.0
 		o.Str("s", "t")
 		o.OptStr("s0", nil)
@@ -24,7 +24,7 @@ func TestObject(t *testing.T) {
 		o.Strs("l", nil)
 		o.Dict("d", nil)
 		o.Set("v", nil)
-		o.Set("list", dump.List([]int{1, 2}, func(i int) pyvalue.Value { return pyvalue.NewInt(int64(i)) }))
+		o.Set("list", dump.List([]int{1, 2}, func(i int) value.Value { return value.NewInt(int64(i)) }))
 		return o.Value()
 	}
 	for _, tt := range []struct {
@@ -34,7 +34,7 @@ func TestObject(t *testing.T) {
 		{false, `{"s":"t","s0":null,"s1":"a","b":true,"i":1,"i0":null,"i1":3,"f":1.0,"f0":null,"f1":2.0,"l":[],"d":{},"v":null,"list":[1,2]}`},
 		{true, `{"s":"t","s1":"a","b":true,"i":1,"i1":3,"f":1.0,"f1":2.0,"l":[],"d":{},"list":[1,2]}`},
 	} {
-		got := string(pyvalue.AppendPydantic(nil, fill(&dump.Object{OmitNull: tt.omit}), 0))
+		got := string(value.AppendPydantic(nil, fill(&dump.Object{OmitNull: tt.omit}), 0))
 		if got != tt.want {
 			t.Errorf("OmitNull %v:\n got %s\nwant %s", tt.omit, got, tt.want)
 		}
@@ -71,7 +71,7 @@ func TestAppendCanonical(t *testing.T) {
 
 func canonical(t *testing.T, text string) string {
 	t.Helper()
-	v, err := pyvalue.DecodeText(text)
+	v, err := value.DecodeText(text)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,13 +4,13 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Nullable accepts null as nil besides what d accepts.
 func Nullable[T any](d Decoder[T]) Decoder[*T] {
-	return func(c *Cursor, v pyvalue.Value) (*T, bool) {
-		if pyvalue.IsNull(v) {
+	return func(c *Cursor, v value.Value) (*T, bool) {
+		if value.IsNull(v) {
 			return nil, true
 		}
 		out, ok := d(c, v)
@@ -20,8 +20,8 @@ func Nullable[T any](d Decoder[T]) Decoder[*T] {
 
 // List decodes a list whose items all fit d. The result is never nil.
 func List[T any](d Decoder[T]) Decoder[[]T] {
-	return func(c *Cursor, v pyvalue.Value) ([]T, bool) {
-		list, ok := v.(pyvalue.List)
+	return func(c *Cursor, v value.Value) ([]T, bool) {
+		list, ok := v.(value.List)
 		if !ok {
 			c.Fail("list_type", "Input should be a valid list", v)
 			return nil, false
@@ -33,8 +33,8 @@ func List[T any](d Decoder[T]) Decoder[[]T] {
 // Set decodes a list of items that all fit d, without duplicates, in order of
 // first appearance. The result is never nil.
 func Set[T comparable](d Decoder[T]) Decoder[[]T] {
-	return func(c *Cursor, v pyvalue.Value) ([]T, bool) {
-		list, ok := v.(pyvalue.List)
+	return func(c *Cursor, v value.Value) ([]T, bool) {
+		list, ok := v.(value.List)
 		if !ok {
 			c.Fail("set_type", "Input should be a valid set", v)
 			return nil, false
@@ -53,7 +53,7 @@ func Set[T comparable](d Decoder[T]) Decoder[[]T] {
 	}
 }
 
-func items[T any](c *Cursor, list pyvalue.List, d Decoder[T]) ([]T, bool) {
+func items[T any](c *Cursor, list value.List, d Decoder[T]) ([]T, bool) {
 	out := make([]T, 0, len(list))
 	allOK := true
 	for i, item := range list {
@@ -114,9 +114,9 @@ func (m *Map[T]) Clone() Map[T] {
 
 // Dict decodes a table with free keys whose values all fit d.
 func Dict[T any](d Decoder[T]) Decoder[Map[T]] {
-	return func(c *Cursor, v pyvalue.Value) (Map[T], bool) {
+	return func(c *Cursor, v value.Value) (Map[T], bool) {
 		var out Map[T]
-		obj, ok := v.(*pyvalue.Object)
+		obj, ok := v.(*value.Object)
 		if !ok {
 			c.Fail("dict_type", "Input should be a valid dictionary", v)
 			return out, false
@@ -133,8 +133,8 @@ func Dict[T any](d Decoder[T]) Decoder[Map[T]] {
 
 // Before lets a rule change or reject the raw value before d sees it. The
 // error's text becomes a "value_error".
-func Before[T any](rule func(c *Cursor, v pyvalue.Value) (pyvalue.Value, error), d Decoder[T]) Decoder[T] {
-	return func(c *Cursor, v pyvalue.Value) (T, bool) {
+func Before[T any](rule func(c *Cursor, v value.Value) (value.Value, error), d Decoder[T]) Decoder[T] {
+	return func(c *Cursor, v value.Value) (T, bool) {
 		changed, err := rule(c, v)
 		if err != nil {
 			c.valueError(err, v)
@@ -148,7 +148,7 @@ func Before[T any](rule func(c *Cursor, v pyvalue.Value) (pyvalue.Value, error),
 // After lets a rule change or reject what d decoded; it is not asked when d
 // failed. The error's text becomes a "value_error".
 func After[T any](d Decoder[T], rule func(T) (T, error)) Decoder[T] {
-	return func(c *Cursor, v pyvalue.Value) (T, bool) {
+	return func(c *Cursor, v value.Value) (T, bool) {
 		out, ok := d(c, v)
 		if !ok {
 			return out, false
@@ -164,7 +164,7 @@ func After[T any](d Decoder[T], rule func(T) (T, error)) Decoder[T] {
 
 // Convert turns what d decoded into another type.
 func Convert[T, U any](d Decoder[T], to func(T) U) Decoder[U] {
-	return func(c *Cursor, v pyvalue.Value) (U, bool) {
+	return func(c *Cursor, v value.Value) (U, bool) {
 		out, ok := d(c, v)
 		if !ok {
 			var zero U
@@ -175,7 +175,7 @@ func Convert[T, U any](d Decoder[T], to func(T) U) Decoder[U] {
 }
 
 // Fail the value with the text of a rule's error, in pydantic's words.
-func (c *Cursor) valueError(err error, input pyvalue.Value) {
+func (c *Cursor) valueError(err error, input value.Value) {
 	c.Fail("value_error", "Value error, "+err.Error(), input)
 }
 
@@ -195,7 +195,7 @@ func As[S, T any](tag string, d Decoder[S], wrap func(S) T) Branch[T] {
 // Union decodes a value with the branch that has to bend it least, the first
 // of equals. When no branch accepts it, the errors of all are reported.
 func Union[T any](branches ...Branch[T]) Decoder[T] {
-	return func(c *Cursor, v pyvalue.Value) (T, bool) {
+	return func(c *Cursor, v value.Value) (T, bool) {
 		var best T
 		var report Report
 		var failures []Error

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // docsURL is where the texts of pydantic 2.13 send their readers. Recorded
@@ -46,7 +46,7 @@ type Error struct {
 	Loc   Location
 	Type  string // pydantic's error type, for example "int_parsing"
 	Msg   string
-	Input pyvalue.Value // the offending value, or for "missing" the table around it
+	Input value.Value // the offending value, or for "missing" the table around it
 }
 
 // Errors is what [Validate] returns for a document that is not valid.
@@ -94,9 +94,9 @@ func (e *Errors) Brief() []string {
 
 func inputRepr(e *Error) string {
 	v := e.Input
-	if _, isText := v.(pyvalue.Str); isText && len(e.Loc) > 0 {
+	if _, isText := v.(value.Str); isText && len(e.Loc) > 0 {
 		if key, ok := e.Loc[len(e.Loc)-1].(string); ok && Sensitive(key) {
-			v = pyvalue.Str(mask)
+			v = value.Str(mask)
 		}
 	}
 	return repr(v)
@@ -132,35 +132,35 @@ func Sensitive(key string) bool {
 }
 
 // repr is Python's repr with strings under sensitive keys masked.
-func repr(v pyvalue.Value) string {
+func repr(v value.Value) string {
 	switch v := v.(type) {
 	case nil:
 		return "None"
 	case Temporal:
 		return v.Repr
-	case pyvalue.List:
+	case value.List:
 		parts := make([]string, len(v))
 		for i, item := range v {
 			parts[i] = repr(item)
 		}
 		return "[" + strings.Join(parts, ", ") + "]"
-	case *pyvalue.Object:
+	case *value.Object:
 		var parts []string
 		for key, item := range v.All() {
-			if _, isText := item.(pyvalue.Str); isText && Sensitive(key) {
-				item = pyvalue.Str(mask)
+			if _, isText := item.(value.Str); isText && Sensitive(key) {
+				item = value.Str(mask)
 			}
-			parts = append(parts, pyvalue.Repr(pyvalue.Str(key))+": "+repr(item))
+			parts = append(parts, value.Repr(value.Str(key))+": "+repr(item))
 		}
 		return "{" + strings.Join(parts, ", ") + "}"
 	default:
-		return pyvalue.Repr(v)
+		return value.Repr(v)
 	}
 }
 
-func pythonType(v pyvalue.Value) string {
+func pythonType(v value.Value) string {
 	if t, ok := v.(Temporal); ok {
 		return string(t.Kind)
 	}
-	return pyvalue.TypeName(v)
+	return value.TypeName(v)
 }

@@ -6,7 +6,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 const (
@@ -17,33 +17,33 @@ const (
 
 // Int accepts integers of any size, booleans, floats without fraction that fit
 // 64 bits, and decimal strings.
-func Int(c *Cursor, v pyvalue.Value) (pyvalue.Int, bool) {
+func Int(c *Cursor, v value.Value) (value.Int, bool) {
 	n, kind, msg := intOf(c, v)
 	if kind != "" {
 		c.Fail(kind, msg, v)
-		return pyvalue.Int{}, false
+		return value.Int{}, false
 	}
 	return n, true
 }
 
-func intOf(c *Cursor, v pyvalue.Value) (n pyvalue.Int, kind, msg string) {
-	if n, ok := v.(pyvalue.Int); ok {
+func intOf(c *Cursor, v value.Value) (n value.Int, kind, msg string) {
+	if n, ok := v.(value.Int); ok {
 		return n, "", ""
 	}
 	c.bend(lax)
 	switch v := v.(type) {
-	case pyvalue.Bool:
+	case value.Bool:
 		if v {
-			return pyvalue.NewInt(1), "", ""
+			return value.NewInt(1), "", ""
 		}
 		return n, "", ""
-	case pyvalue.Float:
+	case value.Float:
 		return intOfFloat(float64(v))
-	case pyvalue.Str:
-		if n, ok := pyvalue.LaxInt(string(v)); ok {
+	case value.Str:
+		if n, ok := value.LaxInt(string(v)); ok {
 			return n, "", ""
 		}
-		if len(v) > pyvalue.MaxIntDigits {
+		if len(v) > value.MaxIntDigits {
 			return n, "int_parsing_size", msgIntSize
 		}
 		return n, "int_parsing", msgIntParsing
@@ -51,7 +51,7 @@ func intOf(c *Cursor, v pyvalue.Value) (n pyvalue.Int, kind, msg string) {
 	return n, "int_type", "Input should be a valid integer"
 }
 
-func intOfFloat(f float64) (n pyvalue.Int, kind, msg string) {
+func intOfFloat(f float64) (n value.Int, kind, msg string) {
 	switch i, fits := integral(f); {
 	case math.IsInf(f, 0) || math.IsNaN(f):
 		return n, "finite_number", "Input should be a finite number"
@@ -60,13 +60,13 @@ func intOfFloat(f float64) (n pyvalue.Int, kind, msg string) {
 	case !fits:
 		return n, "int_parsing_size", msgIntSize
 	default:
-		return pyvalue.NewInt(i), "", ""
+		return value.NewInt(i), "", ""
 	}
 }
 
 // SmallInt is [Int] for quantities that a machine integer can hold; larger
 // ones are errors.
-func SmallInt(c *Cursor, v pyvalue.Value) (int, bool) {
+func SmallInt(c *Cursor, v value.Value) (int, bool) {
 	n, ok := Int(c, v)
 	if !ok {
 		return 0, false
@@ -81,7 +81,7 @@ func SmallInt(c *Cursor, v pyvalue.Value) (int, bool) {
 
 // AtLeast adds a lower bound to an integer.
 func AtLeast(bound int, d Decoder[int]) Decoder[int] {
-	return func(c *Cursor, v pyvalue.Value) (int, bool) {
+	return func(c *Cursor, v value.Value) (int, bool) {
 		n, ok := d(c, v)
 		if ok && n < bound {
 			c.Fail("greater_than_equal", fmt.Sprintf("Input should be greater than or equal to %d", bound), v)
@@ -93,23 +93,23 @@ func AtLeast(bound int, d Decoder[int]) Decoder[int] {
 
 // Float accepts numbers, booleans and decimal strings, infinities and nan
 // included.
-func Float(c *Cursor, v pyvalue.Value) (float64, bool) {
+func Float(c *Cursor, v value.Value) (float64, bool) {
 	switch v := v.(type) {
-	case pyvalue.Float:
+	case value.Float:
 		return float64(v), true
-	case pyvalue.Int:
+	case value.Int:
 		c.bend(strict)
 		f, err := v.Float64()
-		if !errors.Is(err, pyvalue.OverflowError) {
+		if !errors.Is(err, value.OverflowError) {
 			return f, true
 		}
-	case pyvalue.Bool:
+	case value.Bool:
 		c.bend(lax)
 		if v {
 			return 1, true
 		}
 		return 0, true
-	case pyvalue.Str:
+	case value.Str:
 		c.bend(lax)
 		if f, ok := floatOfText(string(v)); ok {
 			return f, true
@@ -124,12 +124,12 @@ func Float(c *Cursor, v pyvalue.Value) (float64, bool) {
 // floatOfText reads a decimal number with white space around it, or without
 // but with single underscores inside.
 func floatOfText(s string) (float64, bool) {
-	if f, ok := pyvalue.FloatLiteral(strings.TrimSpace(s)); ok {
+	if f, ok := value.FloatLiteral(strings.TrimSpace(s)); ok {
 		return float64(f), true
 	}
 	if !strings.Contains(s, "_") || s[0] == '_' || s[len(s)-1] == '_' || strings.Contains(s, "__") {
 		return 0, false
 	}
-	f, ok := pyvalue.FloatLiteral(strings.ReplaceAll(s, "_", ""))
+	f, ok := value.FloatLiteral(strings.ReplaceAll(s, "_", ""))
 	return float64(f), ok
 }

@@ -6,19 +6,19 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 const msgBoolParsing = "Input should be a valid boolean, unable to interpret input"
 
 // Str accepts strings only.
-func Str(c *Cursor, v pyvalue.Value) (string, bool) {
-	s, ok := v.(pyvalue.Str)
+func Str(c *Cursor, v value.Value) (string, bool) {
+	s, ok := v.(value.Str)
 	if !ok {
 		c.Fail("string_type", "Input should be a valid string", v)
 		return "", false
 	}
-	if pyvalue.HasSurrogate(string(s)) {
+	if value.HasSurrogate(string(s)) {
 		c.Fail("string_unicode", "Input should be a valid string, unable to parse raw data as a unicode string", v)
 		return "", false
 	}
@@ -26,7 +26,7 @@ func Str(c *Cursor, v pyvalue.Value) (string, bool) {
 }
 
 // NonEmpty accepts strings of at least one character.
-func NonEmpty(c *Cursor, v pyvalue.Value) (string, bool) {
+func NonEmpty(c *Cursor, v value.Value) (string, bool) {
 	s, ok := Str(c, v)
 	if ok && s == "" {
 		c.Fail("string_too_short", "String should have at least 1 character", v)
@@ -36,11 +36,11 @@ func NonEmpty(c *Cursor, v pyvalue.Value) (string, bool) {
 }
 
 // Bool accepts booleans, 0 and 1, and the usual words in any letter case.
-func Bool(c *Cursor, v pyvalue.Value) (bool, bool) {
+func Bool(c *Cursor, v value.Value) (bool, bool) {
 	switch v := v.(type) {
-	case pyvalue.Bool:
+	case value.Bool:
 		return bool(v), true
-	case pyvalue.Str:
+	case value.Str:
 		c.bend(lax)
 		switch strings.ToLower(string(v)) {
 		case "1", "true", "t", "yes", "y", "on":
@@ -50,10 +50,10 @@ func Bool(c *Cursor, v pyvalue.Value) (bool, bool) {
 		}
 		c.Fail("bool_parsing", msgBoolParsing, v)
 		return false, false
-	case pyvalue.Int:
+	case value.Int:
 		n, fits := v.Int64()
 		return boolOf(c, n, fits, v)
-	case pyvalue.Float:
+	case value.Float:
 		n, fits := integral(float64(v))
 		return boolOf(c, n, fits, v)
 	}
@@ -61,7 +61,7 @@ func Bool(c *Cursor, v pyvalue.Value) (bool, bool) {
 	return false, false
 }
 
-func boolOf(c *Cursor, n int64, fits bool, input pyvalue.Value) (bool, bool) {
+func boolOf(c *Cursor, n int64, fits bool, input value.Value) (bool, bool) {
 	c.bend(lax)
 	switch {
 	case !fits:
@@ -89,8 +89,8 @@ func Enum[T ~string](words ...T) Decoder[T] { return oneOf("enum", words) }
 func Literal[T ~string](words ...T) Decoder[T] { return oneOf("literal_error", words) }
 
 func oneOf[T ~string](kind string, words []T) Decoder[T] {
-	return func(c *Cursor, v pyvalue.Value) (T, bool) {
-		if s, ok := v.(pyvalue.Str); ok && slices.Contains(words, T(s)) {
+	return func(c *Cursor, v value.Value) (T, bool) {
+		if s, ok := v.(value.Str); ok && slices.Contains(words, T(s)) {
 			return T(s), true
 		}
 		c.Fail(kind, "Input should be "+alternatives(words), v)
@@ -102,7 +102,7 @@ func oneOf[T ~string](kind string, words []T) Decoder[T] {
 func alternatives[T ~string](words []T) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
-		quoted[i] = pyvalue.Repr(pyvalue.Str(w))
+		quoted[i] = value.Repr(value.Str(w))
 	}
 	if len(quoted) == 1 {
 		return quoted[0]
@@ -114,8 +114,8 @@ func alternatives[T ~string](words []T) string {
 // Path accepts strings and normalises them as Python's pathlib does for POSIX
 // paths: repeated slashes, "." components and trailing slashes go, ".." and
 // "~" stay, exactly two leading slashes stay two, and nothing at all is ".".
-func Path(c *Cursor, v pyvalue.Value) (string, bool) {
-	s, ok := v.(pyvalue.Str)
+func Path(c *Cursor, v value.Value) (string, bool) {
+	s, ok := v.(value.Str)
 	if !ok {
 		c.Fail("path_type", "Input is not a valid path for <class 'pathlib.Path'>", v)
 		return "", false
@@ -146,16 +146,16 @@ func CleanPath(p string) string {
 }
 
 // Any accepts everything. Dates and times become ISO strings.
-func Any(_ *Cursor, v pyvalue.Value) (pyvalue.Value, bool) {
+func Any(_ *Cursor, v value.Value) (value.Value, bool) {
 	return plain(v), true
 }
 
 // Object accepts any table, with dates and times inside as ISO strings.
-func Object(c *Cursor, v pyvalue.Value) (*pyvalue.Object, bool) {
-	obj, ok := v.(*pyvalue.Object)
+func Object(c *Cursor, v value.Value) (*value.Object, bool) {
+	obj, ok := v.(*value.Object)
 	if !ok {
 		c.Fail("dict_type", "Input should be a valid dictionary", v)
 		return nil, false
 	}
-	return plain(obj).(*pyvalue.Object), true
+	return plain(obj).(*value.Object), true
 }

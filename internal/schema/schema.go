@@ -1,5 +1,5 @@
 // Package schema validates documents of Python-compatible values (JSON, TOML
-// or YAML, decoded to pyvalue) into Go values, with the lax coercions, error
+// or YAML, decoded to package value) into Go values, with the lax coercions, error
 // types and words of pydantic 2.13.
 //
 // A [Decoder] turns one value into a Go value. Decoders for scalars ([Int],
@@ -26,12 +26,12 @@
 package schema
 
 import (
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Decoder turns a value into a T. It reports what is wrong through the cursor
 // and then returns false; the T of a failed decoder must not be used.
-type Decoder[T any] func(c *Cursor, v pyvalue.Value) (T, bool)
+type Decoder[T any] func(c *Cursor, v value.Value) (T, bool)
 
 // Report lists what a validation noticed without rejecting it.
 type Report struct {
@@ -49,7 +49,7 @@ type Warning struct {
 
 // Validate decodes a document. The error is an [*Errors] titled with the name
 // of the outermost model.
-func Validate[T any](v pyvalue.Value, d Decoder[T]) (T, Report, error) {
+func Validate[T any](v value.Value, d Decoder[T]) (T, Report, error) {
 	r := &run{exact: exact}
 	out, ok := d(&Cursor{run: r}, v)
 	if !ok {
@@ -85,7 +85,7 @@ type Cursor struct {
 }
 
 // Fail records an error at the cursor.
-func (c *Cursor) Fail(kind, msg string, input pyvalue.Value) {
+func (c *Cursor) Fail(kind, msg string, input value.Value) {
 	c.run.errors = append(c.run.errors, Error{Loc: c.Location(), Type: kind, Msg: msg, Input: input})
 }
 
@@ -123,7 +123,7 @@ func (c *Cursor) bend(to exactness) {
 // Fields gives a model's decoder access to the keys of a table.
 type Fields struct {
 	c      *Cursor
-	obj    *pyvalue.Object
+	obj    *value.Object
 	known  map[string]bool
 	failed bool
 }
@@ -174,12 +174,12 @@ func Nested[T any](f *Fields, key string, d Decoder[T]) T {
 	f.known[key] = true
 	v, ok := f.obj.Get(key)
 	if !ok {
-		v = &pyvalue.Object{}
+		v = &value.Object{}
 	}
 	return decodeField(f, key, v, d)
 }
 
-func decodeField[T any](f *Fields, key string, v pyvalue.Value, d Decoder[T]) T {
+func decodeField[T any](f *Fields, key string, v value.Value, d Decoder[T]) T {
 	out, ok := d(f.c.child(key), v)
 	if !ok {
 		f.failed = true
@@ -191,9 +191,9 @@ func decodeField[T any](f *Fields, key string, v pyvalue.Value, d Decoder[T]) T 
 // union branches show. Keys that fields does not ask for are ignored and
 // reported.
 func Model[T any](name string, fields func(*Fields) T) Decoder[T] {
-	return func(c *Cursor, v pyvalue.Value) (T, bool) {
+	return func(c *Cursor, v value.Value) (T, bool) {
 		c.titled(name)
-		obj, ok := v.(*pyvalue.Object)
+		obj, ok := v.(*value.Object)
 		if !ok {
 			c.Fail("model_type", "Input should be a valid dictionary or instance of "+name, v)
 			var zero T

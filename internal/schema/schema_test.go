@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/schema"
+	"github.com/proctor-run/proctor/value"
 )
 
 type step struct {
@@ -33,16 +33,16 @@ func stepFields(f *schema.Fields) step {
 	}
 }
 
-func decodeUser(c *schema.Cursor, v pyvalue.Value) (string, bool) {
+func decodeUser(c *schema.Cursor, v value.Value) (string, bool) {
 	return schema.Union(
 		schema.As("str", schema.Str, func(s string) string { return s }),
-		schema.As("int", schema.Int, pyvalue.Int.String),
+		schema.As("int", schema.Int, value.Int.String),
 	)(c, v)
 }
 
-func decode(t *testing.T, text string) pyvalue.Value {
+func decode(t *testing.T, text string) value.Value {
 	t.Helper()
-	v, err := pyvalue.Decode([]byte(text))
+	v, err := value.Decode([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func TestUnionPrefersTheExactBranch(t *testing.T) {
 	t.Parallel()
 	number := schema.Union(
 		schema.As("float", schema.Float, func(f float64) string { return fmt.Sprintf("float %v", f) }),
-		schema.As("int", schema.Int, func(n pyvalue.Int) string { return "int " + n.String() }),
+		schema.As("int", schema.Int, func(n value.Int) string { return "int " + n.String() }),
 		schema.As("bool", schema.Bool, func(b bool) string { return fmt.Sprintf("bool %v", b) }),
 	)
 	for doc, want := range map[string]string{
@@ -147,14 +147,14 @@ func TestUnionPrefersTheExactBranch(t *testing.T) {
 
 func TestRulesRunAroundTheFields(t *testing.T) {
 	t.Parallel()
-	rename := func(c *schema.Cursor, v pyvalue.Value) (pyvalue.Value, error) {
-		obj, ok := v.(*pyvalue.Object)
+	rename := func(c *schema.Cursor, v value.Value) (value.Value, error) {
+		obj, ok := v.(*value.Object)
 		if !ok || !obj.Has("title") {
 			return v, nil
 		}
 		c.Warn("title is old")
 		title, _ := obj.Get("title")
-		out := &pyvalue.Object{}
+		out := &value.Object{}
 		out.Set("name", title)
 		return out, nil
 	}
@@ -186,10 +186,10 @@ func TestTemporalsFitNowhereButAnywhere(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "input_value=datetime.date(2024, 1, 2), input_type=date]") {
 		t.Errorf("date as string: %v", err)
 	}
-	obj := &pyvalue.Object{}
-	obj.Set("d", pyvalue.List{date})
-	got, _, err := schema.Validate(pyvalue.Value(obj), schema.Object)
-	if err != nil || pyvalue.Repr(got) != "{'d': ['2024-01-02']}" {
+	obj := &value.Object{}
+	obj.Set("d", value.List{date})
+	got, _, err := schema.Validate(value.Value(obj), schema.Object)
+	if err != nil || value.Repr(got) != "{'d': ['2024-01-02']}" {
 		t.Errorf("free table: %v, %v", got, err)
 	}
 }
@@ -199,13 +199,13 @@ func TestFloatText(t *testing.T) {
 	for text, want := range map[string]float64{
 		" 1.5\t": 1.5, "1_000": 1000, "1_e5": 1e5, "-inf": math.Inf(-1), ".5": .5, "1.": 1,
 	} {
-		got, _, err := schema.Validate[float64](pyvalue.Str(text), schema.Float)
+		got, _, err := schema.Validate[float64](value.Str(text), schema.Float)
 		if err != nil || got != want {
 			t.Errorf("%q: %v, %v; want %v", text, got, err, want)
 		}
 	}
 	for _, text := range []string{"", " ", "_1", "1__0", " 1_000 ", "0x10", "1,5", "one"} {
-		if got, _, err := schema.Validate[float64](pyvalue.Str(text), schema.Float); err == nil {
+		if got, _, err := schema.Validate[float64](value.Str(text), schema.Float); err == nil {
 			t.Errorf("%q is accepted as %v", text, got)
 		}
 	}
@@ -228,7 +228,7 @@ func FuzzValidate(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		doc, err := pyvalue.Decode([]byte(text))
+		doc, err := value.Decode([]byte(text))
 		if err != nil {
 			return
 		}
@@ -239,7 +239,7 @@ func FuzzValidate(f *testing.F) {
 }
 
 func ExampleValidate() {
-	doc, _ := pyvalue.Decode([]byte(`{"name": "build", "retries": "many"}`))
+	doc, _ := value.Decode([]byte(`{"name": "build", "retries": "many"}`))
 	_, _, err := schema.Validate(doc, schema.Model("Step", stepFields))
 	if list, ok := errors.AsType[*schema.Errors](err); ok {
 		fmt.Println(strings.Join(list.Brief(), "\n"))

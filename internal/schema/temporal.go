@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // TemporalKind is the Python type of a date or time.
@@ -24,7 +24,7 @@ const (
 // where anything is allowed ([Any], [Object]) it becomes its ISO 8601 string as
 // pydantic writes it.
 type Temporal struct {
-	pyvalue.Value // the ISO string, so that a Temporal is a value itself
+	value.Value // the ISO string, so that a Temporal is a value itself
 
 	Kind TemporalKind
 	Repr string // Python's representation, for error texts
@@ -86,7 +86,7 @@ func temporal(kind TemporalKind, iso string, args []int, zone string) Temporal {
 		parts = append(parts, zone)
 	}
 	return Temporal{
-		Value: pyvalue.Str(iso), Kind: kind,
+		Value: value.Str(iso), Kind: kind,
 		Repr: fmt.Sprintf("datetime.%s(%s)", kind, strings.Join(parts, ", ")),
 	}
 }
@@ -145,24 +145,24 @@ func (c Clock) reprArgs(date []int) []int {
 }
 
 // plain returns v with every Temporal in it replaced by its ISO string.
-func plain(v pyvalue.Value) pyvalue.Value {
+func plain(v value.Value) value.Value {
 	switch v := v.(type) {
 	case Temporal:
 		return v.Value
-	case pyvalue.List:
-		out := make(pyvalue.List, len(v))
+	case value.List:
+		out := make(value.List, len(v))
 		for i, item := range v {
 			out[i] = plain(item)
 		}
 		return out
-	case *pyvalue.Object:
-		out := pyvalue.NewObject(v.Len())
+	case *value.Object:
+		out := value.NewObject(v.Len())
 		for key, item := range v.All() {
 			out.Append(key, plain(item))
 		}
 		return out
 	case nil:
-		return pyvalue.Null{}
+		return value.Null{}
 	default:
 		return v
 	}

@@ -3,7 +3,7 @@ package toml
 import (
 	"strings"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Encode writes a table as a document, laid out as Python's toml package
@@ -11,7 +11,7 @@ import (
 // a header for a table only if it has values of its own or nothing at all.
 // Every result is valid TOML: text that the toml package corrupts is escaped,
 // tables inside mixed arrays are written inline, and nulls are left out.
-func Encode(doc *pyvalue.Object) string {
+func Encode(doc *value.Object) string {
 	var b strings.Builder
 	own, level := section(doc, "")
 	b.WriteString(own)
@@ -35,11 +35,11 @@ func Encode(doc *pyvalue.Object) string {
 // member is a table with its full, quoted name.
 type member struct {
 	name  string
-	table *pyvalue.Object
+	table *value.Object
 }
 
 // section returns what stands below a table's header, and its sub-tables.
-func section(t *pyvalue.Object, name string) (own string, inner []member) {
+func section(t *value.Object, name string) (own string, inner []member) {
 	var scalars, arrays strings.Builder
 	for key, v := range t.All() {
 		full := quoteKey(key)
@@ -47,10 +47,10 @@ func section(t *pyvalue.Object, name string) (own string, inner []member) {
 			full = name + "." + full
 		}
 		switch v := v.(type) {
-		case nil, pyvalue.Null:
-		case *pyvalue.Object:
+		case nil, value.Null:
+		case *value.Object:
 			inner = append(inner, member{full, v})
-		case pyvalue.List:
+		case value.List:
 			if tables, ok := allTables(v); ok {
 				for _, table := range tables {
 					writeElement(&arrays, full, table)
@@ -65,9 +65,9 @@ func section(t *pyvalue.Object, name string) (own string, inner []member) {
 	return scalars.String() + arrays.String(), inner
 }
 
-func allTables(list pyvalue.List) (tables []*pyvalue.Object, ok bool) {
+func allTables(list value.List) (tables []*value.Object, ok bool) {
 	for _, item := range list {
-		table, isTable := item.(*pyvalue.Object)
+		table, isTable := item.(*value.Object)
 		if !isTable {
 			return nil, false
 		}
@@ -78,7 +78,7 @@ func allTables(list pyvalue.List) (tables []*pyvalue.Object, ok bool) {
 
 // writeElement writes one table of an array of tables: its values, a blank
 // line, then its sub-tables without blank lines; empty ones are left out.
-func writeElement(b *strings.Builder, name string, t *pyvalue.Object) {
+func writeElement(b *strings.Builder, name string, t *value.Object) {
 	b.WriteString("[[" + name + "]]\n")
 	own, level := section(t, name)
 	tail := "\n"
@@ -101,36 +101,36 @@ func writeElement(b *strings.Builder, name string, t *pyvalue.Object) {
 	b.WriteString(tail)
 }
 
-func encodeValue(v pyvalue.Value) string {
+func encodeValue(v value.Value) string {
 	switch v := v.(type) {
-	case pyvalue.Str:
+	case value.Str:
 		return QuoteString(string(v))
-	case pyvalue.Bool:
+	case value.Bool:
 		if v {
 			return "true"
 		}
 		return "false"
-	case pyvalue.Float:
-		text := pyvalue.FloatRepr(float64(v))
+	case value.Float:
+		text := value.FloatRepr(float64(v))
 		return strings.NewReplacer("e+0", "e+", "e-0", "e-").Replace(text)
-	case pyvalue.List:
+	case value.List:
 		var b strings.Builder
 		for _, item := range v {
-			if !pyvalue.IsNull(item) {
+			if !value.IsNull(item) {
 				b.WriteString(" " + encodeValue(item) + ",")
 			}
 		}
 		return "[" + b.String() + "]"
-	case *pyvalue.Object:
+	case *value.Object:
 		var parts []string
 		for key, item := range v.All() {
-			if !pyvalue.IsNull(item) {
+			if !value.IsNull(item) {
 				parts = append(parts, quoteKey(key)+" = "+encodeValue(item))
 			}
 		}
 		return "{" + strings.Join(parts, ", ") + "}"
 	default:
-		return pyvalue.Repr(v)
+		return value.Repr(v)
 	}
 }
 
@@ -168,7 +168,7 @@ func QuoteString(s string) string {
 // escapeRune returns a character as it is when Python prints it, else its
 // escape, of which \xNN is not TOML.
 func escapeRune(r rune) string {
-	text := strings.Trim(pyvalue.Repr(pyvalue.Str(r)), "'")
+	text := strings.Trim(value.Repr(value.Str(r)), "'")
 	if hex, ok := strings.CutPrefix(text, `\x`); ok {
 		return `\u00` + hex
 	}

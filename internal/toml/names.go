@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // mark says why a name takes no more additions.
@@ -69,19 +69,19 @@ func (n *namespace) forget(key []string) {
 
 // descend returns the table at key, made where it is missing. With lists, a
 // list stands for its last table. It fails where something else is in the way.
-func descend(t *pyvalue.Object, key []string, lists bool) (*pyvalue.Object, bool) {
+func descend(t *value.Object, key []string, lists bool) (*value.Object, bool) {
 	for _, part := range key {
 		next, ok := t.Get(part)
 		if !ok {
-			inner := &pyvalue.Object{}
+			inner := &value.Object{}
 			t.Set(part, inner)
 			t = inner
 			continue
 		}
-		if list, isList := next.(pyvalue.List); isList && lists && len(list) > 0 {
+		if list, isList := next.(value.List); isList && lists && len(list) > 0 {
 			next = list[len(list)-1]
 		}
-		if t, ok = next.(*pyvalue.Object); !ok {
+		if t, ok = next.(*value.Object); !ok {
 			return nil, false
 		}
 	}
@@ -89,25 +89,25 @@ func descend(t *pyvalue.Object, key []string, lists bool) (*pyvalue.Object, bool
 }
 
 // appendTable adds an empty table to the array of tables at key.
-func appendTable(root *pyvalue.Object, key []string) bool {
+func appendTable(root *value.Object, key []string) bool {
 	last := len(key) - 1
 	t, ok := descend(root, key[:last], true)
 	if !ok {
 		return false
 	}
-	var list pyvalue.List
+	var list value.List
 	if old, exists := t.Get(key[last]); exists {
-		if list, ok = old.(pyvalue.List); !ok {
+		if list, ok = old.(value.List); !ok {
 			return false
 		}
 	}
-	t.Set(key[last], append(list, &pyvalue.Object{}))
+	t.Set(key[last], append(list, &value.Object{}))
 	return true
 }
 
-func isContainer(v pyvalue.Value) bool {
+func isContainer(v value.Value) bool {
 	switch v.(type) {
-	case pyvalue.List, *pyvalue.Object:
+	case value.List, *value.Object:
 		return true
 	}
 	return false
@@ -119,7 +119,7 @@ func join(a, b []string) []string { return slices.Concat(a, b) }
 func reprKey(key []string) string {
 	parts := make([]string, len(key))
 	for i, part := range key {
-		parts[i] = pyvalue.Repr(pyvalue.Str(part))
+		parts[i] = value.Repr(value.Str(part))
 	}
 	if len(parts) == 1 {
 		return "(" + parts[0] + ",)"

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // literal reads '…', standing at the first quote.
@@ -21,7 +21,7 @@ func (p *parser) raw(quotes, allowed string) (string, error) {
 	n := strings.Index(p.src[start:], quotes)
 	if n < 0 {
 		p.pos = len(p.src)
-		return "", p.fail("Expected %s", pyvalue.Repr(pyvalue.Str(quotes)))
+		return "", p.fail("Expected %s", value.Repr(value.Str(quotes)))
 	}
 	if err := p.over(start+n, allowed); err != nil {
 		return "", err
@@ -32,7 +32,7 @@ func (p *parser) raw(quotes, allowed string) (string, error) {
 
 // multiline reads a string in triple quotes, which up to two more quotes may
 // follow as part of the string.
-func (p *parser) multiline(quote byte) (pyvalue.Value, error) {
+func (p *parser) multiline(quote byte) (value.Value, error) {
 	p.pos += 3
 	if strings.HasPrefix(p.src[p.pos:], "\n") {
 		p.pos++
@@ -54,7 +54,7 @@ func (p *parser) multiline(quote byte) (pyvalue.Value, error) {
 		p.pos++
 		text += string(quote)
 	}
-	return pyvalue.Str(text), nil
+	return value.Str(text), nil
 }
 
 // basic reads a string with escapes, standing behind its opening quotes.
@@ -85,7 +85,7 @@ func (p *parser) basic(multiline bool) (string, error) {
 			start = p.pos
 			continue
 		case isControl(c) && !(multiline && c == '\n'):
-			return "", p.fail("Illegal character %s", pyvalue.Repr(pyvalue.Str(c)))
+			return "", p.fail("Illegal character %s", value.Repr(value.Str(c)))
 		}
 		p.pos++
 	}

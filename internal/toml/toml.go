@@ -10,7 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // ErrorType is the name of the exception that tomllib raises for documents
@@ -35,10 +35,10 @@ func (e *Error) Error() string {
 func (e *Error) ErrorType() string { return ErrorType }
 
 // Decode reads a document. Lines must end in LF or CR LF. The error is an
-// [*Error], or a *pyvalue.Error for what tomllib does not treat as a syntax
+// [*Error], or a *value.Error for what tomllib does not treat as a syntax
 // error: an integer with too many digits, or nesting that is too deep.
-func Decode(text string) (*pyvalue.Object, error) {
-	p := &parser{src: strings.ReplaceAll(text, "\r\n", "\n"), root: &pyvalue.Object{}}
+func Decode(text string) (*value.Object, error) {
+	p := &parser{src: strings.ReplaceAll(text, "\r\n", "\n"), root: &value.Object{}}
 	if err := p.document(); err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ type parser struct {
 	src   string
 	pos   int
 	depth int
-	root  *pyvalue.Object
+	root  *value.Object
 	names namespace // what may still be added to which table
 	// implied holds the tables that dotted keys below the current header have
 	// made; they close with the next header.
@@ -183,7 +183,7 @@ func (p *parser) keyValue(header []string) error {
 	return nil
 }
 
-func (p *parser) pair() (key []string, value pyvalue.Value, err error) {
+func (p *parser) pair() (key []string, value value.Value, err error) {
 	if key, err = p.key(); err != nil {
 		return nil, nil, err
 	}
@@ -261,7 +261,7 @@ func (p *parser) comment() error {
 func (p *parser) over(end int, allowed string) error {
 	for ; p.pos < end; p.pos++ {
 		if c := p.src[p.pos]; isControl(c) && strings.IndexByte(allowed, c) < 0 {
-			return p.fail("Found invalid character %s", pyvalue.Repr(pyvalue.Str(c)))
+			return p.fail("Found invalid character %s", value.Repr(value.Str(c)))
 		}
 	}
 	return nil

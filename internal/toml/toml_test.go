@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/internal/toml"
+	"github.com/proctor-run/proctor/value"
 )
 
 func TestDecode(t *testing.T) {
@@ -34,11 +34,11 @@ func TestDecode(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			plain, _, err := schema.Validate(pyvalue.Value(doc), schema.Object)
+			plain, _, err := schema.Validate(value.Value(doc), schema.Object)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := pyvalue.Repr(plain); got != tt.want {
+			if got := value.Repr(plain); got != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
 		})
@@ -85,12 +85,12 @@ func TestErrors(t *testing.T) {
 
 func TestBounds(t *testing.T) {
 	t.Parallel()
-	_, err := toml.Decode("a = " + strings.Repeat("9", pyvalue.MaxIntDigits+1))
-	if !errors.Is(err, pyvalue.ValueError) {
+	_, err := toml.Decode("a = " + strings.Repeat("9", value.MaxIntDigits+1))
+	if !errors.Is(err, value.ValueError) {
 		t.Errorf("an int with too many digits: %v", err)
 	}
 	_, err = toml.Decode("a = " + strings.Repeat("[", 100_000))
-	if !errors.Is(err, pyvalue.RecursionError) {
+	if !errors.Is(err, value.RecursionError) {
 		t.Errorf("deep nesting: %v", err)
 	}
 }

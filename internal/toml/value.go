@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/schema"
+	"github.com/proctor-run/proctor/value"
 )
 
 // maxDepth is how deep arrays and inline tables may nest; beyond it Python's
@@ -25,7 +25,7 @@ var (
 	numberForm = regexp.MustCompile(`^[+-]?(?:0|[1-9](?:_?[0-9])*)((?:\.[0-9](?:_?[0-9])*)?(?:[eE][+-]?[0-9](?:_?[0-9])*)?)`)
 )
 
-func (p *parser) value() (pyvalue.Value, error) {
+func (p *parser) value() (value.Value, error) {
 	rest := p.src[p.pos:]
 	switch {
 	case strings.HasPrefix(rest, `"""`):
@@ -33,18 +33,18 @@ func (p *parser) value() (pyvalue.Value, error) {
 	case strings.HasPrefix(rest, `"`):
 		p.pos++
 		s, err := p.basic(false)
-		return pyvalue.Str(s), err
+		return value.Str(s), err
 	case strings.HasPrefix(rest, `'''`):
 		return p.multiline('\'')
 	case strings.HasPrefix(rest, `'`):
 		s, err := p.literal()
-		return pyvalue.Str(s), err
+		return value.Str(s), err
 	case strings.HasPrefix(rest, "true"):
 		p.pos += len("true")
-		return pyvalue.Bool(true), nil
+		return value.Bool(true), nil
 	case strings.HasPrefix(rest, "false"):
 		p.pos += len("false")
-		return pyvalue.Bool(false), nil
+		return value.Bool(false), nil
 	case strings.HasPrefix(rest, "["):
 		return p.nested(p.array)
 	case strings.HasPrefix(rest, "{"):
@@ -69,28 +69,28 @@ func (p *parser) value() (pyvalue.Value, error) {
 	return p.number(rest)
 }
 
-func (p *parser) nested(read func() (pyvalue.Value, error)) (pyvalue.Value, error) {
+func (p *parser) nested(read func() (value.Value, error)) (value.Value, error) {
 	if p.depth >= maxDepth {
-		return nil, &pyvalue.Error{Exception: pyvalue.RecursionError, Message: "maximum recursion depth exceeded"}
+		return nil, &value.Error{Exception: value.RecursionError, Message: "maximum recursion depth exceeded"}
 	}
 	p.depth++
 	defer func() { p.depth-- }()
 	return read()
 }
 
-func (p *parser) number(rest string) (pyvalue.Value, error) {
+func (p *parser) number(rest string) (value.Value, error) {
 	if m := basedForm.FindString(rest); m != "" {
 		p.pos += len(m)
 		n, _ := new(big.Int).SetString(strings.ReplaceAll(m, "_", ""), 0)
-		return pyvalue.NewBigInt(n), nil
+		return value.NewBigInt(n), nil
 	}
 	if m := numberForm.FindStringSubmatch(rest); m != nil {
 		p.pos += len(m[0])
 		if m[1] != "" {
-			f, err := pyvalue.ParseFloat(m[0])
+			f, err := value.ParseFloat(m[0])
 			return f, err
 		}
-		n, err := pyvalue.ParseInt(m[0])
+		n, err := value.ParseInt(m[0])
 		return n, err
 	}
 	unsigned := strings.TrimLeft(rest[:min(len(rest), 1)], "+-") + rest[min(len(rest), 1):]
@@ -102,16 +102,16 @@ func (p *parser) number(rest string) (pyvalue.Value, error) {
 	switch {
 	case strings.HasPrefix(unsigned, "inf"):
 		p.pos += signLen + 3
-		return pyvalue.Float(math.Inf(sign)), nil
+		return value.Float(math.Inf(sign)), nil
 	case strings.HasPrefix(unsigned, "nan"):
 		p.pos += signLen + 3
-		return pyvalue.Float(math.NaN()), nil
+		return value.Float(math.NaN()), nil
 	}
 	return nil, p.fail("Invalid value")
 }
 
 // dateTime makes the value of a match of dateTimeForm, and moves behind it.
-func (p *parser) dateTime(m []string) (pyvalue.Value, error) {
+func (p *parser) dateTime(m []string) (value.Value, error) {
 	year, month, day := atoi(m[1]), atoi(m[2]), atoi(m[3])
 	var t schema.Temporal
 	var err error
@@ -142,9 +142,9 @@ func atoi(digits string) int {
 	return n
 }
 
-func (p *parser) array() (pyvalue.Value, error) {
+func (p *parser) array() (value.Value, error) {
 	p.pos++
-	out := pyvalue.List{}
+	out := value.List{}
 	for {
 		if err := p.arraySpace(); err != nil {
 			return nil, err
@@ -184,9 +184,9 @@ func (p *parser) arraySpace() error {
 	}
 }
 
-func (p *parser) inlineTable() (pyvalue.Value, error) {
+func (p *parser) inlineTable() (value.Value, error) {
 	p.pos++
-	out := &pyvalue.Object{}
+	out := &value.Object{}
 	var names namespace
 	p.skip(blanks)
 	if strings.HasPrefix(p.src[p.pos:], "}") {
@@ -194,7 +194,7 @@ func (p *parser) inlineTable() (pyvalue.Value, error) {
 		return out, nil
 	}
 	for {
-		key, value, err := p.pair()
+		key, item, err := p.pair()
 		if err != nil {
 			return nil, err
 		}
@@ -207,9 +207,9 @@ func (p *parser) inlineTable() (pyvalue.Value, error) {
 			return nil, p.fail("Cannot overwrite a value")
 		}
 		if table.Has(key[last]) {
-			return nil, p.fail("Duplicate inline table key %s", pyvalue.Repr(pyvalue.Str(key[last])))
+			return nil, p.fail("Duplicate inline table key %s", value.Repr(value.Str(key[last])))
 		}
-		table.Set(key[last], value)
+		table.Set(key[last], item)
 		p.skip(blanks)
 		if strings.HasPrefix(p.src[p.pos:], "}") {
 			p.pos++
@@ -218,7 +218,7 @@ func (p *parser) inlineTable() (pyvalue.Value, error) {
 		if !strings.HasPrefix(p.src[p.pos:], ",") {
 			return nil, p.fail("Unclosed inline table")
 		}
-		if isContainer(value) {
+		if isContainer(item) {
 			names.set(key, frozen, true)
 		}
 		p.pos++

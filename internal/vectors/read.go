@@ -6,38 +6,38 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Each runs a function as a subtest for every line of a .jsonl file, and logs
 // how many there were. An object {"$float": text} stands for a float.
-func Each(t *testing.T, file string, run func(t *testing.T, c *pyvalue.Object)) {
+func Each(t *testing.T, file string, run func(t *testing.T, c *value.Object)) {
 	t.Helper()
 	cases := 0
 	for line := range bytes.Lines(File(t, file)) {
-		v, err := pyvalue.Decode(line)
+		v, err := value.Decode(line)
 		if err != nil {
 			t.Fatalf("reading case %d of %s: %v", cases, file, err)
 		}
 		cases++
-		c := floats(v).(*pyvalue.Object)
+		c := floats(v).(*value.Object)
 		t.Run(Str(c, "id"), func(t *testing.T) { run(t, c) })
 	}
 	t.Logf("%s: %d cases", file, cases)
 }
 
-func floats(v pyvalue.Value) pyvalue.Value {
+func floats(v value.Value) value.Value {
 	switch v := v.(type) {
-	case pyvalue.List:
+	case value.List:
 		for i, item := range v {
 			v[i] = floats(item)
 		}
-	case *pyvalue.Object:
+	case *value.Object:
 		if text, ok := v.Get("$float"); ok {
-			f, _ := pyvalue.FloatLiteral(string(text.(pyvalue.Str)))
+			f, _ := value.FloatLiteral(string(text.(value.Str)))
 			return f
 		}
-		out := pyvalue.NewObject(v.Len())
+		out := value.NewObject(v.Len())
 		for key, item := range v.All() {
 			out.Set(key, floats(item))
 		}
@@ -47,56 +47,56 @@ func floats(v pyvalue.Value) pyvalue.Value {
 }
 
 // Get returns a member, nil when it is missing.
-func Get(o *pyvalue.Object, key string) pyvalue.Value {
+func Get(o *value.Object, key string) value.Value {
 	v, _ := o.Get(key)
 	return v
 }
 
 // Str returns a member that is text, "" for anything else.
-func Str(o *pyvalue.Object, key string) string {
-	s, _ := Get(o, key).(pyvalue.Str)
+func Str(o *value.Object, key string) string {
+	s, _ := Get(o, key).(value.Str)
 	return string(s)
 }
 
 // Object returns a member that is an object, nil for anything else.
-func Object(o *pyvalue.Object, key string) *pyvalue.Object {
-	v, _ := Get(o, key).(*pyvalue.Object)
+func Object(o *value.Object, key string) *value.Object {
+	v, _ := Get(o, key).(*value.Object)
 	return v
 }
 
 // List returns a member that is a list, nil for anything else.
-func List(o *pyvalue.Object, key string) pyvalue.List {
-	l, _ := Get(o, key).(pyvalue.List)
+func List(o *value.Object, key string) value.List {
+	l, _ := Get(o, key).(value.List)
 	return l
 }
 
 // Bool returns a member that is a boolean, false for anything else.
-func Bool(o *pyvalue.Object, key string) bool {
-	b, _ := Get(o, key).(pyvalue.Bool)
+func Bool(o *value.Object, key string) bool {
+	b, _ := Get(o, key).(value.Bool)
 	return bool(b)
 }
 
 // Int returns a member that is an int, 0 for anything else.
-func Int(o *pyvalue.Object, key string) int {
-	n, _ := Get(o, key).(pyvalue.Int)
+func Int(o *value.Object, key string) int {
+	n, _ := Get(o, key).(value.Int)
 	i, _ := n.Int64()
 	return int(i)
 }
 
 // Number reads {"i": decimal} and {"f": decimal}.
-func Number(t testing.TB, v pyvalue.Value) pyvalue.Number {
+func Number(t testing.TB, v value.Value) value.Number {
 	t.Helper()
-	o := v.(*pyvalue.Object)
+	o := v.(*value.Object)
 	if o.Has("i") {
 		n, ok := new(big.Int).SetString(Str(o, "i"), 10)
 		if !ok {
 			t.Fatalf("reading int %q", Str(o, "i"))
 		}
-		return pyvalue.NewBigInt(n)
+		return value.NewBigInt(n)
 	}
 	f, err := strconv.ParseFloat(Str(o, "f"), 64)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pyvalue.Float(f)
+	return value.Float(f)
 }

@@ -8,14 +8,14 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/schema"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Encode writes a document in block style, keys in their order, lists not
 // indented. Strings are quoted where a YAML 1.1 reader would take them for
 // something else.
-func Encode(v pyvalue.Value) ([]byte, error) {
+func Encode(v value.Value) ([]byte, error) {
 	var b bytes.Buffer
 	enc := yaml.NewEncoder(&b)
 	enc.SetIndent(2)
@@ -29,28 +29,28 @@ func Encode(v pyvalue.Value) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-func node(v pyvalue.Value) *yaml.Node {
+func node(v value.Value) *yaml.Node {
 	switch v := v.(type) {
-	case pyvalue.Str:
+	case value.Str:
 		return textNode(string(v))
-	case pyvalue.Bool:
+	case value.Bool:
 		if v {
 			return plainNode("!!bool", "true")
 		}
 		return plainNode("!!bool", "false")
-	case pyvalue.Int:
+	case value.Int:
 		return plainNode("!!int", v.String())
-	case pyvalue.Float:
+	case value.Float:
 		return plainNode("!!float", floatText(float64(v)))
 	case schema.Temporal:
-		return plainNode("!!timestamp", string(v.Value.(pyvalue.Str)))
-	case pyvalue.List:
+		return plainNode("!!timestamp", string(v.Value.(value.Str)))
+	case value.List:
 		n := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
 		for _, item := range v {
 			n.Content = append(n.Content, node(item))
 		}
 		return n
-	case *pyvalue.Object:
+	case *value.Object:
 		n := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 		for key, item := range v.All() {
 			n.Content = append(n.Content, textNode(key), node(item))
@@ -83,7 +83,7 @@ func floatText(f float64) string {
 	case math.IsInf(f, -1):
 		return "-.inf"
 	}
-	text := pyvalue.FloatRepr(f)
+	text := value.FloatRepr(f)
 	if mantissa, exponent, ok := strings.Cut(text, "e"); ok && !strings.Contains(mantissa, ".") {
 		return mantissa + ".0e" + exponent
 	}

@@ -9,8 +9,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/schema"
+	"github.com/proctor-run/proctor/value"
 )
 
 const quoted = yaml.DoubleQuotedStyle | yaml.SingleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
@@ -28,7 +28,7 @@ var (
 	shortDateForm = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}$`)
 )
 
-func scalar(n *yaml.Node) (pyvalue.Value, error) {
+func scalar(n *yaml.Node) (value.Value, error) {
 	tag := ""
 	switch {
 	case n.Style&yaml.TaggedStyle != 0 && n.ShortTag() != "!":
@@ -74,18 +74,18 @@ func isTimestamp(text string) bool {
 
 // construct returns the value of a tagged scalar; ok is false when the text
 // does not fit the tag, and the value nil when the tag is not known.
-func construct(tag, text string) (v pyvalue.Value, ok bool) {
+func construct(tag, text string) (v value.Value, ok bool) {
 	switch tag {
 	case "!!str":
-		return pyvalue.Str(text), true
+		return value.Str(text), true
 	case "!!null":
-		return pyvalue.Null{}, true
+		return value.Null{}, true
 	case "!!bool":
 		switch strings.ToLower(text) {
 		case "yes", "true", "on":
-			return pyvalue.Bool(true), true
+			return value.Bool(true), true
 		case "no", "false", "off":
-			return pyvalue.Bool(false), true
+			return value.Bool(false), true
 		}
 		return nil, false
 	case "!!int":
@@ -98,13 +98,13 @@ func construct(tag, text string) (v pyvalue.Value, ok bool) {
 	return nil, true
 }
 
-func intOf(text string) (pyvalue.Value, bool) {
+func intOf(text string) (value.Value, bool) {
 	digits := strings.ReplaceAll(text, "_", "")
 	negative := strings.HasPrefix(digits, "-")
 	digits = strings.TrimLeft(digits, "+-")
 	n, ok := new(big.Int), false
 	switch {
-	case len(digits) > pyvalue.MaxIntDigits:
+	case len(digits) > value.MaxIntDigits:
 	case strings.HasPrefix(digits, "0b"):
 		_, ok = n.SetString(digits[2:], 2)
 	case strings.HasPrefix(digits, "0x"):
@@ -117,7 +117,7 @@ func intOf(text string) (pyvalue.Value, bool) {
 	if negative {
 		n.Neg(n)
 	}
-	return pyvalue.NewBigInt(n), ok
+	return value.NewBigInt(n), ok
 }
 
 // sexagesimal reads digits in groups of base 60, as in 1:30.
@@ -132,7 +132,7 @@ func sexagesimal(n *big.Int, text string) bool {
 	return true
 }
 
-func floatOf(text string) (pyvalue.Value, bool) {
+func floatOf(text string) (value.Value, bool) {
 	digits := strings.ToLower(strings.ReplaceAll(text, "_", ""))
 	sign := 1.0
 	if strings.HasPrefix(digits, "-") {
@@ -141,17 +141,17 @@ func floatOf(text string) (pyvalue.Value, bool) {
 	digits = strings.TrimLeft(digits, "+-")
 	switch {
 	case digits == ".inf":
-		return pyvalue.Float(math.Inf(int(sign))), true
+		return value.Float(math.Inf(int(sign))), true
 	case digits == ".nan":
-		return pyvalue.Float(math.NaN()), true
+		return value.Float(math.NaN()), true
 	case !strings.Contains(digits, ":"):
-		f, err := pyvalue.ParseFloat(digits)
-		return pyvalue.Float(sign * float64(f)), err == nil
+		f, err := value.ParseFloat(digits)
+		return value.Float(sign * float64(f)), err == nil
 	}
 	groups := strings.Split(digits, ":")
 	total, base := 0.0, 1.0
 	for i := len(groups) - 1; i >= 0; i-- {
-		f, err := pyvalue.ParseFloat(groups[i])
+		f, err := value.ParseFloat(groups[i])
 		if err != nil {
 			return nil, false
 		}
@@ -159,10 +159,10 @@ func floatOf(text string) (pyvalue.Value, bool) {
 		total += part
 		base *= 60
 	}
-	return pyvalue.Float(sign * total), true
+	return value.Float(sign * total), true
 }
 
-func timestampOf(text string) (pyvalue.Value, bool) {
+func timestampOf(text string) (value.Value, bool) {
 	m := dateForm.FindStringSubmatch(text)
 	if m == nil {
 		return nil, false

@@ -14,7 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // maxNodes bounds how many values a document may expand to, so that aliases of
@@ -40,11 +40,11 @@ func (e *Error) Error() string {
 
 // Decode reads one document. An empty one is null. Dates and times become
 // schema.Temporal values. The error is an [*Error].
-func Decode(data []byte) (pyvalue.Value, error) {
+func Decode(data []byte) (value.Value, error) {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc, more yaml.Node
 	if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
-		return pyvalue.Null{}, nil
+		return value.Null{}, nil
 	} else if err != nil {
 		return nil, syntaxError(err)
 	}
@@ -76,7 +76,7 @@ type builder struct {
 	open  map[*yaml.Node]bool // nodes being built, to find aliases of themselves
 }
 
-func (b *builder) value(n *yaml.Node) (pyvalue.Value, error) {
+func (b *builder) value(n *yaml.Node) (value.Value, error) {
 	b.count++
 	b.depth++
 	defer func() { b.depth-- }()
@@ -93,7 +93,7 @@ func (b *builder) value(n *yaml.Node) (pyvalue.Value, error) {
 	switch n.Kind {
 	case yaml.DocumentNode:
 		if len(n.Content) == 0 {
-			return pyvalue.Null{}, nil
+			return value.Null{}, nil
 		}
 		return b.value(n.Content[0])
 	case yaml.AliasNode:
@@ -105,14 +105,14 @@ func (b *builder) value(n *yaml.Node) (pyvalue.Value, error) {
 	case yaml.ScalarNode:
 		return scalar(n)
 	}
-	return pyvalue.Null{}, nil
+	return value.Null{}, nil
 }
 
-func (b *builder) list(n *yaml.Node) (pyvalue.Value, error) {
+func (b *builder) list(n *yaml.Node) (value.Value, error) {
 	if !plainTag(n, "!!seq") {
 		return nil, unknownTag(n)
 	}
-	out := make(pyvalue.List, 0, len(n.Content))
+	out := make(value.List, 0, len(n.Content))
 	for _, item := range n.Content {
 		v, err := b.value(item)
 		if err != nil {
@@ -123,11 +123,11 @@ func (b *builder) list(n *yaml.Node) (pyvalue.Value, error) {
 	return out, nil
 }
 
-func (b *builder) table(n *yaml.Node) (pyvalue.Value, error) {
+func (b *builder) table(n *yaml.Node) (value.Value, error) {
 	if !plainTag(n, "!!map") {
 		return nil, unknownTag(n)
 	}
-	out := pyvalue.NewObject(len(n.Content) / 2)
+	out := value.NewObject(len(n.Content) / 2)
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if isMerge(n.Content[i]) {
 			if err := b.merge(out, n.Content[i+1]); err != nil {
@@ -154,7 +154,7 @@ func (b *builder) table(n *yaml.Node) (pyvalue.Value, error) {
 
 // merge adds the members of one table, or of a list of tables of which the
 // first wins.
-func (b *builder) merge(out *pyvalue.Object, n *yaml.Node) error {
+func (b *builder) merge(out *value.Object, n *yaml.Node) error {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
@@ -170,7 +170,7 @@ func (b *builder) merge(out *pyvalue.Object, n *yaml.Node) error {
 		if err != nil {
 			return err
 		}
-		table, ok := v.(*pyvalue.Object)
+		table, ok := v.(*value.Object)
 		if !ok {
 			return fail(source, "expected a mapping or list of mappings for merging")
 		}
@@ -186,9 +186,9 @@ func (b *builder) key(n *yaml.Node) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	s, ok := v.(pyvalue.Str)
+	s, ok := v.(value.Str)
 	if !ok {
-		return "", fail(n, "the key %s is not a string; quote it", pyvalue.Repr(v))
+		return "", fail(n, "the key %s is not a string; quote it", value.Repr(v))
 	}
 	return string(s), nil
 }

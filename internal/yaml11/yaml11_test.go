@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/internal/yaml11"
+	"github.com/proctor-run/proctor/value"
 )
 
 func TestScalars(t *testing.T) {
@@ -37,11 +37,11 @@ func TestScalars(t *testing.T) {
 	}
 }
 
-func show(v pyvalue.Value) string {
+func show(v value.Value) string {
 	if tm, ok := v.(schema.Temporal); ok {
-		return string(tm.Value.(pyvalue.Str))
+		return string(tm.Value.(value.Str))
 	}
-	return pyvalue.Repr(v)
+	return value.Repr(v)
 }
 
 func TestDocuments(t *testing.T) {
@@ -64,7 +64,7 @@ func TestDocuments(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := pyvalue.Repr(v); got != tt.want {
+			if got := value.Repr(v); got != tt.want {
 				t.Errorf("got %s, want %s", got, tt.want)
 			}
 		})

@@ -13,9 +13,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/value"
 )
 
 // maxResult bounds a trial's result, in bytes.
@@ -132,7 +132,7 @@ func (r *reader) properties(rec *job.FileRecord, stats *job.Statistics) []Proper
 	add("agent", rec.AgentName)
 	add("model", rec.ModelName)
 	add("dataset", rec.Dataset())
-	add("pass_at", pyvalue.FloatRepr(r.options.PassAt))
+	add("pass_at", value.FloatRepr(r.options.PassAt))
 	add("reward", r.options.Reward)
 	for _, g := range stats.Groups {
 		if g.Group != rec.EvalsKey() {
@@ -141,15 +141,15 @@ func (r *reader) properties(rec *job.FileRecord, stats *job.Statistics) []Proper
 		add("n_trials", strconv.Itoa(g.Trials))
 		add("n_with_reward", strconv.Itoa(g.WithReward))
 		for _, m := range g.Means {
-			add("mean."+m.Name, pyvalue.FloatRepr(m.Mean))
+			add("mean."+m.Name, value.FloatRepr(m.Mean))
 			add("mean."+m.Name+".n_tasks", strconv.Itoa(m.Tasks))
 			if m.Method != job.MethodNone {
-				add("mean."+m.Name+".interval", fmt.Sprintf("%s to %s (%s, %g%%)", pyvalue.FloatRepr(m.Low), pyvalue.FloatRepr(m.High), m.Method, 100*m.Confidence))
+				add("mean."+m.Name+".interval", fmt.Sprintf("%s to %s (%s, %g%%)", value.FloatRepr(m.Low), value.FloatRepr(m.High), m.Method, 100*m.Confidence))
 			}
 		}
 		if g.Agreement.Repeated > 0 {
-			add("attempts.agreement", pyvalue.FloatRepr(g.Agreement.Share()))
-			add("attempts.flake_rate", pyvalue.FloatRepr(g.Agreement.FlakeRate))
+			add("attempts.agreement", value.FloatRepr(g.Agreement.Share()))
+			add("attempts.flake_rate", value.FloatRepr(g.Agreement.FlakeRate))
 		}
 	}
 	return list
@@ -204,11 +204,11 @@ func (r *reader) readTrial(name string) (*trial.Result, error) {
 
 // below says which rewards are below the threshold; empty for none.
 func (r *reader) below(rec *job.FileRecord) string {
-	threshold := pyvalue.Float(r.options.PassAt)
+	threshold := value.Float(r.options.PassAt)
 	var low []string
-	check := func(name string, x pyvalue.Number) {
-		if c, ordered := pyvalue.Compare(x, threshold); !ordered || c < 0 {
-			low = append(low, fmt.Sprintf("%s is %s, below %s", name, pyvalue.Repr(x), pyvalue.FloatRepr(r.options.PassAt)))
+	check := func(name string, x value.Number) {
+		if c, ordered := value.Compare(x, threshold); !ordered || c < 0 {
+			low = append(low, fmt.Sprintf("%s is %s, below %s", name, value.Repr(x), value.FloatRepr(r.options.PassAt)))
 		}
 	}
 	name := r.options.Reward
@@ -239,7 +239,7 @@ func outputOf(rec *job.FileRecord, result *trial.Result) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "trial: %s\n", rec.Dir)
 	if rec.Rewards != nil {
-		fmt.Fprintf(&b, "rewards: %s\n", pyvalue.AppendPydantic(nil, rec.Rewards.Object(), 0))
+		fmt.Fprintf(&b, "rewards: %s\n", value.AppendPydantic(nil, rec.Rewards.Object(), 0))
 	}
 	if x := result.ExceptionInfo; x != nil {
 		fmt.Fprintf(&b, "exception: %s: %s\n", x.Type, firstLine(x.Message))

@@ -7,10 +7,10 @@ import (
 	"strings"
 
 	"github.com/proctor-run/proctor/harbor"
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Outcome is what the trials of one task came to.
@@ -95,7 +95,7 @@ func reaches(r *trial.Result, goal float64) bool {
 }
 
 func judgeOracle(r *Report, oracles []Trial, goal float64) {
-	want := pyvalue.FloatRepr(goal)
+	want := value.FloatRepr(goal)
 	wrong, without := -1, -1
 	for i, t := range oracles {
 		switch {
@@ -175,10 +175,10 @@ func outcomeText(r *trial.Result) string {
 		return "no reward (" + exceptionText(r) + ")"
 	}
 	if rewards.Len() != 1 {
-		return pyvalue.Repr(rewards.Object())
+		return value.Repr(rewards.Object())
 	}
 	for _, x := range rewards.All() {
-		return pyvalue.Repr(x)
+		return value.Repr(x)
 	}
 	return ""
 }

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/value"
 )
 
 // JudgeNetwork adds whether the tests need the network.
@@ -97,7 +97,7 @@ func judgeAttempt(t Trial, nop *trial.Result) AttemptResult {
 	a.Done, a.Denied = readOutput(t.Output)
 	rewards := rewardsOf(t.Result)
 	if rewards != nil {
-		a.Rewards = pyvalue.AppendPydantic(nil, rewards.Object(), 0)
+		a.Rewards = value.AppendPydantic(nil, rewards.Object(), 0)
 	}
 	a.Exception = exceptionType(t.Result)
 	a.Effect = effectOf(rewards, rewardsOf(nop))
@@ -121,7 +121,7 @@ func effectOf(got, nop *reward.Rewards) Effect {
 // isPlanted reports whether a reward is the one that attempts write.
 func isPlanted(r *reward.Rewards) bool {
 	for _, x := range r.All() {
-		if c, ordered := pyvalue.Compare(x, pyvalue.Float(planted)); ordered && c == 0 {
+		if c, ordered := value.Compare(x, value.Float(planted)); ordered && c == 0 {
 			return true
 		}
 	}

@@ -11,8 +11,8 @@ package taskcheck
 import (
 	"encoding/json"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Kind is what a trial is run for.
@@ -69,8 +69,8 @@ func Agents(roles []Role) []trial.AgentConfig {
 			agents[i].Name = new("nop")
 		case KindChannel:
 			agents[i].Name = new("command")
-			agents[i].Kwargs = &pyvalue.Object{}
-			agents[i].Kwargs.Set("run", pyvalue.Str(script(r.Attempt)))
+			agents[i].Kwargs = &value.Object{}
+			agents[i].Kwargs.Set("run", value.Str(script(r.Attempt)))
 		}
 	}
 	return agents

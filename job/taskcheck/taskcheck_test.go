@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/harbor"
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/job/taskcheck"
 	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/value"
 )
 
 // got is a trial that was run: its reward as text, "" for none, or "never" for
@@ -30,7 +30,7 @@ func got(kind taskcheck.Kind, text string, exception string) taskcheck.Trial {
 	default:
 		rewards := &reward.Rewards{}
 		for i, part := range strings.Split(text, ",") {
-			x, err := pyvalue.ParseFloat(part)
+			x, err := value.ParseFloat(part)
 			if err != nil {
 				panic(err)
 			}
@@ -227,7 +227,7 @@ func TestPlanFollowsRoles(t *testing.T) {
 		if role.Kind == taskcheck.KindChannel {
 			run, _ := p.Agent.Kwargs.Get("run")
 			call := "\n" + strings.ReplaceAll(role.Attempt, "-", "_") + "\n"
-			if text := string(run.(pyvalue.Str)); !strings.HasSuffix(text, call) || !strings.Contains(text, strings.TrimSpace(call)+"()") {
+			if text := string(run.(value.Str)); !strings.HasSuffix(text, call) || !strings.Contains(text, strings.TrimSpace(call)+"()") {
 				t.Errorf("attempt %s does not call its function", role.Attempt)
 			}
 		}

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Container is a task's container as the runner starts it: hardened, with a
@@ -35,7 +35,7 @@ func (c Container) RunArgs() []string {
 		args = append(args, "-v", m[0]+":"+m[1]+":ro")
 	}
 	if c.CPUs != nil {
-		args = append(args, "--cpus", strings.TrimSuffix(pyvalue.FloatRepr(*c.CPUs), ".0"))
+		args = append(args, "--cpus", strings.TrimSuffix(value.FloatRepr(*c.CPUs), ".0"))
 	}
 	if c.MemoryMiB != nil {
 		memory := strconv.Itoa(*c.MemoryMiB) + "M"

@@ -1,9 +1,9 @@
 package ownrunner
 
 import (
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/outcome"
 	"github.com/proctor-run/proctor/reward"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Lock is what a job must have in common with an earlier one in the same
@@ -16,12 +16,12 @@ type Lock struct {
 
 // JSON returns the content of lock.json.
 func (l Lock) JSON() []byte {
-	obj := pyvalue.NewObject(4)
-	obj.Append("agent_name", pyvalue.Str(l.AgentName))
-	obj.Append("max_retries", pyvalue.NewInt(int64(l.MaxRetries)))
+	obj := value.NewObject(4)
+	obj.Append("agent_name", value.Str(l.AgentName))
+	obj.Append("max_retries", value.NewInt(int64(l.MaxRetries)))
 	obj.Append("model_name", optional(l.ModelName))
-	obj.Append("n_attempts", pyvalue.NewInt(int64(l.Attempts)))
-	return pyvalue.AppendDumps(nil, obj, pyvalue.DumpsOptions{SortKeys: true})
+	obj.Append("n_attempts", value.NewInt(int64(l.Attempts)))
+	return value.AppendDumps(nil, obj, value.DumpsOptions{SortKeys: true})
 }
 
 // Summary is the outcome of a job, for [outcome.Emit], which refuses one with a
@@ -47,7 +47,7 @@ func Summary(trials []Trial) (outcome.Outcome, error) {
 		}
 		groups[key] = append(groups[key], rewards)
 	}
-	metrics := map[string]*pyvalue.Object{}
+	metrics := map[string]*value.Object{}
 	for _, key := range order {
 		m, err := reward.Aggregate(reward.Mean, groups[key])
 		if err != nil {
@@ -72,21 +72,21 @@ func (t Trial) group() string {
 }
 
 // jobResult is the part of a job's result that outcomes are made of.
-func jobResult(order []string, metrics map[string]*pyvalue.Object, total, completed, errored int) *pyvalue.Object {
-	evals := pyvalue.NewObject(len(order))
+func jobResult(order []string, metrics map[string]*value.Object, total, completed, errored int) *value.Object {
+	evals := value.NewObject(len(order))
 	for _, key := range order {
-		evals.Append(key, object("metrics", pyvalue.List{metrics[key]}))
+		evals.Append(key, object("metrics", value.List{metrics[key]}))
 	}
 	stats := object("evals", evals)
-	stats.Append("n_completed_trials", pyvalue.NewInt(int64(completed)))
-	stats.Append("n_errored_trials", pyvalue.NewInt(int64(errored)))
+	stats.Append("n_completed_trials", value.NewInt(int64(completed)))
+	stats.Append("n_errored_trials", value.NewInt(int64(errored)))
 	doc := object("stats", stats)
-	doc.Append("n_total_trials", pyvalue.NewInt(int64(total)))
+	doc.Append("n_total_trials", value.NewInt(int64(total)))
 	return doc
 }
 
-func object(key string, v pyvalue.Value) *pyvalue.Object {
-	obj := pyvalue.NewObject(3)
+func object(key string, v value.Value) *value.Object {
+	obj := value.NewObject(3)
 	obj.Append(key, v)
 	return obj
 }

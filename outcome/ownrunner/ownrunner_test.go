@@ -7,16 +7,16 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/outcome"
 	"github.com/proctor-run/proctor/outcome/ownrunner"
 	"github.com/proctor-run/proctor/reward"
+	"github.com/proctor-run/proctor/value"
 )
 
 func rewardsOf(pairs ...any) *reward.Rewards {
 	r := &reward.Rewards{}
 	for i := 0; i < len(pairs); i += 2 {
-		r.Set(pairs[i].(string), pyvalue.Float(pairs[i+1].(float64)))
+		r.Set(pairs[i].(string), value.Float(pairs[i+1].(float64)))
 	}
 	return r
 }
@@ -41,7 +41,7 @@ func TestSummary(t *testing.T) {
 	if o, err := ownrunner.Summary(nil); err != nil || o.Status != outcome.Completed || o.Score != 0 {
 		t.Errorf("without trials: %+v, %v", o, err)
 	}
-	infinite, err := pyvalue.ParseFloat("inf")
+	infinite, err := value.ParseFloat("inf")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,9 +4,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
 	"github.com/proctor-run/proctor/outcome"
 	"github.com/proctor-run/proctor/reward"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Trial is one finished trial.
@@ -73,7 +73,7 @@ func (t Trial) Score() (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	o, err := outcome.OfValue(jobResult([]string{""}, map[string]*pyvalue.Object{"": metric}, 0, 0, 0))
+	o, err := outcome.OfValue(jobResult([]string{""}, map[string]*value.Object{"": metric}, 0, 0, 0))
 	return o.Score, err
 }
 
@@ -84,35 +84,35 @@ func (t Trial) ResultJSON() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	obj := pyvalue.NewObject(10)
-	obj.Append("agent_name", pyvalue.Str(t.AgentName))
-	obj.Append("errored", pyvalue.Bool(t.Errored))
+	obj := value.NewObject(10)
+	obj.Append("agent_name", value.Str(t.AgentName))
+	obj.Append("errored", value.Bool(t.Errored))
 	obj.Append("model_name", optional(t.ModelName))
 	obj.Append("reason_code", reasonValue(t.Reason))
-	obj.Append("rewards", pyvalue.Null{})
+	obj.Append("rewards", value.Null{})
 	if t.Rewards != nil {
 		obj.Set("rewards", t.Rewards.Object())
 	}
-	obj.Append("score", pyvalue.Float(score))
+	obj.Append("score", value.Float(score))
 	obj.Append("source", optional(t.Source))
-	obj.Append("status", pyvalue.Str(t.Status))
-	obj.Append("task_name", pyvalue.Str(t.TaskName))
-	obj.Append("trial_name", pyvalue.Str(t.TrialName))
-	return pyvalue.AppendDumps(nil, obj, pyvalue.DumpsOptions{SortKeys: true}), nil
+	obj.Append("status", value.Str(t.Status))
+	obj.Append("task_name", value.Str(t.TaskName))
+	obj.Append("trial_name", value.Str(t.TrialName))
+	return value.AppendDumps(nil, obj, value.DumpsOptions{SortKeys: true}), nil
 }
 
-func optional(s *string) pyvalue.Value {
+func optional(s *string) value.Value {
 	if s == nil {
-		return pyvalue.Null{}
+		return value.Null{}
 	}
-	return pyvalue.Str(*s)
+	return value.Str(*s)
 }
 
-func reasonValue(c outcome.Code) pyvalue.Value {
+func reasonValue(c outcome.Code) value.Value {
 	if c == "" {
-		return pyvalue.Null{}
+		return value.Null{}
 	}
-	return pyvalue.Str(c)
+	return value.Str(c)
 }
 
 // Log returns the content of the trial's trial.log.
@@ -130,12 +130,12 @@ func (t Trial) Log() ([]byte, error) {
 		{"trial_name", t.TrialName},
 		{"task_name", t.TaskName},
 		{"status", string(t.Status)},
-		{"errored", pyvalue.Repr(pyvalue.Bool(t.Errored))},
+		{"errored", value.Repr(value.Bool(t.Errored))},
 		{"reason_code", string(t.Reason)},
 		{"agent_name", t.AgentName},
 		{"model_name", orEmpty(t.ModelName)},
 		{"verifier_return_code", exit},
-		{"reward", pyvalue.FloatRepr(score)},
+		{"reward", value.FloatRepr(score)},
 	} {
 		b = append(b, line[0]+": "+line[1]+"\n"...)
 	}

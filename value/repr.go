@@ -1,4 +1,4 @@
-package pyvalue
+package value
 
 import (
 	"strings"

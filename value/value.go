@@ -1,4 +1,4 @@
-package pyvalue
+package value
 
 // A Value is one of [Null], [Bool], [Int], [Float], [Str], [List], *[Object].
 type Value interface{ value() }

@@ -1,11 +1,11 @@
-package pyvalue_test
+package value_test
 
 import (
 	"errors"
 	"strings"
 	"testing"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 func TestDecode(t *testing.T) {
@@ -25,12 +25,12 @@ func TestDecode(t *testing.T) {
 		`"\ude00\ud83d"`:           `'\ude00\ud83d'`,
 		`{"\ud800": "\u007f"}`:     `{'\ud800': '\x7f'}`,
 	} {
-		v, err := pyvalue.Decode([]byte(text))
+		v, err := value.Decode([]byte(text))
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		if got := pyvalue.Repr(v); got != want {
+		if got := value.Repr(v); got != want {
 			t.Errorf("%s: got %s, want %s", text, got, want)
 		}
 	}
@@ -67,12 +67,12 @@ func TestDecodeErrors(t *testing.T) {
 		`"\ud83d\u12x4"`:        "Invalid \\uXXXX escape: line 1 column 9 (char 8)",
 		"{\n \"k\": [1,\n  x]}": "Expecting value: line 3 column 3 (char 14)",
 	} {
-		_, err := pyvalue.Decode([]byte(text))
-		var e *pyvalue.Error
+		_, err := value.Decode([]byte(text))
+		var e *value.Error
 		switch {
 		case !errors.As(err, &e):
 			t.Errorf("%q: got error %v, want one of this package", text, err)
-		case e.Message != want || !errors.Is(err, pyvalue.JSONDecodeError) || !errors.Is(err, pyvalue.ValueError):
+		case e.Message != want || !errors.Is(err, value.JSONDecodeError) || !errors.Is(err, value.ValueError):
 			t.Errorf("%q: got %s %q, want %q", text, e.ErrorType(), e.Message, want)
 		case e.Line < 1 || e.Column < 1:
 			t.Errorf("%q: got line %d, column %d", text, e.Line, e.Column)
@@ -89,25 +89,25 @@ func TestDecodeLimits(t *testing.T) {
 		text string
 		want error
 	}{
-		"deepest":             {nested("[", "", "]", pyvalue.MaxDepth), nil},
-		"too deep":            {nested("[", "", "]", pyvalue.MaxDepth+1), pyvalue.RecursionError},
-		"deepest objects":     {nested(`{"":`, "1", "}", pyvalue.MaxDepth), nil},
-		"too deep objects":    {nested(`{"":`, "1", "}", pyvalue.MaxDepth+1), pyvalue.RecursionError},
-		"deep and unfinished": {strings.Repeat("[", 1_000_000), pyvalue.RecursionError},
+		"deepest":             {nested("[", "", "]", value.MaxDepth), nil},
+		"too deep":            {nested("[", "", "]", value.MaxDepth+1), value.RecursionError},
+		"deepest objects":     {nested(`{"":`, "1", "}", value.MaxDepth), nil},
+		"too deep objects":    {nested(`{"":`, "1", "}", value.MaxDepth+1), value.RecursionError},
+		"deep and unfinished": {strings.Repeat("[", 1_000_000), value.RecursionError},
 		"wide, not deep":      {"[" + strings.Repeat("[],", 20_000) + "[]]", nil},
-		"longest int":         {"-" + strings.Repeat("9", pyvalue.MaxIntDigits), nil},
-		"too long int":        {strings.Repeat("9", pyvalue.MaxIntDigits+1), pyvalue.ValueError},
-		"longer float":        {strings.Repeat("9", pyvalue.MaxIntDigits+1) + ".0", nil},
-		"not UTF-8":           {"\"\xff\"", pyvalue.UnicodeDecodeError},
-		"encoded surrogate":   {"\"\xed\xa0\x80\"", pyvalue.UnicodeDecodeError},
+		"longest int":         {"-" + strings.Repeat("9", value.MaxIntDigits), nil},
+		"too long int":        {strings.Repeat("9", value.MaxIntDigits+1), value.ValueError},
+		"longer float":        {strings.Repeat("9", value.MaxIntDigits+1) + ".0", nil},
+		"not UTF-8":           {"\"\xff\"", value.UnicodeDecodeError},
+		"encoded surrogate":   {"\"\xed\xa0\x80\"", value.UnicodeDecodeError},
 	} {
-		v, err := pyvalue.Decode([]byte(c.text))
+		v, err := value.Decode([]byte(c.text))
 		if !errors.Is(err, c.want) {
 			t.Errorf("%s: got error %v, want %v", name, err, c.want)
 			continue
 		}
 		if err == nil {
-			if back := string(pyvalue.AppendPydantic(nil, v, 0)); back != c.text && name != "longer float" {
+			if back := string(value.AppendPydantic(nil, v, 0)); back != c.text && name != "longer float" {
 				t.Errorf("%s: does not come back", name)
 			}
 		}
@@ -120,7 +120,7 @@ func TestReadText(t *testing.T) {
 		"a\r\nb\rc\n\r\r\n": "a\nb\nc\n\n\n",
 		"\ufeffx":           "\ufeffx",
 	} {
-		if got, err := pyvalue.ReadText([]byte(in)); err != nil || got != want {
+		if got, err := value.ReadText([]byte(in)); err != nil || got != want {
 			t.Errorf("%q: got %q, error %v; want %q", in, got, err, want)
 		}
 	}
@@ -133,7 +133,7 @@ func TestReadText(t *testing.T) {
 		"\xc0\x80":     "'utf-8' codec can't decode byte 0xc0 in position 0: invalid start byte",
 		"é\xf5":        "'utf-8' codec can't decode byte 0xf5 in position 2: invalid start byte",
 	} {
-		if _, err := pyvalue.ReadText([]byte(in)); err == nil || err.Error() != want {
+		if _, err := value.ReadText([]byte(in)); err == nil || err.Error() != want {
 			t.Errorf("%q: got error %v, want %s", in, err, want)
 		}
 	}
@@ -142,25 +142,25 @@ func TestReadText(t *testing.T) {
 func TestObject(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{3, 200} { // below and above the size that has an index
-		o := &pyvalue.Object{}
+		o := &value.Object{}
 		names := make([]string, n)
 		for i := range n {
 			names[i] = strings.Repeat("k", i+1)
-			o.Set(names[i], pyvalue.NewInt(int64(i)))
+			o.Set(names[i], value.NewInt(int64(i)))
 		}
-		o.Set(names[1], pyvalue.Str("new"))
-		o.Append(names[0], pyvalue.Null{})
+		o.Set(names[1], value.Str("new"))
+		o.Append(names[0], value.Null{})
 		if o.Len() != n+1 {
 			t.Errorf("%d names: got length %d", n, o.Len())
 		}
-		if v, ok := o.Get(names[1]); !ok || v != pyvalue.Str("new") {
+		if v, ok := o.Get(names[1]); !ok || v != value.Str("new") {
 			t.Errorf("%d names: got %v for a name set twice", n, v)
 		}
-		if v, _ := o.Get(names[0]); pyvalue.IsNull(v) {
+		if v, _ := o.Get(names[0]); value.IsNull(v) {
 			t.Errorf("%d names: a name appended twice hides the first", n)
 		}
 		o.Delete(names[0])
-		if v, ok := o.Get(names[0]); !ok || !pyvalue.IsNull(v) {
+		if v, ok := o.Get(names[0]); !ok || !value.IsNull(v) {
 			t.Errorf("%d names: got %v, %v after deleting the first of two", n, v, ok)
 		}
 		var order []string

@@ -1,4 +1,4 @@
-package pyvalue
+package value
 
 // TypeName is the name of a value's Python type, type(v).__name__.
 func TypeName(v Value) string {

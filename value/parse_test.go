@@ -1,4 +1,4 @@
-package pyvalue_test
+package value_test
 
 import (
 	"errors"
@@ -6,7 +6,7 @@ import (
 	"testing"
 	"unicode"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 func TestParseFloat(t *testing.T) {
@@ -25,8 +25,8 @@ func TestParseFloat(t *testing.T) {
 		"9007199254740993" + zeros[:5000] + "e-5000": "9007199254740992.0",
 		"9007199254740993." + zeros + "1":            "9007199254740994.0",
 	} {
-		f, err := pyvalue.ParseFloat(text)
-		if got := pyvalue.FloatRepr(float64(f)); err != nil || got != want {
+		f, err := value.ParseFloat(text)
+		if got := value.FloatRepr(float64(f)); err != nil || got != want {
 			t.Errorf("%.40q: got %s, error %v; want %s", text, got, err, want)
 		}
 	}
@@ -34,11 +34,11 @@ func TestParseFloat(t *testing.T) {
 		"", " ", "1__0", "_1", "1_", "1_.0", "1._0", "1_e5", "1e_5", "0x1", "0x1p3", "nan(1)", "1 2", "+-1", "1f", "1\x00",
 		"\x1c1", "\ufeff1", "\u22121", ".", "e5", "-", "infin", "\u0661\x7f", "1,5", "\u00b2", "\u180e1", "\xed\xa0\x80",
 	} {
-		if f, err := pyvalue.ParseFloat(text); !errors.Is(err, pyvalue.ValueError) {
+		if f, err := value.ParseFloat(text); !errors.Is(err, value.ValueError) {
 			t.Errorf("%q: got %v, error %v; want a ValueError", text, f, err)
 		}
 	}
-	if _, err := pyvalue.ParseFloat("it's"); err.Error() != `could not convert string to float: "it's"` {
+	if _, err := value.ParseFloat("it's"); err.Error() != `could not convert string to float: "it's"` {
 		t.Errorf("got error %q", err)
 	}
 }
@@ -54,7 +54,7 @@ func TestDecimalDigits(t *testing.T) {
 		if r >= 0xD800 && r <= 0xDFFF {
 			continue
 		}
-		if _, err := pyvalue.ParseInt(string(r)); (err == nil) != unicode.Is(unicode.Nd, r) {
+		if _, err := value.ParseInt(string(r)); (err == nil) != unicode.Is(unicode.Nd, r) {
 			t.Errorf("%U: got error %v", r, err)
 		}
 	}
@@ -67,7 +67,7 @@ func TestParseInt(t *testing.T) {
 		"-9223372036854775808": "-9223372036854775808", "-9223372036854775809": "-9223372036854775809",
 		"99999999999999999999": "99999999999999999999",
 	} {
-		if n, err := pyvalue.ParseInt(text); err != nil || n.String() != want {
+		if n, err := value.ParseInt(text); err != nil || n.String() != want {
 			t.Errorf("%q: got %s, error %v; want %s", text, n, err, want)
 		}
 	}
@@ -82,7 +82,7 @@ func TestParseInt(t *testing.T) {
 		strings.Repeat("1", 4301): "Exceeds the limit (4300 digits) for integer string conversion: value has 4301 digits; " +
 			"use sys.set_int_max_str_digits() to increase the limit",
 	} {
-		if n, err := pyvalue.ParseInt(text); !errors.Is(err, pyvalue.ValueError) || err.Error() != want {
+		if n, err := value.ParseInt(text); !errors.Is(err, value.ValueError) || err.Error() != want {
 			t.Errorf("%.20q: got %s, error %v; want %s", text, n, err, want)
 		}
 	}
@@ -119,10 +119,10 @@ func TestLax(t *testing.T) {
 		"\u20031\n": {"1.0", "1"},
 	} {
 		float, integer := no, no
-		if f, ok := pyvalue.LaxFloat(text); ok {
-			float = pyvalue.Repr(f)
+		if f, ok := value.LaxFloat(text); ok {
+			float = value.Repr(f)
 		}
-		if n, ok := pyvalue.LaxInt(text); ok {
+		if n, ok := value.LaxInt(text); ok {
 			integer = n.String()
 		}
 		if float != want.float || integer != want.integer {

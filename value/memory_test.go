@@ -1,4 +1,4 @@
-package pyvalue_test
+package value_test
 
 import (
 	"fmt"
@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // TestDecodeMemory bounds what hostile documents cost: all allocations together,
@@ -38,7 +38,7 @@ func TestDecodeMemory(t *testing.T) { // not parallel: it counts allocations
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		v, err := pyvalue.DecodeText(text)
+		v, err := value.DecodeText(text)
 		runtime.ReadMemStats(&after)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)

@@ -1,4 +1,4 @@
-// Package pyvalue holds values as Python holds them, so that files and numbers
+// Package value holds values as Python holds them, so that files and numbers
 // come out exactly as CPython 3.12 and pydantic 2.13 write them.
 //
 // Begin with [Decode], which reads JSON the way CPython's json module does, and
@@ -25,7 +25,7 @@
 // # Errors
 //
 // What Python reports as an exception is an *[Error] that names the exception;
-// test it with errors.Is(err, pyvalue.OverflowError).
+// test it with errors.Is(err, value.OverflowError).
 //
 // # Invariants
 //
@@ -36,4 +36,4 @@
 //
 // The rules are those of the reward semantics, sections 2.1, 3, 4, 5.1, 6, 7 and
 // 12.1, and of Harbor's result JSON, sections 5.2 and 5.4.
-package pyvalue
+package value

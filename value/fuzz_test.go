@@ -1,4 +1,4 @@
-package pyvalue_test
+package value_test
 
 import (
 	"bytes"
@@ -8,7 +8,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // FuzzDecode checks that what is decoded is written and read back the same, in
@@ -21,30 +21,30 @@ func FuzzDecode(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		v, err := pyvalue.Decode(data)
+		v, err := value.Decode(data)
 		if err != nil {
-			var e *pyvalue.Error
+			var e *value.Error
 			if !errors.As(err, &e) || e.Message == "" {
 				t.Fatalf("error of an unknown kind: %v", err)
 			}
-			if json.Valid(data) && bytes.IndexByte(data, '\r') < 0 && errors.Is(err, pyvalue.JSONDecodeError) {
+			if json.Valid(data) && bytes.IndexByte(data, '\r') < 0 && errors.Is(err, value.JSONDecodeError) {
 				t.Fatalf("refused valid JSON %q: %v", data, err)
 			}
 			return
 		}
-		for _, o := range []pyvalue.DumpsOptions{{}, {Indent: 2}, {ItemSeparator: ",", KeySeparator: ":"}} {
-			text := pyvalue.AppendDumps(nil, v, o)
-			back, err := pyvalue.Decode(text)
+		for _, o := range []value.DumpsOptions{{}, {Indent: 2}, {ItemSeparator: ",", KeySeparator: ":"}} {
+			text := value.AppendDumps(nil, v, o)
+			back, err := value.Decode(text)
 			if err != nil {
 				t.Fatalf("reading back %s: %v", text, err)
 			}
-			if a, b := pyvalue.Repr(v), pyvalue.Repr(back); a != b {
+			if a, b := value.Repr(v), value.Repr(back); a != b {
 				t.Fatalf("%q came back as %s, was %s", data, b, a)
 			}
 		}
 		for _, indent := range []int{0, 4} {
-			text := pyvalue.AppendPydantic(nil, v, indent)
-			if _, err := pyvalue.Decode(text); err != nil {
+			text := value.AppendPydantic(nil, v, indent)
+			if _, err := value.Decode(text); err != nil {
 				t.Fatalf("reading back %s: %v", text, err)
 			}
 			if !json.Valid(text) {
@@ -61,30 +61,30 @@ func FuzzNumerals(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		strict, isStrict := pyvalue.FloatLiteral(text)
-		float, err := pyvalue.ParseFloat(text)
+		strict, isStrict := value.FloatLiteral(text)
+		float, err := value.ParseFloat(text)
 		if isStrict && (err != nil || !same(strict, float)) {
 			t.Fatalf("%q: literal %v, but float %v, error %v", text, strict, float, err)
 		}
 		if err == nil {
-			back, err := pyvalue.ParseFloat(pyvalue.FloatRepr(float64(float)))
+			back, err := value.ParseFloat(value.FloatRepr(float64(float)))
 			if err != nil || !same(float, back) {
 				t.Fatalf("%q: %v came back as %v, error %v", text, float, back, err)
 			}
 		}
-		if n, err := pyvalue.ParseInt(text); err == nil {
-			if x, errFloat := pyvalue.ParseFloat(text); errFloat != nil {
+		if n, err := value.ParseInt(text); err == nil {
+			if x, errFloat := value.ParseFloat(text); errFloat != nil {
 				t.Fatalf("%q is int %s, but not a float", text, n)
 			} else if y, errInt := n.Float64(); errInt == nil && y != float64(x) {
 				t.Fatalf("%q is int %s, but float %v", text, n, x)
 			}
 		}
-		if n, ok := pyvalue.LaxInt(text); ok {
-			if m, ok := pyvalue.LaxInt(n.String()); !ok || m.Cmp(n) != 0 {
+		if n, ok := value.LaxInt(text); ok {
+			if m, ok := value.LaxInt(n.String()); !ok || m.Cmp(n) != 0 {
 				t.Fatalf("%q is int %s, which is read as %s", text, n, m)
 			}
 		}
-		if lax, ok := pyvalue.LaxFloat(text); isStrict && (!ok || !same(lax, strict)) {
+		if lax, ok := value.LaxFloat(text); isStrict && (!ok || !same(lax, strict)) {
 			t.Fatalf("%q: literal %v, but lax %v, %v", text, strict, lax, ok)
 		}
 	})

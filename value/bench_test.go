@@ -1,19 +1,19 @@
-package pyvalue_test
+package value_test
 
 import (
 	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
 // trialResult is a trial's result file as Harbor writes it, with the parts that
 // make up most of its bytes.
-func trialResult(tb testing.TB) pyvalue.Value {
+func trialResult(tb testing.TB) value.Value {
 	tb.Helper()
 	timing := `{"started_at": "2026-01-02T03:04:05.678901Z", "finished_at": "2026-01-02T03:05:06.789012Z"}`
-	v, err := pyvalue.DecodeText(fmt.Sprintf(`{
+	v, err := value.DecodeText(fmt.Sprintf(`{
 		"id": "7b0c1b2e-5f0c-4f59-9d7a-3f5a0c9d1e11", "task_name": "fix-git", "trial_name": "fix-git__aB3dE6g",
 		"trial_uri": "file:///srv/jobs/2026-01-02__03-04-05/fix-git__aB3dE6g",
 		"task_id": {"git_url": "https://example.org/tasks.git", "git_commit_id": "0123456789abcdef", "path": "tasks/fix-git"},
@@ -34,13 +34,13 @@ func trialResult(tb testing.TB) pyvalue.Value {
 }
 
 // jobResult is a job's result file: mostly names of trials.
-func jobResult(tb testing.TB) pyvalue.Value {
+func jobResult(tb testing.TB) value.Value {
 	tb.Helper()
 	var names []string
 	for i := range 2000 {
 		names = append(names, fmt.Sprintf(`"some-task-%04d__aB3dE6g"`, i))
 	}
-	v, err := pyvalue.DecodeText(`{"n_total_trials": 2000, "stats": {"evals": {"oracle__terminal-bench": {"metrics": [{"mean": 0.5}],
+	v, err := value.DecodeText(`{"n_total_trials": 2000, "stats": {"evals": {"oracle__terminal-bench": {"metrics": [{"mean": 0.5}],
 		"reward_stats": {"reward": {"1.0": [` + strings.Join(names, ",") + `]}}}}}}`)
 	if err != nil {
 		tb.Fatal(err)
@@ -48,18 +48,18 @@ func jobResult(tb testing.TB) pyvalue.Value {
 	return v
 }
 
-func documents(tb testing.TB) map[string]pyvalue.Value {
-	return map[string]pyvalue.Value{"trial": trialResult(tb), "job": jobResult(tb)}
+func documents(tb testing.TB) map[string]value.Value {
+	return map[string]value.Value{"trial": trialResult(tb), "job": jobResult(tb)}
 }
 
 func BenchmarkDecode(b *testing.B) {
 	for name, v := range documents(b) {
-		data := pyvalue.AppendPydantic(nil, v, 4)
+		data := value.AppendPydantic(nil, v, 4)
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(data)))
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := pyvalue.Decode(data); err != nil {
+				if _, err := value.Decode(data); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -69,12 +69,12 @@ func BenchmarkDecode(b *testing.B) {
 
 func BenchmarkAppendPydantic(b *testing.B) {
 	for name, v := range documents(b) {
-		dst := pyvalue.AppendPydantic(nil, v, 4)
+		dst := value.AppendPydantic(nil, v, 4)
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(dst)))
 			b.ReportAllocs()
 			for b.Loop() {
-				dst = pyvalue.AppendPydantic(dst[:0], v, 4)
+				dst = value.AppendPydantic(dst[:0], v, 4)
 			}
 		})
 	}
@@ -82,12 +82,12 @@ func BenchmarkAppendPydantic(b *testing.B) {
 
 func BenchmarkAppendDumps(b *testing.B) {
 	for name, v := range documents(b) {
-		dst := pyvalue.AppendDumps(nil, v, pyvalue.DumpsOptions{})
+		dst := value.AppendDumps(nil, v, value.DumpsOptions{})
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(dst)))
 			b.ReportAllocs()
 			for b.Loop() {
-				dst = pyvalue.AppendDumps(dst[:0], v, pyvalue.DumpsOptions{})
+				dst = value.AppendDumps(dst[:0], v, value.DumpsOptions{})
 			}
 		})
 	}
@@ -96,15 +96,15 @@ func BenchmarkAppendDumps(b *testing.B) {
 // BenchmarkSum has a plain loop over doubles beside it.
 func BenchmarkSum(b *testing.B) {
 	const n = 100_000
-	items := make([]pyvalue.Number, n)
+	items := make([]value.Number, n)
 	floats := make([]float64, n)
 	for i := range items {
 		floats[i] = float64(i%10) / 10
-		items[i] = pyvalue.Float(floats[i])
+		items[i] = value.Float(floats[i])
 	}
 	b.Run("python", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := pyvalue.Sum(items); err != nil {
+			if _, err := value.Sum(items); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -1,4 +1,4 @@
-package pyvalue_test
+package value_test
 
 import (
 	"errors"
@@ -8,19 +8,19 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/proctor-run/proctor/internal/pyvalue"
+	"github.com/proctor-run/proctor/value"
 )
 
-var huge = pyvalue.NewBigInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(400), nil))
+var huge = value.NewBigInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(400), nil))
 
 func TestSummationGivesEveryTotal(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		items := rapid.SliceOf(anyNumber()).Draw(t, "items")
-		var s pyvalue.Summation
+		var s value.Summation
 		for i, x := range items {
 			errAdd := s.Add(x)
-			want, errSum := pyvalue.Sum(items[:i+1])
+			want, errSum := value.Sum(items[:i+1])
 			if (errAdd == nil) != (errSum == nil) {
 				t.Fatalf("adding item %d: got error %v, want %v", i, errAdd, errSum)
 			}
@@ -33,13 +33,13 @@ func TestSummationGivesEveryTotal(t *testing.T) {
 
 func TestSummationErrorStays(t *testing.T) {
 	t.Parallel()
-	var s pyvalue.Summation
-	for i, x := range []pyvalue.Number{pyvalue.Float(0.5), huge, pyvalue.Float(1), pyvalue.NewInt(1)} {
-		if err := s.Add(x); (i > 0) != errors.Is(err, pyvalue.OverflowError) {
+	var s value.Summation
+	for i, x := range []value.Number{value.Float(0.5), huge, value.Float(1), value.NewInt(1)} {
+		if err := s.Add(x); (i > 0) != errors.Is(err, value.OverflowError) {
 			t.Errorf("item %d: got error %v", i, err)
 		}
 	}
-	if !same(s.Total(), pyvalue.Float(0.5)) {
+	if !same(s.Total(), value.Float(0.5)) {
 		t.Errorf("got total %v", s.Total())
 	}
 }
@@ -57,18 +57,18 @@ type fataler interface{ Fatalf(string, ...any) }
 
 func checkSum(t fataler, floats []float64) {
 	exact, magnitude := new(big.Rat), new(big.Rat)
-	items := make([]pyvalue.Number, len(floats))
+	items := make([]value.Number, len(floats))
 	for i, f := range floats {
-		items[i] = pyvalue.Float(f)
+		items[i] = value.Float(f)
 		r := new(big.Rat).SetFloat64(f)
 		exact.Add(exact, r)
 		magnitude.Add(magnitude, r.Abs(r))
 	}
-	got, err := pyvalue.Sum(items)
+	got, err := value.Sum(items)
 	if err != nil {
 		t.Fatalf("got error %v", err)
 	}
-	f, err := pyvalue.ToFloat(got)
+	f, err := value.ToFloat(got)
 	if err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
 		return // beyond the range on the way
 	}
@@ -89,9 +89,9 @@ func TestDivIsRoundedOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := anyInt().Draw(t, "a"), anyInt().Draw(t, "b")
-		got, err := pyvalue.Div(a, b)
+		got, err := value.Div(a, b)
 		if b.Sign() == 0 {
-			if !errors.Is(err, pyvalue.ZeroDivisionError) {
+			if !errors.Is(err, value.ZeroDivisionError) {
 				t.Fatalf("got %v, error %v", got, err)
 			}
 			return
@@ -102,7 +102,7 @@ func TestDivIsRoundedOnce(t *testing.T) {
 		if want == 0 && b.Sign() < 0 {
 			want = math.Copysign(0, -1)
 		}
-		if err != nil || !same(got, pyvalue.Float(want)) {
+		if err != nil || !same(got, value.Float(want)) {
 			t.Fatalf("got %v, error %v; want %v", got, err, want)
 		}
 	})
@@ -113,8 +113,8 @@ func TestCompareIsExact(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := anyNumber().Draw(t, "a"), anyNumber().Draw(t, "b")
-		c, ordered := pyvalue.Compare(a, b)
-		if back, ok := pyvalue.Compare(b, a); back != -c || ok != ordered {
+		c, ordered := value.Compare(a, b)
+		if back, ok := value.Compare(b, a); back != -c || ok != ordered {
 			t.Fatalf("one way %d, %v, the other %d, %v", c, ordered, back, ok)
 		}
 		x, y := rational(a), rational(b)
@@ -127,48 +127,48 @@ func TestCompareIsExact(t *testing.T) {
 	})
 }
 
-func rational(n pyvalue.Number) *big.Rat {
-	if i, ok := n.(pyvalue.Int); ok {
+func rational(n value.Number) *big.Rat {
+	if i, ok := n.(value.Int); ok {
 		return new(big.Rat).SetInt(i.Big())
 	}
-	return new(big.Rat).SetFloat64(float64(n.(pyvalue.Float)))
+	return new(big.Rat).SetFloat64(float64(n.(value.Float)))
 }
 
-func anyInt() *rapid.Generator[pyvalue.Int] {
-	return rapid.Custom(func(t *rapid.T) pyvalue.Int {
+func anyInt() *rapid.Generator[value.Int] {
+	return rapid.Custom(func(t *rapid.T) value.Int {
 		n := big.NewInt(rapid.Int64().Draw(t, "low"))
 		if rapid.Bool().Draw(t, "large") {
 			n.Lsh(n, uint(rapid.IntRange(0, 100).Draw(t, "shift")))
 			n.Add(n, big.NewInt(rapid.Int64Range(-2, 2).Draw(t, "near")))
 		}
-		return pyvalue.NewBigInt(n)
+		return value.NewBigInt(n)
 	})
 }
 
-func anyNumber() *rapid.Generator[pyvalue.Number] {
-	special := []pyvalue.Number{
-		pyvalue.Float(math.NaN()), pyvalue.Float(math.Inf(1)), pyvalue.Float(math.Inf(-1)), pyvalue.Float(math.Copysign(0, -1)),
-		pyvalue.NewInt(0), pyvalue.NewInt(math.MaxInt64), pyvalue.NewInt(math.MinInt64), pyvalue.NewInt(1<<53 + 1),
-		pyvalue.Float(1 << 53), pyvalue.Float(0.1), pyvalue.Float(1e308), huge,
+func anyNumber() *rapid.Generator[value.Number] {
+	special := []value.Number{
+		value.Float(math.NaN()), value.Float(math.Inf(1)), value.Float(math.Inf(-1)), value.Float(math.Copysign(0, -1)),
+		value.NewInt(0), value.NewInt(math.MaxInt64), value.NewInt(math.MinInt64), value.NewInt(1<<53 + 1),
+		value.Float(1 << 53), value.Float(0.1), value.Float(1e308), huge,
 	}
 	return rapid.OneOf(
 		rapid.SampledFrom(special),
-		rapid.Map(anyInt(), func(n pyvalue.Int) pyvalue.Number { return n }),
-		rapid.Map(rapid.Float64(), func(f float64) pyvalue.Number { return pyvalue.Float(f) }),
+		rapid.Map(anyInt(), func(n value.Int) value.Number { return n }),
+		rapid.Map(rapid.Float64(), func(f float64) value.Number { return value.Float(f) }),
 	)
 }
 
 func TestTruncate(t *testing.T) {
 	t.Parallel()
 	for f, want := range map[float64]string{0.4: "0", -0.4: "0", -1.9: "-1", 1e16: "10000000000000000", -1 << 63: "-9223372036854775808", 1e23: "99999999999999991611392"} {
-		if n, err := pyvalue.Truncate(f); err != nil || n.String() != want {
+		if n, err := value.Truncate(f); err != nil || n.String() != want {
 			t.Errorf("%v: got %s, error %v; want %s", f, n, err, want)
 		}
 	}
-	if _, err := pyvalue.Truncate(math.NaN()); !errors.Is(err, pyvalue.ValueError) {
+	if _, err := value.Truncate(math.NaN()); !errors.Is(err, value.ValueError) {
 		t.Errorf("nan: got error %v", err)
 	}
-	if _, err := pyvalue.Truncate(math.Inf(-1)); !errors.Is(err, pyvalue.OverflowError) {
+	if _, err := value.Truncate(math.Inf(-1)); !errors.Is(err, value.OverflowError) {
 		t.Errorf("-inf: got error %v", err)
 	}
 }
@@ -178,7 +178,7 @@ func TestIntAdd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := anyInt().Draw(t, "a"), anyInt().Draw(t, "b")
 		want := new(big.Int).Add(a.Big(), b.Big())
-		if got := a.Add(b); got.Big().Cmp(want) != 0 || got.Cmp(pyvalue.NewBigInt(want)) != 0 {
+		if got := a.Add(b); got.Big().Cmp(want) != 0 || got.Cmp(value.NewBigInt(want)) != 0 {
 			t.Fatalf("got %s, want %s", got, want)
 		}
 	})
