@@ -83,7 +83,7 @@ func (c *sandboxContainer) ForwardPort(_ context.Context, port int) (int, error)
 
 // Stop destroys the sandbox, or leaves it stopped where that was asked for.
 func (c *sandboxContainer) Stop(ctx context.Context) error {
-	if s, ok := c.sb.(sandbox.Stopper); ok && c.keep {
+	if s, ok := sandbox.As[sandbox.Stopper](c.sb); ok && c.keep {
 		_, err := s.Stop(ctx)
 		return err
 	}

@@ -42,7 +42,7 @@ func (t *tracker) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbo
 	if killed {
 		return nil, errors.Join(errKilled, tracked.Destroy(context.WithoutCancel(ctx)))
 	}
-	if stopper, ok := sb.(sandbox.Stopper); ok {
+	if stopper, ok := sandbox.As[sandbox.Stopper](sb); ok {
 		return stoppable{tracked, stopper}, nil
 	}
 	return tracked, nil
@@ -113,7 +113,10 @@ func (s *trackedSandbox) forget() bool {
 	return known
 }
 
-// stoppable keeps the optional ability of a tracked sandbox.
+// Unwrap is the way to the abilities of the sandbox, see [sandbox.As].
+func (s *trackedSandbox) Unwrap() sandbox.Sandbox { return s.Sandbox }
+
+// stoppable is a tracked sandbox that can be stopped: its end is noted.
 type stoppable struct {
 	*trackedSandbox
 	sandbox.Stopper
@@ -126,15 +129,4 @@ func (s stoppable) Stop(ctx context.Context) (hint string, err error) {
 		s.note(JournalSandboxKept)
 	}
 	return hint, err
-}
-
-var _ sandbox.NetworkSwitcher = (*trackedSandbox)(nil)
-
-// SetNetwork passes the optional ability of a tracked sandbox on.
-func (s *trackedSandbox) SetNetwork(ctx context.Context, mode sandbox.NetworkMode, hosts []string) error {
-	sw, ok := s.Sandbox.(sandbox.NetworkSwitcher)
-	if !ok {
-		return sandbox.ErrUnsupported
-	}
-	return sw.SetNetwork(ctx, mode, hosts)
 }

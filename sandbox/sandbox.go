@@ -61,10 +61,18 @@ func (e *BuildError) Error() string {
 
 func (e *BuildError) Unwrap() error { return e.Err }
 
+// Names of the backends that come with proctor.
+const (
+	BackendDocker  = "docker"  // a container engine
+	BackendSandbox = "sandbox" // an OCI runtime without a daemon
+	BackendHost    = "host"    // the same, on the host's own root
+)
+
 // Backend creates sandboxes of one kind. Its methods may be called
 // concurrently.
 type Backend interface {
-	// Name is the word that selects the backend: "docker", "sandbox", "host".
+	// Name is the word that selects the backend, such as BackendDocker. What
+	// a backend can do is in its Capabilities, not in its name.
 	Name() string
 	// Capabilities says what Specs the backend accepts.
 	Capabilities() Capabilities
@@ -97,6 +105,10 @@ type Capabilities struct {
 	// Mounted: bind mounts show the host's own files, so what a command
 	// writes below a mount is on the host without a Download.
 	Mounted bool
+	// OwnRoot: the root of a sandbox shows the host's own files. Spec.Image is
+	// ignored: nothing is pulled or built. What commands write to the root is
+	// not seen by the host.
+	OwnRoot bool
 	// Build: images can be built from a Dockerfile.
 	Build bool
 	// Compose: the backend can run compose projects.
@@ -324,6 +336,24 @@ type Sandbox interface {
 	// Destroy removes the sandbox and all that was made for it. It is
 	// idempotent, safe at any time, and bounded by ctx.
 	Destroy(ctx context.Context) error
+}
+
+// As finds an ability of a sandbox: [Resetter], [NetworkSwitcher] or [Stopper].
+// A wrapper has a method Unwrap that returns the sandbox below; As looks at
+// the outermost first. A wrapper that takes part in an ability implements it
+// itself, and only where As finds the ability below it.
+func As[Ability any](sb Sandbox) (ability Ability, ok bool) {
+	for sb != nil {
+		if ability, ok = sb.(Ability); ok {
+			return ability, true
+		}
+		wrapper, wraps := sb.(interface{ Unwrap() Sandbox })
+		if !wraps {
+			break
+		}
+		sb = wrapper.Unwrap()
+	}
+	return ability, false
 }
 
 // Resetter is the ability to bring a sandbox back to how Create left it, much

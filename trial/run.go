@@ -309,7 +309,7 @@ func (a *attempt) destroy(ctx context.Context) {
 	defer cancel()
 	sb := a.sb
 	a.sb = nil
-	if stopper, ok := sb.(sandbox.Stopper); ok && a.keepsSandbox() {
+	if stopper, ok := sandbox.As[sandbox.Stopper](sb); ok && a.keepsSandbox() {
 		hint, err := stopper.Stop(dctx)
 		if err == nil {
 			a.log.printf("The sandbox is kept: %s", hint)

@@ -1,6 +1,10 @@
 package trial
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/proctor-run/proctor/sandbox"
+)
 
 // proctorPrefix marks sandbox backends that Harbor does not know in the
 // import path of an environment, so that its tools can read the file.
@@ -8,8 +12,8 @@ const proctorPrefix = "proctor:"
 
 // Backends that only proctor has.
 const (
-	BackendSandbox = "sandbox"
-	BackendHost    = "host"
+	BackendSandbox = sandbox.BackendSandbox
+	BackendHost    = sandbox.BackendHost
 )
 
 // SetBackend chooses the sandbox backend. Harbor's environment types are

@@ -170,7 +170,7 @@ func endsTrial(err error) bool {
 }
 
 func (a *attempt) setNetwork(ctx context.Context, sb sandbox.Sandbox, n harbor.Network) error {
-	sw, ok := sb.(sandbox.NetworkSwitcher)
+	sw, ok := sandbox.As[sandbox.NetworkSwitcher](sb)
 	if !ok {
 		return &networkError{sandbox.ErrUnsupported}
 	}

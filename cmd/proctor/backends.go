@@ -97,20 +97,28 @@ func optionsOf(cfg trial.EnvironmentConfig, runtime string) (backendOptions, err
 }
 
 // ourBackends are the names that openBackend knows.
-var ourBackends = []string{"docker", trial.BackendSandbox, trial.BackendHost}
+var ourBackends = []string{sandbox.BackendDocker, sandbox.BackendSandbox, sandbox.BackendHost}
+
+// checkRuntime refuses --runtime for environments that have none to choose.
+func checkRuntime(runtime, environment string) error {
+	if runtime == "" || environment == sandbox.BackendSandbox || environment == sandbox.BackendHost {
+		return nil
+	}
+	return usageErrorf("--runtime %s: environment %s does not run commands with it; it is for -e sandbox and -e host", runtime, environment)
+}
 
 // openBackend makes a backend; it does not look whether it works here. close
 // releases what the backend holds open.
 func openBackend(ctx context.Context, env *Env, name string, o backendOptions) (b sandbox.Backend, closeBackend func() error, err error) {
 	nothing := func() error { return nil }
 	switch name {
-	case "docker":
+	case sandbox.BackendDocker:
 		b, err := docker.New(docker.Options{Getenv: env.Getenv, Environ: env.Environ, Now: env.Now, Guest: dockerGuest(env), Egress: o.egress})
 		if err != nil {
 			return nil, nil, err
 		}
 		return b, nothing, nil
-	case trial.BackendSandbox, trial.BackendHost:
+	case sandbox.BackendSandbox, sandbox.BackendHost:
 		return openOCI(ctx, env, name, o)
 	}
 	return nil, nil, withHint(usageErrorf("environment %q cannot be run here", name), "choose one of these with -e: %s", strings.Join(ourBackends, ", "))
@@ -139,14 +147,14 @@ func ociOptions(ctx context.Context, env *Env, name string, o backendOptions) (o
 		return opts, nil, fmt.Errorf("finding the program: %w", err)
 	}
 	// The host's own files have the libraries that this program may need.
-	needsStatic := name != trial.BackendHost || o.runtime == "" || o.runtime == oci.RuntimeGVisor
+	needsStatic := name != sandbox.BackendHost || o.runtime == "" || o.runtime == oci.RuntimeGVisor
 	if needsStatic && !o.cleaning {
 		if self, err = staticProgram(ctx, env, self, dirs.cache); err != nil {
 			return opts, nil, err
 		}
 	}
 	opts = oci.Options{
-		Host:       name == trial.BackendHost,
+		Host:       name == sandbox.BackendHost,
 		StateDir:   filepath.Join(dirs.state, "sandboxes"),
 		Executable: self,
 		Guest:      guestBeside(self),
@@ -183,13 +191,13 @@ func chooseBackend(ctx context.Context, env *Env, name string) string {
 	if name != "auto" {
 		return name
 	}
-	b, closeBackend, err := openBackend(ctx, env, "docker", backendOptions{})
+	b, closeBackend, err := openBackend(ctx, env, sandbox.BackendDocker, backendOptions{})
 	if err != nil {
-		return trial.BackendSandbox
+		return sandbox.BackendSandbox
 	}
 	defer func() { _ = closeBackend() }()
 	if b.Check(ctx) != nil {
-		return trial.BackendSandbox
+		return sandbox.BackendSandbox
 	}
-	return "docker"
+	return sandbox.BackendDocker
 }

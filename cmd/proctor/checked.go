@@ -10,7 +10,6 @@ import (
 	"github.com/proctor-run/proctor/internal/atomicfile"
 	"github.com/proctor-run/proctor/internal/version"
 	"github.com/proctor-run/proctor/sandbox"
-	"github.com/proctor-run/proctor/trial"
 )
 
 // checkOnce makes sure that a backend works here. Trying it costs as much as a
@@ -19,7 +18,7 @@ import (
 // told by the trials. An engine is asked every time: that is cheap, and
 // engines come and go.
 func checkOnce(ctx context.Context, env *Env, b sandbox.Backend, runtime string) error {
-	if b.Name() != trial.BackendHost && b.Name() != trial.BackendSandbox {
+	if b.Name() != sandbox.BackendHost && b.Name() != sandbox.BackendSandbox {
 		return b.Check(ctx)
 	}
 	dirs, err := findDirectories(env)

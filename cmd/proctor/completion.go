@@ -13,7 +13,7 @@ import (
 // them.
 var flagWords = map[string][]string{
 	"agent":   {"oracle", "nop", "command", "scripted"},
-	"env":     {"auto", "docker", "sandbox", "host"},
+	"env":     append([]string{"auto"}, ourBackends...),
 	"runtime": {"gvisor", "runc", "crun"},
 	"cpus":    {"auto", "limit", "ignore"},
 	"memory":  {"auto", "limit", "ignore"},

@@ -15,7 +15,6 @@ import (
 	"github.com/proctor-run/proctor/cube/cubetest"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/sandbox"
-	"github.com/proctor-run/proctor/trial"
 )
 
 func newCube(env *Env) *cobra.Command {
@@ -256,13 +255,13 @@ func temporaryCache() (dir string, remove func() error, err error) {
 func (f *cubeFlags) openSandboxes(ctx context.Context, env *Env, tasks string) (b sandbox.Backend, done func() error, err error) {
 	name := f.environment
 	if name == "" || name == "auto" {
-		name = trial.BackendSandbox
+		name = sandbox.BackendSandbox
 		if f.runtime == "" {
 			name = chooseBackend(ctx, env, "auto")
 		}
 	}
-	if f.runtime != "" && name != trial.BackendSandbox && name != trial.BackendHost {
-		return nil, nil, usageErrorf("--runtime %s: environment %s does not run commands with it; it is for -e sandbox and -e host", f.runtime, name)
+	if err := checkRuntime(f.runtime, name); err != nil {
+		return nil, nil, err
 	}
 	opts := backendOptions{runtime: f.runtime}
 	if tasks != "" {

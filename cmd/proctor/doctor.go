@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/oci"
-	"github.com/proctor-run/proctor/trial"
 )
 
 // diagnosis is one thing that works here or does not.
@@ -62,7 +62,7 @@ func diagnose(ctx context.Context, env *Env) []diagnosis {
 	for _, name := range ourBackends {
 		all = append(all, diagnoseEnvironment(ctx, env, name))
 	}
-	self, closeBackend, err := ociOptions(ctx, env, trial.BackendHost, backendOptions{})
+	self, closeBackend, err := ociOptions(ctx, env, sandbox.BackendHost, backendOptions{})
 	if err != nil {
 		return append(all, diagnosis{Kind: "runtime", Name: "all", Detail: err.Error()})
 	}

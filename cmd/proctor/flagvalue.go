@@ -136,7 +136,7 @@ var harborAgents = []string{
 func parseEnvironment(s string) (string, error) { return oneOf(s, "environment", environmentNames()) }
 
 func environmentNames() []string {
-	return append([]string{"auto", "docker", "sandbox", "host"}, harborEnvironments...)
+	return slices.Concat([]string{"auto"}, ourBackends, harborEnvironments)
 }
 
 var harborEnvironments = []string{

@@ -12,7 +12,6 @@ import (
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/oci/build"
 	"github.com/proctor-run/proctor/sandbox/oci/image"
-	"github.com/proctor-run/proctor/trial"
 )
 
 // gcFlags are the flags of gc.
@@ -77,7 +76,7 @@ func collectAll(ctx context.Context, env *Env, dry bool) (garbage, error) {
 	g := garbage{DryRun: dry}
 	var errs []error
 	// sandbox and host share their state directory.
-	for _, name := range []string{"docker", trial.BackendHost} {
+	for _, name := range []string{sandbox.BackendDocker, sandbox.BackendHost} {
 		b, closeBackend, err := openBackend(ctx, env, name, backendOptions{cleaning: true})
 		if errors.Is(err, sandbox.ErrUnavailable) {
 			continue

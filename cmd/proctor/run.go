@@ -98,14 +98,14 @@ func chooseEnvironment(ctx context.Context, env *Env, cfg *job.Config, runtime s
 		return "", backendOptions{}, usageErrorf("environment.import_path names Python code, which proctor cannot run: %q", *cfg.Environment.ImportPath)
 	}
 	if !given || name == "auto" {
-		name = trial.BackendSandbox // the one that runtimes are for
+		name = sandbox.BackendSandbox // the one that runtimes are for
 		if runtime == "" {
 			name = chooseBackend(ctx, env, "auto")
 		}
 		cfg.Environment.SetBackend(name)
 	}
-	if runtime != "" && name != trial.BackendSandbox && name != trial.BackendHost {
-		return "", backendOptions{}, usageErrorf("--runtime %s: environment %s does not run commands with it; it is for -e sandbox and -e host", runtime, name)
+	if err := checkRuntime(runtime, name); err != nil {
+		return "", backendOptions{}, err
 	}
 	opts, err := optionsOf(cfg.Environment, runtime)
 	opts.mask = append(hiddenFromHost(cfg), fetchedDirs(env, cfg)...)
@@ -131,7 +131,7 @@ func readyBackend(ctx context.Context, env *Env, name string, opts backendOption
 	for _, line := range removed {
 		fmt.Fprintf(env.Stderr, "proctor: left behind by a killed run: %s\n", line)
 	}
-	if name == trial.BackendHost {
+	if backend.Capabilities().OwnRoot {
 		fmt.Fprintln(env.Stderr, "proctor: -e host shows this machine's own files to the agent (home directories and credentials masked): for demos and trusted agents only")
 	}
 	return backend, closeBackend, nil

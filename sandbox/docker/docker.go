@@ -164,8 +164,8 @@ func New(o Options) (*Backend, error) {
 	return b, nil
 }
 
-// Name is "docker".
-func (b *Backend) Name() string { return "docker" }
+// Name is sandbox.BackendDocker.
+func (b *Backend) Name() string { return sandbox.BackendDocker }
 
 // Capabilities of the engine. Bind mounts show the host's files only when the
 // engine is on this machine.

@@ -57,12 +57,12 @@ func New(opts Options) (*Backend, error) {
 	}, nil
 }
 
-// Name is BackendHost or BackendSandbox.
+// Name is sandbox.BackendHost or sandbox.BackendSandbox.
 func (b *Backend) Name() string {
 	if b.opts.Host {
-		return BackendHost
+		return sandbox.BackendHost
 	}
-	return BackendSandbox
+	return sandbox.BackendSandbox
 }
 
 // Runtime is the name of the runtime in use.
@@ -72,7 +72,7 @@ func (b *Backend) Runtime() string { return b.runtime.name }
 // crun by root where the cgroup file system can be written.
 func (b *Backend) Capabilities() sandbox.Capabilities {
 	return sandbox.Capabilities{
-		Mounted: true, Build: !b.opts.Host, NoNetwork: true, Allowlist: true, SwitchNetwork: true,
+		Mounted: true, OwnRoot: b.opts.Host, Build: !b.opts.Host, NoNetwork: true, Allowlist: true, SwitchNetwork: true,
 		CPULimit: b.cgroups, MemoryLimit: b.cgroups,
 	}
 }

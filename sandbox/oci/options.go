@@ -8,12 +8,6 @@ import (
 	"github.com/proctor-run/proctor/sandbox/oci/image"
 )
 
-// Names of the backends.
-const (
-	BackendSandbox = "sandbox"
-	BackendHost    = "host"
-)
-
 // Names of the runtimes. Any other value of Options.Runtime is the path of a
 // program with runc's command line.
 const (
@@ -29,7 +23,7 @@ const GuestArg0 = "proctor-guest"
 
 // Options of a backend.
 type Options struct {
-	// Host selects backend "host"; otherwise it is "sandbox".
+	// Host selects sandbox.BackendHost; otherwise it is sandbox.BackendSandbox.
 	Host bool
 	// StateDir holds one directory per sandbox. It is created when missing,
 	// readable by its owner only. It should be short and on a disk: its file

@@ -35,8 +35,8 @@ func Runtimes(context.Context, Options) []RuntimeStatus {
 	return all
 }
 
-// Name is the name of backend "sandbox".
-func (*Backend) Name() string { return BackendSandbox }
+// Name is sandbox.BackendSandbox.
+func (*Backend) Name() string { return sandbox.BackendSandbox }
 
 // Capabilities promise nothing.
 func (*Backend) Capabilities() sandbox.Capabilities { return sandbox.Capabilities{} }

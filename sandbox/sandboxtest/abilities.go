@@ -13,7 +13,7 @@ import (
 var abilityObligations = []obligation{
 	{"Resetter brings files back to how Create left them", 0, func(t *testing.T, s *suite) {
 		sb, dir := s.fresh(t), s.dir()
-		r, ok := sb.(sandbox.Resetter)
+		r, ok := sandbox.As[sandbox.Resetter](sb)
 		if !ok {
 			t.Skip("the sandbox is no Resetter")
 		}
@@ -29,7 +29,7 @@ var abilityObligations = []obligation{
 	}},
 	{"Resetter ends processes and gives back what was deleted", processes, func(t *testing.T, s *suite) {
 		sb, tag := s.fresh(t), s.tag()
-		r, ok := sb.(sandbox.Resetter)
+		r, ok := sandbox.As[sandbox.Resetter](sb)
 		if !ok {
 			t.Skip("the sandbox is no Resetter")
 		}
@@ -44,7 +44,7 @@ var abilityObligations = []obligation{
 	{"Resetter leaves mounts alone", mounted, func(t *testing.T, s *suite) {
 		host, target := t.TempDir(), s.dir()
 		sb := s.mount(t, sandbox.Mount{Source: host, Target: target})
-		r, ok := sb.(sandbox.Resetter)
+		r, ok := sandbox.As[sandbox.Resetter](sb)
 		if !ok {
 			t.Skip("the sandbox is no Resetter")
 		}
@@ -59,7 +59,7 @@ var abilityObligations = []obligation{
 	}},
 	{"Stopper stops, tells the way in, and Destroy still works", 0, func(t *testing.T, s *suite) {
 		sb := s.fresh(t)
-		st, ok := sb.(sandbox.Stopper)
+		st, ok := sandbox.As[sandbox.Stopper](sb)
 		if !ok {
 			t.Skip("the sandbox is no Stopper")
 		}

@@ -260,7 +260,7 @@ var switchObligations = []obligation{
 		reaches(t, sb, sandbox.Command{}, "good.test")
 	}},
 	{"a sandbox that was not created for it refuses", switching, func(t *testing.T, s *suite) {
-		sw, ok := s.fresh(t).(sandbox.NetworkSwitcher)
+		sw, ok := sandbox.As[sandbox.NetworkSwitcher](s.fresh(t))
 		if !ok {
 			return
 		}
@@ -272,7 +272,7 @@ var switchObligations = []obligation{
 
 func switchTo(t testing.TB, sb sandbox.Sandbox, mode sandbox.NetworkMode, hosts ...string) {
 	t.Helper()
-	sw, ok := sb.(sandbox.NetworkSwitcher)
+	sw, ok := sandbox.As[sandbox.NetworkSwitcher](sb)
 	if !ok {
 		t.Fatal("the sandbox is no NetworkSwitcher")
 	}

@@ -57,8 +57,8 @@ var uploadObligations = []obligation{
 		}
 	}},
 	{"a link in the stream leads nowhere outside the sandbox", 0, hostileStream},
-	{"a link in the sandbox leads nowhere outside the sandbox", processes | ownRoot, hostileTarget},
-	{"a name that climbs stays inside the sandbox", ownRoot, func(t *testing.T, s *suite) {
+	{"a link in the sandbox leads nowhere outside the sandbox", processes | privateRoot, hostileTarget},
+	{"a name that climbs stays inside the sandbox", privateRoot, func(t *testing.T, s *suite) {
 		sb, dir := s.fresh(t), s.dir()
 		name := strings.Repeat("../", 40) + "sandboxtest-climbed"
 		stream := pack(t, map[string]entry{name: file(0o644, "x")})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -57,20 +58,42 @@ var backendObligations = []obligation{
 		spec.Resources.GPUs = 1
 		refused(t, s, spec)
 	}},
+	{"OwnRoot shows the host's files and needs no image", processes | hostRoot, func(t *testing.T, s *suite) {
+		if s.caps.Build {
+			t.Error("Capabilities.Build is claimed too, and nothing is built")
+		}
+		spec := s.spec()
+		spec.Image = sandbox.Image{Ref: "sandboxtest.invalid/no/such:image", Build: &sandbox.Build{ContextDir: "/no/such/context"}}
+		sb := s.create(t, spec)
+		host, err := os.ReadFile("/etc/passwd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := output(t, sb, sh("cat /etc/passwd; echo .")); got != string(host)+"." {
+			t.Errorf("/etc/passwd is not the host's: got %q", got)
+		}
+	}},
+	{"OwnRoot leaves the host as it is", processes | hostRoot, func(t *testing.T, s *suite) {
+		name := fmt.Sprintf("/sandboxtest-root-%d-%d", os.Getpid(), serial.Add(1))
+		output(t, s.fresh(t), sh("echo x > "+name+" && test -s "+name))
+		if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("the host has what a command wrote to the root (%v)", err)
+		}
+	}},
 	{"sandboxes have distinct ids", 0, func(t *testing.T, s *suite) {
 		a, b := s.fresh(t), s.fresh(t)
 		if a.ID() == "" || a.ID() == b.ID() {
 			t.Errorf("got ids %q and %q", a.ID(), b.ID())
 		}
 	}},
-	{"sandboxes do not share files", ownRoot, func(t *testing.T, s *suite) {
+	{"sandboxes do not share files", privateRoot, func(t *testing.T, s *suite) {
 		a, b, dir := s.fresh(t), s.fresh(t), s.dir()
 		upload(t, a, dir, pack(t, map[string]entry{"f": file(0o644, "x")}))
 		if err := b.Download(call(t), dir, new(counter)); !errors.Is(err, sandbox.ErrNotExist) {
 			t.Errorf("got error %v for another sandbox's file, want ErrNotExist", err)
 		}
 	}},
-	{"sandboxes do not share processes", processes | ownRoot, func(t *testing.T, s *suite) {
+	{"sandboxes do not share processes", processes | privateRoot, func(t *testing.T, s *suite) {
 		a, b, tag := s.fresh(t), s.fresh(t), s.tag()
 		exec(t, a, tagged(tag, `(sleep 86400; :) & :`))
 		waitAlive(t, a, tag)

@@ -95,13 +95,14 @@ type obligation struct {
 type needs uint
 
 const (
-	processes needs = 1 << iota // real processes
-	otherUser                   // more than one user
-	ownRoot                     // a file system of its own
-	mounted                     // Capabilities.Mounted
-	noNetwork                   // Capabilities.NoNetwork
-	allowlist                   // Capabilities.Allowlist, and a World
-	switching                   // Capabilities.SwitchNetwork, and a World
+	processes   needs = 1 << iota // real processes
+	otherUser                     // more than one user
+	privateRoot                   // a file system of its own
+	hostRoot                      // Capabilities.OwnRoot
+	mounted                       // Capabilities.Mounted
+	noNetwork                     // Capabilities.NoNetwork
+	allowlist                     // Capabilities.Allowlist, and a World
+	switching                     // Capabilities.SwitchNetwork, and a World
 )
 
 // Run holds the backend to the contract. It takes a few sandboxes at a time

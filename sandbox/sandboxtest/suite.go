@@ -37,8 +37,10 @@ func (s *suite) require(t *testing.T, n needs) {
 		t.Skip("the backend runs no processes")
 	case n&otherUser != 0 && s.cfg.OneUser:
 		t.Skip("the backend has one user")
-	case n&ownRoot != 0 && s.cfg.SharedRoot:
+	case n&privateRoot != 0 && s.cfg.SharedRoot:
 		t.Skip("the backend's sandboxes share a file system")
+	case n&hostRoot != 0 && !s.caps.OwnRoot:
+		t.Skip("Capabilities.OwnRoot is not claimed")
 	case n&mounted != 0 && !s.caps.Mounted:
 		t.Skip("Capabilities.Mounted is not claimed")
 	case n&noNetwork != 0 && !s.caps.NoNetwork:
