@@ -26,21 +26,31 @@ type Declaration struct {
 //		Title *string `json:"title"`
 //	}) (any, error) { … })
 //
-// The JSON schema follows from the types: string, bool, ints, floats, slices
-// and *[Object] or [Map]. A field with a default tag or of pointer type is
-// optional. A [Value] takes anything and has no type in the schema. A type tag
-// overrides the type with a Python or JSON schema name.
+// The JSON schema follows from the types: string, bool, ints, floats, plain
+// structs, slices of all those, and *[Object] or [Map]. A field with a default
+// tag or of pointer type is optional. A [Value] takes anything and has no type
+// in the schema; so has an any, which gets plain Go values. A type tag overrides
+// the type with a Python or JSON schema name. A field without a json tag is a
+// mistake that [NewActionTool] reports; json:"-" leaves a field out.
+//
+// Names have letters, digits, underscores and hyphens, at most 64, because model
+// interfaces take no others. Of the description the first line is used, like
+// the reference does with the text in a function; [Declaration.Described] gives
+// a longer one.
 //
 // What fn returns becomes the observation as [ContentOf] says; nothing (nil,
 // false, 0, "", an empty list or map) becomes the text "Success". Its error,
 // a panic in it and arguments that do not fit are a failed action, not an
 // error of Execute.
 func Func[In any](name, description string, fn func(ctx context.Context, in In) (any, error)) Declaration {
-	d := Declaration{call: func(ctx context.Context, in reflect.Value) (any, error) {
+	d := Declaration{schema: ActionSchema{Name: name}, call: func(ctx context.Context, in reflect.Value) (any, error) {
 		return fn(ctx, in.Interface().(In))
 	}}
 	if strings.TrimSpace(description) == "" {
 		d.err = ValueErrorf("Function '%s' has no docstring. A docstring is required to extract parameter information.", name)
+		return d
+	}
+	if d.err = checkActionName(name); d.err != nil {
 		return d
 	}
 	if d.params, d.err = paramsOf(reflect.TypeFor[In]()); d.err != nil {
@@ -54,6 +64,35 @@ func Func[In any](name, description string, fn func(ctx context.Context, in In) 
 // Schema returns what the action looks like to a model, or what is wrong with
 // its declaration.
 func (d Declaration) Schema() (ActionSchema, error) { return d.schema, d.err }
+
+// maxActionName is the length of the longest name that model interfaces take.
+const maxActionName = 64
+
+// checkActionName refuses names that no model can call.
+func checkActionName(name string) error {
+	if strings.TrimSpace(name) == "" {
+		return ValueErrorf("must be a non-empty string")
+	}
+	allowed := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-'
+	}
+	if len(name) > maxActionName || strings.ContainsFunc(name, func(r rune) bool { return !allowed(r) }) {
+		return ValueErrorf("action name %s: names have letters, digits, underscores and hyphens, at most %d", quote(name), maxActionName)
+	}
+	return nil
+}
+
+// Described returns the same action with all of text as its description.
+func (d Declaration) Described(text string) Declaration {
+	switch text = strings.TrimSpace(text); {
+	case d.err != nil:
+	case text == "":
+		d.err = ValueErrorf("the description of action '%s' is empty", d.schema.Name)
+	default:
+		d.schema.Description = text
+	}
+	return d
+}
 
 // Hidden returns the same action, executable but not part of the action set.
 func (d Declaration) Hidden() Declaration {
@@ -90,9 +129,6 @@ func NewActionTool(name string, declared ...Declaration) (*ActionTool, error) {
 func (t *ActionTool) check(d Declaration, among []Declaration) error {
 	if d.err != nil {
 		return fmt.Errorf("declaring an action of %s: %w", t.name, d.err)
-	}
-	if strings.TrimSpace(d.schema.Name) == "" {
-		return ValueErrorf("declaring an action of %s: must be a non-empty string", t.name)
 	}
 	if find(among, d.schema.Name) != nil {
 		return ValueErrorf("Duplicate action name '%s' in %s.", d.schema.Name, t.name)

@@ -3,7 +3,9 @@ package cube
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/proctor-run/proctor/value"
 )
@@ -45,11 +47,18 @@ func codecOf(t reflect.Type, tag fieldTag) (codec, error) {
 		return boolCodec(tag), nil
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
 		return intCodec(), nil
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return uintCodec(), nil
 	case reflect.Float32, reflect.Float64:
 		return floatCodec(), nil
 	case reflect.Slice, reflect.Array:
 		return listCodec(t, tag)
+	case reflect.Struct:
+		return structCodec(t)
 	case reflect.Interface:
+		if t.NumMethod() == 0 {
+			return anyCodec(), nil
+		}
 		return slotCodec(t, tag), nil
 	case reflect.Pointer:
 		return pointerCodec(t, tag)
@@ -64,6 +73,103 @@ func encodeUntyped(_ *encoder, v reflect.Value) Value {
 		return Null{}
 	}
 	return v.Interface().(Value)
+}
+
+// anyCodec is a field of type any: it holds what [goValue] makes of a value.
+func anyCodec() codec {
+	return codec{
+		dec: func(_ *decoder, v Value, dst reflect.Value) {
+			dst.SetZero()
+			if plain := goValue(v); plain != nil {
+				dst.Set(reflect.ValueOf(plain))
+			}
+		},
+		enc: func(e *encoder, v reflect.Value) Value {
+			out, err := ValueOf(v.Interface())
+			if err != nil {
+				e.fail(err.Error())
+				return Null{}
+			}
+			return out
+		},
+	}
+}
+
+// structCodec is a plain struct, an object without a _type.
+func structCodec(t reflect.Type) (codec, error) {
+	if reflect.PointerTo(t).Implements(typedType) {
+		return codec{}, TypeErrorf("%s is a typed object: use a pointer to it", t)
+	}
+	if containsItself(t, nil) {
+		return codec{}, TypeErrorf("%s contains itself", t)
+	}
+	if err := checkTagged(t); err != nil {
+		return codec{}, err
+	}
+	p, err := planOf(t)
+	if err != nil {
+		return codec{}, err
+	}
+	if len(p.fields) == 0 && t.NumField() > 0 {
+		return codec{}, TypeErrorf("%s cannot be a field of a typed object: it has no fields of its own with a json tag", t)
+	}
+	return codec{
+		dec: func(d *decoder, v Value, dst reflect.Value) {
+			obj, ok := v.(*Object)
+			if !ok {
+				d.fail("model_type", "Input should be an object")
+				return
+			}
+			d.fill(p, obj, dst)
+		},
+		enc: func(e *encoder, v reflect.Value) Value { return e.object(p, v, 0) },
+	}, nil
+}
+
+// containsItself reports whether a plain struct can be reached from its own
+// fields; above are the structs that lead to it.
+func containsItself(t reflect.Type, above []reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array:
+		return !t.Implements(typedType) && containsItself(t.Elem(), above)
+	case reflect.Struct:
+	default:
+		return false
+	}
+	if slices.Contains(above, t) {
+		return true
+	}
+	if t.PkgPath() != "" && reflect.PointerTo(t).Implements(customType) || t == objectType.Elem() {
+		return false
+	}
+	above = append(slices.Clone(above), t)
+	for i := range t.NumField() {
+		if f := t.Field(i); f.IsExported() && containsItself(f.Type, above) {
+			return true
+		}
+	}
+	return false
+}
+
+// checkTagged refuses fields that would be neither written nor read. A field
+// says with json:"-" that this is wanted.
+func checkTagged(t reflect.Type) error {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		_, tagged := f.Tag.Lookup("json")
+		switch {
+		case f.Anonymous && !tagged && f.Type.Kind() == reflect.Struct && f.IsExported():
+			if err := checkTagged(f.Type); err != nil {
+				return err
+			}
+		case !f.IsExported() && tagged && name != "-":
+			return TypeErrorf("field %s of %s has a json tag but is not exported", f.Name, t)
+		case f.IsExported() && name == "":
+			return TypeErrorf("field %s of %s has no name in a json tag (json:\"-\" leaves it out)", f.Name, t)
+		}
+	}
+	return nil
 }
 
 func objectCodec(tag fieldTag) codec {

@@ -1,6 +1,7 @@
 package cube
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 
@@ -16,29 +17,72 @@ type params struct {
 }
 
 func paramsOf(t reflect.Type) (*params, error) {
+	if t.Kind() == reflect.Struct {
+		if err := checkTagged(t); err != nil {
+			return nil, err
+		}
+	}
 	p, err := planOf(t)
 	if err != nil {
 		return nil, err
 	}
 	out := &params{plan: p}
+	out.schema, out.required, err = objectSchema(t, p)
+	return out, err
+}
+
+// objectSchema returns the JSON schema of a struct and the names of its required
+// fields.
+func objectSchema(t reflect.Type, p *plan) (schema *Object, required []string, err error) {
 	properties := value.NewObject(len(p.fields))
 	for _, f := range p.fields {
 		sf := t.FieldByIndex(f.index)
 		property, err := property(f.name, sf)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		properties.Append(f.name, property)
 		_, hasDefault := sf.Tag.Lookup("default")
 		if nullable := sf.Type.Kind() == reflect.Pointer && sf.Type != objectType; !hasDefault && !nullable {
-			out.required = append(out.required, f.name)
+			required = append(required, f.name)
 		}
 	}
-	out.schema = Pairs("type", "object", "properties", properties)
-	if len(out.required) > 0 {
-		out.schema.Append("required", mustValue(out.required))
+	schema = Pairs("type", "object", "properties", properties)
+	if len(required) > 0 {
+		schema.Append("required", mustValue(required))
 	}
-	return out, nil
+	return schema, required, nil
+}
+
+// plainStruct returns the struct type behind a parameter's type, if it is a
+// plain struct, whose fields a schema can name.
+func plainStruct(t reflect.Type) (reflect.Type, bool) {
+	if t == objectType || t.Implements(typedType) {
+		return nil, false
+	}
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct || reflect.PointerTo(t).Implements(customType) {
+		return nil, false
+	}
+	return t, true
+}
+
+// addFields adds what is known of the fields of a plain struct to its schema.
+func addFields(out *Object, t reflect.Type) error {
+	p, err := planOf(t)
+	if err != nil {
+		return err
+	}
+	schema, _, err := objectSchema(t, p)
+	if err != nil {
+		return err
+	}
+	for k, v := range schema.All() {
+		out.Set(k, v)
+	}
+	return nil
 }
 
 func mustValue(v any) Value {
@@ -72,8 +116,21 @@ func property(name string, sf reflect.StructField) (*Object, error) {
 	if enum != "" {
 		out.Append("enum", mustValue(strings.Split(enum, ",")))
 	}
-	if kind == "array" {
-		out.Append("items", value.NewObject(0))
+	switch st, plain := plainStruct(sf.Type); {
+	case kind == "array":
+		items := value.NewObject(0)
+		if sf.Type.Kind() == reflect.Slice || sf.Type.Kind() == reflect.Array {
+			if st, plain := plainStruct(sf.Type.Elem()); plain {
+				if err := addFields(items, st); err != nil {
+					return nil, err
+				}
+			}
+		}
+		out.Append("items", items)
+	case kind == "object" && plain:
+		if err := addFields(out, st); err != nil {
+			return nil, err
+		}
 	}
 	return out, nil
 }
@@ -93,7 +150,7 @@ func checkOptional(name string, sf reflect.StructField) error {
 	return nil
 }
 
-// goSchemaType is the schema type of a Go type; a Value has none.
+// goSchemaType is the schema type of a Go type; a Value and an any have none.
 func goSchemaType(t reflect.Type) string {
 	if t == objectType || reflect.PointerTo(t).Implements(customType) {
 		return "object"
@@ -101,8 +158,11 @@ func goSchemaType(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Bool:
 		return "boolean"
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		return "integer"
+	case reflect.Struct:
+		return "object"
 	case reflect.Float32, reflect.Float64:
 		return "number"
 	case reflect.Slice, reflect.Array:
@@ -110,7 +170,7 @@ func goSchemaType(t reflect.Type) string {
 	case reflect.Pointer:
 		return goSchemaType(t.Elem())
 	case reflect.Interface:
-		if t == valueType {
+		if t == valueType || t.NumMethod() == 0 {
 			return ""
 		}
 	}
@@ -193,6 +253,9 @@ func (p *params) read(call string, args *Object) (reflect.Value, error) {
 		return reflect.Value{}, TypeErrorf("%s missing %d required positional argument%s: %s",
 			call, len(missing), plural(len(missing)), enumerate(missing))
 	}
+	if name, ok := unexpected(p.schema, args); ok {
+		return reflect.Value{}, TypeErrorf("%s got an unexpected keyword argument %s", call, quote(name))
+	}
 	in := reflect.New(p.plan.typ).Elem()
 	p.plan.init(in)
 	d := &decoder{}
@@ -208,6 +271,38 @@ func (p *params) read(call string, args *Object) (reflect.Value, error) {
 		return reflect.Value{}, TypeErrorf("%s argument %s: %s", call, quote(d.errs[0].Loc.String()), d.errs[0].Msg)
 	}
 	return in, nil
+}
+
+// unexpected finds a key, at any depth, that the schema does not name: what an
+// agent misspells must not be dropped silently.
+func unexpected(schema *Object, v Value) (path string, found bool) {
+	switch v := v.(type) {
+	case List:
+		items, _ := schema.Get("items")
+		if items, ok := items.(*Object); ok {
+			for i, item := range v {
+				if path, found := unexpected(items, item); found {
+					return fmt.Sprintf("%d.%s", i, path), true
+				}
+			}
+		}
+	case *Object:
+		p, _ := schema.Get("properties")
+		properties, ok := p.(*Object)
+		if !ok {
+			return "", false
+		}
+		for name, item := range v.All() {
+			inner, ok := properties.Get(name)
+			if !ok {
+				return name, true
+			}
+			if path, found := unexpected(inner.(*Object), item); found {
+				return name + "." + path, true
+			}
+		}
+	}
+	return "", false
 }
 
 func (p *params) has(name string) bool {

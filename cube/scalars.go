@@ -154,6 +154,24 @@ func intCodec() codec {
 	}
 }
 
+func uintCodec() codec {
+	return codec{
+		dec: func(d *decoder, v Value, dst reflect.Value) {
+			n, ok := readInt(d, v)
+			switch {
+			case !ok:
+			case n < 0:
+				d.fail("greater_than_equal", "Input should be greater than or equal to 0")
+			case dst.OverflowUint(uint64(n)):
+				d.fail("int_type", msgInt)
+			default:
+				dst.SetUint(uint64(n))
+			}
+		},
+		enc: func(_ *encoder, v reflect.Value) Value { return uintValue(v.Uint()) },
+	}
+}
+
 func readInt(d *decoder, v Value) (int64, bool) {
 	switch v := v.(type) {
 	case Int:

@@ -208,6 +208,37 @@ func unsupportedType(t reflect.Type) error {
 	return unsupportedValue(t.String())
 }
 
+// goValue is a value as Go code without this package has it: nil, bool, int (an
+// [Int] when it does not fit), float64, string, []any or map[string]any.
+func goValue(v Value) any {
+	switch v := v.(type) {
+	case Bool:
+		return bool(v)
+	case Int:
+		if n, fits := v.Int64(); fits && int64(int(n)) == n {
+			return int(n)
+		}
+		return v
+	case Float:
+		return float64(v)
+	case Str:
+		return string(v)
+	case List:
+		out := make([]any, len(v))
+		for i, item := range v {
+			out[i] = goValue(item)
+		}
+		return out
+	case *Object:
+		out := make(map[string]any, v.Len())
+		for k, item := range v.All() {
+			out[k] = goValue(item)
+		}
+		return out
+	}
+	return nil
+}
+
 // text is Python's str() of a value.
 func text(v Value) string {
 	if s, ok := v.(Str); ok {
