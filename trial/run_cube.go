@@ -27,11 +27,8 @@ type CubeTask struct {
 	// Checksum identifies the task's content.
 	Checksum string
 	// Oracle chooses the actions that solve the task; nil when nobody knows.
-	Oracle CubeAgent
+	Oracle cube.Agent
 }
-
-// CubeAgent chooses the next action from what it sees and can do.
-type CubeAgent func(ctx context.Context, obs *cube.Observation, actions []cube.ActionSchema) (cube.Action, error)
 
 // maxCubeSteps bounds an episode of an agent that never stops.
 const maxCubeSteps = 10_000
@@ -39,7 +36,7 @@ const maxCubeSteps = 10_000
 // cubeRun is what an attempt holds of a cube task.
 type cubeRun struct {
 	source *CubeTask
-	agent  CubeAgent
+	agent  cube.Agent
 	info   agent.Info
 	task   *cube.Task // nil before it is made and after it is closed
 	steps  int
@@ -207,14 +204,18 @@ func (a *attempt) cubeEpisode(ctx context.Context, log *bounded.File) error {
 		return err
 	}
 	for a.cube.steps < maxCubeSteps {
-		action, err := a.cube.agent(ctx, obs, task.ActionSet())
+		actions, err := a.cube.agent.Act(ctx, obs, task.ActionSet())
 		if err != nil {
 			return err
 		}
+		if len(actions) == 0 {
+			actions = []cube.Action{cube.Stop()}
+		}
+		action := actions[0]
 		if action.Name == cube.StopName && task.AcceptsStop() {
 			return a.logStep(log, action, nil)
 		}
-		out, err := task.Step(ctx, action)
+		out, err := task.Step(ctx, actions...)
 		if err != nil {
 			return err
 		}

@@ -1,7 +1,6 @@
 package trial
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"os"
@@ -19,7 +18,7 @@ const ScriptedAgent = "scripted"
 const maxScript = 64 << 20
 
 // newCubeAgent builds the agent of a cube task.
-func (a *attempt) newCubeAgent(source *CubeTask) (CubeAgent, agent.Info, error) {
+func (a *attempt) newCubeAgent(source *CubeTask) (cube.Agent, agent.Info, error) {
 	name := DefaultAgent
 	if a.cfg.Agent.Name != nil {
 		name = *a.cfg.Agent.Name
@@ -28,9 +27,9 @@ func (a *attempt) newCubeAgent(source *CubeTask) (CubeAgent, agent.Info, error) 
 	switch name {
 	case ScriptedAgent:
 		actions, err := ScriptedActions(a.cfg.Agent)
-		return play(actions), info, err
+		return cube.Script(actions...), info, err
 	case "nop":
-		return play(nil), info, nil
+		return cube.Script(), info, nil
 	case "oracle":
 		if source.Oracle == nil {
 			return nil, info, exceptionf(valueError, "nobody knows the solution of task %s", source.Name)
@@ -38,18 +37,6 @@ func (a *attempt) newCubeAgent(source *CubeTask) (CubeAgent, agent.Info, error) 
 		return source.Oracle, info, nil
 	}
 	return nil, info, exceptionf(valueError, "Agent name %s is not valid for a cube. Valid agent names: oracle, nop, scripted", name)
-}
-
-// play returns an agent that plays actions in order and then stops.
-func play(actions []cube.Action) CubeAgent {
-	next := 0
-	return func(context.Context, *cube.Observation, []cube.ActionSchema) (cube.Action, error) {
-		if next >= len(actions) {
-			return cube.Stop(), nil
-		}
-		next++
-		return actions[next-1], nil
-	}
 }
 
 // ScriptedActions reads the actions of agent scripted.

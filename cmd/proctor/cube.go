@@ -55,7 +55,7 @@ type subject struct {
 	shipped  *cubes.Cube
 	register func(*cube.Registry) (cube.BenchmarkConfig, error)
 	// agent solves a task, goal is the reward that it reaches.
-	agent func(taskID string) cubetest.Agent
+	agent cubetest.DebugAgent
 	goal  func(taskID string) float64
 	needs bool // containers
 }
@@ -122,24 +122,24 @@ func harborCube(env *Env, path string) (*subject, error) {
 			}
 			return c, nil
 		},
-		agent: func(id string) cubetest.Agent { return harborOracle(env, tasks[id]) },
+		agent: func(c cube.TaskConfig) cube.Agent { return harborOracle(env, tasks[c.TaskMetadata().Base().ID]) },
 		goal:  func(id string) float64 { return tasks[id].OracleReward },
 	}, nil
 }
 
 // harborOracle plays a task's solution.
-func harborOracle(env *Env, m *harbor.CubeMetadata) cubetest.Agent {
+func harborOracle(env *Env, m *harbor.CubeMetadata) cube.Agent {
 	t, err := harbor.Load(m.Path, harbor.LoadOptions{})
 	var actions []cube.Action
 	if err == nil {
 		actions, err = t.OracleActions(env.Lookup)
 	}
 	if err != nil {
-		return func(context.Context, *cube.Observation, []cube.ActionSchema) (cube.Action, error) {
-			return cube.Action{}, err
-		}
+		return cube.AgentFunc(func(context.Context, *cube.Observation, []cube.ActionSchema) ([]cube.Action, error) {
+			return nil, err
+		})
 	}
-	return cubetest.Script(actions...)
+	return cube.Script(actions...)
 }
 
 // options returns a registry's options; the cache is in proctor's directory

@@ -151,7 +151,7 @@ func cubeTaskOf(s *subject, c cube.TaskConfig, r *cube.Registry, bench *cube.Ben
 	return &trial.CubeTask{
 		Name:     bench.Name() + "/" + c.TaskID(),
 		Checksum: hex.EncodeToString(sum[:]),
-		Oracle:   trial.CubeAgent(s.agent(c.TaskID())),
+		Oracle:   s.agent(c),
 		Make: func(ctx context.Context, b sandbox.Backend) (*cube.Task, error) {
 			var launcher cube.ContainerBackend
 			if s.needs {

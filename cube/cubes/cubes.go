@@ -19,7 +19,7 @@ type Cube struct {
 	// launch them with the backend; the others ignore it.
 	Config func(cube.ContainerBackend) cube.BenchmarkConfig
 	// Agent returns the debug agent of a task.
-	Agent func(taskID string) cubetest.Agent
+	Agent cubetest.DebugAgent
 	// NeedsContainer says that the tasks run in containers.
 	NeedsContainer bool
 }

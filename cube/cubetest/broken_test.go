@@ -244,7 +244,7 @@ func brokenSubject(t *testing.T, fault string) cubetest.Subject {
 			return r.Add(&brokenMetadata{}, &brokenToolConfig{}, &brokenTaskConfig{}, cfg)
 		},
 		Config:  cfg,
-		Agent:   func(string) cubetest.Agent { return cubetest.Script(cube.NewAction("say", "word", "hello")) },
+		Agent:   func(cube.TaskConfig) cube.Agent { return cube.Script(cube.NewAction("say", "word", "hello")) },
 		Options: cube.Options{CacheRoot: t.TempDir(), Sandbox: backend},
 	}
 }

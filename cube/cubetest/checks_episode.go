@@ -31,7 +31,7 @@ func checkDebugEpisode(ctx context.Context, c *conformance) error {
 }
 
 // episodes plays the debug episodes of all tasks.
-func (c *conformance) episodes(ctx context.Context, workers int, agent func(string) Agent) error {
+func (c *conformance) episodes(ctx context.Context, workers int, agent DebugAgent) error {
 	r, err := c.registry()
 	if err != nil {
 		return err

@@ -46,7 +46,7 @@ func checkReset(ctx context.Context, c *conformance) error {
 			if err != nil {
 				return err
 			}
-			if err := c.work(ctx, t, cfg.TaskID()); err != nil {
+			if err := c.work(ctx, t, cfg); err != nil {
 				return err
 			}
 			again, err := resetState(ctx, t)
@@ -88,17 +88,20 @@ func evaluation(ctx context.Context, t *cube.Task) (string, error) {
 }
 
 // work plays an episode of the debug agent, after a Reset.
-func (c *conformance) work(ctx context.Context, t *cube.Task, taskID string) error {
-	agent := c.Agent(taskID)
+func (c *conformance) work(ctx context.Context, t *cube.Task, cfg cube.TaskConfig) error {
+	agent := c.Agent(cfg)
 	obs := &cube.Observation{}
 	for range c.maxSteps() {
-		action, err := agent(ctx, obs, t.ActionSet())
+		actions, err := ask(ctx, agent, t, obs)
 		if err != nil {
 			return fmt.Errorf("asking the debug agent: %w", err)
 		}
-		out, err := t.Step(ctx, action)
+		if len(actions) == 0 {
+			return nil
+		}
+		out, err := t.Step(ctx, actions...)
 		if err != nil {
-			return fmt.Errorf("step with %s: %w", action.Name, err)
+			return fmt.Errorf("step with %s: %w", names(actions), err)
 		}
 		if out.Done {
 			return nil
@@ -106,6 +109,14 @@ func (c *conformance) work(ctx context.Context, t *cube.Task, taskID string) err
 		obs = out.Obs
 	}
 	return nil
+}
+
+func names(actions []cube.Action) string {
+	var all []string
+	for _, a := range actions {
+		all = append(all, a.Name)
+	}
+	return strings.Join(all, ", ")
 }
 
 // checkResetReproducible: two tasks of one config begin with the same
@@ -199,15 +210,18 @@ func checkStepOutput(ctx context.Context, c *conformance) error {
 			if err != nil {
 				return fmt.Errorf("resetting: %w", err)
 			}
-			agent := c.Agent(cfg.TaskID())
+			agent := c.Agent(cfg)
 			for i := range c.maxSteps() {
-				action, err := agent(ctx, obs, t.ActionSet())
+				actions, err := ask(ctx, agent, t, obs)
 				if err != nil {
 					return fmt.Errorf("asking the debug agent: %w", err)
 				}
-				out, err := t.Step(ctx, action)
+				if len(actions) == 0 {
+					return nil
+				}
+				out, err := t.Step(ctx, actions...)
 				if err != nil {
-					return fmt.Errorf("step %d with %s: %w", i+1, action.Name, err)
+					return fmt.Errorf("step %d with %s: %w", i+1, names(actions), err)
 				}
 				if err := c.checkOutput(out); err != nil {
 					return fmt.Errorf("output of step %d: %w", i+1, err)
@@ -254,7 +268,7 @@ func checkEvaluatePure(ctx context.Context, c *conformance) error {
 			if err := evaluateTwice(ctx, t); err != nil {
 				return err
 			}
-			if err := c.work(ctx, t, cfg.TaskID()); err != nil {
+			if err := c.work(ctx, t, cfg); err != nil {
 				return err
 			}
 			return evaluateTwice(ctx, t)

@@ -17,8 +17,7 @@ type Subject struct {
 	// Config selects the debug tasks. Every check runs on the first of them, the
 	// episodes on all.
 	Config cube.BenchmarkConfig
-	// Agent makes the debug agent of a task; the id is the derived one.
-	Agent func(taskID string) Agent
+	Agent  DebugAgent
 	// Goal is the reward that the debug agent reaches on a task, by its native
 	// id; nil means 1.0 on all.
 	Goal func(taskID string) float64

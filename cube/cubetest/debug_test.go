@@ -38,14 +38,16 @@ func (s *secondClose) Close(context.Context) error {
 	return nil
 }
 
-func always(a cube.Action) cubetest.Agent {
-	return func(context.Context, *cube.Observation, []cube.ActionSchema) (cube.Action, error) { return a, nil }
+func always(a cube.Action) cube.Agent {
+	return cube.AgentFunc(func(context.Context, *cube.Observation, []cube.ActionSchema) ([]cube.Action, error) {
+		return []cube.Action{a}, nil
+	})
 }
 
 // variation is what the "setup" of an episode case says.
 type variation struct {
 	problem cube.Problem
-	agent   cubetest.Agent
+	agent   cube.Agent
 }
 
 func variationOf(id string) (variation, bool) {
@@ -63,9 +65,9 @@ func variationOf(id string) (variation, bool) {
 	case "episode-unknown-action":
 		return variation{demo, always(cube.NewAction("nope"))}, true
 	case "episode-agent-raises":
-		return variation{demo, func(context.Context, *cube.Observation, []cube.ActionSchema) (cube.Action, error) {
-			return cube.Action{}, &cube.Error{Type: "StopIteration", Message: "All done"}
-		}}, true
+		return variation{demo, cube.AgentFunc(func(context.Context, *cube.Observation, []cube.ActionSchema) ([]cube.Action, error) {
+			return nil, &cube.Error{Type: "StopIteration", Message: "All done"}
+		})}, true
 	case "episode-no-actions":
 		return variation{&noActions{democube.Task{Target: 3}}, count}, true
 	case "episode-reset-fails":

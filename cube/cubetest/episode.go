@@ -9,20 +9,19 @@ import (
 	"github.com/proctor-run/proctor/value"
 )
 
-// Agent chooses the next action from what it sees and can do. A debug agent
-// knows the answers: it is deterministic and reaches reward 1.0.
-type Agent func(ctx context.Context, obs *cube.Observation, actions []cube.ActionSchema) (cube.Action, error)
+// DebugAgent makes the agent that knows the answers of a task: it is
+// deterministic and reaches reward 1.0. The config is all that there is to know
+// of the task before it runs: its metadata, its seed, its id within composites.
+type DebugAgent func(task cube.TaskConfig) cube.Agent
 
-// Script returns an agent that plays the actions in order and then stops.
-func Script(actions ...cube.Action) Agent {
-	next := 0
-	return func(context.Context, *cube.Observation, []cube.ActionSchema) (cube.Action, error) {
-		if next >= len(actions) {
-			return cube.Stop(), nil
-		}
-		next++
-		return actions[next-1], nil
+// ask returns the actions of an agent's next turn. One that stops gives the
+// stop action, or none where the task does not accept that.
+func ask(ctx context.Context, agent cube.Agent, t *cube.Task, obs *cube.Observation) ([]cube.Action, error) {
+	actions, err := agent.Act(ctx, obs, t.ActionSet())
+	if err == nil && len(actions) == 0 && t.AcceptsStop() {
+		actions = []cube.Action{cube.Stop()}
 	}
+	return actions, err
 }
 
 // DefaultMaxSteps bounds a debug episode when nothing else is said.
@@ -96,7 +95,7 @@ func JSON(benchmark string, reports []Report) []byte {
 // RunEpisode lets an agent work on a task for at most maxSteps steps and closes
 // the task, twice. What goes wrong is part of the report; only an error of the
 // first Close is returned. now is the clock, time.Now when it is nil.
-func RunEpisode(ctx context.Context, task *cube.Task, agent Agent, maxSteps int, now func() time.Time) (Report, error) {
+func RunEpisode(ctx context.Context, task *cube.Task, agent cube.Agent, maxSteps int, now func() time.Time) (Report, error) {
 	if now == nil {
 		now = time.Now
 	}
@@ -117,7 +116,7 @@ type episode struct {
 	report Report
 }
 
-func (e *episode) play(ctx context.Context, agent Agent, maxSteps int) (err error) {
+func (e *episode) play(ctx context.Context, agent cube.Agent, maxSteps int) (err error) {
 	r := &e.report
 	defer recovered("the debug agent", &err)
 	start := e.now()
@@ -130,12 +129,15 @@ func (e *episode) play(ctx context.Context, agent Agent, maxSteps int) (err erro
 	r.ToolsListOK = r.ToolsListError == ""
 	var last *cube.EnvironmentOutput
 	for r.Steps < maxSteps {
-		action, err := agent(ctx, obs, e.task.ActionSet())
+		actions, err := ask(ctx, agent, e.task, obs)
 		if err != nil {
 			return err
 		}
+		if len(actions) == 0 {
+			break
+		}
 		start := e.now()
-		last, err = e.task.Step(ctx, action)
+		last, err = e.task.Step(ctx, actions...)
 		if err != nil {
 			return err
 		}

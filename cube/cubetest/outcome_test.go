@@ -12,7 +12,7 @@ import (
 	"github.com/proctor-run/proctor/cube/internal/democube"
 )
 
-func demoSuite(t *testing.T, agent func(string) cubetest.Agent) cubetest.Suite {
+func demoSuite(t *testing.T, agent cubetest.DebugAgent) cubetest.Suite {
 	t.Helper()
 	reg := cube.NewRegistry(cube.Options{CacheRoot: t.TempDir()})
 	if err := democube.Register(reg, nil); err != nil {
@@ -21,13 +21,13 @@ func demoSuite(t *testing.T, agent func(string) cubetest.Agent) cubetest.Suite {
 	return cubetest.Suite{Registry: reg, Config: &democube.ConfigA{}, Agent: agent, Now: frozen}
 }
 
-func counter(string) cubetest.Agent { return always(cube.NewAction("count", "by", 3)) }
+func counter(cube.TaskConfig) cube.Agent { return always(cube.NewAction("count", "by", 3)) }
 
 // TestOutcomeText is row 38 of the checklist of CUBE, section 16.
 func TestOutcomeText(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
-		agent    func(string) cubetest.Agent
+		agent    cubetest.DebugAgent
 		skip     bool
 		json     string
 		wantText string
@@ -46,11 +46,11 @@ func TestOutcomeText(t *testing.T) {
 PASSED
 `},
 		"failed": {
-			agent: func(id string) cubetest.Agent {
-				if id == "task-2" {
+			agent: func(task cube.TaskConfig) cube.Agent {
+				if task.TaskID() == "task-2" {
 					return always(cube.Stop())
 				}
-				return counter(id)
+				return counter(task)
 			},
 			skip: true,
 			wantText: `cube test  benchmark=bench-a  tasks=3  failures=1

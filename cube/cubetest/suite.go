@@ -15,8 +15,7 @@ type Suite struct {
 	Registry *cube.Registry
 	// Config selects the debug tasks, usually a few.
 	Config cube.BenchmarkConfig
-	// Agent makes the debug agent of a task; the id is the derived one.
-	Agent func(taskID string) Agent
+	Agent  DebugAgent
 	// MaxSteps of an episode; 0 means DefaultMaxSteps.
 	MaxSteps int
 	// Workers is how many episodes run at the same time: 0 all, 1 one after
@@ -126,7 +125,7 @@ func (s Suite) episode(ctx context.Context, bench *cube.Benchmark, cfg cube.Task
 	if maxSteps == 0 {
 		maxSteps = DefaultMaxSteps
 	}
-	report, err := RunEpisode(ctx, task, s.Agent(cfg.TaskID()), maxSteps, s.Now)
+	report, err := RunEpisode(ctx, task, s.Agent(cfg), maxSteps, s.Now)
 	if report.Err == nil {
 		report.Err = err
 	}

@@ -4,12 +4,10 @@ package starter
 
 import (
 	"errors"
-	"strings"
 
 	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/cube/cubes/arithmetic"
 	"github.com/proctor-run/proctor/cube/cubes/textfiles"
-	"github.com/proctor-run/proctor/cube/cubetest"
 )
 
 // Name of the composite.
@@ -29,10 +27,9 @@ func Config(backend cube.ContainerBackend) *cube.CompositeBenchmarkConfig {
 }
 
 // Agent returns the debug agent of a task of one of the parts.
-func Agent(taskID string) cubetest.Agent {
-	part, id, _ := strings.Cut(taskID, "/")
-	if part == "arithmetic-cube" {
-		return arithmetic.Agent(id)
+func Agent(task cube.TaskConfig) cube.Agent {
+	if _, isSum := task.TaskMetadata().(*arithmetic.Metadata); isSum {
+		return arithmetic.Agent(task)
 	}
-	return textfiles.Agent(id)
+	return textfiles.Agent(task)
 }

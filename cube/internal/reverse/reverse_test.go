@@ -14,10 +14,10 @@ import (
 	"github.com/proctor-run/proctor/cube/internal/reverse"
 )
 
-func agent(word string) cubetest.Agent {
-	r := []rune(word)
+func agent(task cube.TaskConfig) cube.Agent {
+	r := []rune(task.TaskMetadata().(*reverse.Metadata).Word)
 	slices.Reverse(r)
-	return cubetest.Script(cube.NewAction("answer", "word", string(r)))
+	return cube.Script(cube.NewAction("answer", "word", string(r)))
 }
 
 func TestConformance(t *testing.T) {
