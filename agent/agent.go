@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/value"
@@ -89,7 +90,7 @@ func (e *ExitError) Error() string {
 }
 
 // ErrorType is the name under which results record the error.
-func (e *ExitError) ErrorType() string { return "NonZeroAgentExitCodeError" }
+func (e *ExitError) ErrorType() string { return exception.NonZeroAgentExitCodeError }
 
 // errorOutputLimit bounds the output quoted in an ExitError, in bytes.
 const errorOutputLimit = 1000
@@ -97,14 +98,3 @@ const errorOutputLimit = 1000
 func newExitError(command string, code int, tail *bounded.Tail) *ExitError {
 	return &ExitError{Command: command, Code: code, Output: tail.String()}
 }
-
-// Error is an agent's own failure with the exception type that results record
-// for it.
-type Error struct {
-	Type, Message string
-}
-
-func (e *Error) Error() string { return e.Message }
-
-// ErrorType is the name under which results record the error.
-func (e *Error) ErrorType() string { return e.Type }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/sandbox"
 )
@@ -54,7 +55,7 @@ const (
 // NewCommand checks that there is something to run.
 func NewCommand(c Command) (*Command, error) {
 	if strings.TrimSpace(c.Command) == "" {
-		return nil, &Error{Type: "ValueError", Message: "agent command: nothing to run: give the command as --ak run='…'"}
+		return nil, exception.New(exception.ValueError, "agent command: nothing to run: give the command as --ak run='…'")
 	}
 	return &c, nil
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/internal/atomicfile"
 	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/sandbox"
@@ -74,7 +75,7 @@ func (o *Oracle) missing(host string) error {
 	if o.Step != "" {
 		message = fmt.Sprintf("No OS-compatible solution script found for step '%s': expected %s", o.Step, host)
 	}
-	return &Error{Type: "FileNotFoundError", Message: message}
+	return exception.New(exception.FileNotFoundError, message)
 }
 
 // runLogged runs a command with its output in a file of the log directory, and

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/proctor-run/proctor/exception"
 )
 
 // SkillManifest is the file that makes a directory a skill.
@@ -54,11 +56,11 @@ func skillsAt(path, home string) ([]Skill, error) {
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, &Error{Type: "FileNotFoundError", Message: "Skill path does not exist: " + path}
+		return nil, exception.New(exception.FileNotFoundError, "Skill path does not exist: "+path)
 	case err != nil:
 		return nil, fmt.Errorf("looking for skills: %w", err)
 	case !info.IsDir():
-		return nil, &Error{Type: "ValueError", Message: "Skill path must be a directory: " + path}
+		return nil, exception.New(exception.ValueError, "Skill path must be a directory: "+path)
 	case isSkill(dir):
 		full, err := filepath.Abs(dir)
 		return []Skill{{Name: filepath.Base(full), Dir: filepath.Clean(dir)}}, err
@@ -93,9 +95,9 @@ func skillsBelow(given, dir string) ([]Skill, error) {
 	problem := "Skill path " + given + " must be a skill directory with " + SkillManifest + ", or a directory of such directories"
 	switch {
 	case len(bad) > 0:
-		return nil, &Error{Type: "ValueError", Message: problem + "; child directories without " + SkillManifest + ": " + strings.Join(bad, ", ")}
+		return nil, exception.New(exception.ValueError, problem+"; child directories without "+SkillManifest+": "+strings.Join(bad, ", "))
 	case len(skills) == 0:
-		return nil, &Error{Type: "ValueError", Message: problem + "; it has no child directories"}
+		return nil, exception.New(exception.ValueError, problem+"; it has no child directories")
 	}
 	return skills, nil
 }

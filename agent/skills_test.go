@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/proctor-run/proctor/agent"
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/internal/vectors"
 )
 
@@ -37,7 +38,7 @@ func TestFindSkills(t *testing.T) {
 			}
 			skills, err := agent.FindSkills(inputs, "")
 			if c.ErrorType != "" {
-				typed, ok := errors.AsType[*agent.Error](err)
+				typed, ok := errors.AsType[*exception.Error](err)
 				if !ok || typed.Type != c.ErrorType || !strings.Contains(strings.ReplaceAll(typed.Message, dir+"/", ""), c.ErrorContains) {
 					t.Errorf("got error %v, want %s with %q", err, c.ErrorType, c.ErrorContains)
 				}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
@@ -37,7 +38,7 @@ func (b *LocalContainerBackend) bind(r *Registry, _ Typed) { b.sandbox = r.opts.
 // backend cannot enforce are dropped; a GPU that it cannot give is an error.
 func (b *LocalContainerBackend) Launch(ctx context.Context, cfg *ContainerConfig) (Container, error) {
 	if b.sandbox == nil {
-		return nil, containerErrorf(ContainerLaunchErrorKind, "launching image %q: no sandbox backend is wired in", cfg.Image)
+		return nil, exception.Errorf(ContainerLaunchErrorKind, "launching image %q: no sandbox backend is wired in", cfg.Image)
 	}
 	if own, ok := Downcast[SandboxLauncher](cfg); ok {
 		return own.LaunchSandbox(ctx, b.sandbox)
@@ -80,7 +81,7 @@ func launchSandbox(ctx context.Context, backend sandbox.Backend, l launch) (Cont
 	}
 	owner, err := sandbox.Self()
 	if err != nil {
-		return nil, containerErrorf(ContainerLaunchErrorKind, "launching image %q: %s", l.cfg.Image, err)
+		return nil, exception.Errorf(ContainerLaunchErrorKind, "launching image %q: %w", l.cfg.Image, err)
 	}
 	spec := sandbox.Spec{
 		Name:      l.name + "-" + uuid.NewString()[:8],
@@ -91,7 +92,7 @@ func launchSandbox(ctx context.Context, backend sandbox.Backend, l launch) (Cont
 	spec.Labels = sandbox.Labels{Job: "cube", Trial: spec.Name, Owner: owner}
 	sb, err := backend.Create(ctx, spec)
 	if err != nil {
-		return nil, containerErrorf(ContainerLaunchErrorKind, "launching image %q: %s", l.cfg.Image, err)
+		return nil, exception.Errorf(ContainerLaunchErrorKind, "launching image %q: %w", l.cfg.Image, err)
 	}
 	return &sandboxContainer{sb: sb, ports: l.cfg.Ports, keep: l.keep}, nil
 }
@@ -115,7 +116,7 @@ func resourcesOf(cfg *ContainerConfig, can sandbox.Capabilities) sandbox.Resourc
 type remote struct{}
 
 func (remote) launch(provider string) (Container, error) {
-	return nil, containerErrorf(ContainerLaunchErrorKind, "%s containers cannot be launched from here: use LocalContainerBackend", provider)
+	return nil, exception.Errorf(ContainerLaunchErrorKind, "%s containers cannot be launched from here: use LocalContainerBackend", provider)
 }
 
 // ModalContainerBackend is the config of Modal containers.

@@ -2,11 +2,11 @@ package cube
 
 import (
 	"context"
-	"fmt"
 	"net/url"
 	"strconv"
 	"time"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -82,14 +82,6 @@ type ExecResult struct {
 // TimedOutCode is the exit code of a command whose timeout passed.
 const TimedOutCode = 124
 
-// ContainerError is an error of a container; Kind is its class in the
-// reference.
-type ContainerError struct {
-	Kind    string
-	Message string
-	Cause   error
-}
-
 // The classes of container errors. All derive from "ContainerError".
 const (
 	ContainerErrorKind       = "ContainerError"
@@ -97,24 +89,6 @@ const (
 	HealthCheckErrorKind     = "HealthCheckError"
 	ContainerExecErrorKind   = "ContainerExecError"
 )
-
-func (e *ContainerError) Error() string { return e.Message }
-
-// ErrorType returns the class name.
-func (e *ContainerError) ErrorType() string { return e.Kind }
-
-// Unwrap returns the cause.
-func (e *ContainerError) Unwrap() error { return e.Cause }
-
-func containerErrorf(kind, format string, args ...any) error {
-	err := &ContainerError{Kind: kind, Message: fmt.Sprintf(format, args...)}
-	for _, a := range args {
-		if cause, ok := a.(error); ok {
-			err.Cause = cause
-		}
-	}
-	return err
-}
 
 // HealthChecker is the ability of a backend to tell whether what it launched
 // works.
@@ -136,9 +110,9 @@ func RunHealthCheck(ctx context.Context, b ContainerBackend, c Container) error 
 	})
 	switch {
 	case err != nil:
-		err = containerErrorf(HealthCheckErrorKind, "Health check raised an exception: %s", err)
+		err = exception.Errorf(HealthCheckErrorKind, "Health check raised an exception: %w", err)
 	case !healthy:
-		err = containerErrorf(HealthCheckErrorKind, "Health check returned False")
+		err = exception.Errorf(HealthCheckErrorKind, "Health check returned False")
 	default:
 		return nil
 	}
@@ -158,7 +132,7 @@ func ForwardPort(ctx context.Context, c Container, port int) (int, error) {
 }
 
 func notExposed(port int, available []int) error {
-	return containerErrorf(ContainerErrorKind, "Port %d is not exposed. Available ports: %s", port, value.Repr(mustValue(available)))
+	return exception.Errorf(ContainerErrorKind, "Port %d is not exposed. Available ports: %s", port, value.Repr(mustValue(available)))
 }
 
 // PortFromURL returns the port that a URL leads to.
@@ -175,5 +149,5 @@ func PortFromURL(raw string) (int, error) {
 			return 80, nil
 		}
 	}
-	return 0, containerErrorf(ContainerErrorKind, "Could not determine port from URL: %s", raw)
+	return 0, exception.Errorf(ContainerErrorKind, "Could not determine port from URL: %s", raw)
 }

@@ -9,13 +9,14 @@ import (
 
 	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/cube/internal/democube"
+	"github.com/proctor-run/proctor/exception"
 )
 
 // The scripted doubles of the step and construct vectors.
 
 // raised is the error of a {"raise": {type, message}} entry.
 func raised(c vcase) error {
-	return &cube.Error{Type: c.str("type"), Message: c.str("message")}
+	return &exception.Error{Type: c.str("type"), Message: c.str("message")}
 }
 
 type scriptedTool struct {

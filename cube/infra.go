@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
@@ -57,14 +58,14 @@ func CanServe(i Infra, r Resource) bool {
 
 // ResourceNotReady is the error for launching what was never provisioned.
 func ResourceNotReady(name, fingerprint string) error {
-	return &Error{Type: "ResourceNotReadyError", Message: "'" + name + "' is not registered for '" + fingerprint + "'.\n" +
+	return &exception.Error{Type: "ResourceNotReadyError", Message: "'" + name + "' is not registered for '" + fingerprint + "'.\n" +
 		"  Run: infra.register(resource, {...})        # manual\n" +
 		"  Or:  infra.provision(resource)               # automated, if supported"}
 }
 
 // UnsupportedResource is the error for a resource that an infra cannot serve.
 func UnsupportedResource(i Infra, r Resource) error {
-	return &Error{Type: "UnsupportedResourceType", Message: simpleTypeName(i) + " does not support " + simpleTypeName(r) +
+	return &exception.Error{Type: "UnsupportedResourceType", Message: simpleTypeName(i) + " does not support " + simpleTypeName(r) +
 		" ('" + r.Base().Name + "'). Check infra.capabilities() vs resource.requirements()."}
 }
 

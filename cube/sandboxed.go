@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/sandbox"
 )
@@ -63,7 +64,7 @@ func (c *sandboxContainer) Exec(ctx context.Context, req ExecRequest) (ExecResul
 	start := time.Now()
 	status, err := c.sb.Exec(ctx, cmd)
 	if err != nil {
-		return ExecResult{}, containerErrorf(ContainerExecErrorKind, "running %q: %s", ShellLine(req), err)
+		return ExecResult{}, exception.Errorf(ContainerExecErrorKind, "running %q: %w", ShellLine(req), err)
 	}
 	code := status.Code
 	if status.TimedOut {

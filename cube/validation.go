@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/proctor-run/proctor/exception"
 )
 
 // Loc is a path into a JSON document: field names and list indexes.
@@ -55,7 +57,7 @@ func (e *ValidationError) Error() string {
 }
 
 // ErrorType returns "ValidationError".
-func (e *ValidationError) ErrorType() string { return "ValidationError" }
+func (e *ValidationError) ErrorType() string { return exception.ValidationError }
 
 // Unwrap returns the errors behind the field errors.
 func (e *ValidationError) Unwrap() []error {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/value"
 )
@@ -167,7 +168,7 @@ func TestChecklist(t *testing.T) {
 			}
 			equal(t, "instruction", task.Instruction, "one\n\n# canary two\n\nthree\n")
 			_, err = harbor.Load(dir, harbor.LoadOptions{ExtraInstructions: []string{"gone.md"}})
-			assertRaised(t, err, harbor.FileNotFoundError, "Extra instruction file not found: gone.md")
+			assertRaised(t, err, exception.FileNotFoundError, "Extra instruction file not found: gone.md")
 		},
 		"row 12 package name": func(t *testing.T) {
 			task := minimal().with("task.toml", "[task]\nname = \"org/pkg\"\n").says(t, true, true, "")
@@ -190,7 +191,7 @@ func TestChecklist(t *testing.T) {
 				t.Errorf("%v, %v", kept, err)
 			}
 			_, err = harbor.Filter{Include: []string{"x*"}}.Apply([]string{"b", "a"})
-			assertRaised(t, err, harbor.ValueError, "No tasks matched the filter(s) ['x*']. There are 2 tasks available in this dataset. Example task names: ['a', 'b']")
+			assertRaised(t, err, exception.ValueError, "No tasks matched the filter(s) ['x*']. There are 2 tasks available in this dataset. Example task names: ['a', 'b']")
 		},
 		"row 15 one empty file": func(t *testing.T) {
 			equal(t, "checksum", checksum(t, tree{"a": ""}.at(t)), "c25a1ca9bdfe5fa6e8b9c07d99df9543995d8306761cad261d7170fee8f42b70")
@@ -325,7 +326,7 @@ func TestChecklist(t *testing.T) {
 				}
 			}
 			_, err := harbor.ResolveTemplate("${M}", host)
-			assertRaised(t, err, harbor.ValueError, "Environment variable 'M' not found in host environment")
+			assertRaised(t, err, exception.ValueError, "Environment variable 'M' not found in host environment")
 		},
 		"row 74 implicit artifact": func(t *testing.T) {
 			list := harbor.EffectiveArtifacts([]harbor.Artifact{{Source: "/logs/artifacts/"}})

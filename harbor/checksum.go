@@ -16,6 +16,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/proctor-run/proctor/exception"
 )
 
 // Checksum returns the content hash of a task directory that trial results
@@ -39,7 +41,7 @@ func Checksum(dir string) (string, error) {
 		return "", err
 	}
 	if sum == "" {
-		return "", raise(ValueError, "%s: Nothing to hash", dir)
+		return "", exception.Errorf(exception.ValueError, "%s: Nothing to hash", dir)
 	}
 	return sum, nil
 }
@@ -75,7 +77,7 @@ type walker struct {
 // dir collects the directory at path, whose real path is known.
 func (w *walker) dir(path, real string) (*node, error) {
 	if first, ok := w.open[real]; ok {
-		return nil, raise(SymlinkRecursionError, "Symlink recursion: Real path '%s' was encountered at '%s' and then '%s'.",
+		return nil, exception.Errorf(exception.SymlinkRecursionError, "Symlink recursion: Real path '%s' was encountered at '%s' and then '%s'.",
 			real, first, path)
 	}
 	if n, ok := w.seen[real]; ok {
@@ -202,6 +204,6 @@ func checkEncodable(name string) error {
 	if utf8.ValidString(name) {
 		return nil
 	}
-	return raise(UnicodeEncodeError, "'utf-8' codec can't encode the file name %q: surrogates not allowed",
+	return exception.Errorf(exception.UnicodeEncodeError, "'utf-8' codec can't encode the file name %q: surrogates not allowed",
 		name[strings.LastIndexByte(name, 0)+1:])
 }

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
@@ -39,19 +40,19 @@ func (o SandboxOptions) isCompose(dir string) bool {
 func (t *Task) checkCompose(dir string, network Network, o SandboxOptions) error {
 	for _, name := range o.ExtraCompose {
 		if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() {
-			return raise(FileNotFoundError, "Extra Docker Compose file not found: %s", name)
+			return exception.Errorf(exception.FileNotFoundError, "Extra Docker Compose file not found: %s", name)
 		}
 	}
 	switch {
 	case !o.isCompose(dir):
 		return nil
 	case len(o.ExtraCompose) > 0 && !o.Can.Compose:
-		return raise(ValueError, "%s environment does not support --extra-docker-compose.", o.Backend)
+		return exception.Errorf(exception.ValueError, "%s environment does not support --extra-docker-compose.", o.Backend)
 	case !o.Can.Compose:
-		return raise(ValueError, "task '%s' is a compose project (%s), which environment %s cannot run; choose Docker with -e docker",
+		return exception.Errorf(exception.ValueError, "task '%s' is a compose project (%s), which environment %s cannot run; choose Docker with -e docker",
 			t.Name, filepath.Join(filepath.Base(dir), composeFile), o.Backend)
 	case network.Mode == Allowlist:
-		return raise(ValueError, "network_mode='allowlist' is not supported for a compose project: "+
+		return exception.Errorf(exception.ValueError, "network_mode='allowlist' is not supported for a compose project: "+
 			"its other services would have the whole network. Use network_mode 'no-network' or 'public'.")
 	}
 	return nil

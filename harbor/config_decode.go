@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/internal/toml"
 	"github.com/proctor-run/proctor/value"
@@ -101,7 +102,7 @@ var packageName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]*/[a-zA-Z0-9][a-
 
 func checkPackageName(name string) (string, error) {
 	if !packageName.MatchString(name) || strings.Contains(name, "..") {
-		return "", raise(ValueError, "Package name must be in 'org/name' format with alphanumeric characters, hyphens, "+
+		return "", exception.Errorf(exception.ValueError, "Package name must be in 'org/name' format with alphanumeric characters, hyphens, "+
 			"underscores, and dots. Cannot start with a dot or contain '..'. Got: %s", name)
 	}
 	return name, nil
@@ -150,7 +151,7 @@ func verifierFields(f *schema.Fields) Verifier {
 	}
 }
 
-var errSharedEnvironment = raise(ValueError, "[verifier].environment_mode='shared' is incompatible with [verifier.environment]; "+
+var errSharedEnvironment = exception.Errorf(exception.ValueError, "[verifier].environment_mode='shared' is incompatible with [verifier.environment]; "+
 	"either omit the environment or set environment_mode='separate'.")
 
 func checkVerifier(v Verifier) (Verifier, error) {

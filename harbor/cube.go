@@ -9,6 +9,7 @@ import (
 
 	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/cube/shell"
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/value"
 )
@@ -57,7 +58,7 @@ func cubeTasks(path string) (name string, tasks []cube.Metadata, err error) {
 		tasks = append(tasks, m)
 	}
 	if len(tasks) == 0 {
-		return "", nil, raise(FileNotFoundError, "there is no task in %s", path)
+		return "", nil, exception.Errorf(exception.FileNotFoundError, "there is no task in %s", path)
 	}
 	abs, err := resolve(path)
 	return filepath.Base(abs), tasks, err

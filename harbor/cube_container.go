@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/proctor-run/proctor/cube"
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
@@ -147,7 +148,7 @@ func (c *cubeContainer) makeDirs() error {
 // start creates the sandbox and waits until it is healthy.
 func (c *cubeContainer) start(ctx context.Context) error {
 	env := &c.task.Config.Environment
-	limitErr := raise("EnvironmentStartTimeoutError", "Environment start timed out after %g seconds", env.BuildTimeoutSec)
+	limitErr := exception.Errorf(exception.EnvironmentStartTimeoutError, "Environment start timed out after %g seconds", env.BuildTimeoutSec)
 	sctx, cancel := context.WithTimeoutCause(ctx, Seconds(env.BuildTimeoutSec), limitErr)
 	defer cancel()
 	sb, err := c.backend.Create(sctx, c.spec)

@@ -2,7 +2,6 @@ package harbor
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -12,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/proctor-run/proctor/cube"
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/value"
@@ -85,7 +85,7 @@ const solutionDir = "/solution"
 func (p *CubeTask) uploadSolution(ctx context.Context, sb sandbox.Sandbox) error {
 	script := p.task.SolutionScript(nil)
 	if !exists(script) {
-		return raise(FileNotFoundError, "Solution script not found: %s", script)
+		return exception.Errorf(exception.FileNotFoundError, "Solution script not found: %s", script)
 	}
 	if err := sandbox.UploadDir(ctx, sb, filepath.Dir(script), solutionDir, filepath.Base(script)); err != nil {
 		return fmt.Errorf("uploading the solution: %w", err)
@@ -164,7 +164,7 @@ func (p *CubeTask) verify(ctx context.Context, env *cubeContainer, sb sandbox.Sa
 	if own := p.run.VerifierSec; own != nil {
 		sec = *own
 	}
-	limitErr := raise("VerifierTimeoutError", "Verifier execution timed out after %s seconds", value.FloatRepr(sec))
+	limitErr := exception.Errorf(exception.VerifierTimeoutError, "Verifier execution timed out after %s seconds", value.FloatRepr(sec))
 	vctx, cancel := context.WithTimeoutCause(ctx, Seconds(sec), limitErr)
 	defer cancel()
 	res, err := verify.Run(vctx, sb, verify.Spec{
@@ -185,10 +185,7 @@ func (p *CubeTask) verify(ctx context.Context, env *cubeContainer, sb sandbox.Sa
 	if err != nil && vctx.Err() != nil {
 		err = limitErr
 	}
-	if _, typed := errors.AsType[interface {
-		error
-		ErrorType() string
-	}](err); err != nil && !typed {
+	if _, typed := exception.Of(err); err != nil && !typed {
 		return nil, fmt.Errorf("verifying: %w", err)
 	}
 	v := &CubeVerdict{Verification: res, Err: err}
@@ -229,7 +226,7 @@ func finite(f float64, err error) (float64, error) {
 		return 0, err
 	}
 	if f-f != 0 { // nan and the infinities
-		return 0, raise(ValueError, "the reward %s is no finite number", value.FloatRepr(f))
+		return 0, exception.Errorf(exception.ValueError, "the reward %s is no finite number", value.FloatRepr(f))
 	}
 	return f, nil
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/internal/dump"
 	"github.com/proctor-run/proctor/value"
 )
@@ -114,7 +115,7 @@ func (f Filter) Apply(names []string) (kept []int, err error) {
 	}
 	if len(f.Include) > 0 && len(kept) == 0 {
 		examples := slices.Sorted(slices.Values(names))
-		return nil, raise(ValueError, "No tasks matched the filter(s) %s. There are %d tasks available in this dataset. "+
+		return nil, exception.Errorf(exception.ValueError, "No tasks matched the filter(s) %s. There are %d tasks available in this dataset. "+
 			"Example task names: %s", reprList(f.Include), len(names), reprList(examples[:min(maxExamples, len(examples))]))
 	}
 	kept = slices.DeleteFunc(kept, func(i int) bool { return matchesAny(f.Exclude, names[i]) })

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/harbor"
 )
 
@@ -46,7 +47,7 @@ func TestDiscover(t *testing.T) {
 	check(root, true, harbor.Found{Dirs: in("a", "b", "c10", "untested"), Source: "my-set", Skipped: []string{"broken"}})
 
 	_, err := harbor.Discover(filepath.Join(root, "none"), false)
-	assertRaised(t, err, harbor.FileNotFoundError, fmt.Sprintf("[Errno 2] No such file or directory: '%s'", filepath.Join(root, "none")))
+	assertRaised(t, err, exception.FileNotFoundError, fmt.Sprintf("[Errno 2] No such file or directory: '%s'", filepath.Join(root, "none")))
 }
 
 func TestFilter(t *testing.T) {
@@ -78,7 +79,7 @@ func TestFilter(t *testing.T) {
 		})
 	}
 	_, err := harbor.Filter{Include: []string{"x*", "it's"}}.Apply(names)
-	assertRaised(t, err, harbor.ValueError, `No tasks matched the filter(s) ['x*', "it's"]. There are 6 tasks available in this dataset. `+
+	assertRaised(t, err, exception.ValueError, `No tasks matched the filter(s) ['x*', "it's"]. There are 6 tasks available in this dataset. `+
 		`Example task names: ['api', 'cli', 'db-1', 'ui', 'web-1']`)
 }
 

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/value"
 )
@@ -91,7 +92,7 @@ func migrateSizes(c *schema.Cursor, v value.Value) (value.Value, error) {
 			return v, err
 		}
 		if old, given := obj.Get(newKey); given && !equalsInt(old, mb) {
-			return v, raise(ValueError, "Conflicting '%s' and '%s' values: %s=%s (%s MB) != %s=%s.",
+			return v, exception.Errorf(exception.ValueError, "Conflicting '%s' and '%s' values: %s=%s (%s MB) != %s=%s.",
 				key, newKey, key, value.Repr(text), mb, newKey, pyText(old))
 		} else if !given {
 			obj.Set(newKey, mb)
@@ -112,7 +113,7 @@ func megabytes(text string) (value.Int, error) {
 	case strings.HasSuffix(size, "K"):
 		number, factor = strings.TrimSuffix(size, "K"), 1.0/1024
 	default:
-		return value.Int{}, raise(ValueError, "Invalid size format: %s. Expected format like '1G', '512M', etc.", size)
+		return value.Int{}, exception.Errorf(exception.ValueError, "Invalid size format: %s. Expected format like '1G', '512M', etc.", size)
 	}
 	n, err := value.ParseFloat(number)
 	if err != nil {
@@ -162,7 +163,7 @@ var topologyForm = regexp.MustCompile(`^[1-9]\p{Nd}*(x[1-9]\p{Nd}*)+$`)
 func checkTopology(text string) (string, error) {
 	topology := strip(text)
 	if !topologyForm.MatchString(topology) {
-		return "", raise(ValueError, "Invalid TPU topology %s: expected dimensions separated by 'x' with each dimension "+
+		return "", exception.Errorf(exception.ValueError, "Invalid TPU topology %s: expected dimensions separated by 'x' with each dimension "+
 			"a positive integer (e.g., '2x4', '2x2x1', '4x4').", value.Repr(value.Str(topology)))
 	}
 	return topology, nil
@@ -190,14 +191,14 @@ func decodeTransport(c *schema.Cursor, v value.Value) (string, bool) {
 	return schema.Literal(TransportStdio, TransportSSE, TransportStreamableHTTP)(c, v)
 }
 
-var errNoCommand = raise(ValueError, "'command' is required for transport 'stdio'")
+var errNoCommand = exception.Errorf(exception.ValueError, "'command' is required for transport 'stdio'")
 
 func checkMCPServer(s MCPServer) (MCPServer, error) {
 	switch {
 	case s.Transport == TransportStdio && (s.Command == nil || *s.Command == ""):
 		return s, errNoCommand
 	case s.Transport != TransportStdio && (s.URL == nil || *s.URL == ""):
-		return s, raise(ValueError, "'url' is required for transport '%s'", s.Transport)
+		return s, exception.Errorf(exception.ValueError, "'url' is required for transport '%s'", s.Transport)
 	}
 	return s, nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -57,7 +58,7 @@ func readExtras(o LoadOptions) ([]string, error) {
 			path = filepath.Join(o.Home, rest)
 		}
 		if !exists(path) {
-			return nil, raise(FileNotFoundError, "Extra instruction file not found: %s", given)
+			return nil, exception.Errorf(exception.FileNotFoundError, "Extra instruction file not found: %s", given)
 		}
 		text, err := readText(path)
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/value"
 )
@@ -39,8 +40,8 @@ type NetworkOverride struct {
 }
 
 var (
-	errHostsNeeded = raise(ValueError, "allowed_hosts must be non-empty when network_mode='allowlist'.")
-	errHostsUnused = raise(ValueError, "allowed_hosts is only valid when network_mode='allowlist'.")
+	errHostsNeeded = exception.Errorf(exception.ValueError, "allowed_hosts must be non-empty when network_mode='allowlist'.")
+	errHostsUnused = exception.Errorf(exception.ValueError, "allowed_hosts is only valid when network_mode='allowlist'.")
 )
 
 func (n Network) check() error {
@@ -96,10 +97,10 @@ func NormalizeHosts(hosts []string) ([]string, error) {
 }
 
 var (
-	errHostEmpty    = raise(ValueError, "allowed_hosts entries must be non-empty hostnames.")
-	errHostURL      = raise(ValueError, "allowed_hosts entries must be hostnames, not URLs, ports, or paths.")
-	errHostWildcard = raise(ValueError, "allowed_hosts wildcard entries must use a leading '*.' prefix.")
-	errHostInvalid  = raise(ValueError, "allowed_hosts entries must be valid hostnames or leading wildcard host patterns "+
+	errHostEmpty    = exception.Errorf(exception.ValueError, "allowed_hosts entries must be non-empty hostnames.")
+	errHostURL      = exception.Errorf(exception.ValueError, "allowed_hosts entries must be hostnames, not URLs, ports, or paths.")
+	errHostWildcard = exception.Errorf(exception.ValueError, "allowed_hosts wildcard entries must use a leading '*.' prefix.")
+	errHostInvalid  = exception.Errorf(exception.ValueError, "allowed_hosts entries must be valid hostnames or leading wildcard host patterns "+
 		"containing only letters, digits, hyphens, and dots.")
 )
 
@@ -216,6 +217,6 @@ func (p *NetworkPlan) CheckSwitching(step string) error {
 }
 
 func switchError(label, phase, environment string) error {
-	return raise(ValueError, "%s %s phase network policy differs from the %s baseline, "+
+	return exception.Errorf(exception.ValueError, "%s %s phase network policy differs from the %s baseline, "+
 		"but this environment cannot change network policy after start.", label, phase, environment)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/value"
@@ -67,7 +68,7 @@ func checkQuotes(t *testing.T, os harbor.OS, cases []quoteCase) {
 	for _, tt := range cases {
 		got, err := os.Quote(tt.Value)
 		if tt.Error != "" {
-			assertRaised(t, err, harbor.ValueError, tt.Error)
+			assertRaised(t, err, exception.ValueError, tt.Error)
 		} else if err != nil || got != tt.Quoted {
 			t.Errorf("%s quotes %q as %q, %v; want %q", os, tt.Value, got, err, tt.Quoted)
 		}
@@ -227,7 +228,7 @@ func TestSwitchingOfPolicies(t *testing.T) {
 			}
 			continue
 		}
-		assertRaised(t, err, harbor.ValueError, tt.want)
+		assertRaised(t, err, exception.ValueError, tt.want)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/internal/clock"
 	"github.com/proctor-run/proctor/sandbox"
@@ -40,8 +41,6 @@ type SandboxOptions struct {
 	Warn func(format string, args ...any)
 }
 
-const runtimeError = "RuntimeError"
-
 // CheckSupport names what the task asks for and the backend does not have
 // (section 4.1).
 func (t *Task) CheckSupport(o SandboxOptions) error {
@@ -49,15 +48,15 @@ func (t *Task) CheckSupport(o SandboxOptions) error {
 	gpus := overridden(o.OverrideGPUs, env.GPUs)
 	switch {
 	case env.OS == Windows && !o.Can.Windows:
-		return raise(runtimeError, "Task declares [environment].os = 'windows' but the %s environment does not support Windows containers.", o.Backend)
+		return exception.Errorf(exception.RuntimeError, "Task declares [environment].os = 'windows' but the %s environment does not support Windows containers.", o.Backend)
 	case amount(gpus) > 0 && !o.Can.GPUs:
-		return raise(runtimeError, "Task requires %d GPU(s) but %s environment does not support GPU allocation.", amount(gpus), o.Backend)
+		return exception.Errorf(exception.RuntimeError, "Task requires %d GPU(s) but %s environment does not support GPU allocation.", amount(gpus), o.Backend)
 	case (env.TPU != nil || o.OverrideTPU != nil) && !o.Can.TPUs:
 		tpu := env.TPU
 		if tpu == nil {
 			tpu = o.OverrideTPU
 		}
-		return raise(runtimeError, "Task requires a TPU slice (type=%s, topology=%s) but %s environment does not support TPU allocation.", tpu.Type, tpu.Topology, o.Backend)
+		return exception.Errorf(exception.RuntimeError, "Task requires a TPU slice (type=%s, topology=%s) but %s environment does not support TPU allocation.", tpu.Type, tpu.Topology, o.Backend)
 	}
 	return nil
 }
@@ -96,7 +95,7 @@ func (t *Task) SandboxSpec(table *Environment, dir string, network Network, o Sa
 		}
 	}
 	if network.Mode == NoNetwork && !o.Can.NoNetwork || network.Mode == Allowlist && !o.Can.Allowlist {
-		return spec, raise(ValueError, "network_mode='%s' is not supported by %s environment.", network.Mode, o.Backend)
+		return spec, exception.Errorf(exception.ValueError, "network_mode='%s' is not supported by %s environment.", network.Mode, o.Backend)
 	}
 	return spec, nil
 }
@@ -121,7 +120,7 @@ func (t *Task) image(table *Environment, dir string, o SandboxOptions) (sandbox.
 		img.Build = &sandbox.Build{ContextDir: dir, Name: t.ShortName}
 	}
 	if img.Ref == "" && img.Build == nil && !o.HostRoot && !o.isCompose(dir) {
-		return img, raise(FileNotFoundError, "Task environment directory %s has no environment definition. "+
+		return img, exception.Errorf(exception.FileNotFoundError, "Task environment directory %s has no environment definition. "+
 			"Expected a Dockerfile, a docker-compose.yaml or [environment].docker_image.", dir)
 	}
 	return img, nil
@@ -175,13 +174,13 @@ func (o SandboxOptions) limited(what, policy string, value *value.Int, enforced 
 	case "ignore":
 		return 0, nil
 	case "request", "guarantee":
-		return 0, raise(ValueError, "%s environment does not support %s resource requests.", o.Backend, inSentence(what))
+		return 0, exception.Errorf(exception.ValueError, "%s environment does not support %s resource requests.", o.Backend, inSentence(what))
 	case "limit":
 		if value == nil {
-			return 0, raise(ValueError, "%s resource mode 'limit' requires a task value or numeric override.", what)
+			return 0, exception.Errorf(exception.ValueError, "%s resource mode 'limit' requires a task value or numeric override.", what)
 		}
 		if !enforced {
-			return 0, raise(ValueError, "%s environment does not support %s resource limits.", o.Backend, inSentence(what))
+			return 0, exception.Errorf(exception.ValueError, "%s environment does not support %s resource limits.", o.Backend, inSentence(what))
 		}
 	}
 	if value != nil && amount(value) > 0 && !enforced {
@@ -244,7 +243,7 @@ func (check *Healthcheck) Wait(ctx context.Context, sb sandbox.Sandbox, user str
 		case err != nil:
 			return fmt.Errorf("running the healthcheck: %w", err)
 		case status.TimedOut:
-			return raise(runtimeError, "Command timed out after %d seconds", int(limit/time.Second))
+			return exception.Errorf(exception.RuntimeError, "Command timed out after %d seconds", int(limit/time.Second))
 		case status.Code == 0:
 			return nil
 		}
@@ -252,7 +251,7 @@ func (check *Healthcheck) Wait(ctx context.Context, sb sandbox.Sandbox, user str
 		if begun.Sub(started).Seconds() >= check.StartPeriodSec {
 			failures++
 			if failures >= check.Retries {
-				return raise("HealthcheckError", "Healthcheck failed after %d consecutive retries: %s", check.Retries, check.Command)
+				return exception.Errorf(exception.HealthcheckError, "Healthcheck failed after %d consecutive retries: %s", check.Retries, check.Command)
 			}
 			wait = check.IntervalSec
 		}

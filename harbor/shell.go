@@ -4,6 +4,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -33,7 +34,7 @@ func quotePOSIX(word string) string {
 func quoteWindows(word string) (string, error) {
 	for _, mark := range [...]string{`"`, "%", "!", "\r", "\n", "\x00"} {
 		if strings.Contains(word, mark) {
-			return "", raise(ValueError, "Value %s contains %s, which cannot be safely embedded in a cmd.exe command string",
+			return "", exception.Errorf(exception.ValueError, "Value %s contains %s, which cannot be safely embedded in a cmd.exe command string",
 				value.Repr(value.Str(word)), value.Repr(value.Str(mark)))
 		}
 	}

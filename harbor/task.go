@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/internal/toml"
 	"github.com/proctor-run/proctor/value"
@@ -124,11 +125,11 @@ func (t *Task) check() error {
 		return t.checkStepTests()
 	}
 	if !exists(filepath.Join(t.Dir, "instruction.md")) {
-		return raise(FileNotFoundError, "Task directory %s is missing instruction.md.", t.Dir)
+		return exception.Errorf(exception.FileNotFoundError, "Task directory %s is missing instruction.md.", t.Dir)
 	}
 	os := t.Config.Environment.OS
 	if t.Config.VerifierMode(nil) == Shared && !exists(filepath.Join(t.TestsDir(), os.TestScript())) {
-		return raise(FileNotFoundError, "Task directory %s declares [environment].os = '%s' but does not contain tests/%s.",
+		return exception.Errorf(exception.FileNotFoundError, "Task directory %s declares [environment].os = '%s' but does not contain tests/%s.",
 			t.Dir, os, os.TestScript())
 	}
 	return nil
@@ -137,10 +138,10 @@ func (t *Task) check() error {
 func (t *Task) checkStep(step *Step) error {
 	dir := t.StepDir(step.Name)
 	if !exists(dir) {
-		return raise(FileNotFoundError, "Step directory not found: %s", dir)
+		return exception.Errorf(exception.FileNotFoundError, "Step directory not found: %s", dir)
 	}
 	if path := pyJoin(dir, "instruction.md"); !exists(path) {
-		return raise(FileNotFoundError, "Step instruction not found: %s", path)
+		return exception.Errorf(exception.FileNotFoundError, "Step instruction not found: %s", path)
 	}
 	return nil
 }
@@ -154,7 +155,7 @@ func (t *Task) checkStepTests() error {
 		if t.Config.VerifierMode(step) != Shared || t.TestScript(step) != "" {
 			continue
 		}
-		return raise(FileNotFoundError, "Task directory %s declares [environment].os = '%s' but step '%s' does not contain "+
+		return exception.Errorf(exception.FileNotFoundError, "Task directory %s declares [environment].os = '%s' but step '%s' does not contain "+
 			"an OS-compatible test script. Expected steps/%s/tests/%s or tests/%s.",
 			t.Dir, os, step.Name, step.Name, os.TestScript(), os.TestScript())
 	}
@@ -222,7 +223,7 @@ func (t *Task) HasDefinition() error {
 	if image != nil && *image != "" || t.HasDockerfile() || t.HasCompose() {
 		return nil
 	}
-	return raise(FileNotFoundError, "Task environment directory %s has no environment definition. "+
+	return exception.Errorf(exception.FileNotFoundError, "Task environment directory %s has no environment definition. "+
 		"Expected environment/Dockerfile, environment/docker-compose.yaml or [environment].docker_image.", t.EnvironmentDir())
 }
 
@@ -270,7 +271,7 @@ func readBounded(path string, limit int64) ([]byte, error) {
 		return nil, osError(path, &fs.PathError{Op: "read", Path: path, Err: syscall.EISDIR})
 	}
 	if !info.Mode().IsRegular() {
-		return nil, raise(OSError, "reading %q: it is no regular file", path)
+		return nil, exception.Errorf(exception.OSError, "reading %q: it is no regular file", path)
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -282,7 +283,7 @@ func readBounded(path string, limit int64) ([]byte, error) {
 	case err != nil:
 		return nil, osError(path, err)
 	case int64(len(data)) > limit:
-		return nil, raise(OSError, "reading %q: it is larger than %d bytes", path, limit)
+		return nil, exception.Errorf(exception.OSError, "reading %q: it is larger than %d bytes", path, limit)
 	}
 	return data, nil
 }
@@ -296,7 +297,7 @@ func isInvalid(err error) bool {
 	if _, ok := errors.AsType[*schema.Errors](err); ok {
 		return true
 	}
-	if _, ok := errors.AsType[*Error](err); ok {
+	if _, ok := errors.AsType[*exception.Error](err); ok {
 		return true
 	}
 	return !errors.Is(err, value.UnicodeDecodeError)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/value"
 )
@@ -104,7 +105,7 @@ func TestExtraInstructions(t *testing.T) {
 		t.Errorf("instruction %q, want %q", task.Instruction, want)
 	}
 	_, err = harbor.Load(dir, harbor.LoadOptions{ExtraInstructions: []string{"~/none.md"}, Home: home})
-	assertRaised(t, err, harbor.FileNotFoundError, "Extra instruction file not found: ~/none.md")
+	assertRaised(t, err, exception.FileNotFoundError, "Extra instruction file not found: ~/none.md")
 }
 
 // plantTask makes a valid task directory.

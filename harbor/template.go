@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"unicode/utf8"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/internal/schema"
 )
 
@@ -45,7 +46,7 @@ func ResolveTemplate(value string, host Lookup) (string, error) {
 	if t.HasDefault {
 		return t.Default, nil
 	}
-	return "", raise(ValueError, "Environment variable '%s' not found in host environment", t.Name)
+	return "", exception.Errorf(exception.ValueError, "Environment variable '%s' not found in host environment", t.Name)
 }
 
 // ResolveEnv resolves the values of a table, in order. The first variable that

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/trial"
@@ -43,7 +44,7 @@ func drawRecords(t *rapid.T) []job.Record {
 		}
 		switch rapid.IntRange(0, 5).Draw(t, "kind") {
 		case 0:
-			r.ExceptionType = rapid.SampledFrom([]string{"ValueError", trial.Cancelled}).Draw(t, "exception")
+			r.ExceptionType = rapid.SampledFrom([]string{"ValueError", exception.CancelledError}).Draw(t, "exception")
 		case 1:
 		default:
 			r.Rewards = &reward.Rewards{}
@@ -219,7 +220,7 @@ func TestLiveResumed(t *testing.T) {
 	one.Set("reward", value.NewInt(1))
 	existing := []job.Record{
 		{TrialName: "a", AgentName: "x", Rewards: one},
-		{TrialName: "b", AgentName: "x", ExceptionType: trial.Cancelled},
+		{TrialName: "b", AgentName: "x", ExceptionType: exception.CancelledError},
 	}
 	live := job.NewLive(job.LiveConfig{Total: 3, Metrics: allMetrics(), Existing: existing, Retries: 7})
 	s := live.Result().Stats

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/trial"
 	"github.com/proctor-run/proctor/value"
 )
@@ -82,8 +83,8 @@ type RetryConfig struct {
 func NewRetryConfig() RetryConfig {
 	return RetryConfig{
 		ExcludeExceptions: []string{
-			"AgentTimeoutError", "RewardFileEmptyError", "RewardFileNotFoundError",
-			"VerifierOutputParseError", "VerifierTimeoutError",
+			exception.AgentTimeoutError, exception.RewardFileEmptyError, exception.RewardFileNotFoundError,
+			exception.VerifierOutputParseError, exception.VerifierTimeoutError,
 		},
 		WaitMultiplier: 1,
 		MinWaitSec:     1,

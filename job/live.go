@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/trial"
 	"github.com/proctor-run/proctor/value"
@@ -61,7 +62,7 @@ func NewLive(c LiveConfig) *Live {
 		l.result.Stats.count(r)
 		l.group(r).append(r)
 		l.finished[r.TrialName] = r
-		if r.ExceptionType == trial.Cancelled {
+		if r.ExceptionType == exception.CancelledError {
 			l.cancelled[r.TrialName] = true
 		}
 	}
@@ -87,7 +88,7 @@ func (l *Live) takeBack(trialName string) error {
 	delete(l.finished, trialName)
 	l.group(previous).remove(trialName)
 	l.result.Stats.uncount(previous)
-	if previous.ExceptionType == trial.Cancelled {
+	if previous.ExceptionType == exception.CancelledError {
 		delete(l.cancelled, trialName)
 	}
 	l.result.Stats.NRetries++
@@ -107,7 +108,7 @@ func (l *Live) End(r Record, at trial.Time) error {
 	if previous, ok := l.finished[r.TrialName]; ok {
 		l.group(previous).remove(r.TrialName)
 		l.result.Stats.uncount(previous)
-		if previous.ExceptionType == trial.Cancelled {
+		if previous.ExceptionType == exception.CancelledError {
 			delete(l.cancelled, r.TrialName)
 		}
 	}
@@ -115,7 +116,7 @@ func (l *Live) End(r Record, at trial.Time) error {
 	l.group(r).append(r)
 	l.finished[r.TrialName] = r
 	delete(l.running, r.TrialName)
-	if r.ExceptionType == trial.Cancelled {
+	if r.ExceptionType == exception.CancelledError {
 		l.cancelled[r.TrialName] = true
 	}
 	err := l.refresh(r)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/trial"
 )
 
@@ -21,7 +22,7 @@ import (
 type ResumeOptions struct {
 	PrepareOptions
 	// Types are the exception types after which a trial runs again; nil is
-	// [trial.Cancelled] alone.
+	// [exception.CancelledError] alone.
 	Types []string
 	// Errored runs every trial with an exception again, Unscored every trial
 	// without rewards.
@@ -32,7 +33,7 @@ type ResumeOptions struct {
 func (o ResumeOptions) again(r Record) string {
 	types := o.Types
 	if types == nil {
-		types = []string{trial.Cancelled}
+		types = []string{exception.CancelledError}
 	}
 	switch {
 	case r.ExceptionType != "" && (o.Errored || slices.Contains(types, r.ExceptionType)):

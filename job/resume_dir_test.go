@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/sandbox/fake"
 	"github.com/proctor-run/proctor/trial"
@@ -85,7 +86,7 @@ func TestResumeRunsCancelledTrialsAgain(t *testing.T) {
 	}
 	cancelled := trialOf(t, out, "b")
 	r, again := h.resume(t, h.dir(), resumeOptions())
-	if want := []job.Again{{TrialName: cancelled, Reason: trial.Cancelled}}; !slices.Equal(r.Again, want) || len(r.Orphans) > 0 || r.Moved() {
+	if want := []job.Again{{TrialName: cancelled, Reason: exception.CancelledError}}; !slices.Equal(r.Again, want) || len(r.Orphans) > 0 || r.Moved() {
 		t.Errorf("again %v, orphans %v, moved %v", r.Again, r.Orphans, r.Moved())
 	}
 	if again.Result.ID != out.Result.ID || again.Result.Stats.NErroredTrials != 0 || again.Result.Stats.NRetries != 0 {
@@ -98,7 +99,7 @@ func TestResumeRunsCancelledTrialsAgain(t *testing.T) {
 		t.Errorf("trial %q ran again as %q", cancelled, got)
 	}
 	earlier := readEarlier(t, filepath.Join(h.dir(), cancelled), 1)
-	if earlier.ExceptionInfo == nil || earlier.ExceptionInfo.Type != trial.Cancelled {
+	if earlier.ExceptionInfo == nil || earlier.ExceptionInfo.Type != exception.CancelledError {
 		t.Errorf("the earlier attempt has exception %v", earlier.ExceptionInfo)
 	}
 	checkWhole(t, h.dir(), 3)

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/proctor-run/proctor/verify"
+	"github.com/proctor-run/proctor/exception"
 )
 
 // Decision says what to do after an attempt.
@@ -41,7 +41,7 @@ func (r RetryConfig) Decide(exceptionType string, retries int) Decision {
 		return Decision{Reason: Excluded}
 	case len(r.IncludeExceptions) > 0 && !slices.Contains(r.IncludeExceptions, exceptionType):
 		return Decision{Reason: NotIncluded}
-	case exceptionType == verify.Tampered && len(r.IncludeExceptions) == 0:
+	case exceptionType == exception.RewardTamperedError && len(r.IncludeExceptions) == 0:
 		return Decision{Reason: Excluded}
 	case retries >= r.MaxRetries:
 		return Decision{Reason: AttemptsUsedUp}

@@ -3,8 +3,8 @@ package job
 import (
 	"slices"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/reward"
-	"github.com/proctor-run/proctor/trial"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -29,7 +29,7 @@ func Classes() []Class {
 // Class is what came of the trial.
 func (r *Record) Class() Class {
 	switch {
-	case r.ExceptionType == trial.Cancelled:
+	case r.ExceptionType == exception.CancelledError:
 		return ClassCancelled
 	case r.ExceptionType != "" && r.Rewards != nil:
 		return ClassErroredWithReward

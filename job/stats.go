@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/trial"
@@ -73,7 +74,7 @@ func (s *Stats) count(r Record) {
 		e.ExceptionStats.Set(r.ExceptionType, append(names, r.TrialName))
 		e.NErrors++
 		s.NErroredTrials++
-		if r.ExceptionType == trial.Cancelled {
+		if r.ExceptionType == exception.CancelledError {
 			s.NCancelledTrials++
 		}
 	}
@@ -94,7 +95,7 @@ func (s *Stats) uncount(r Record) {
 		}
 		e.NErrors--
 		s.NErroredTrials--
-		if r.ExceptionType == trial.Cancelled {
+		if r.ExceptionType == exception.CancelledError {
 			s.NCancelledTrials--
 		}
 	}

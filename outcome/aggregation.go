@@ -1,6 +1,7 @@
 package outcome
 
 import (
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -13,14 +14,6 @@ const (
 	BestOfK        Aggregation = "best-of-k"
 )
 
-// AggregationError says that an aggregation is unknown or has nothing to do.
-type AggregationError struct{ Message string }
-
-func (e *AggregationError) Error() string { return e.Message }
-
-// ErrorType is the name under which the reference raises it.
-func (e *AggregationError) ErrorType() string { return "InvalidAggregationModeError" }
-
 // ParseAggregation reads the name of an aggregation, in any case and with white
 // space around. The empty text is no name.
 func ParseAggregation(text string) (Aggregation, error) {
@@ -28,7 +21,7 @@ func ParseAggregation(text string) (Aggregation, error) {
 	case MeanOfAttempts, BestOfK:
 		return a, nil
 	}
-	return "", &AggregationError{"unknown per-task aggregation mode " + value.Repr(value.Str(text)) + "; expected one of ['best-of-k', 'mean']"}
+	return "", exception.New(exception.InvalidAggregationModeError, "unknown per-task aggregation mode "+value.Repr(value.Str(text))+"; expected one of ['best-of-k', 'mean']")
 }
 
 // Of aggregates scores in the order given. The zero Aggregation is the default.
@@ -42,7 +35,7 @@ func (a Aggregation) Of(scores []float64) (float64, error) {
 		return 0, err
 	}
 	if len(scores) == 0 {
-		return 0, &AggregationError{"cannot aggregate an empty trial-score list (expected k>=1 trials)"}
+		return 0, exception.New(exception.InvalidAggregationModeError, "cannot aggregate an empty trial-score list (expected k>=1 trials)")
 	}
 	if a == BestOfK {
 		return scores[best(scores)], nil

@@ -1,19 +1,14 @@
 package outcome
 
 import (
-	"fmt"
 	"strings"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/value"
 )
 
-// raise returns an error under the name of a Python exception.
-func raise(exception value.Exception, format string, args ...any) error {
-	return &value.Error{Exception: exception, Message: fmt.Sprintf(format, args...)}
-}
-
 func noAttribute(v value.Value, attribute string) error {
-	return raise("AttributeError", "'%s' object has no attribute '%s'", value.TypeName(v), attribute)
+	return exception.Errorf(exception.AttributeError, "'%s' object has no attribute '%s'", value.TypeName(v), attribute)
 }
 
 // badElement says why a metric that is no object cannot be used: the exception
@@ -28,10 +23,10 @@ func badElement(v value.Value) error {
 			hasMean = hasMean || item == value.Value(value.Str("mean"))
 		}
 	default:
-		return raise("TypeError", "argument of type '%s' is not iterable", value.TypeName(v))
+		return exception.Errorf(exception.TypeError, "argument of type '%s' is not iterable", value.TypeName(v))
 	}
 	if hasMean {
-		return raise("TypeError", "%s indices must be integers or slices, not str", value.TypeName(v))
+		return exception.Errorf(exception.TypeError, "%s indices must be integers or slices, not str", value.TypeName(v))
 	}
 	return noAttribute(v, "values")
 }
@@ -95,7 +90,7 @@ func toInt(v value.Value) (value.Int, error) {
 	case value.Str:
 		return value.ParseInt(string(v))
 	}
-	return value.Int{}, raise("TypeError", "int() argument must be a string, a bytes-like object or a real number, not '%s'", value.TypeName(v))
+	return value.Int{}, exception.Errorf(exception.TypeError, "int() argument must be a string, a bytes-like object or a real number, not '%s'", value.TypeName(v))
 }
 
 // toFloat is float(v) (outcome mapping, section 2.3).
@@ -114,7 +109,7 @@ func toFloat(v value.Value) (float64, error) {
 		f, err := value.ParseFloat(string(v))
 		return float64(f), err
 	}
-	return 0, raise("TypeError", "float() argument must be a string or a real number, not '%s'", value.TypeName(v))
+	return 0, exception.Errorf(exception.TypeError, "float() argument must be a string or a real number, not '%s'", value.TypeName(v))
 }
 
 // number returns what Python's isinstance(v, (int, float)) accepts apart from

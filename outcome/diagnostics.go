@@ -3,6 +3,7 @@ package outcome
 import (
 	"strings"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -29,7 +30,7 @@ type Diagnostic struct {
 // marker that counts the rest if there is one (outcome mapping, section 4.4).
 func Diagnostics(trials []Diagnostic, limit, maxChars int) ([]Diagnostic, error) {
 	if limit < 0 {
-		return nil, raise(value.ValueError, "limit must be >= 0")
+		return nil, exception.Errorf(exception.ValueError, "limit must be >= 0")
 	}
 	var out []Diagnostic
 	omitted := 0
@@ -63,7 +64,7 @@ func shorten(text *string, most int) (*string, error) {
 		return nil, nil
 	}
 	if most < 0 {
-		return nil, raise(value.ValueError, "max_error_chars must be >= 0")
+		return nil, exception.Errorf(exception.ValueError, "max_error_chars must be >= 0")
 	}
 	head, longer := cut(*text, most)
 	if longer {

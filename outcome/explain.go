@@ -3,6 +3,7 @@ package outcome
 import (
 	"fmt"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -141,7 +142,7 @@ func (x *Explanation) group(key string, metrics value.Value) error {
 		}
 		return nil
 	}
-	return raise("TypeError", "'%s' object is not iterable", value.TypeName(metrics))
+	return exception.Errorf(exception.TypeError, "'%s' object is not iterable", value.TypeName(metrics))
 }
 
 // metric takes the samples of one metric. The name "mean" hides all others.

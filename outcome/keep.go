@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -19,14 +20,6 @@ const (
 	KeepAboveBound KeepPolicy = "threshold-band"
 )
 
-// KeepPolicyError says that a policy is unknown or its parameter is.
-type KeepPolicyError struct{ Message string }
-
-func (e *KeepPolicyError) Error() string { return e.Message }
-
-// ErrorType is the name under which the reference raises it.
-func (e *KeepPolicyError) ErrorType() string { return "InvalidKeepPolicyError" }
-
 // ParseKeepPolicy reads the name of a policy, in any case and with white space
 // around. The empty text is no name.
 func ParseKeepPolicy(text string) (KeepPolicy, error) {
@@ -34,8 +27,8 @@ func ParseKeepPolicy(text string) (KeepPolicy, error) {
 	case KeepAll, KeepBest, DropLowest, KeepAboveBound:
 		return p, nil
 	}
-	return "", &KeepPolicyError{"unknown keep policy " + value.Repr(value.Str(text)) +
-		"; expected one of ['best-of-k', 'drop-lowest-n', 'off', 'threshold-band']"}
+	return "", exception.New(exception.InvalidKeepPolicyError, "unknown keep policy "+value.Repr(value.Str(text))+
+		"; expected one of ['best-of-k', 'drop-lowest-n', 'off', 'threshold-band']")
 }
 
 // Keep is a policy with its parameters. Parameters of other policies than the
@@ -60,7 +53,7 @@ type JobScore struct {
 func (s JobScore) Eligible(required int) bool { return s.Total >= required && s.Passed >= 1 }
 
 // Of scores the tasks of a job. Of the policy's name and then its parameter the
-// first that is wrong is a [KeepPolicyError], also without any tasks.
+// first that is wrong is an InvalidKeepPolicyError, also without any tasks.
 func (k Keep) Of(scores []float64) (JobScore, error) {
 	policy, err := k.check()
 	if err != nil {
@@ -102,9 +95,9 @@ func (k Keep) check() (KeepPolicy, error) {
 	case err != nil:
 		return "", err
 	case policy == DropLowest && k.Drop < 0:
-		return "", &KeepPolicyError{"drop-lowest-n requires N >= 0, got " + strconv.Itoa(k.Drop)}
+		return "", exception.New(exception.InvalidKeepPolicyError, "drop-lowest-n requires N >= 0, got "+strconv.Itoa(k.Drop))
 	case policy == KeepAboveBound && !(k.Threshold >= 0 && k.Threshold <= 1):
-		return "", &KeepPolicyError{"threshold-band requires a threshold in [0, 1], got " + value.FloatRepr(k.Threshold)}
+		return "", exception.New(exception.InvalidKeepPolicyError, "threshold-band requires a threshold in [0, 1], got "+value.FloatRepr(k.Threshold))
 	}
 	return policy, nil
 }

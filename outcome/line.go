@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -33,7 +34,7 @@ func checkDigits(v value.Value) error {
 			digits--
 		}
 		if digits > value.MaxIntDigits {
-			return raise(value.ValueError, "Exceeds the limit (%d digits) for integer string conversion; use sys.set_int_max_str_digits() to increase the limit", value.MaxIntDigits)
+			return exception.Errorf(exception.ValueError, "Exceeds the limit (%d digits) for integer string conversion; use sys.set_int_max_str_digits() to increase the limit", value.MaxIntDigits)
 		}
 	case value.List:
 		for _, item := range v {
@@ -100,7 +101,7 @@ type SchemaError struct {
 func (e *SchemaError) Error() string { return e.Path + ": " + e.Problem }
 
 // ErrorType is the name under which the reference raises it.
-func (e *SchemaError) ErrorType() string { return "ResultSchemaError" }
+func (e *SchemaError) ErrorType() string { return exception.ResultSchemaError }
 
 // Validate checks a payload against the schema of a result: an object with the
 // five fields of an [Outcome], the score within 0 to 1, the counts not negative.

@@ -1,9 +1,10 @@
 package outcome
 
 import (
+	"cmp"
 	"errors"
 
-	"github.com/proctor-run/proctor/reward"
+	"github.com/proctor-run/proctor/exception"
 )
 
 // ReasonOf is the reason code of an error that ended a trial, by its type: the
@@ -21,11 +22,7 @@ func ReasonOf(err error) Code {
 			return code
 		}
 	}
-	var typed interface{ ErrorType() string }
-	if errors.As(err, &typed) {
-		return ReasonOfException(typed.ErrorType())
-	}
-	return TrialFailed
+	return cmp.Or(ReasonOfException(exception.TypeOf(err)), TrialFailed)
 }
 
 // ReasonOfException is the reason code of the exception type that a trial's
@@ -36,19 +33,19 @@ func ReasonOfException(exceptionType string) Code {
 	switch exceptionType {
 	case "":
 		return ""
-	case "AgentTimeoutError":
+	case exception.AgentTimeoutError:
 		return AgentTimeout
-	case "VerifierTimeoutError":
+	case exception.VerifierTimeoutError:
 		return VerifierTimeout
-	case "EnvironmentStartTimeoutError":
+	case exception.EnvironmentStartTimeoutError:
 		return EnvironmentStartTimeout
-	case "CancelledError":
+	case exception.CancelledError:
 		return CancelledError
-	case string(reward.NotFound):
+	case exception.RewardFileNotFoundError:
 		return RewardMissing
-	case string(reward.Empty):
+	case exception.RewardFileEmptyError:
 		return RewardEmpty
-	case string(reward.Unparsable):
+	case exception.VerifierOutputParseError:
 		return RewardParseError
 	}
 	return TrialFailed

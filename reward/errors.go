@@ -1,5 +1,7 @@
 package reward
 
+import "github.com/proctor-run/proctor/exception"
+
 // Kind is the class name of an exception. It is an error itself, so that
 // errors.Is(err, reward.NotFound) asks for a kind. Trial results hold these names
 // as exception_type, and outcomes attach reason codes to them.
@@ -7,22 +9,22 @@ type Kind string
 
 // The ways in which reading rewards goes wrong (reward semantics, section 2).
 const (
-	NotFound    Kind = "RewardFileNotFoundError"  // there is no reward file
-	Empty       Kind = "RewardFileEmptyError"     // its size is 0
-	Unparsable  Kind = "VerifierOutputParseError" // it is not a number, not JSON, not UTF-8
-	Invalid     Kind = "ValidationError"          // it is JSON, but not numbers by name
-	TooDeep     Kind = "RecursionError"           // it is JSON nested too deeply
-	IsDirectory Kind = "IsADirectoryError"        // it is a directory
-	NotAllowed  Kind = "PermissionError"          // the host does not let it be read
-	Unreadable  Kind = "OSError"                  // the host cannot read it
+	NotFound    Kind = exception.RewardFileNotFoundError  // there is no reward file
+	Empty       Kind = exception.RewardFileEmptyError     // its size is 0
+	Unparsable  Kind = exception.VerifierOutputParseError // it is not a number, not JSON, not UTF-8
+	Invalid     Kind = exception.ValidationError          // it is JSON, but not numbers by name
+	TooDeep     Kind = exception.RecursionError           // it is JSON nested too deeply
+	IsDirectory Kind = exception.IsADirectoryError        // it is a directory
+	NotAllowed  Kind = exception.PermissionError          // the host does not let it be read
+	Unreadable  Kind = exception.OSError                  // the host cannot read it
 
 	// TooLarge has no counterpart in Harbor, which reads files of any size.
-	TooLarge Kind = "RewardFileTooLargeError"
+	TooLarge Kind = exception.RewardFileTooLargeError
 
 	// ScriptNotFound and ScriptFailed come from uv-script metrics (reward
 	// semantics, section 8.2).
-	ScriptNotFound Kind = "FileNotFoundError"
-	ScriptFailed   Kind = "RuntimeError"
+	ScriptNotFound Kind = exception.FileNotFoundError
+	ScriptFailed   Kind = exception.RuntimeError
 )
 
 // Error returns the class name.

@@ -124,9 +124,6 @@ type ExceptionInfo struct {
 	OccurredAt Time   // naive local time
 }
 
-// Cancelled is the exception type of a trial that was cancelled.
-const Cancelled = "CancelledError"
-
 // Timing is when a phase began and ended.
 type Timing struct {
 	StartedAt  *Time

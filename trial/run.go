@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/proctor-run/proctor/agent"
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/atomicfile"
 	"github.com/proctor-run/proctor/internal/clock"
@@ -236,7 +237,7 @@ func (a *attempt) runSingle(ctx context.Context) error {
 	}
 	err := a.verify(ctx, s)
 	if errors.Is(err, errVerifierLimit) {
-		return exceptionf(verifierTimeout, "Verifier execution timed out after %s seconds", a.verifierLimit(nil))
+		return exception.Errorf(exception.VerifierTimeoutError, "Verifier execution timed out after %s seconds", a.verifierLimit(nil))
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/agent"
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/value"
@@ -33,7 +34,7 @@ func (a *attempt) setUpAgent(ctx context.Context) error {
 	a.emit(EventAgentSetupStart, "")
 	limit := a.agentSetupLimit()
 	err := a.timed(ctx, &a.res.AgentSetup, limit.duration(),
-		exceptionf(agentSetupTimeout, "Agent setup timed out after %s seconds", limit),
+		exception.Errorf(exception.AgentSetupTimeoutError, "Agent setup timed out after %s seconds", limit),
 		func(ctx context.Context) error { return a.agent.Setup(ctx, a.agentEnv(nil)) })
 	a.res.AgentInfo = agentInfo(a.cfg.Agent, a.agent.Info())
 	return err
@@ -56,7 +57,7 @@ func (a *attempt) letWork(ctx context.Context, s *stage) error {
 	if d := limit.duration(); d >= 0 {
 		task.Deadline = a.r.Now().Add(d)
 	}
-	passed := exceptionf(agentTimeout, "Agent execution timed out after %s seconds", limit)
+	passed := exception.Errorf(exception.AgentTimeoutError, "Agent execution timed out after %s seconds", limit)
 	err = a.timed(ctx, s.agentTiming, limit.duration(), passed, func(ctx context.Context) error {
 		result, err := a.agent.Run(ctx, a.agentEnv(s.step), task)
 		*s.agentResult = newAgentResult(result)
@@ -87,7 +88,7 @@ func (a *attempt) killAgent(ctx context.Context, mark sandbox.Mark, passed error
 type unprovenError struct{ err error }
 
 // ErrorType is the name under which results record the error.
-func (e *unprovenError) ErrorType() string { return agentNotGone }
+func (e *unprovenError) ErrorType() string { return exception.AgentNotGoneError }
 
 func (e *unprovenError) Error() string {
 	return "the agent may still be running, so its work is not verified: " + e.err.Error()
@@ -103,7 +104,7 @@ const agentGrace = 2 * time.Second
 // the verifier.
 func verifiedAnyway(err error) bool {
 	typ, _ := describe(err)
-	return typ == agentTimeout || typ == nonZeroAgentExit
+	return typ == exception.AgentTimeoutError || typ == exception.NonZeroAgentExitCodeError
 }
 
 func newAgentResult(r agent.Result) *AgentResult {

@@ -2,6 +2,7 @@ package trial
 
 import (
 	"github.com/proctor-run/proctor/agent"
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -27,7 +28,7 @@ func newCommandAgent(cfg AgentConfig, vars []string) (agent.Agent, error) {
 		}
 		text, isText := v.(value.Str)
 		if !isText {
-			return nil, exceptionf(valueError, "agent command: setting %s is %s, want text: put it in quotes", key, value.Repr(v))
+			return nil, exception.Errorf(exception.ValueError, "agent command: setting %s is %s, want text: put it in quotes", key, value.Repr(v))
 		}
 		*dst = string(text)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/cube"
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/atomicfile"
 	"github.com/proctor-run/proctor/internal/bounded"
@@ -92,7 +93,7 @@ func (a *attempt) harborCube() (*CubeTask, error) {
 // runCube goes through the phases with a cube task.
 func (a *attempt) runCube(ctx context.Context, source *CubeTask) error {
 	if a.r.SealedVerifier {
-		return exceptionf(valueError, "the verifier of %s cannot be sealed: a task that runs through CUBE's layer judges itself", source.Name)
+		return exception.Errorf(exception.ValueError, "the verifier of %s cannot be sealed: a task that runs through CUBE's layer judges itself", source.Name)
 	}
 	c := &cubeRun{source: source}
 	a.cube = c
@@ -135,7 +136,7 @@ func (a *attempt) makeCube(ctx context.Context) error {
 		limit = a.environmentLimit()
 	}
 	return a.timed(ctx, &a.res.EnvironmentSetup, limit.duration(),
-		exceptionf(environmentStartTimeout, "Environment start timed out after %s seconds", limit),
+		exception.Errorf(exception.EnvironmentStartTimeoutError, "Environment start timed out after %s seconds", limit),
 		func(ctx context.Context) (err error) {
 			if a.cube.task, err = a.cube.source.Make(ctx, a.r.Backend); err != nil {
 				return err
@@ -180,7 +181,7 @@ func (a *attempt) playCube(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("keeping the steps: %w", err)
 	}
-	passed := exceptionf(agentTimeout, "Agent execution timed out after %s seconds", limit)
+	passed := exception.Errorf(exception.AgentTimeoutError, "Agent execution timed out after %s seconds", limit)
 	err = a.timed(ctx, &a.res.AgentExecution, limit.duration(), passed, func(ctx context.Context) error { return a.cubeEpisode(ctx, log) })
 	a.res.AgentResult.Metadata = cube.Pairs("n_steps", a.cube.steps)
 	if closeErr := log.Close(); err == nil && closeErr != nil {
@@ -259,7 +260,7 @@ func (a *attempt) evaluateCube(ctx context.Context) error {
 	}
 	var score float64
 	var info cube.Info
-	passed := exceptionf(verifierTimeout, "Verifier execution timed out after %s seconds", limit)
+	passed := exception.Errorf(exception.VerifierTimeoutError, "Verifier execution timed out after %s seconds", limit)
 	err := a.timed(ctx, &a.res.Verifier, limit.duration(), passed, func(ctx context.Context) (err error) {
 		score, info, err = a.cube.task.Evaluate(ctx, nil)
 		return err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/cube"
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -32,11 +33,11 @@ func (a *attempt) newCubeAgent(source *CubeTask) (cube.Agent, agent.Info, error)
 		return cube.Script(), info, nil
 	case "oracle":
 		if source.Oracle == nil {
-			return nil, info, exceptionf(valueError, "nobody knows the solution of task %s", source.Name)
+			return nil, info, exception.Errorf(exception.ValueError, "nobody knows the solution of task %s", source.Name)
 		}
 		return source.Oracle, info, nil
 	}
-	return nil, info, exceptionf(valueError, "Agent name %s is not valid for a cube. Valid agent names: oracle, nop, scripted", name)
+	return nil, info, exception.Errorf(exception.ValueError, "Agent name %s is not valid for a cube. Valid agent names: oracle, nop, scripted", name)
 }
 
 // ScriptedActions reads the actions of agent scripted.
@@ -50,22 +51,22 @@ func ScriptedActions(cfg AgentConfig) ([]cube.Action, error) {
 		where = fmt.Sprintf("%q", string(path))
 		data, err := readScript(string(path))
 		if err != nil {
-			return nil, exceptionf(valueError, "agent scripted: reading the actions: %s", err)
+			return nil, exception.Errorf(exception.ValueError, "agent scripted: reading the actions: %s", err)
 		}
 		if v, err = value.Decode(data); err != nil {
-			return nil, exceptionf(valueError, "agent scripted: reading the actions in %s: %s", where, err)
+			return nil, exception.Errorf(exception.ValueError, "agent scripted: reading the actions in %s: %s", where, err)
 		}
 	}
 	list, ok := v.(value.List)
 	if !ok {
-		return nil, exceptionf(valueError, "agent scripted: %s holds no list of actions; give a JSON file with --ak actions=FILE", where)
+		return nil, exception.Errorf(exception.ValueError, "agent scripted: %s holds no list of actions; give a JSON file with --ak actions=FILE", where)
 	}
 	reg := cube.NewRegistry(cube.Options{})
 	actions := make([]cube.Action, 0, len(list))
 	for i, item := range list {
 		action, err := cube.FromValue[*cube.Action](reg, item)
 		if err != nil {
-			return nil, exceptionf(valueError, "agent scripted: action %d of %s: %s", i, where, err)
+			return nil, exception.Errorf(exception.ValueError, "agent scripted: action %d of %s: %s", i, where, err)
 		}
 		actions = append(actions, *action)
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/harbor"
 )
 
@@ -16,7 +17,7 @@ func (a *attempt) setUpEnvironment(ctx context.Context) error {
 	a.emit(EventEnvironmentStart, "")
 	limit := a.environmentLimit()
 	err := a.timed(ctx, &a.res.EnvironmentSetup, limit.duration(),
-		exceptionf(environmentStartTimeout, "Environment start timed out after %s seconds", limit),
+		exception.Errorf(exception.EnvironmentStartTimeoutError, "Environment start timed out after %s seconds", limit),
 		a.startSandbox)
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/verify"
@@ -68,7 +69,7 @@ func (a *attempt) revoke(v *verdict) {
 	a.phase = "verification"
 	*v.stage.verifierResult = nil
 	a.res.VerifierResult = nil
-	a.record(&verify.Error{Type: verify.Tampered, Message: "a reward file was changed after it was read"})
+	a.record(&exception.Error{Type: exception.RewardTamperedError, Message: "a reward file was changed after it was read"})
 }
 
 func (v *verdict) note() VerificationNote {

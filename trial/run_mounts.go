@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/value"
 )
@@ -28,7 +29,7 @@ func (a *attempt) mount(m *value.Object) (sandbox.Mount, error) {
 		out.Volume = true
 		return out, nil
 	case kind != "bind":
-		return out, exceptionf(valueError, "mount of type '%s' on %s: environment %s mounts %s",
+		return out, exception.Errorf(exception.ValueError, "mount of type '%s' on %s: environment %s mounts %s",
 			kind, out.Target, a.r.Backend.Name(), mountable(a.r.Backend.Capabilities()))
 	}
 	var err error
@@ -36,7 +37,7 @@ func (a *attempt) mount(m *value.Object) (sandbox.Mount, error) {
 		return out, fmt.Errorf("mount on %q: %w", out.Target, err)
 	}
 	if _, err := os.Stat(out.Source); errors.Is(err, fs.ErrNotExist) {
-		return out, exceptionf(fileNotFoundError, "mount on %s: %s does not exist", out.Target, out.Source)
+		return out, exception.Errorf(exception.FileNotFoundError, "mount on %s: %s does not exist", out.Target, out.Source)
 	}
 	return out, nil
 }

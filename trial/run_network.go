@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/egress"
@@ -80,7 +81,7 @@ func (a *attempt) planNetworks() error {
 		}
 		for _, n := range []harbor.Network{plan.AgentPhase, plan.VerifierPhase} {
 			if n.Mode == harbor.Allowlist && !can.Allowlist || n.Mode == harbor.NoNetwork && !can.NoNetwork {
-				return exceptionf(valueError, "network_mode='%s' is not supported by %s environment.", n.Mode, a.r.Backend.Name())
+				return exception.Errorf(exception.ValueError, "network_mode='%s' is not supported by %s environment.", n.Mode, a.r.Backend.Name())
 			}
 		}
 		return nil
@@ -160,7 +161,7 @@ func (e *networkError) Error() string { return "changing the network policy: " +
 func (e *networkError) Unwrap() error { return e.err }
 
 // ErrorType is the name under which results record the error.
-func (e *networkError) ErrorType() string { return runtimeError }
+func (e *networkError) ErrorType() string { return exception.RuntimeError }
 
 // endsTrial tells errors after which no further step may be run.
 func endsTrial(err error) bool {

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/proctor-run/proctor/agent"
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/sandbox"
 )
@@ -55,7 +56,7 @@ func (a *attempt) taskDir() (string, error) {
 		return *a.cfg.Task.Path, nil
 	}
 	if a.r.TaskDir == nil {
-		return "", exceptionf(valueError, "task %q is not a local directory, and nothing here fetches it", taskBaseName(a.cfg.Task))
+		return "", exception.Errorf(exception.ValueError, "task %q is not a local directory, and nothing here fetches it", taskBaseName(a.cfg.Task))
 	}
 	return a.r.TaskDir(a.cfg.Task)
 }
@@ -110,9 +111,9 @@ func (a *attempt) newAgent() (agent.Agent, error) {
 		return newCommandAgent(cfg, vars)
 	}
 	if name == "" && cfg.ImportPath != nil {
-		return nil, exceptionf(valueError, "agent %q is Python code, which proctor cannot run; use -a command", *cfg.ImportPath)
+		return nil, exception.Errorf(exception.ValueError, "agent %q is Python code, which proctor cannot run; use -a command", *cfg.ImportPath)
 	}
-	return nil, exceptionf(valueError, "Agent name %s is not valid. Valid agent names: oracle, nop, command, scripted", name)
+	return nil, exception.Errorf(exception.ValueError, "Agent name %s is not valid. Valid agent names: oracle, nop, command, scripted", name)
 }
 
 // newSpec describes the sandbox of the agent (Harbor task format, sections

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/proctor-run/proctor/agent"
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/sandbox"
 )
@@ -33,7 +34,7 @@ func (a *attempt) equip() error {
 		e.skillsDir = a.task.Config.Environment.OS.InEnvironment(harbor.SkillsDir)
 	}
 	if len(skills) > 0 && !path.IsAbs(strings.TrimPrefix(e.skillsDir, "C:")) {
-		return exceptionf(valueError, "[environment].skills_dir must be an absolute path when skills are injected: %s", e.skillsDir)
+		return exception.Errorf(exception.ValueError, "[environment].skills_dir must be an absolute path when skills are injected: %s", e.skillsDir)
 	}
 	a.equipment = e
 	return nil

@@ -3,10 +3,12 @@ package trial
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/reward"
@@ -81,7 +83,7 @@ func (a *attempt) runStep(ctx context.Context, step *harbor.Step, res *StepResul
 	a.phase = "step " + step.Name
 	dir := filepath.Join("steps", filepath.FromSlash(step.Name))
 	if !filepath.IsLocal(dir) || filepath.Clean(dir) == "steps" {
-		return exceptionf(valueError, "step name '%s' leads out of the trial's directory", step.Name)
+		return exception.Errorf(exception.ValueError, "step name '%s' leads out of the trial's directory", step.Name)
 	}
 	for _, name := range []string{"agent", "verifier"} {
 		if err := os.MkdirAll(filepath.Join(a.dir, dir, name), 0o755); err != nil {
@@ -99,7 +101,7 @@ func (a *attempt) runStep(ctx context.Context, step *harbor.Step, res *StepResul
 // workOnStep sets the step up, lets the agent work and verifies.
 func (a *attempt) workOnStep(ctx context.Context, step *harbor.Step, res *StepResult, last bool) error {
 	if err := a.setUpStep(ctx, step); err != nil {
-		if typ, _ := describe(err); typ != healthcheckError && !errors.Is(err, errStepSetup) {
+		if typ, _ := describe(err); typ != exception.HealthcheckError && !errors.Is(err, errStepSetup) {
 			return err
 		}
 		a.recordStep(res, err)
@@ -141,7 +143,7 @@ func (a *attempt) verifyStep(ctx context.Context, s *stage, res *StepResult) err
 	case ctx.Err() != nil:
 		return errCancelled
 	case errors.Is(err, errVerifierLimit):
-		err = &Exception{Type: "TimeoutError"}
+		err = &exception.Error{Type: exception.TimeoutError}
 	}
 	if endsTrial(err) {
 		return err
@@ -207,9 +209,8 @@ func (a *attempt) stageFiles(ctx context.Context, step *harbor.Step, files, user
 		return nil
 	}
 	a.log.printf("%s", tail)
-	failed := exceptionf(runtimeError, "Step '%s' setup.sh exited with code %d: None", step.Name, status.Code)
-	failed.Err = errStepSetup
-	return failed
+	message := fmt.Sprintf("Step '%s' setup.sh exited with code %d: None", step.Name, status.Code)
+	return &exception.Error{Type: exception.RuntimeError, Message: message, Err: errStepSetup}
 }
 
 // pointOracle gives the oracle the solution of a step.

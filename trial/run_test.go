@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/fake"
 	"github.com/proctor-run/proctor/trial"
@@ -383,7 +384,7 @@ func TestCancelIsRecorded(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if exceptionType(res) != trial.Cancelled || res.ExceptionInfo.Message != "" {
+			if exceptionType(res) != exception.CancelledError || res.ExceptionInfo.Message != "" {
 				t.Errorf("exception %+v", res.ExceptionInfo)
 			}
 			if n := len(b.events); n < 2 || b.events[n-2] != trial.EventCancel || b.events[n-1] != trial.EventEnd {

@@ -1,6 +1,10 @@
 package value
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/proctor-run/proctor/exception"
+)
 
 // Exception is the class name of a Python exception. It is an error itself, so
 // that errors.Is(err, ValueError) asks for a class, subclasses included.
@@ -9,12 +13,12 @@ type Exception string
 // The exceptions that this package reports. Other programs read these names in
 // result files.
 const (
-	ValueError         Exception = "ValueError"
-	JSONDecodeError    Exception = "JSONDecodeError"    // a ValueError
-	UnicodeDecodeError Exception = "UnicodeDecodeError" // a ValueError
-	OverflowError      Exception = "OverflowError"
-	ZeroDivisionError  Exception = "ZeroDivisionError"
-	RecursionError     Exception = "RecursionError"
+	ValueError         Exception = exception.ValueError
+	JSONDecodeError    Exception = exception.JSONDecodeError    // a ValueError
+	UnicodeDecodeError Exception = exception.UnicodeDecodeError // a ValueError
+	OverflowError      Exception = exception.OverflowError
+	ZeroDivisionError  Exception = exception.ZeroDivisionError
+	RecursionError     Exception = exception.RecursionError
 )
 
 // Error returns the class name.

@@ -9,20 +9,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
-// Exception types of sealed verifications.
-const (
-	// Tampered: the reward files are not what the tests alone could have left.
-	Tampered = "RewardTamperedError"
-	// NotSealed: this sandbox does not let the reward channel be sealed.
-	NotSealed = "VerifierSealError"
-)
-
 func tamperedf(format string, args ...any) error {
-	return &Error{Type: Tampered, Message: fmt.Sprintf(format, args...)}
+	return exception.Errorf(exception.RewardTamperedError, format, args...)
 }
 
 const (
@@ -53,7 +46,7 @@ func (s *seal) root(ctx context.Context, what, script string, args ...string) er
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	if status.Code != 0 {
-		return &Error{Type: NotSealed, Message: fmt.Sprintf("the reward channel cannot be sealed: %s: exit code %d: %s", what, status.Code, strings.TrimSpace(tail.String()))}
+		return exception.Errorf(exception.VerifierSealError, "the reward channel cannot be sealed: %s: exit code %d: %s", what, status.Code, strings.TrimSpace(tail.String()))
 	}
 	return nil
 }
@@ -97,7 +90,7 @@ func (s *seal) testsUser(ctx context.Context) (int64, error) {
 	}
 	uid, err := strconv.ParseInt(strings.TrimSpace(out.String()), 10, 64)
 	if status.Code != 0 || err != nil {
-		return 0, &Error{Type: NotSealed, Message: fmt.Sprintf("the reward channel cannot be sealed: the tests' user %q has no number: exit code %d: %s", s.spec.User, status.Code, strings.TrimSpace(out.String()))}
+		return 0, exception.Errorf(exception.VerifierSealError, "the reward channel cannot be sealed: the tests' user %q has no number: exit code %d: %s", s.spec.User, status.Code, strings.TrimSpace(out.String()))
 	}
 	return uid, nil
 }
@@ -129,7 +122,7 @@ func (s *seal) end(ctx context.Context, ended []RewardFile) ([]RewardFile, error
 		if ctx.Err() != nil {
 			return ended, err
 		}
-		return ended, &Error{Type: NotSealed, Message: "what the tests started may still be running: " + err.Error(), Err: err}
+		return ended, &exception.Error{Type: exception.VerifierSealError, Message: "what the tests started may still be running: " + err.Error(), Err: err}
 	}
 	after, err := look(ctx, s.sb, s.spec)
 	if err != nil {

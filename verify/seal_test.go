@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/internal/need"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/fake"
@@ -67,42 +68,42 @@ func TestSealedVerifier(t *testing.T) {
 		{name: "other files before", before: func(dir string) error { return os.WriteFile(filepath.Join(dir, "notes"), nil, 0o600) },
 			tests: func(dir string) []fake.Handler { return []fake.Handler{onHost(dir, "reward.json", "{}")} }, rewards: "{}"},
 		{name: "existed before", before: func(dir string) error { return os.WriteFile(filepath.Join(dir, "reward.json"), []byte("{}"), 0o600) },
-			typ: verify.Tampered, message: "reward.json existed before the verifier started"},
+			typ: exception.RewardTamperedError, message: "reward.json existed before the verifier started"},
 		{name: "a dangling link before", before: func(dir string) error { return os.Symlink("nowhere", filepath.Join(dir, "reward.txt")) },
-			typ: verify.Tampered, message: "reward.txt existed before the verifier started"},
+			typ: exception.RewardTamperedError, message: "reward.txt existed before the verifier started"},
 		{name: "link", tests: func(dir string) []fake.Handler {
 			return []fake.Handler{onHost(dir, "own", "1"), func(context.Context, *fake.Process) (int, error) {
 				return 0, os.Symlink("own", filepath.Join(dir, "reward.txt"))
 			}}
-		}, typ: verify.Tampered, message: "reward.txt is no regular file"},
+		}, typ: exception.RewardTamperedError, message: "reward.txt is no regular file"},
 		{name: "second name", tests: func(dir string) []fake.Handler {
 			return []fake.Handler{onHost(dir, "own", "1"), func(context.Context, *fake.Process) (int, error) {
 				return 0, os.Link(filepath.Join(dir, "own"), filepath.Join(dir, "reward.txt"))
 			}}
-		}, typ: verify.Tampered, message: "reward.txt has 2 names"},
+		}, typ: exception.RewardTamperedError, message: "reward.txt has 2 names"},
 		{name: "directory", tests: func(dir string) []fake.Handler {
 			return []fake.Handler{func(context.Context, *fake.Process) (int, error) {
 				return 0, os.Mkdir(filepath.Join(dir, "reward.json"), 0o755)
 			}}
-		}, typ: verify.Tampered, message: "reward.json is no regular file"},
+		}, typ: exception.RewardTamperedError, message: "reward.json is no regular file"},
 		{name: "nothing", tests: func(string) []fake.Handler { return []fake.Handler{fake.Exit(0)} },
 			typ: "RewardFileNotFoundError", message: "No reward file found at"},
 		{name: "other directory in the sandbox", rules: func(dir string) []fake.Rule {
 			return []fake.Rule{{Match: script("chown"), Do: fake.Exit(0)}}
-		}, typ: verify.Tampered, message: "/logs/verifier in the sandbox is not the directory that was mounted there"},
+		}, typ: exception.RewardTamperedError, message: "/logs/verifier in the sandbox is not the directory that was mounted there"},
 		{name: "not emptied", before: func(dir string) error { return os.WriteFile(filepath.Join(dir, "notes"), nil, 0o600) },
 			rules: func(dir string) []fake.Rule { return []fake.Rule{{Match: script("find"), Do: fake.Exit(0)}} },
-			typ:   verify.Tampered, message: "is not the directory that was mounted there"},
+			typ:   exception.RewardTamperedError, message: "is not the directory that was mounted there"},
 		{name: "no chown", rules: func(dir string) []fake.Rule {
 			return []fake.Rule{{Match: script("chown"), Do: fake.Handler(func(_ context.Context, p *fake.Process) (int, error) {
 				_, _ = p.Stdout.Write([]byte("chown: not found\n"))
 				return 127, nil
 			})}}
-		}, typ: verify.NotSealed, message: "giving /logs/verifier to the tests' user: exit code 127: chown: not found"},
+		}, typ: exception.VerifierSealError, message: "giving /logs/verifier to the tests' user: exit code 127: chown: not found"},
 		{name: "unknown user", rules: func(dir string) []fake.Rule { return []fake.Rule{fake.On(`echo "$EUID"`, fake.Exit(126))} },
-			typ: verify.NotSealed, message: "has no number"},
+			typ: exception.VerifierSealError, message: "has no number"},
 		{name: "what the tests left cannot be killed", tests: func(dir string) []fake.Handler { return []fake.Handler{onHost(dir, "reward.txt", "1")} },
-			fault: fake.FailAt(fake.OpKillTree, 1, errors.New("one is left")), typ: verify.NotSealed, message: "may still be running: "},
+			fault: fake.FailAt(fake.OpKillTree, 1, errors.New("one is left")), typ: exception.VerifierSealError, message: "may still be running: "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -182,7 +183,7 @@ func TestSealedVerifierRefusesForeignOwners(t *testing.T) {
 	res, err := run(t, fake.Config{Rules: append([]fake.Rule{tests(onHost(dir, "reward.txt", "1"), func(context.Context, *fake.Process) (int, error) {
 		return 0, os.Chown(filepath.Join(dir, "reward.txt"), 4321, 0)
 	})}, sealable(dir)...)}, verify.Spec{LogDir: dir, Mounted: true})
-	check(t, res, err, verify.Tampered, "reward.txt belongs to user 4321, not to the verifier's user 0", "")
+	check(t, res, err, exception.RewardTamperedError, "reward.txt belongs to user 4321, not to the verifier's user 0", "")
 }
 
 func TestSealedVerifierRefusesLaterChanges(t *testing.T) {
@@ -196,7 +197,7 @@ func TestSealedVerifierRefusesLaterChanges(t *testing.T) {
 	}
 	res, err := run(t, fake.Config{Before: change, Rules: append([]fake.Rule{tests(onHost(dir, "reward.txt", "0"))}, sealable(dir)...)},
 		verify.Spec{LogDir: dir, Mounted: true})
-	check(t, res, err, verify.Tampered, "changed after the verifier had ended", "")
+	check(t, res, err, exception.RewardTamperedError, "changed after the verifier had ended", "")
 }
 
 func TestSealedVerifierWithoutMounts(t *testing.T) {
@@ -212,7 +213,7 @@ func TestSealedVerifierWithoutMounts(t *testing.T) {
 		{name: "good", tests: []fake.Handler{fake.Write("/logs/verifier/reward.txt", "1")}, rewards: "{'reward': 1.0}",
 			sha: "6b86b273ff34fce19d6b804eff5a3f5747ada4eaa22f1d49c01e52ddb7875b4b", kind: "file"},
 		{name: "existed before", files: map[string]string{"/logs/verifier/reward.txt": "1"},
-			typ: verify.Tampered, message: "reward.txt existed before"},
+			typ: exception.RewardTamperedError, message: "reward.txt existed before"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -220,7 +221,7 @@ func TestSealedVerifierWithoutMounts(t *testing.T) {
 			res, err := run(t, fake.Config{Files: c.files, Rules: rules}, verify.Spec{LogDir: t.TempDir()})
 			if c.typ == "" && len(res.Evidence.After) == 1 && res.Evidence.After[0].UID != 0 {
 				// The fake's files belong to whoever runs the test.
-				check(t, res, err, verify.Tampered, "belongs to user", "")
+				check(t, res, err, exception.RewardTamperedError, "belongs to user", "")
 				return
 			}
 			check(t, res, err, c.typ, c.message, c.rewards)

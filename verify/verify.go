@@ -14,6 +14,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/sandbox"
@@ -71,21 +72,6 @@ type Result struct {
 	OutputCut int64
 	Evidence  Evidence
 }
-
-// Error is a failure of the verification with the exception type that results
-// record for it.
-type Error struct {
-	Type, Message string
-	Err           error // the cause, may be nil
-}
-
-func (e *Error) Error() string { return e.Message }
-
-// Unwrap returns the cause.
-func (e *Error) Unwrap() error { return e.Err }
-
-// ErrorType is the name under which results record the error.
-func (e *Error) ErrorType() string { return e.Type }
 
 // Run uploads the tests, runs them and reads the rewards. It obeys ctx; the
 // caller has made sure that no agent is running any more. The result's
@@ -178,7 +164,7 @@ func download(ctx context.Context, sb sandbox.Sandbox, logDir string) error {
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	return &Error{Type: "DownloadVerifierDirError", Message: "Failed to download verifier directory from environment", Err: err}
+	return &exception.Error{Type: exception.DownloadVerifierDirError, Message: "Failed to download verifier directory from environment", Err: err}
 }
 
 func uploadTests(ctx context.Context, sb sandbox.Sandbox, spec Spec) error {
@@ -187,7 +173,7 @@ func uploadTests(ctx context.Context, sb sandbox.Sandbox, spec Spec) error {
 			if ctx.Err() != nil {
 				return err
 			}
-			return &Error{Type: "AddTestsDirError", Message: "Failed to add tests directory to environment.", Err: err}
+			return &exception.Error{Type: exception.AddTestsDirError, Message: "Failed to add tests directory to environment.", Err: err}
 		}
 	}
 	return nil

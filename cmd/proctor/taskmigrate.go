@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/proctor-run/proctor/harbor"
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/harbor/terminalbench"
 )
 
@@ -77,7 +77,7 @@ func migrateTasks(ctx context.Context, env *Env, f *migrateFlags) error {
 		}
 	}
 	res, err := terminalbench.Map(ctx, f.in, f.out, opts)
-	if invalid, ok := errors.AsType[*harbor.Error](err); ok {
+	if invalid, ok := errors.AsType[*exception.Error](err); ok {
 		return usageErrorf("%w", invalid)
 	}
 	if err != nil {

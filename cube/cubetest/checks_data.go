@@ -8,6 +8,7 @@ import (
 	"reflect"
 
 	"github.com/proctor-run/proctor/cube"
+	"github.com/proctor-run/proctor/exception"
 )
 
 // checkRegistered: the config's type is registered, its JSON reads back equal
@@ -201,7 +202,7 @@ func (c *conformance) notInstalled(sel *cube.Selection, r *cube.Registry) error 
 		if err == nil {
 			return fmt.Errorf("task %q: Uninstall left its execution info in %s", cfg.TaskID(), r.ExecutionCacheDir(cfg))
 		}
-		if cube.ErrorType(err) != "RuntimeError" {
+		if cube.ErrorType(err) != exception.RuntimeError {
 			return fmt.Errorf("task %q: the error for a task that is not installed has class %s, not RuntimeError: %w", cfg.TaskID(), cube.ErrorType(err), err)
 		}
 	}

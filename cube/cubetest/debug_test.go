@@ -10,6 +10,7 @@ import (
 	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/cube/cubetest"
 	"github.com/proctor-run/proctor/cube/internal/democube"
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/internal/vectors"
 	"github.com/proctor-run/proctor/value"
 )
@@ -66,7 +67,7 @@ func variationOf(id string) (variation, bool) {
 		return variation{demo, always(cube.NewAction("nope"))}, true
 	case "episode-agent-raises":
 		return variation{demo, cube.AgentFunc(func(context.Context, *cube.Observation, []cube.ActionSchema) ([]cube.Action, error) {
-			return nil, &cube.Error{Type: "StopIteration", Message: "All done"}
+			return nil, &exception.Error{Type: exception.StopIteration, Message: "All done"}
 		})}, true
 	case "episode-no-actions":
 		return variation{&noActions{democube.Task{Target: 3}}, count}, true

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/proctor-run/proctor/harbor"
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/internal/yaml11"
 	"github.com/proctor-run/proctor/value"
 )
@@ -25,7 +25,7 @@ var errComposeShape = errors.New("docker-compose.yaml: services must be mappings
 
 func (t *task) readCompose() (*compose, error) {
 	if !t.has("docker-compose.yaml") {
-		return nil, raise(harbor.FileNotFoundError, "docker-compose.yaml not found: %s", filepath.Join(t.source, "docker-compose.yaml"))
+		return nil, exception.Errorf(exception.FileNotFoundError, "docker-compose.yaml not found: %s", filepath.Join(t.source, "docker-compose.yaml"))
 	}
 	text, err := t.read("docker-compose.yaml")
 	if err != nil {

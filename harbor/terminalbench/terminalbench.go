@@ -17,7 +17,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/proctor-run/proctor/harbor"
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -57,7 +57,7 @@ func Map(ctx context.Context, in, out string, o Options) (Result, error) {
 	var res Result
 	info, err := os.Stat(in)
 	if err != nil || !info.IsDir() {
-		return res, &harbor.Error{Type: harbor.ValueError, Msg: "Invalid source directory: " + in, Err: err}
+		return res, &exception.Error{Type: exception.ValueError, Message: "Invalid source directory: " + in, Err: err}
 	}
 	names, parent, err := sources(in)
 	if err != nil {
@@ -103,10 +103,7 @@ func isTask(dir string) bool {
 
 // message is the text of the exception that an error stands for.
 func message(err error) string {
-	if raised, ok := errors.AsType[interface {
-		error
-		ErrorType() string
-	}](err); ok {
+	if raised, ok := exception.Of(err); ok {
 		return raised.Error()
 	}
 	return err.Error()
@@ -128,22 +125,18 @@ func (t *task) print(format string, args ...any) {
 	}
 }
 
-func raise(typ, format string, args ...any) error {
-	return &harbor.Error{Type: typ, Msg: fmt.Sprintf(format, args...)}
-}
-
 // run maps the task; the order of the steps decides what is there after a
 // failure.
 func (t *task) run() (err error) {
 	if _, err := os.Lstat(t.target); err == nil {
-		return raise(harbor.FileExistsError, "Task directory already exists: %s", t.target)
+		return exception.Errorf(exception.FileExistsError, "Task directory already exists: %s", t.target)
 	}
 	if t.in, err = os.OpenRoot(t.source); err != nil {
 		return fmt.Errorf("opening the task: %w", err)
 	}
 	defer func() { err = errors.Join(err, t.in.Close()) }()
 	if t.has("solution.yaml") {
-		return raise(harbor.ValueError, "Task %s uses solution.yaml which is not supported. Please convert it to solution.sh.", t.name)
+		return exception.Errorf(exception.ValueError, "Task %s uses solution.yaml which is not supported. Please convert it to solution.sh.", t.name)
 	}
 	settings, err := t.readSettings()
 	if err != nil {
@@ -269,7 +262,7 @@ func (t *task) read(name string) (string, error) {
 	info, err := t.in.Stat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "", raise(harbor.FileNotFoundError, "[Errno 2] No such file or directory: %s",
+		return "", exception.Errorf(exception.FileNotFoundError, "[Errno 2] No such file or directory: %s",
 			value.Repr(value.Str(filepath.Join(t.source, name))))
 	case err != nil:
 		return "", fmt.Errorf("reading the task: %w", err)

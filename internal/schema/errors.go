@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -78,7 +79,7 @@ func (e *Errors) Error() string {
 }
 
 // ErrorType returns the name of pydantic's exception, which results record.
-func (e *Errors) ErrorType() string { return "ValidationError" }
+func (e *Errors) ErrorType() string { return exception.ValidationError }
 
 // Brief renders each error on one line as "location: message".
 func (e *Errors) Brief() []string {

@@ -1,11 +1,11 @@
 package ownrunner
 
 import (
-	"fmt"
 	"path"
 	"strconv"
 	"strings"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -129,16 +129,6 @@ func exposesSocket(place string) bool {
 	return false
 }
 
-// EngineError refuses an engine's address.
-type EngineError struct{ Address string }
-
-func (e *EngineError) Error() string {
-	return fmt.Sprintf("the engine's address %q is not local: a TCP address is refused", e.Address)
-}
-
-// ErrorType is the name under which the reference raises it.
-func (e *EngineError) ErrorType() string { return "DoodConfigError" }
-
 // EngineAddress returns the address of the engine to force upon child processes,
 // given the one that is configured: blank is the default, TCP is refused.
 func EngineAddress(configured string) (string, error) {
@@ -147,7 +137,7 @@ func EngineAddress(configured string) (string, error) {
 		return DefaultEngine, nil
 	}
 	if strings.HasPrefix(strings.ToLower(address), "tcp://") {
-		return "", &EngineError{address}
+		return "", exception.Errorf(exception.DoodConfigError, "the engine's address %q is not local: a TCP address is refused", address)
 	}
 	return address, nil
 }
