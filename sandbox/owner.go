@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"strconv"
@@ -60,19 +59,4 @@ func ParseOwner(s string) (Owner, error) {
 		return Owner{}, fmt.Errorf("owner %q: start time: %w", s, err)
 	}
 	return Owner{BootID: parts[0], PID: pid, StartTicks: ticks}, nil
-}
-
-// parseStartTicks finds field 22 of /proc/PID/stat. The command name in field
-// 2 may hold anything, also blanks and parentheses.
-func parseStartTicks(stat []byte) (uint64, error) {
-	end := bytes.LastIndexByte(stat, ')')
-	if end < 0 {
-		return 0, fmt.Errorf("no command name in %q", stat)
-	}
-	fields := bytes.Fields(stat[end+1:])
-	const startTime = 22 - 3 // the first field behind the name is number 3
-	if len(fields) <= startTime {
-		return 0, fmt.Errorf("%d fields behind the command name, want more than %d", len(fields), startTime)
-	}
-	return strconv.ParseUint(string(fields[startTime]), 10, 64)
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"github.com/proctor-run/proctor/internal/procfs"
 )
 
 func bootID() (string, error) {
@@ -19,9 +21,9 @@ func startTicks(pid int) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	ticks, err := parseStartTicks(stat)
+	process, err := procfs.ParseStat(stat)
 	if err != nil {
 		return 0, fmt.Errorf("reading /proc/%d/stat: %w", pid, err)
 	}
-	return ticks, nil
+	return process.Start, nil
 }

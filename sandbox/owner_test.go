@@ -49,22 +49,6 @@ func TestDeadOwner(t *testing.T) {
 	}
 }
 
-func TestParseStartTicks(t *testing.T) {
-	t.Parallel()
-	const behind = " S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20"
-	for _, name := range []string{"bash", "a b", "x) S 1 (y", ""} {
-		got, err := parseStartTicks([]byte("12 (" + name + ")" + behind))
-		if err != nil || got != 4711 {
-			t.Errorf("command name %q: got %d, %v; want 4711", name, got, err)
-		}
-	}
-	for _, bad := range []string{"", "12 (x", "12 (x) S 1", "12 (x)" + " a b c d e f g h i j k l m n o p q r s t u"} {
-		if _, err := parseStartTicks([]byte(bad)); err == nil {
-			t.Errorf("%q: no error", bad)
-		}
-	}
-}
-
 func TestParseOwnerErrors(t *testing.T) {
 	t.Parallel()
 	for _, bad := range []string{"", "a:b", "a:x:1", "a:1:x", "a:1:2:3"} {

@@ -3,13 +3,16 @@ package trial
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/internal/bounded"
+	"github.com/proctor-run/proctor/internal/procfs"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
@@ -66,16 +69,17 @@ func (a *attempt) noteLeft(ctx context.Context) {
 // parseProcesses reads the output of leftScript: what lives, but for the first
 // process and the script's own.
 func parseProcesses(list []byte) processes {
-	stats, self, _ := strings.Cut(string(list), "\n\n")
+	// The script's number is the last line; names can hold empty lines too.
+	stats, self := list, ""
+	if i := bytes.LastIndex(list, []byte("\n\n")); i >= 0 {
+		stats, self = list[:i+1], string(list[i+2:])
+	}
 	parents, found := map[string]string{}, processes{}
-	for line := range bytes.Lines([]byte(stats)) {
-		pid, name, fields, ok := parseStat(string(line))
-		if !ok {
-			continue
-		}
-		parents[pid] = fields[1]
-		if fields[0] != "Z" && pid != "1" {
-			found[pid+" "+fields[19]] = name
+	for p := range procfs.All(stats) {
+		pid := strconv.Itoa(p.PID)
+		parents[pid] = strconv.Itoa(p.PPID)
+		if p.State != 'Z' && p.PID != 1 {
+			found[fmt.Sprintf("%d %d", p.PID, p.Start)] = p.Name
 		}
 	}
 	// The script with what started it, up to the first process or to one whose
@@ -89,16 +93,4 @@ func parseProcesses(list []byte) processes {
 		return own[pid] || own[parents[pid]]
 	})
 	return found
-}
-
-// parseStat takes a line of /proc/PID/stat apart; fields begin with the state.
-// The name may hold anything.
-func parseStat(line string) (pid, name string, fields []string, ok bool) {
-	pid, rest, found := strings.Cut(line, " (")
-	end := strings.LastIndex(rest, ") ")
-	if !found || end < 0 {
-		return "", "", nil, false
-	}
-	fields = strings.Fields(rest[end+2:])
-	return pid, rest[:end], fields, len(fields) >= 20
 }

@@ -8,6 +8,8 @@ import (
 	"io"
 	"strconv"
 	"sync"
+
+	"github.com/proctor-run/proctor/internal/procfs"
 )
 
 // birth names one process of a container for as long as the machine runs:
@@ -19,30 +21,6 @@ type birth struct {
 }
 
 func (b birth) String() string { return fmt.Sprintf("%d:%d", b.pid, b.start) }
-
-// parseStat reads a /proc/PID/stat line. The name in it may hold blanks and
-// parentheses.
-func parseStat(line string) (birth, error) {
-	text := []byte(line)
-	open, end := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
-	if open < 0 || end < open {
-		return birth{}, fmt.Errorf("no command name in %q", line)
-	}
-	pid, err := strconv.Atoi(string(bytes.TrimSpace(text[:open])))
-	if err != nil || pid <= 0 {
-		return birth{}, fmt.Errorf("no process id in %q", line)
-	}
-	fields := bytes.Fields(text[end+1:])
-	const startTime = 22 - 3 // the first field behind the name is number 3
-	if len(fields) <= startTime {
-		return birth{}, fmt.Errorf("too few fields in %q", line)
-	}
-	start, err := strconv.ParseUint(string(fields[startTime]), 10, 64)
-	if err != nil {
-		return birth{}, fmt.Errorf("start time in %q: %w", line, err)
-	}
-	return birth{pid: pid, start: start}, nil
-}
 
 // The streams of the engine's multiplexed format (Engine API, attach): each
 // frame has the stream's number, three unused bytes and a 32-bit length.
@@ -175,9 +153,9 @@ func (f *framed) open() bool {
 	if end < 0 {
 		return len(line) > maxLine
 	}
-	if b, err := parseStat(string(line[:end])); err == nil {
+	if root, err := procfs.ParseStat(line[:end]); err == nil {
 		f.buf = append(f.buf[:0], line[end+1:]...)
-		f.born(b)
+		f.born(birth{pid: root.PID, start: root.Start})
 	}
 	f.state = body
 	return true

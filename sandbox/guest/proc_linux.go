@@ -1,7 +1,6 @@
 package guest
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -9,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/proctor-run/proctor/internal/procfs"
 )
 
 // process is what /proc/PID/stat says.
@@ -40,11 +41,11 @@ func (p process) bornSince(q key) bool {
 	return p.start > q.start || (p.start == q.start && p.pid >= q.pid)
 }
 
-// procfs reads /proc through a descriptor that was opened at the start, so
+// procDir reads /proc through a descriptor that was opened at the start, so
 // that nothing mounted over it later hides a process.
-type procfs struct{ dir *os.File }
+type procDir struct{ dir *os.File }
 
-func openProc() (*procfs, error) {
+func openProc() (*procDir, error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
 		return nil, fmt.Errorf("opening /proc: %w", err)
@@ -53,12 +54,12 @@ func openProc() (*procfs, error) {
 	if err := unix.Fstatfs(int(dir.Fd()), &st); err != nil || st.Type != unix.PROC_SUPER_MAGIC {
 		return nil, errors.Join(errors.New("/proc is not a proc file system"), err, dir.Close())
 	}
-	return &procfs{dir: dir}, nil
+	return &procDir{dir: dir}, nil
 }
 
 // scan lists the processes. complete tells that none was born meanwhile, so
 // that none can be missing; where the kernel does not tell, it is false.
-func (p *procfs) scan() (procs []process, complete bool, err error) {
+func (p *procDir) scan() (procs []process, complete bool, err error) {
 	before := p.lastPID()
 	// A descriptor of its own: concurrent scans must not share an offset.
 	fd, err := unix.Openat(int(p.dir.Fd()), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -89,16 +90,23 @@ func (p *procfs) scan() (procs []process, complete bool, err error) {
 func vanished(err error) bool { return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH) }
 
 // stat reads one process.
-func (p *procfs) stat(pid int, buf []byte) (process, error) {
+func (p *procDir) stat(pid int, buf []byte) (process, error) {
 	text, err := p.read(strconv.Itoa(pid)+"/stat", buf)
 	if err != nil {
 		return process{}, fmt.Errorf("reading process %d: %w", pid, err)
 	}
-	return parseStat(text)
+	st, err := procfs.ParseStat(text)
+	if err != nil {
+		return process{}, err
+	}
+	return process{
+		pid: st.PID, ppid: st.PPID, pgid: st.PGID, sid: st.SID, threads: st.Threads,
+		state: st.State, start: st.Start, rss: st.RSSLimit,
+	}, nil
 }
 
 // lastPID is the id that was given out last, 0 where that is not known.
-func (p *procfs) lastPID() int {
+func (p *procDir) lastPID() int {
 	text, err := p.read("loadavg", make([]byte, 128))
 	if err != nil {
 		return 0
@@ -111,7 +119,7 @@ func (p *procfs) lastPID() int {
 	return n
 }
 
-func (p *procfs) read(name string, buf []byte) ([]byte, error) {
+func (p *procDir) read(name string, buf []byte) ([]byte, error) {
 	fd, err := unix.Openat(int(p.dir.Fd()), name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
@@ -127,32 +135,4 @@ func (p *procfs) read(name string, buf []byte) ([]byte, error) {
 		}
 		return buf[:n], nil
 	}
-}
-
-// parseStat reads the format of proc_pid_stat(5). The command's name is in
-// parentheses and can hold anything, also parentheses and newlines.
-func parseStat(text []byte) (process, error) {
-	open, end := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
-	if open < 0 || end < open {
-		return process{}, fmt.Errorf("reading a process: malformed stat %q", text)
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text[:open])))
-	// f[i] is field i+3 of the manual.
-	f := strings.Fields(string(text[end+1:]))
-	if err != nil || len(f) < 23 {
-		return process{}, fmt.Errorf("reading a process: malformed stat %q", text)
-	}
-	p := process{pid: pid, state: f[0][0]}
-	for i, dst := range map[int]*int{1: &p.ppid, 2: &p.pgid, 3: &p.sid, 17: &p.threads} {
-		if *dst, err = strconv.Atoi(f[i]); err != nil {
-			return process{}, fmt.Errorf("reading process %d: field %d: %w", pid, i+3, err)
-		}
-	}
-	if p.start, err = strconv.ParseUint(f[19], 10, 64); err != nil {
-		return process{}, fmt.Errorf("reading process %d: start time: %w", pid, err)
-	}
-	if p.rss, err = strconv.ParseUint(f[22], 10, 64); err != nil {
-		return process{}, fmt.Errorf("reading process %d: limit: %w", pid, err)
-	}
-	return p, nil
 }

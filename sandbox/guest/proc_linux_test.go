@@ -7,27 +7,6 @@ import (
 	"testing"
 )
 
-func TestParseStat(t *testing.T) {
-	t.Parallel()
-	const rest = " S 10 20 30 0 -1 4194304 0 0 0 0 0 0 0 0 20 0 3 0 12345 1000 10 18446744073709551615 0 0\n"
-	want := process{pid: 42, ppid: 10, pgid: 20, sid: 30, threads: 3, state: 'S', start: 12345, rss: 1<<64 - 1}
-	for _, name := range []string{"(bash)", "(a b)", "(x) Z 1 1 1 (y)", "(new\nline)", "()", "())"} {
-		if got, err := parseStat([]byte("42 " + name + rest)); err != nil || got != want {
-			t.Errorf("%s: got %+v, %v; want %+v", name, got, err, want)
-		}
-	}
-	for _, bad := range []string{"", "42", "42 (x", "42 )x(" + rest, "x (y)" + rest, "42 (x) S 1", "42 (x) S a" + rest} {
-		if got, err := parseStat([]byte(bad)); err == nil {
-			t.Errorf("%q: got %+v, want an error", bad, got)
-		}
-	}
-}
-
-func FuzzParseStat(f *testing.F) {
-	f.Add([]byte("42 (x) S 10 20 30 0 -1 4194304 0 0 0 0 0 0 0 0 20 0 3 0 12345 1000 10 18446744073709551615 0 0\n"))
-	f.Fuzz(func(_ *testing.T, text []byte) { _, _ = parseStat(text) })
-}
-
 func TestScanFindsThisProcess(t *testing.T) {
 	t.Parallel()
 	p, err := openProc()

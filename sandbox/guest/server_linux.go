@@ -36,7 +36,7 @@ func Main(stdin, stdout *os.File, stderr io.Writer, build string) int {
 type server struct {
 	w        frameWriter
 	bufs     buffers
-	proc     *procfs
+	proc     *procDir
 	self     int
 	started  uint64 // the start time of self
 	init     bool   // process 1: all processes are ours
