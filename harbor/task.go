@@ -271,7 +271,7 @@ func readBounded(path string, limit int64) ([]byte, error) {
 		return nil, osError(path, &fs.PathError{Op: "read", Path: path, Err: syscall.EISDIR})
 	}
 	if !info.Mode().IsRegular() {
-		return nil, exception.Errorf(exception.OSError, "reading %q: it is no regular file", path)
+		return nil, exception.Errorf(exception.OSError, "reading %q: it is not a regular file", path)
 	}
 	f, err := os.Open(path)
 	if err != nil {

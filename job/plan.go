@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"path/filepath"
 	"strings"
 	"unicode/utf8"
 
@@ -127,11 +128,32 @@ func NamePrefix(taskName string) string {
 // is valid as a document.
 func (c Config) CheckRunnable() error {
 	var errs []error
+	if c.JobName == "" || c.JobName == "." || !filepath.IsLocal(c.JobName) {
+		errs = append(errs, fmt.Errorf("job_name is %q, want a name for a directory below the jobs directory", c.JobName))
+	}
+	if c.NAttempts < 1 {
+		errs = append(errs, fmt.Errorf("n_attempts is %d, want at least 1", c.NAttempts))
+	}
+	errs = append(errs, c.CheckNoPython(), trial.Config{
+		TimeoutMultiplier: c.TimeoutMultiplier, AgentTimeoutMultiplier: c.AgentTimeoutMultiplier,
+		VerifierTimeoutMultiplier: c.VerifierTimeoutMultiplier, AgentSetupTimeoutMultiplier: c.AgentSetupTimeoutMultiplier,
+		EnvironmentBuildTimeoutMultiplier: c.EnvironmentBuildTimeoutMultiplier,
+	}.CheckRunnable())
 	if c.NConcurrentTrials < 1 {
 		errs = append(errs, fmt.Errorf("n_concurrent_trials is %d, want at least 1", c.NConcurrentTrials))
 	}
 	if c.Retry.MaxRetries < 0 {
 		errs = append(errs, fmt.Errorf("retry.max_retries is %d, want at least 0", c.Retry.MaxRetries))
+	}
+	return errors.Join(errs...)
+}
+
+// CheckNoPython reports the Python code of verifiers and plugins that the
+// configuration names: without it the results would be of another verifier.
+func (c Config) CheckNoPython() error {
+	errs := []error{c.Verifier.CheckNoPython()}
+	if len(c.Plugins) > 0 {
+		errs = append(errs, fmt.Errorf("plugins names Python code, which proctor cannot run: %q", c.Plugins[0].ImportPath))
 	}
 	return errors.Join(errs...)
 }

@@ -3,6 +3,7 @@ package job_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/value"
 )
 
 func seeded() func(int) int { return rand.New(rand.NewPCG(1, 2)).IntN }
@@ -164,10 +166,26 @@ func TestCheckRunnable(t *testing.T) {
 	if err := c.CheckRunnable(); err != nil {
 		t.Error(err)
 	}
-	c.NConcurrentTrials, c.Retry.MaxRetries = 0, -1
+	c.NConcurrentTrials, c.Retry.MaxRetries, c.NAttempts, c.JobName = 0, -1, 0, "../x"
+	c.TimeoutMultiplier, c.AgentTimeoutMultiplier = -1, new(math.NaN())
+	c.Verifier.ImportPath, c.Plugins = new("a.b:C"), []job.PluginConfig{{ImportPath: "a:B"}}
 	err := c.CheckRunnable()
-	if err == nil || !strings.Contains(err.Error(), "n_concurrent_trials") || !strings.Contains(err.Error(), "max_retries") {
-		t.Errorf("got %v, want both problems", err)
+	for _, want := range []string{
+		"n_concurrent_trials is 0", "max_retries is -1", "n_attempts is 0", `job_name is "../x"`, "\ntimeout_multiplier is -1.0", "agent_timeout_multiplier is nan",
+		`verifier.import_path names Python code, which proctor cannot run: "a.b:C"`, `plugins names Python code, which proctor cannot run: "a:B"`,
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want also %q", err, want)
+		}
+	}
+	c.Verifier.Disable, c.Plugins = true, nil
+	if err := c.CheckNoPython(); err != nil {
+		t.Errorf("a verifier that is not run: %v", err)
+	}
+	c.Verifier = trial.VerifierConfig{Kwargs: &value.Object{}}
+	c.Verifier.Kwargs.Set("a", value.Str("b"))
+	if err := c.CheckNoPython(); err == nil {
+		t.Error("settings of a verifier in Python are accepted")
 	}
 }
 

@@ -76,7 +76,7 @@ func storedJobConfig(dir string) (cfg Config, why string, err error) {
 	if journalErr != nil {
 		return cfg, "", err
 	}
-	return cfg, fmt.Sprintf("%s: made again from the journal (%s)", path, whyUnread(data)), nil
+	return cfg, fmt.Sprintf("%s: rebuilt from the journal (%s)", path, whyUnread(data)), nil
 }
 
 func lastConfig(j Journal) json.RawMessage {
@@ -140,7 +140,7 @@ func (d *resumeDir) checkTrialConfig(name string, result *trial.Result, host tri
 		return
 	}
 	d.repairs = append(d.repairs, repair{path, result.Config.AppendJSON(nil, host)})
-	d.repaired = append(d.repaired, fmt.Sprintf("%s: made again from the trial's result (%s)", path, whyUnread(data)))
+	d.repaired = append(d.repaired, fmt.Sprintf("%s: rebuilt from the trial's result (%s)", path, whyUnread(data)))
 }
 
 // readJobResult takes identity, start and retries from the job's result. When
@@ -176,7 +176,7 @@ func (d *resumeDir) readJobResult(o ResumeOptions, id *uuid.UUID, earliest time.
 	if id != nil {
 		result.ID = *id
 	}
-	d.repaired = append(d.repaired, fmt.Sprintf("%s: made again from the trials (%s)%s", path, whyUnread(data), lost))
+	d.repaired = append(d.repaired, fmt.Sprintf("%s: rebuilt from the trials (%s)%s", path, whyUnread(data), lost))
 	d.result = &result
 	return nil
 }

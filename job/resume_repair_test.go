@@ -33,9 +33,9 @@ func TestResumeRepairs(t *testing.T) {
 		said string // of what the file is made again; "" for nothing
 		runs int    // trials that run again
 	}{
-		{"config.json", "config.json: made again from the journal (", 0},
-		{"result.json", "result.json: made again from the trials (", 0},
-		{"TRIAL/config.json", "config.json: made again from the trial's result (", 0},
+		{"config.json", "config.json: rebuilt from the journal (", 0},
+		{"result.json", "result.json: rebuilt from the trials (", 0},
+		{"TRIAL/config.json", "config.json: rebuilt from the trial's result (", 0},
 		{"TRIAL/result.json", "", 1},
 		{"TRIAL/trial.log", "", 0},
 		{"TRIAL/proctor.json", "", 0},

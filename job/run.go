@@ -105,7 +105,7 @@ func (s *started) close() error {
 
 // ErrOvertaken is the error of a job that somebody else ran since it was
 // prepared.
-var ErrOvertaken = errors.New("another proctor has run this job meanwhile; start again to go on where it stands")
+var ErrOvertaken = errors.New("another proctor has run this job meanwhile; resume it again")
 
 // start opens the job's directory.
 func (r *Runner) start(p *Prepared) (s *started, err error) {

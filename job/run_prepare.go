@@ -122,7 +122,7 @@ func whySkipped(dir string) string {
 // and is broken, or it is a dataset without any.
 func whyEmpty(path string, skipped []string) []string {
 	if hasTaskFile(path) {
-		return []string{fmt.Sprintf("%q is no task: %s", path, whyNoTask(path))}
+		return []string{fmt.Sprintf("%q is not a task: %s", path, whyNoTask(path))}
 	}
 	lines := []string{fmt.Sprintf("%q holds no task", path)}
 	for _, name := range skipped {

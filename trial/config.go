@@ -1,6 +1,10 @@
 package trial
 
 import (
+	"errors"
+	"fmt"
+	"math"
+
 	"github.com/google/uuid"
 
 	"github.com/proctor-run/proctor/harbor"
@@ -42,6 +46,27 @@ func NewConfig(task TaskConfig) Config {
 		Agent:             NewAgentConfig(),
 		Environment:       NewEnvironmentConfig(),
 	}
+}
+
+// CheckRunnable reports what a trial cannot run with although its configuration
+// is valid as a document.
+func (c Config) CheckRunnable() error {
+	errs := []error{c.Verifier.CheckNoPython()}
+	for _, m := range []struct {
+		key    string
+		factor *float64
+	}{
+		{"timeout_multiplier", &c.TimeoutMultiplier},
+		{"agent_timeout_multiplier", c.AgentTimeoutMultiplier},
+		{"verifier_timeout_multiplier", c.VerifierTimeoutMultiplier},
+		{"agent_setup_timeout_multiplier", c.AgentSetupTimeoutMultiplier},
+		{"environment_build_timeout_multiplier", c.EnvironmentBuildTimeoutMultiplier},
+	} {
+		if m.factor != nil && (*m.factor < 0 || math.IsNaN(*m.factor)) {
+			errs = append(errs, fmt.Errorf("%s is %s, want at least 0", m.key, value.FloatRepr(*m.factor)))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // TaskConfig says which task to run and where it comes from.
@@ -162,4 +187,18 @@ type VerifierConfig struct {
 	ImportPath         *string
 	Kwargs             *value.Object
 	Disable            bool
+}
+
+// CheckNoPython reports a verifier in Python, or settings of one. Nothing of it
+// matters where verification is disabled.
+func (v VerifierConfig) CheckNoPython() error {
+	switch {
+	case v.Disable:
+		return nil
+	case v.ImportPath != nil:
+		return fmt.Errorf("verifier.import_path names Python code, which proctor cannot run: %q", *v.ImportPath)
+	case v.Kwargs.Len() > 0:
+		return errors.New("verifier.kwargs are settings of a verifier in Python, which proctor cannot run")
+	}
+	return nil
 }

@@ -93,13 +93,13 @@ func compareJobs(ctx context.Context, env *Env, f *compareFlags, dirA, dirB stri
 func recordsIn(ctx context.Context, dir, group string) ([]job.Record, error) {
 	scanned, err := job.Scan(ctx, dir)
 	if err != nil && ctx.Err() == nil && !isDirectory(dir) {
-		return nil, usageErrorf("%q is no job directory: %w", dir, err)
+		return nil, usageErrorf("%q is not a job directory: %w", dir, err)
 	}
 	if err = errors.Join(append([]error{err}, scanned.Errors...)...); err != nil {
 		return nil, err
 	}
 	if len(scanned.Records) == 0 {
-		return nil, usageErrorf("%q is no job directory: it holds no trials", dir)
+		return nil, usageErrorf("%q is not a job directory: it holds no trials", dir)
 	}
 	records := make([]job.Record, len(scanned.Records))
 	groups := map[string]bool{}

@@ -16,6 +16,8 @@ import (
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/dotenv"
 	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/trial"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -64,13 +66,9 @@ func configure(env *Env, f *runFlags) (cfg job.Config, names given, err error) {
 // readConfig reads a configuration file; keys that mean nothing are named in a
 // warning.
 func readConfig(env *Env, path string) (cfg job.Config, names given, err error) {
-	format, err := job.FormatOf(path)
+	data, format, names, err := readConfigFile("job", path)
 	if err != nil {
-		return cfg, names, withHint(usageErrorf("%w", err), "name the file .yaml or .json")
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return cfg, names, usageErrorf("reading the job configuration: %w", err)
+		return cfg, names, err
 	}
 	cfg, report, err := job.ParseConfig(data, format, env.Now().Local())
 	if err != nil {
@@ -79,11 +77,70 @@ func readConfig(env *Env, path string) (cfg job.Config, names given, err error) 
 	for _, loc := range report.Unknown {
 		fmt.Fprintf(env.Stderr, "proctor: warning: %s: unknown key %s is ignored\n", path, clean(loc.String()))
 	}
+	return cfg, names, nil
+}
+
+// readConfigFile reads the document of a job or trial configuration, and which
+// of the names it has that proctor would choose otherwise. It may name proctor's
+// own environments as the command line does: data then has them as Harbor's
+// schema allows.
+func readConfigFile(what, path string) (data []byte, format job.Format, names given, err error) {
+	format, err = job.FormatOf(path)
+	if err != nil {
+		return nil, format, names, withHint(usageErrorf("%w", err), "name the file .yaml or .json")
+	}
+	if data, err = os.ReadFile(path); err != nil {
+		return nil, format, names, usageErrorf("reading the %s configuration: %w", what, err)
+	}
 	doc, err := job.DecodeDocument(data, format)
 	if err != nil {
-		return cfg, names, usageErrorf("%s: %w", path, err)
+		return nil, format, names, usageErrorf("%s: %w", path, err)
 	}
-	return cfg, namedBy(doc), nil
+	changed, err := adoptEnvironment(doc)
+	if err != nil {
+		if choice, ok := errors.AsType[*choiceError](err); ok && len(choice.near) > 0 {
+			return nil, format, names, withHint(usageErrorf("%s: environment.type: %w", path, err), "%s", didYouMean(choice.near))
+		}
+		return nil, format, names, usageErrorf("%s: environment.type: %w", path, err)
+	}
+	if changed {
+		data, format = value.AppendDumps(nil, doc, value.DumpsOptions{}), job.JSON
+	}
+	return data, format, namedBy(doc), nil
+}
+
+// adoptEnvironment replaces the name of an environment that only proctor has.
+// One that nobody has is refused.
+func adoptEnvironment(doc value.Value) (changed bool, err error) {
+	root, _ := doc.(*value.Object)
+	if root == nil {
+		return false, nil
+	}
+	v, _ := root.Get("environment")
+	environment, _ := v.(*value.Object)
+	if environment == nil {
+		return false, nil
+	}
+	v, _ = environment.Get("type")
+	name, isText := v.(value.Str)
+	if !isText {
+		return false, nil
+	}
+	if _, err := parseEnvironment(string(name)); err != nil {
+		return false, err
+	}
+	switch name {
+	case environmentAuto:
+		environment.Delete("type")
+		return true, nil
+	case sandbox.BackendSandbox, sandbox.BackendHost:
+		var set trial.EnvironmentConfig
+		set.SetBackend(string(name))
+		environment.Delete("type")
+		environment.Set("import_path", value.Str(*set.ImportPath))
+		return true, nil
+	}
+	return false, nil
 }
 
 func namedBy(doc value.Value) (names given) {

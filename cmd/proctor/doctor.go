@@ -26,7 +26,7 @@ func newDoctor(env *Env) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Tell which environments and runtimes work on this machine",
+		Short: "Report which environments and runtimes work on this machine",
 		Long: `doctor tries every environment (-e) and every runtime (--runtime) and says why
 one does not work and what to do about it. Its exit code is 0 when at least one
 environment works, and 1 otherwise.`,

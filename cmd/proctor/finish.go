@@ -38,7 +38,7 @@ func prepareError(err error) error {
 // changedError says what can be done about a job that was begun otherwise.
 func changedError(err *job.ChangedError) error {
 	if err.Harmless() {
-		return withHint(usageErrorf("%w", err), "--accept-harmless goes on with it; --job-name starts another job")
+		return withHint(usageErrorf("%w", err), "--accept-harmless resumes it; --job-name starts another job")
 	}
 	return withHint(usageErrorf("%w", err), "put back what changes results, or start another job with --job-name")
 }

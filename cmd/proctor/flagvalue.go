@@ -111,20 +111,11 @@ func parseNotBool(s string) (bool, error) {
 	return !b, err
 }
 
-func oneOf(s, what string, words []string) (string, error) {
-	if slices.Contains(words, s) {
-		return s, nil
-	}
-	return "", fmt.Errorf("%q is no %s; choose from %s", s, what, strings.Join(words, ", "))
-}
+func parseAgent(s string) (string, error) { return oneOf(s, "an agent", ourAgents, harborAgents) }
 
-func parseAgent(s string) (string, error) { return oneOf(s, "agent", agentNames()) }
-
-// agentNames are the agents that run here, then Harbor's others, which files
-// may name although they do not.
-func agentNames() []string {
-	return append([]string{"oracle", "nop", "command", "scripted"}, harborAgents...)
-}
+// ourAgents run here; harborAgents are Harbor's others, which files may name
+// although they do not.
+var ourAgents = []string{"oracle", "nop", "command", "scripted"}
 
 var harborAgents = []string{
 	"claude-code", "cline-cli", "terminus", "terminus-1", "terminus-2", "aider", "codex", "cursor-cli",
@@ -133,11 +124,12 @@ var harborAgents = []string{
 	"devin", "trae-agent",
 }
 
-func parseEnvironment(s string) (string, error) { return oneOf(s, "environment", environmentNames()) }
-
-func environmentNames() []string {
-	return slices.Concat([]string{"auto"}, ourBackends, harborEnvironments)
+func parseEnvironment(s string) (string, error) {
+	return oneOf(s, "an environment", slices.Concat([]string{environmentAuto}, ourBackends), harborEnvironments)
 }
+
+// environmentAuto lets proctor choose the environment.
+const environmentAuto = "auto"
 
 var harborEnvironments = []string{
 	"daytona", "e2b", "modal", "runloop", "langsmith", "gke", "novita", "apple-container", "singularity", "islo",
@@ -145,5 +137,5 @@ var harborEnvironments = []string{
 }
 
 func parsePolicy(s string) (string, error) {
-	return oneOf(strings.ToLower(s), "policy", []string{"auto", "limit", "request", "guarantee", "ignore"})
+	return oneOf(strings.ToLower(s), "a policy", []string{"auto", "limit", "request", "guarantee", "ignore"}, nil)
 }

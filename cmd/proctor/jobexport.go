@@ -78,7 +78,7 @@ func exportJUnit(ctx context.Context, env *Env, f *junitFlags, dir string) error
 	}
 	r, err := junit.Read(ctx, dir, junit.Options{PassAt: f.passAt, Reward: f.reward})
 	if errors.Is(err, fs.ErrNotExist) {
-		return withHint(usageErrorf("%q is no job directory: %w", dir, err), "'proctor job list' lists the jobs")
+		return withHint(usageErrorf("%q is not a job directory: %w", dir, err), "'proctor job list' lists the jobs")
 	}
 	if err != nil {
 		return err

@@ -24,8 +24,8 @@ type resumeFlags struct {
 func newJobResume(env *Env) *cobra.Command {
 	f := &resumeFlags{}
 	cmd := &cobra.Command{
-		Use:   "resume -p JOBDIR",
-		Short: "Go on with a job that was interrupted or killed",
+		Use:   "resume JOBDIR",
+		Short: "Resume a job that was interrupted or killed",
 		Long: `resume runs what is missing of a job, with the configuration that its directory
 holds, and writes the result anew. Finished trials are kept.
 
@@ -33,27 +33,37 @@ A trial runs again when it never ended, when its result cannot be read, or when
 it ended with one of the --filter-error-type exceptions (default
 CancelledError). What it left is kept in attempts/ in its own directory.
 Directories that belong to no trial of the job move to .set-aside/ beside the
-jobs. Other files that are damaged are made again of the journal and of each
+jobs. Other files that are damaged are rebuilt from the journal and from each
 other. Nothing is deleted.
 
 A configuration or a task that was changed since is refused, with what was
-changed and whether it changes results; --accept-harmless goes on when it does
+changed and whether it changes results; --accept-harmless resumes when it does
 not.
 
 Results go to the directory that is named here, also when the configuration
 names another. Paths of tasks are those of the configuration, so start it where
 the job was started. The exit codes are those of run.`,
-		Example: `  proctor job resume -p jobs/2026-06-09__10-00-00
-  proctor job resume -p jobs/2026-06-09__10-00-00 -f AgentTimeoutError -f CancelledError
-  proctor job resume -p jobs/2026-06-09__10-00-00 --retry-errored --dry-run`,
-		Args: noArguments,
+		Example: `  proctor job resume jobs/2026-06-09__10-00-00
+  proctor job resume jobs/2026-06-09__10-00-00 -f AgentTimeoutError -f CancelledError
+  proctor job resume jobs/2026-06-09__10-00-00 --retry-errored --dry-run`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case len(args) > 1:
+				return usageErrorf("one job directory is needed, %d are given", len(args))
+			case len(args) == 1 && cmd.Flags().Changed("job-path"):
+				return usageErrorf("the job directory is given twice: %q, and with --job-path", args[0])
+			case len(args) == 1:
+				f.path = args[0]
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return resumeJob(cmd.Context(), env, f)
 		},
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.StringVarP(&f.path, "job-path", "p", "", "the job's `directory`")
+	fs.StringVarP(&f.path, "job-path", "p", "", "the job's `directory`, instead of JOBDIR")
 	listVar(fs, &f.types, "filter-error-type", "f", "run trials with this exception `type` again; repeatable, replaces CancelledError")
 	fs.BoolVar(&f.errored, "retry-errored", false, "run every trial with an exception again")
 	fs.BoolVar(&f.unscored, "retry-unscored", false, "run every trial without a reward again")
@@ -61,7 +71,7 @@ the job was started. The exit codes are those of run.`,
 	acceptVar(fs, &f.run)
 	defineHubFlags(fs, &f.run)
 	fs.StringVar(&f.run.runtime, "runtime", "", "OCI `runtime` of sandbox and host, as for run")
-	fs.BoolVar(&f.run.sealed, "sealed-verifier", false, "as for run; a job that began with it goes on with it")
+	fs.BoolVar(&f.run.sealed, "sealed-verifier", false, "as for run; a job that was started with it keeps it")
 	fs.StringVar(&f.run.envFile, "env-file", "", "read variables from this `file` before anything else")
 	fs.BoolVar(&f.run.json, "json", false, "write one JSON object per event to standard output, nothing else")
 	fs.BoolVar(&f.run.harborExitCodes, "harbor-exit-codes", false, "exit with 0 also when trials errored, as Harbor does")
@@ -101,6 +111,9 @@ func resumeJob(ctx context.Context, env *Env, f *resumeFlags) error {
 	if err != nil {
 		return resumeError(err)
 	}
+	if err := resumed.Config.CheckNoPython(); err != nil {
+		return usageErrorf("%w", err)
+	}
 	printResume(env, resumed)
 	if f.dryRun {
 		for _, w := range resumed.Warnings {
@@ -133,12 +146,12 @@ func resumeJob(ctx context.Context, env *Env, f *resumeFlags) error {
 func checkJobPath(path string) error {
 	switch {
 	case path == "":
-		return withHint(usageErrorf("no job directory is given"), "proctor job resume -p JOBDIR; 'proctor job list' lists the jobs")
+		return withHint(usageErrorf("no job directory is given"), "proctor job resume JOBDIR; 'proctor job list' lists the jobs")
 	case !isDirectory(path):
 		return withHint(usageErrorf("Job directory does not exist: %s", path), "'proctor job list' lists the jobs")
 	case !isFile(filepath.Join(path, job.ConfigFile)) && !isFile(filepath.Join(path, job.JournalFile)):
 		return withHint(usageErrorf("Config file not found: %s", filepath.Join(path, job.ConfigFile)),
-			"a job that never wrote its configuration has nothing to go on with; start it with 'proctor run'")
+			"a job that never wrote its configuration cannot be resumed; start it with 'proctor run'")
 	}
 	return nil
 }
@@ -157,7 +170,7 @@ func resumeError(err error) error {
 func printResume(env *Env, r *job.Resumed) {
 	w := env.Stderr
 	if r.Moved() {
-		fmt.Fprintf(w, "proctor: the configuration names %s; the job goes on in %s\n", clean(r.ConfiguredDir), clean(r.Config.Dir()))
+		fmt.Fprintf(w, "proctor: the configuration names %s; the job is resumed in %s\n", clean(r.ConfiguredDir), clean(r.Config.Dir()))
 	}
 	fmt.Fprintf(w, "proctor: resuming %s: %s of %d kept, %d to run\n",
 		clean(r.Config.Dir()), count(len(r.Existing), "trial"), len(r.Trials), len(r.Remaining))

@@ -123,7 +123,7 @@ type slowPhase struct {
 func readJobSummary(ctx context.Context, dir string, zone *time.Location) (*jobSummary, error) {
 	scanned, err := job.Scan(ctx, dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, withHint(usageErrorf("%q is no job directory: %w", dir, err), "'proctor job list' lists the jobs")
+		return nil, withHint(usageErrorf("%q is not a job directory: %w", dir, err), "'proctor job list' lists the jobs")
 	}
 	if err != nil {
 		return nil, err
@@ -133,7 +133,7 @@ func readJobSummary(ctx context.Context, dir string, zone *time.Location) (*jobS
 		Problems: []string{}, Unfinished: orEmpty(scanned.Unfinished),
 	}
 	if len(s.records) == 0 && !isFile(filepath.Join(dir, job.ResultFile)) {
-		return nil, withHint(usageErrorf("%q is no job directory: it holds neither a %s nor trials", dir, job.ResultFile), "'proctor job list' lists the jobs")
+		return nil, withHint(usageErrorf("%q is not a job directory: it holds neither a %s nor trials", dir, job.ResultFile), "'proctor job list' lists the jobs")
 	}
 	for _, err := range scanned.Errors {
 		s.Problems = append(s.Problems, err.Error())

@@ -25,7 +25,7 @@ func printJobSummary(w io.Writer, s *jobSummary) {
 	}
 	t.Row("planned", strconv.Itoa(s.Planned))
 	lipgloss.Fprintln(w, t.Render())
-	fmt.Fprintf(w, "Coverage: %d of %s have a reward%s\n\n", s.WithReward, count(s.Planned, "planned trial"), percentText(float64(s.Coverage)))
+	fmt.Fprintf(w, "Coverage: %d of %s a reward%s\n\n", s.WithReward, countHave(s.Planned, "planned trial"), percentText(float64(s.Coverage)))
 	for _, g := range s.statistics.Groups {
 		lipgloss.Fprintln(w, styleBold.Render(clean(g.Group)))
 		printGroupStatistics(w, g)

@@ -176,7 +176,7 @@ func finite(x *float64) *float64 {
 
 func printDigest(w io.Writer, d *jobDigest) {
 	lipgloss.Fprintln(w, styleBold.Render(clean(d.Dir)))
-	fmt.Fprintf(w, "%s%s; %d of %s have a reward\n", d.State, d.times, d.WithReward, count(d.Planned, "planned trial"))
+	fmt.Fprintf(w, "%s%s; %d of %s a reward\n", d.State, d.times, d.WithReward, countHave(d.Planned, "planned trial"))
 	for _, p := range d.Problems {
 		fmt.Fprintf(w, "problem: %s\n", clean(p))
 	}

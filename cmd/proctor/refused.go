@@ -1,31 +1,45 @@
 package main
 
 import (
-	"errors"
-
 	"github.com/spf13/pflag"
 )
 
-// errNoTraces is the answer to Harbor's flags that export trajectories as a
-// data set.
-var errNoTraces = errors.New("proctor exports no trajectories; they are in the trials' directories")
+// refusedError says why a flag of Harbor means nothing here.
+type refusedError struct{ why string }
 
-// refused is a flag of Harbor that means nothing here: it says why.
-type refused struct{ why error }
+func (e refusedError) Error() string { return e.why }
 
-func (r refused) Set(string) error { return r.why }
+// refused is a flag that is never accepted.
+type refused struct{ err refusedError }
+
+func (r refused) Set(string) error { return r.err }
 func (refused) String() string     { return "" }
 func (refused) Type() string       { return "value" }
 
+// refuseVar defines a hidden flag that is refused with a reason, with a value
+// or, when it is a switch, without.
+func refuseVar(fs *pflag.FlagSet, why string, isSwitch bool, names ...string) {
+	for _, name := range names {
+		flag := fs.VarPF(refused{refusedError{why}}, name, "", "not supported: "+why)
+		flag.Hidden = true
+		if isSwitch {
+			flag.NoOptDefVal = "true"
+		}
+	}
+}
+
 // defineTraceFlags refuses the flags of Harbor's trace export.
 func defineTraceFlags(fs *pflag.FlagSet) {
-	for _, name := range []string{"traces", "sharegpt", "push", "instruction-metadata", "verifier-metadata"} {
-		fs.Var(refused{errNoTraces}, "export-"+name, "not available: "+errNoTraces.Error())
-		fs.Lookup("export-" + name).NoOptDefVal = "true"
-		hide(fs, "export-"+name)
-	}
-	for _, name := range []string{"episodes", "repo"} {
-		fs.Var(refused{errNoTraces}, "export-"+name, "not available: "+errNoTraces.Error())
-		hide(fs, "export-"+name)
-	}
+	const why = "proctor exports no trajectories; they are in the trials' directories"
+	refuseVar(fs, why, true, "export-traces", "export-sharegpt", "export-push", "export-instruction-metadata", "export-verifier-metadata")
+	refuseVar(fs, why, false, "export-episodes", "export-repo")
+}
+
+// definePythonFlags refuses the flags that load Python code besides the agent's
+// and the environment's, whose configuration says so.
+func definePythonFlags(fs *pflag.FlagSet) {
+	refuseVar(fs, "it names Python code, which proctor cannot run; the task's own tests are the verifier", false, "verifier-import-path")
+	refuseVar(fs, "it is a setting of a verifier in Python, which proctor cannot run", false, "verifier-kwarg")
+	refuseVar(fs, "it names Python code, which proctor cannot run", false, "plugin")
+	refuseVar(fs, "it is a setting of a plugin in Python, which proctor cannot run", false, "pk", "plugin-kwarg")
 }

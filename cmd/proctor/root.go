@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -42,15 +41,12 @@ Then run an agent of yours, given as a shell command:
   proctor run -p examples/tasks -a command --ak run='my-agent "$PROCTOR_INSTRUCTION"'`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		// How many letters a command may be off to be suggested.
-		SuggestionsMinimumDistance: 2,
-
-		Args: noUnknownCommand,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args:          noUnknownCommand,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return withHint(usageErrorf("%w", err), "'%s --help' lists the flags", cmd.CommandPath())
-	})
+	root.Version = versionText()
+	root.SetVersionTemplate("{{.Version}}")
+	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(
 		newRun(env),
 		newDoctor(env),
@@ -60,20 +56,27 @@ Then run an agent of yours, given as a shell command:
 		newCube(env),
 		newVersion(env),
 	)
+	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "help":
+			cmd.Run, cmd.RunE = nil, helpFor
+		case "completion":
+			cmd.Args, cmd.RunE = noUnknownCommand, func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		}
+	}
 	return root
 }
 
-// noUnknownCommand refuses a word that is no command, with the nearest ones.
-func noUnknownCommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
+// helpFor prints the help of the command that the words name.
+func helpFor(cmd *cobra.Command, words []string) error {
+	found, rest, err := cmd.Root().Find(words)
+	if err != nil || len(rest) > 0 {
+		return noUnknownCommand(found, rest)
 	}
-	err := usageErrorf("unknown command %q", args[0])
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		return withHint(err, "did you mean %s?", strings.Join(near, " or "))
-	}
-	return withHint(err, "'proctor --help' lists the commands")
+	found.InitDefaultHelpFlag()
+	return found.Help()
 }
 
 // noArguments refuses words behind a command that takes none.
@@ -81,5 +84,5 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return withHint(usageErrorf("%s takes no arguments, have %q", cmd.CommandPath(), args[0]), "'%s --help' lists the flags", cmd.CommandPath())
+	return withHint(usageErrorf("'%s' takes no arguments, but %q is given", cmd.CommandPath(), args[0]), "'%s --help' lists the flags", cmd.CommandPath())
 }

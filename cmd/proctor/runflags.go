@@ -61,7 +61,7 @@ func defineRunFlags(cmd *cobra.Command) *runFlags {
 	optionalVar(fs, &o.MaxRetries, parseInt, "max-retries", "r", "`number` of further attempts after an exception (default 0)")
 	listVar(fs, &o.RetryInclude, "retry-include", "", "retry after this exception `type` only; repeatable")
 	listVar(fs, &o.RetryExclude, "retry-exclude", "", "never retry after this exception `type`; repeatable, replaces the default list")
-	defineLimitFlags(fs, f)
+	defineMultiplierFlags(fs, o)
 	defineConversationFlags(fs, f)
 	fs.BoolVar(&f.json, "json", false, "write one JSON object per event to standard output, nothing else")
 	fs.BoolVar(&f.harborExitCodes, "harbor-exit-codes", false, "exit with 0 also when trials errored, as Harbor does")
@@ -77,11 +77,6 @@ func defineRunFlags(cmd *cobra.Command) *runFlags {
 
 func defineConcurrencyFlag(fs *pflag.FlagSet, f *runFlags) {
 	optionalVar(fs, &f.set.NConcurrent, parseInt, "n-concurrent", "n", "`number` of trials that run at once (default 4)")
-}
-
-func defineLimitFlags(fs *pflag.FlagSet, f *runFlags) {
-	o := &f.set
-	defineMultiplierFlags(fs, o)
 }
 
 // defineConversationFlags defines what is said and asked while trials run.
@@ -131,14 +126,11 @@ func defineAgentFlags(fs *pflag.FlagSet, f *runFlags) {
 	listVar(fs, &o.Skills, "skill", "", "`directory` with skills for the agent; repeatable", "skills")
 	listVar(fs, &o.AgentHosts, "allow-agent-host", "", "`host` that the agent may reach; repeatable")
 	listVar(fs, &o.VerifierEnv, "ve", "", "variable `KEY=VALUE` for the verifier; repeatable", "verifier-env")
-	listVar(fs, &o.VerifierKwargs, "verifier-kwarg", "", "setting `key=value` of the verifier; repeatable")
-	optionalVar(fs, &o.VerifierImportPath, parseString, "verifier-import-path", "", "Python `module:Class` of a verifier")
 	fs.BoolVar(&f.sealed, "sealed-verifier", false, "let nobody but the tests write the reward: kill what the agent left running, and refuse reward files that others may have written")
 	fs.BoolVar(&o.DisableVerification, "disable-verification", false, "run the agents and verify nothing")
 	fs.Bool("enable-verification", true, "has no effect")
-	listVar(fs, &o.Plugins, "plugin", "", "Python `module:Class` of a plugin; kept in files, not run")
-	listVar(fs, &o.PluginKwargs, "pk", "", "setting `key=value` of the plugin", "plugin-kwarg")
-	hide(fs, "verifier-kwarg", "verifier-import-path", "enable-verification", "plugin", "pk")
+	hide(fs, "enable-verification")
+	definePythonFlags(fs)
 }
 
 func defineEnvironmentFlags(fs *pflag.FlagSet, f *runFlags) {
@@ -165,9 +157,9 @@ func defineEnvironmentFlags(fs *pflag.FlagSet, f *runFlags) {
 	hide(fs, "environment-import-path", "no-force-build", "mounts-json")
 }
 
-// acceptVar defines the flag with which a job goes on after harmless changes.
+// acceptVar defines the flag with which a job is resumed after harmless changes.
 func acceptVar(fs *pflag.FlagSet, f *runFlags) {
-	fs.BoolVar(&f.acceptHarmless, "accept-harmless", false, "go on with a job whose settings were changed in what does not change results")
+	fs.BoolVar(&f.acceptHarmless, "accept-harmless", false, "resume a job although settings were changed that do not change results")
 }
 
 // defineHubFlags accepts the flags of Harbor's hosted hub, so that a wrong

@@ -132,7 +132,7 @@ func rescoreOptions(ctx context.Context, env *Env, f *scoreFlags) (job.RescoreOp
 func rescore(ctx context.Context, dir string, opts job.RescoreOptions) (*job.Rescored, error) {
 	r, err := job.Rescore(ctx, dir, opts)
 	if errors.Is(err, fs.ErrNotExist) && !isDirectory(dir) {
-		return nil, usageErrorf("%q is no job directory: %w", dir, err)
+		return nil, usageErrorf("%q is not a job directory: %w", dir, err)
 	}
 	if errors.Is(err, errScriptNotRun) {
 		return nil, withHint(usageErrorf("%w", err), "--run-scripts runs it on this machine, --metric replaces it")
@@ -141,7 +141,7 @@ func rescore(ctx context.Context, dir string, opts job.RescoreOptions) (*job.Res
 		return nil, err
 	}
 	if len(r.Records) == 0 && !isFile(filepath.Join(dir, job.ResultFile)) {
-		return nil, usageErrorf("%q is no job directory: it holds neither a %s nor trials", dir, job.ResultFile)
+		return nil, usageErrorf("%q is not a job directory: it holds neither a %s nor trials", dir, job.ResultFile)
 	}
 	return r, nil
 }

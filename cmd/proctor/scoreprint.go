@@ -33,10 +33,10 @@ func printDifferences(w io.Writer, r *job.Rescored, differences []job.Difference
 		fmt.Fprintln(w, clean(d.String()))
 	}
 	if len(differences) == 0 {
-		fmt.Fprintf(w, "equal: the stored result is what its %s give\n", count(len(r.Records), "trial"))
+		fmt.Fprintf(w, "equal: the stored result is what its %s\n", countGive(len(r.Records), "trial"))
 		return
 	}
-	fmt.Fprintf(w, "%s from what its %s give\n", differText(len(differences)), count(len(r.Records), "trial"))
+	fmt.Fprintf(w, "%s from what its %s\n", differText(len(differences)), countGive(len(r.Records), "trial"))
 }
 
 func differText(n int) string {

@@ -10,7 +10,7 @@ import (
 func keepSealing(env *Env, f *runFlags, p *job.Prepared) {
 	if sealed, _, err := job.SealedBefore(p.Config.Dir()); err == nil && sealed && !f.sealed {
 		f.sealed = true
-		fmt.Fprintln(env.Stderr, "proctor: the job goes on with --sealed-verifier, as it began")
+		fmt.Fprintln(env.Stderr, "proctor: the job is resumed with --sealed-verifier, as it was started")
 		return
 	}
 	warnSealing(env, f, p)

@@ -67,7 +67,7 @@ func meanInterval(e job.Estimate) string {
 
 // printCoverage says how many of the planned trials the numbers rest on.
 func printCoverage(w io.Writer, s *job.Statistics) {
-	fmt.Fprintf(w, "Coverage: %d of %s have a reward", s.WithReward, count(s.Planned, "planned trial"))
+	fmt.Fprintf(w, "Coverage: %d of %s a reward", s.WithReward, countHave(s.Planned, "planned trial"))
 	if s.Planned > 0 {
 		fmt.Fprintf(w, " (%s)", percent(s.Coverage()))
 	}

@@ -58,7 +58,7 @@ trials are kept then, and removed otherwise.`,
 	fs.BoolVar(&f.run.sealed, "sealed-verifier", false, "as for run: try the reward channel with the verifier sealed")
 	defineEnvironmentFlags(fs, f.run)
 	defineConcurrencyFlag(fs, f.run)
-	defineLimitFlags(fs, f.run)
+	defineMultiplierFlags(fs, &f.run.set)
 	defineConversationFlags(fs, f.run)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if f.repeats < 1 {

@@ -60,14 +60,14 @@ func initTask(name, parent, description string) (dir string, err error) {
 		short = name
 	}
 	if !taskName.MatchString(short) || packaged && !taskName.MatchString(org) {
-		return "", withHint(usageErrorf("%q is no name of a task", name), "use letters, digits, '.', '_' and '-', as in my-task or my-org/my-task")
+		return "", withHint(usageErrorf("%q is not a name for a task", name), "use letters, digits, '.', '_' and '-', as in my-task or my-org/my-task")
 	}
 	cfg := harbor.DefaultConfig()
 	switch {
 	case packaged:
 		cfg.Task = &harbor.PackageInfo{Name: name, Description: description}
 	case description != "":
-		return "", withHint(usageErrorf("--description is that of a package, and %q is none", name), "name it ORG/%s", name)
+		return "", withHint(usageErrorf("--description is that of a package, and %q is not a package", name), "name it ORG/%s", name)
 	}
 	dir = filepath.Join(parent, short)
 	if err := os.MkdirAll(parent, 0o755); err != nil {

@@ -17,7 +17,7 @@ func newTaskShow(env *Env) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "show DIR",
-		Short: "Show what a task directory comes to",
+		Short: "Show a task's resolved settings",
 		Long: `show reads a task and shows what follows from its files: its name, its hashes,
 what its environment is made of, and for each step who works and verifies, how
 long, and with which network. It runs nothing.

@@ -20,7 +20,7 @@ func newTaskValidate(env *Env) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "validate PATH...",
-		Short: "Name everything that is wrong with the files of tasks",
+		Short: "Report every problem in the files of tasks",
 		Long: `validate reads task directories, or directories of them, and names every problem
 with its file and place. It runs nothing.
 
@@ -152,7 +152,7 @@ func (r *taskReport) readConfig(t *harbor.Task) bool {
 	path := filepath.Join(t.Dir, file)
 	info, err := os.Stat(path)
 	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("it is no regular file")
+		err = errors.New("it is not a regular file")
 	}
 	var data []byte
 	if err == nil {

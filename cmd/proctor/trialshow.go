@@ -144,7 +144,7 @@ type logTail struct {
 func readTrialSummary(dir string, lines int) (*trialSummary, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, withHint(usageErrorf("%q is no trial directory: %w", dir, err), "'proctor job show' names the trials of a job")
+		return nil, withHint(usageErrorf("%q is not a trial directory: %w", dir, err), "'proctor job show' names the trials of a job")
 	}
 	defer root.Close()
 	s := &trialSummary{Dir: dir, State: stateUnfinished, Outcome: classUnfinished, Steps: []stepSummary{}, Phases: []trialPhase{}}
@@ -204,7 +204,7 @@ func (s *trialSummary) readStarted(root *os.Root) error {
 			return nil
 		}
 	}
-	return withHint(usageErrorf("%q is no trial directory: it holds neither a readable %s nor the %s of a trial", s.Dir, job.ResultFile, job.ConfigFile),
+	return withHint(usageErrorf("%q is not a trial directory: it holds neither a readable %s nor the %s of a trial", s.Dir, job.ResultFile, job.ConfigFile),
 		"'proctor job show' names the trials of a job")
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -66,7 +65,6 @@ func defineTrialFlags(cmd *cobra.Command, f *trialFlags) {
 	fs.StringVar(&f.run.envFile, "env-file", "", "read variables from this `file` before anything else")
 	fs.BoolVar(&f.run.json, "json", false, "print one JSON object about the trial, as 'trial show' does, nothing else")
 	fs.BoolVar(&f.run.harborExitCodes, "harbor-exit-codes", false, "exit with 0 also when the trial errored, as Harbor does")
-	hide(fs, "plugin", "pk", "plugin-kwarg")
 	for _, flag := range []string{"path", "trials-dir"} {
 		if err := cmd.MarkFlagDirname(flag); err != nil {
 			panic(err) // the flag is defined a few lines above
@@ -119,9 +117,6 @@ func startTrial(ctx context.Context, env *Env, f *trialFlags) error {
 // default, with the command line on top. named tells whether it names an
 // environment.
 func configureTrial(env *Env, f *trialFlags) (cfg trial.Config, named bool, err error) {
-	if len(f.run.set.Plugins)+len(f.run.set.PluginKwargs) > 0 {
-		return cfg, false, usageErrorf("--plugin: a single trial has no plugins")
-	}
 	if f.run.config == "" && f.run.set.Path == nil {
 		return cfg, false, withHint(usageErrorf("%w", job.ErrNoTrialTask), "name a task directory with -p")
 	}
@@ -146,17 +141,16 @@ func configureTrial(env *Env, f *trialFlags) (cfg trial.Config, named bool, err 
 	if err := f.set.Apply(&cfg); err != nil {
 		return cfg, named, usageErrorf("%w", err)
 	}
+	if err := cfg.CheckRunnable(); err != nil {
+		return cfg, named, usageErrorf("%w", err)
+	}
 	return cfg, named || f.set.EnvironmentType != nil || f.set.EnvironmentImportPath != nil, nil
 }
 
 func readTrialConfig(env *Env, path string) (cfg trial.Config, named bool, err error) {
-	format, err := job.FormatOf(path)
+	data, format, names, err := readConfigFile("trial", path)
 	if err != nil {
-		return cfg, false, withHint(usageErrorf("%w", err), "name the file .yaml or .json")
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return cfg, false, usageErrorf("reading the trial configuration: %w", err)
+		return cfg, false, err
 	}
 	cfg, report, err := job.ParseTrialConfig(data, format)
 	if err != nil {
@@ -165,11 +159,7 @@ func readTrialConfig(env *Env, path string) (cfg trial.Config, named bool, err e
 	for _, loc := range report.Unknown {
 		fmt.Fprintf(env.Stderr, "proctor: warning: %s: unknown key %s is ignored\n", path, clean(loc.String()))
 	}
-	doc, err := job.DecodeDocument(data, format)
-	if err != nil {
-		return cfg, false, usageErrorf("%s: %w", path, err)
-	}
-	return cfg, namedBy(doc).backend, nil
+	return cfg, names.backend, nil
 }
 
 // findTask finds the task on this machine, or brings it here.

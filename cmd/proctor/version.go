@@ -16,14 +16,19 @@ func newVersion(env *Env) *cobra.Command {
 		Short: "Print the version, and the version of Harbor that is reproduced",
 		Args:  noArguments,
 		RunE: func(*cobra.Command, []string) error {
-			v := version.Current()
 			if asJSON {
-				return json.NewEncoder(env.Stdout).Encode(v)
+				return json.NewEncoder(env.Stdout).Encode(version.Current())
 			}
-			_, err := fmt.Fprintf(env.Stdout, "proctor %s (%s, %s/%s), compatible with Harbor %s\n", v.Version, v.Go, v.OS, v.Arch, v.Harbor)
+			_, err := fmt.Fprint(env.Stdout, versionText())
 			return err
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
+}
+
+// versionText is the version as one line.
+func versionText() string {
+	v := version.Current()
+	return fmt.Sprintf("proctor %s (%s, %s/%s), compatible with Harbor %s\n", v.Version, v.Go, v.OS, v.Arch, v.Harbor)
 }

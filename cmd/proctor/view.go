@@ -148,6 +148,22 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
+// countHave is count with the verb "to have" behind it.
+func countHave(n int, what string) string {
+	if n == 1 {
+		return "1 " + what + " has"
+	}
+	return count(n, what) + " have"
+}
+
+// countGive is count with the verb "to give" behind it.
+func countGive(n int, what string) string {
+	if n == 1 {
+		return "1 " + what + " gives"
+	}
+	return count(n, what) + " give"
+}
+
 // clean makes text from outside safe for a terminal and a single line.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {

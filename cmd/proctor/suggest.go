@@ -1,0 +1,162 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// choiceError is a word that is not among those that can be chosen.
+type choiceError struct {
+	word, what string
+	choices    []string // those that are named
+	near       []string
+}
+
+func (e *choiceError) Error() string {
+	return fmt.Sprintf("%q is not %s; choose from %s", e.word, e.what, strings.Join(e.choices, ", "))
+}
+
+// oneOf accepts one of some words; what says with its article what they are.
+// Words that are accepted besides are not named in the error.
+func oneOf(word, what string, choices, besides []string) (string, error) {
+	if slices.Contains(choices, word) || slices.Contains(besides, word) {
+		return word, nil
+	}
+	return "", &choiceError{word, what, choices, nearest(word, slices.Concat(choices, besides))}
+}
+
+// nearest returns the words that a misspelt one may have meant, the nearest
+// first.
+func nearest(word string, words []string) []string {
+	type candidate struct {
+		word     string
+		distance int
+	}
+	var found []candidate
+	lower := strings.ToLower(word)
+	for _, w := range words {
+		d := editDistance(lower, strings.ToLower(w))
+		if d <= allowedEdits(word) || len(word) > 1 && strings.HasPrefix(strings.ToLower(w), lower) {
+			found = append(found, candidate{w, d})
+		}
+	}
+	slices.SortStableFunc(found, func(a, b candidate) int { return a.distance - b.distance })
+	var out []string
+	for _, c := range found[:min(len(found), maxSuggestions)] {
+		out = append(out, c.word)
+	}
+	return out
+}
+
+const maxSuggestions = 3
+
+// allowedEdits is how many letters of a word may be wrong: in a short word one
+// error changes much of it.
+func allowedEdits(word string) int {
+	if len(word) < 4 {
+		return 1
+	}
+	return 2
+}
+
+// editDistance counts the letters to insert, delete, replace or swap with their
+// neighbour that make b of a (optimal string alignment).
+func editDistance(a, b string) int {
+	s, t := []rune(a), []rune(b)
+	before, previous := make([]int, len(t)+1), make([]int, len(t)+1)
+	for j := range previous {
+		previous[j] = j
+	}
+	for i := range s {
+		row := make([]int, len(t)+1)
+		row[0] = i + 1
+		for j := range t {
+			cost := 1
+			if s[i] == t[j] {
+				cost = 0
+			}
+			row[j+1] = min(previous[j+1]+1, row[j]+1, previous[j]+cost)
+			if i > 0 && j > 0 && s[i] == t[j-1] && s[i-1] == t[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
+		}
+		before, previous = previous, row
+	}
+	return previous[len(t)]
+}
+
+// didYouMean is the advice for a word that has nearest ones; it is empty
+// without.
+func didYouMean(near []string) string {
+	if len(near) == 0 {
+		return ""
+	}
+	return "did you mean " + strings.Join(near, " or ") + "?"
+}
+
+// flagError makes what is wrong with a command's flags an error of usage, with
+// advice.
+func flagError(cmd *cobra.Command, err error) error {
+	if cmd.HasSubCommands() && cmd.Flags().NArg() > 0 {
+		return noUnknownCommand(cmd, cmd.Flags().Args()) // its flags cannot be known
+	}
+	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		if r, ok := errors.AsType[refusedError](err); ok {
+			return usageErrorf("--%s is not supported: %s", invalid.GetFlag().Name, r.why)
+		}
+	}
+	hint := ""
+	if choice, ok := errors.AsType[*choiceError](err); ok {
+		hint = didYouMean(choice.near)
+	}
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && unknown.GetSpecifiedShortnames() == "" {
+		var names []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden {
+				names = append(names, "--"+f.Name)
+			}
+		})
+		hint = didYouMean(nearest("--"+unknown.GetSpecifiedName(), names))
+	}
+	if hint != "" {
+		return withHint(usageErrorf("%w", err), "%s", hint)
+	}
+	return withHint(usageErrorf("%w", err), "'%s --help' lists the flags", cmd.CommandPath())
+}
+
+// noUnknownCommand refuses a word that is not a command, with the nearest ones.
+func noUnknownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var names []string
+	for _, sub := range cmd.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(append(names, sub.Name()), sub.Aliases...)
+		}
+	}
+	err := usageErrorf("unknown command %q for '%s'", args[0], cmd.CommandPath())
+	if instead, ok := harborCommands[strings.TrimPrefix(cmd.CommandPath()+" ", "proctor ")+args[0]]; ok {
+		return withHint(err, "%s", instead)
+	}
+	if hint := didYouMean(nearest(args[0], names)); hint != "" {
+		return withHint(err, "%s", hint)
+	}
+	return withHint(err, "'%s --help' lists the commands", cmd.CommandPath())
+}
+
+// harborCommands are commands of Harbor that proctor has not, each with what
+// there is instead.
+var harborCommands = map[string]string{
+	"view":           "proctor has no viewer; 'proctor job show JOBDIR' and 'proctor trial show TRIALDIR' print the results",
+	"check":          "'proctor task check DIR' runs a task to find out whether its rewards can be trusted",
+	"analyze":        "'proctor job summarize JOBDIR' counts what a job's files tell; no model is asked",
+	"task start-env": "proctor opens no shell in a task's environment; 'proctor run --no-delete' keeps the sandbox where the backend can",
+	"init":           "'proctor task init NAME' makes a task, 'proctor cube init NAME' a cube",
+	"cache":          "'proctor gc' removes what killed runs left and images that nobody used for a week",
+}
