@@ -1,12 +1,7 @@
 package cube
 
 import (
-	"errors"
-	"fmt"
-	"io"
-	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -19,74 +14,59 @@ import (
 // directory.
 const executionInfoDir = "tasks_execution_info"
 
-// maxExecutionInfo bounds what is read of one task's installed data, in bytes.
-const maxExecutionInfo = 1 << 30
-
-// ExecutionCacheDir returns where the execution infos of tasks of this config's
-// type lie: in the directory of the benchmark that owns exactly this type, else
-// in one named after the first element of its TypeName.
-func (r *Registry) ExecutionCacheDir(c TaskConfig) string {
-	return r.executionCacheDir(reflect.TypeOf(c).Elem(), c.TypeName())
+// CachePlacer is the optional ability of a benchmark config to keep its
+// installed data elsewhere than in the directory of its name below the cache
+// root (CUBE, section 6.2: cache_dir). root is [Options.CacheRoot] and may be
+// empty.
+type CachePlacer interface {
+	CacheDir(root string) string
 }
 
-func (r *Registry) executionCacheDir(t reflect.Type, typePath string) string {
+// ExecutionCachePlacer is the optional ability of a task config to have its
+// execution infos elsewhere than in the directory of its benchmark (CUBE,
+// section 4.7: task_execution_cache_dir). The directory is used as it is.
+type ExecutionCachePlacer interface {
+	ExecutionCacheDir(root string) string
+}
+
+// errNoCache is for what needs [Options.CacheRoot] when there is none: nothing
+// is ever written to, or read from, the working directory instead.
+func errNoCache() error {
+	return RuntimeErrorf("there is no cache directory: the registry's Options have no CacheRoot")
+}
+
+// benchmarkDir returns the directory of a benchmark's installed data, "" when
+// there is no cache.
+func (r *Registry) benchmarkDir(cfg BenchmarkConfig, name string) string {
+	if p, ok := cfg.(CachePlacer); ok {
+		return p.CacheDir(r.opts.CacheRoot)
+	}
+	if r.opts.CacheRoot == "" {
+		return ""
+	}
+	return filepath.Join(r.opts.CacheRoot, name)
+}
+
+// ExecutionCacheDir returns where the execution infos of a config's task lie:
+// where the config itself says ([ExecutionCachePlacer]), else in the directory
+// of the benchmark that owns exactly this type, else in one named after the
+// first element of its TypeName. It is "" when there is no cache.
+func (r *Registry) ExecutionCacheDir(c TaskConfig) string {
+	if p, ok := c.(ExecutionCachePlacer); ok {
+		return p.ExecutionCacheDir(r.opts.CacheRoot)
+	}
 	dir := ""
-	if info := r.byGo[t]; info != nil {
-		dir = info.owner
+	if info := r.byGo[reflect.TypeOf(c).Elem()]; info != nil {
+		dir = info.ownerDir
 	}
 	if dir == "" {
-		pkg, _, _ := strings.Cut(typePath, ".")
+		if r.opts.CacheRoot == "" {
+			return ""
+		}
+		pkg, _, _ := strings.Cut(c.TypeName(), ".")
 		dir = filepath.Join(r.opts.CacheRoot, pkg)
 	}
 	return filepath.Join(dir, executionInfoDir)
-}
-
-// executionFile returns the path of a task's file as the reference joins it: an
-// id that starts with a slash leaves the directory. Only messages use it; files
-// are opened below the directory.
-func executionFile(dir, id string) string {
-	if strings.HasPrefix(id, "/") {
-		return id + ".json"
-	}
-	return path.Join(filepath.ToSlash(dir), id) + ".json"
-}
-
-// ExecutionInfoPath returns where the execution info of a config is looked for
-// first.
-func (r *Registry) ExecutionInfoPath(c TaskConfig) string {
-	return executionFile(r.ExecutionCacheDir(c), c.TaskID())
-}
-
-// LoadExecutionInfo reads what install left for this task: the file of the
-// derived id or, since install knows only native ids, the file of the native
-// one. A task that is not installed is a RuntimeError that says what to do.
-func (c *TaskConfigBase[M]) LoadExecutionInfo() (ExecutionInfo, error) {
-	m := baseOf(c.Metadata)
-	switch {
-	case c.reg == nil:
-		return nil, RuntimeErrorf("no registry: read the task config through one, or make the task with its MakeTask")
-	case m == nil:
-		return nil, RuntimeErrorf("the task config has no metadata")
-	}
-	return c.reg.loadExecutionInfo(c.reg.executionCacheDir(c.typ, c.path), c.TaskID(), m.ID)
-}
-
-func (r *Registry) loadExecutionInfo(dir, taskID, nativeID string) (ExecutionInfo, error) {
-	data, err := readExecutionInfo(dir, taskID)
-	if errors.Is(err, fs.ErrNotExist) {
-		data, err = readExecutionInfo(dir, nativeID)
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, RuntimeErrorf("No execution data for task_id=%s at %s. Run `cube install <bench>` (or `<OwnerBenchmarkConfig>.install()`) to populate the per-task execution cache on this worker.", quote(taskID), executionFile(dir, taskID))
-	}
-	if err != nil {
-		return nil, err
-	}
-	info, err := Load[ExecutionInfo](r, data)
-	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", executionFile(dir, taskID), err)
-	}
-	return info, nil
 }
 
 // checkTaskID refuses ids that are no path below a directory: ids come from
@@ -98,39 +78,18 @@ func checkTaskID(id string) error {
 	return nil
 }
 
-func readExecutionInfo(dir, id string) ([]byte, error) {
-	if err := checkTaskID(id); err != nil {
-		return nil, err
-	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	f, err := root.Open(filepath.FromSlash(id) + ".json")
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxExecutionInfo+1))
-	if err == nil && len(data) > maxExecutionInfo {
-		err = ValueErrorf("%s is larger than %d bytes", executionFile(dir, id), maxExecutionInfo)
-	}
-	return data, err
-}
-
 // Cache is the directory of one benchmark's installed data; install hooks get
 // it.
 type Cache struct {
 	dir string // of the execution infos
 }
 
-// Dir returns the directory. It need not exist.
+// Dir returns the directory of the execution infos. It need not exist.
 func (c *Cache) Dir() string { return c.dir }
 
 // Has reports whether the task with the native id is installed.
 func (c *Cache) Has(id string) bool {
-	if checkTaskID(id) != nil {
+	if c.dir == "" || checkTaskID(id) != nil {
 		return false
 	}
 	_, err := os.Stat(filepath.Join(c.dir, filepath.FromSlash(id)+".json"))
@@ -139,11 +98,28 @@ func (c *Cache) Has(id string) bool {
 
 // Store writes the execution info of the task with the native id.
 func (c *Cache) Store(id string, info ExecutionInfo) error {
-	if err := checkTaskID(id); err != nil {
-		return err
-	}
 	data, err := Marshal(info)
 	if err != nil {
+		return err
+	}
+	return c.write(id, data)
+}
+
+// StoreObject is [Cache.Store] for untyped data, which other implementations
+// write: read it with [LoadExecutionInfoAs] or [ExecutionInfoObject].
+func (c *Cache) StoreObject(id string, info *Object) error {
+	data, err := appendModel(nil, orEmpty(info), 0)
+	if err != nil {
+		return err
+	}
+	return c.write(id, data)
+}
+
+func (c *Cache) write(id string, data []byte) error {
+	if c.dir == "" {
+		return errNoCache()
+	}
+	if err := checkTaskID(id); err != nil {
 		return err
 	}
 	file := filepath.Join(c.dir, filepath.FromSlash(id)+".json")
@@ -154,4 +130,9 @@ func (c *Cache) Store(id string, info ExecutionInfo) error {
 }
 
 // Clear removes everything that is installed.
-func (c *Cache) Clear() error { return os.RemoveAll(c.dir) }
+func (c *Cache) Clear() error {
+	if c.dir == "" {
+		return errNoCache()
+	}
+	return os.RemoveAll(c.dir)
+}

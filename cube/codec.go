@@ -159,7 +159,7 @@ func checkTagged(t reflect.Type) error {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		_, tagged := f.Tag.Lookup("json")
 		switch {
-		case f.Anonymous && !tagged && f.Type.Kind() == reflect.Struct && f.IsExported():
+		case f.Anonymous && !tagged && f.Type.Kind() == reflect.Struct:
 			if err := checkTagged(f.Type); err != nil {
 				return err
 			}

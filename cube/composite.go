@@ -4,7 +4,6 @@ import (
 	"context"
 	"iter"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 )
@@ -67,8 +66,11 @@ func (r *Registry) benchmarkName(cfg BenchmarkConfig) string {
 	if cfg == nil {
 		return ""
 	}
-	if def := r.defs[reflect.TypeOf(cfg).Elem()]; def != nil {
+	if def, err := r.definition(cfg); err == nil {
 		return def.Metadata.Name
+	}
+	if p, ok := cfg.(Parametrised); ok {
+		return cfg.TypeName() + " " + p.DefinitionKey()
 	}
 	return cfg.TypeName()
 }

@@ -1,6 +1,7 @@
 package cube
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,7 +40,8 @@ func (*BenchmarkMetadata) TypeName() string { return "cube.benchmark.BenchmarkMe
 //		return cube.Definition{Metadata: …, Tasks: …, TaskConfig: &TaskConfig{}}
 //	}
 //
-// What a benchmark can do besides is told at [Installer] and [Uninstaller].
+// What a benchmark can do besides is told at [Installer], [Uninstaller],
+// [TaskConfigurer], [CachePlacer] and [Parametrised].
 // [Registry.Select] turns a config into the tasks it selects.
 type BenchmarkConfig interface {
 	Typed
@@ -48,6 +50,30 @@ type BenchmarkConfig interface {
 	Definition() Definition
 	// Base comes with the embedded BenchmarkConfigBase.
 	Base() *BenchmarkConfigBase
+}
+
+// Parametrised is the optional ability of a benchmark config whose definition
+// follows from its own fields, a directory of tasks or a language for example:
+// one Go type is then as many benchmarks as there are keys, side by side in one
+// registry and in one composite. Its Definition is not called. The cache
+// directory of its tasks is not that of one benchmark: it is named after the
+// task config's TypeName, unless that is an [ExecutionCachePlacer].
+type Parametrised interface {
+	// DefinitionKey returns the same text for configs of the type that have the
+	// same definition.
+	DefinitionKey() string
+	// Define returns the definition. It is called when a config with a new key
+	// is selected, and its errors are those of [Registry.Select].
+	Define() (Definition, error)
+}
+
+// TaskConfigurer is the optional ability of a benchmark config to put its own
+// options into the task configs (get_task_configs of the reference): what a
+// worker in another process needs to know must be in them.
+type TaskConfigurer interface {
+	// ConfigureTask changes a config that has its metadata, tool config and
+	// seed. It is called for every config that [Selection.TaskConfigs] yields.
+	ConfigureTask(cfg TaskConfig) error
 }
 
 // BenchmarkConfigBase holds the data of a benchmark config.
@@ -108,28 +134,87 @@ const (
 	taskMetadataFile      = "task_metadata"
 )
 
-// define completes and checks a benchmark's definition and keeps it (CUBE,
-// section 6.2).
+// definitionKey identifies a benchmark: by its type and, when it is
+// [Parametrised], by its own key.
+type definitionKey struct {
+	typ reflect.Type
+	key string
+}
+
+// define checks and keeps the definition of a type that is registered.
 func (r *Registry) define(cfg BenchmarkConfig) error {
-	t := reflect.TypeOf(cfg).Elem()
-	if _, isComposite := cfg.(*CompositeBenchmarkConfig); isComposite || r.defs[t] != nil {
+	switch cfg.(type) {
+	case *CompositeBenchmarkConfig, Parametrised:
+		return nil
+	}
+	key := definitionKey{typ: reflect.TypeOf(cfg).Elem()}
+	if r.defs[key] != nil {
 		return nil
 	}
 	def := cfg.Definition()
-	name := simpleTypeName(cfg)
-	if err := r.completeMetadata(&def, name); err != nil {
+	if err := r.complete(&def, simpleTypeName(cfg)); err != nil {
 		return err
 	}
-	if err := r.completeTasks(&def, name); err != nil {
+	if err := r.own(def.TaskConfig, def.Metadata.Name, r.benchmarkDir(cfg, def.Metadata.Name)); err != nil {
+		return err
+	}
+	r.defs[key] = &def
+	return nil
+}
+
+// definition returns the definition of a benchmark.
+func (r *Registry) definition(cfg BenchmarkConfig) (*Definition, error) {
+	key := definitionKey{typ: reflect.TypeOf(cfg).Elem()}
+	if r.byGo[key.typ] == nil {
+		return nil, TypeErrorf("%T is not registered", cfg)
+	}
+	p, parametrised := cfg.(Parametrised)
+	if parametrised {
+		key.key = p.DefinitionKey()
+	}
+	r.mu.Lock()
+	known := r.defs[key]
+	r.mu.Unlock()
+	if known != nil {
+		return known, nil
+	}
+	if !parametrised {
+		return nil, TypeErrorf("%T is not registered", cfg)
+	}
+	var def Definition
+	err := guarded("Define", func() (err error) {
+		def, err = p.Define()
+		return err
+	})
+	if err == nil {
+		err = r.complete(&def, simpleTypeName(cfg))
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if known := r.defs[key]; known != nil { // another goroutine was first
+		return known, nil
+	}
+	r.defs[key] = &def
+	return &def, nil
+}
+
+// complete completes and checks a benchmark's definition (CUBE, section 6.2).
+func (r *Registry) complete(def *Definition, name string) error {
+	if err := r.completeMetadata(def, name); err != nil {
+		return err
+	}
+	if err := r.completeTasks(def, name); err != nil {
 		return err
 	}
 	if def.TaskConfig == nil {
 		return TypeErrorf("Concrete benchmark config class %s must define 'task_config_class' as a ClassVar subclass of TaskConfig, not None.", name)
 	}
-	if err := r.own(def.TaskConfig, def.Metadata.Name); err != nil {
-		return err
+	if r.byGo[reflect.TypeOf(def.TaskConfig).Elem()] == nil {
+		return TypeErrorf("%T is not registered: add it with the benchmark", def.TaskConfig)
 	}
-	r.defs[t] = &def
 	return nil
 }
 
@@ -188,17 +273,15 @@ func (r *Registry) completeTasks(def *Definition, name string) error {
 	return nil
 }
 
-// own notes which benchmark the task configs of a type belong to.
-func (r *Registry) own(c TaskConfig, benchmark string) error {
+// own notes the benchmark that the task configs of a type belong to, and in
+// which directory its data lies.
+func (r *Registry) own(c TaskConfig, benchmark, dir string) error {
 	info := r.byGo[reflect.TypeOf(c).Elem()]
-	if info == nil {
-		return TypeErrorf("%T is not registered: add it with the benchmark", c)
+	if info.owner != "" && (info.owner != benchmark || info.ownerDir != dir) {
+		return TypeErrorf("%s is already owned by benchmark at %s; cannot reassign to %s. Each BenchmarkConfig must declare its own TaskConfig subclass.",
+			info.name, cmp.Or(info.ownerDir, info.owner), cmp.Or(dir, benchmark))
 	}
-	dir := filepath.Join(r.opts.CacheRoot, benchmark)
-	if info.owner != "" && info.owner != dir {
-		return TypeErrorf("%s is already owned by benchmark at %s; cannot reassign to %s. Each BenchmarkConfig must declare its own TaskConfig subclass.", info.name, info.owner, dir)
-	}
-	info.owner = dir
+	info.owner, info.ownerDir = benchmark, dir
 	return nil
 }
 

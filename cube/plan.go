@@ -96,7 +96,7 @@ func (p *plan) collect(t reflect.Type, prefix []int) error {
 		index := append(slices.Clone(prefix), i)
 		tag, tagged := sf.Tag.Lookup("json")
 		if sf.Anonymous && !tagged {
-			if sf.Type.Kind() != reflect.Struct || !sf.IsExported() {
+			if sf.Type.Kind() != reflect.Struct { // an unexported struct may have exported fields
 				continue
 			}
 			p.embeds[sf.Type] = index

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"reflect"
 	"strings"
+	"sync"
 
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/value"
@@ -15,7 +16,8 @@ import (
 // in a cube reads the environment.
 type Options struct {
 	// CacheRoot is where installed per-task data lies; benchmarks have a
-	// directory each below it.
+	// directory each below it. Empty, nothing can be installed: the working
+	// directory is never used.
 	CacheRoot string
 	// Sandbox runs the containers of [LocalContainerBackend] and
 	// [LocalInfraConfig].
@@ -32,16 +34,20 @@ type Registry struct {
 	byPath   map[string]*typeInfo
 	byGo     map[reflect.Type]*typeInfo // by struct type
 	families map[reflect.Type]*typeInfo // by interface type
-	defs     map[reflect.Type]*Definition
+
+	mu   sync.Mutex // guards defs: parametrised benchmarks are defined when they are selected
+	defs map[definitionKey]*Definition
 }
 
 // typeInfo is a registered type.
 type typeInfo struct {
-	path  string
-	name  string       // the last element of path
-	typ   reflect.Type // a struct, or an interface when abstract
-	plan  *plan
-	owner string // of task configs: directory of the benchmark they belong to
+	path string
+	name string       // the last element of path
+	typ  reflect.Type // a struct, or an interface when abstract
+	plan *plan
+
+	// Of task configs: the benchmark that they belong to and its directory.
+	owner, ownerDir string
 }
 
 func (t *typeInfo) abstract() bool { return t.plan == nil }
@@ -71,7 +77,7 @@ func NewRegistry(opts Options) *Registry {
 		byPath:   map[string]*typeInfo{},
 		byGo:     map[reflect.Type]*typeInfo{},
 		families: map[reflect.Type]*typeInfo{},
-		defs:     map[reflect.Type]*Definition{},
+		defs:     map[definitionKey]*Definition{},
 	}
 	r.addCore()
 	return r

@@ -2,8 +2,8 @@ package cube
 
 import (
 	"context"
+	"fmt"
 	"iter"
-	"path/filepath"
 	"reflect"
 	"slices"
 )
@@ -33,9 +33,9 @@ func (r *Registry) Select(cfg BenchmarkConfig) (*Selection, error) {
 	if cfg == nil {
 		return nil, TypeErrorf("no benchmark config")
 	}
-	def := r.defs[reflect.TypeOf(cfg).Elem()]
-	if def == nil {
-		return nil, TypeErrorf("%T is not registered", cfg)
+	def, err := r.definition(cfg)
+	if err != nil {
+		return nil, err
 	}
 	return &Selection{reg: r, cfg: cfg, def: def}, nil
 }
@@ -159,27 +159,62 @@ func (s *Selection) taskConfig(m Metadata, seed *int64) (TaskConfig, error) {
 	common.ToolConfig = s.cfg.Base().ToolConfig
 	common.Seed = seed
 	c.bind(s.reg, c)
+	if own, ok := s.cfg.(TaskConfigurer); ok {
+		err := guarded("ConfigureTask", func() error { return own.ConfigureTask(c) })
+		if err != nil {
+			return nil, fmt.Errorf("configuring task %s: %w", quote(m.Base().ID), err)
+		}
+	}
 	return c, nil
 }
 
-// CacheDir returns the directory of the benchmark's installed data.
-func (s *Selection) CacheDir() string { return filepath.Join(s.reg.opts.CacheRoot, s.Name()) }
+// CacheDir returns the directory of the benchmark's installed data, "" when
+// there is no cache.
+func (s *Selection) CacheDir() string { return s.reg.benchmarkDir(s.cfg, s.Name()) }
 
-// cache is what the install hooks get.
-func (s *Selection) cache() *Cache {
-	return &Cache{dir: s.reg.ExecutionCacheDir(s.def.TaskConfig)}
+// cache is what the install hooks get. Where execution infos lie may depend on
+// what the benchmark put into its task configs.
+func (s *Selection) cache() (*Cache, error) {
+	cfg := s.def.TaskConfig
+	if len(s.def.Tasks) > 0 {
+		var err error
+		if cfg, err = s.taskConfig(s.def.Tasks[0], nil); err != nil {
+			return nil, err
+		}
+	}
+	dir := s.reg.ExecutionCacheDir(cfg)
+	if dir == "" {
+		return nil, fmt.Errorf("%s: %w", s.Name(), errNoCache())
+	}
+	return &Cache{dir: dir}, nil
+}
+
+// Installable reports whether there is anything to install: whether the
+// benchmark's config, or one of its parts, is an [Installer].
+func (s *Selection) Installable() bool {
+	if s.def == nil {
+		return slices.ContainsFunc(s.subs, (*Selection).Installable)
+	}
+	_, ok := s.cfg.(Installer)
+	return ok
 }
 
 // Install prepares this machine for the benchmark, if there is anything to
-// prepare. Doing it again changes nothing.
+// prepare ([Selection.Installable]). Doing it again changes nothing. It needs
+// [Options.CacheRoot].
 func (s *Selection) Install(ctx context.Context) error {
 	if s.def == nil {
 		return s.eachSub(func(sub *Selection) error { return sub.Install(ctx) })
 	}
-	if i, ok := s.cfg.(Installer); ok {
-		return guarded("Install", func() error { return i.Install(ctx, s.cache()) })
+	i, ok := s.cfg.(Installer)
+	if !ok {
+		return nil
 	}
-	return nil
+	c, err := s.cache()
+	if err != nil {
+		return err
+	}
+	return guarded("Install", func() error { return i.Install(ctx, c) })
 }
 
 // Uninstall removes what Install did.
@@ -187,10 +222,15 @@ func (s *Selection) Uninstall(ctx context.Context) error {
 	if s.def == nil {
 		return s.eachSub(func(sub *Selection) error { return sub.Uninstall(ctx) })
 	}
-	if u, ok := s.cfg.(Uninstaller); ok {
-		return guarded("Uninstall", func() error { return u.Uninstall(ctx, s.cache()) })
+	u, ok := s.cfg.(Uninstaller)
+	if !ok {
+		return nil
 	}
-	return nil
+	c, err := s.cache()
+	if err != nil {
+		return err
+	}
+	return guarded("Uninstall", func() error { return u.Uninstall(ctx, c) })
 }
 
 func (s *Selection) eachSub(f func(*Selection) error) error {

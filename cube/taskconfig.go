@@ -41,6 +41,7 @@ type taskConfigData interface {
 	Common() *TaskConfigCommon
 	setMetadata(Metadata) error
 	bind(r *Registry, whole Typed)
+	registry() *Registry
 }
 
 var _ taskConfigData = (*TaskConfigBase[Metadata])(nil)
@@ -70,10 +71,9 @@ type TaskConfigBase[M Metadata] struct {
 	TaskConfigCommon
 
 	// What bind noted: where execution infos are looked for depends on the
-	// type around this one.
-	reg  *Registry
-	typ  reflect.Type
-	path string
+	// config around this one.
+	reg   *Registry
+	whole TaskConfig
 }
 
 // TaskMetadata returns the metadata, nil when there is none.
@@ -87,8 +87,11 @@ func (c *TaskConfigBase[M]) TaskMetadata() Metadata {
 func (c *TaskConfigBase[M]) setMetadata(m Metadata) error { return assignMetadata(&c.Metadata, m) }
 
 func (c *TaskConfigBase[M]) bind(r *Registry, whole Typed) {
-	c.reg, c.typ, c.path = r, reflect.TypeOf(whole).Elem(), whole.TypeName()
+	c.reg = r
+	c.whole, _ = whole.(TaskConfig)
 }
+
+func (c *TaskConfigBase[M]) registry() *Registry { return c.reg }
 
 // TaskID returns the native id, below the path of sub-benchmarks if it is set.
 // An empty path counts as set.
@@ -127,7 +130,9 @@ func (c *TaskConfigBase[M]) Build(ctx context.Context, rc RuntimeContext, backen
 func copyConfig(c TaskConfig) TaskConfig {
 	out := reflect.New(reflect.TypeOf(c).Elem())
 	out.Elem().Set(reflect.ValueOf(c).Elem())
-	return out.Interface().(TaskConfig)
+	copied := out.Interface().(TaskConfig)
+	copied.bind(c.registry(), copied)
+	return copied
 }
 
 // making notes the tasks that were set up during one call of Make.

@@ -192,13 +192,7 @@ func (c *conformance) notInstalled(sel *cube.Selection, r *cube.Registry) error 
 		if err != nil {
 			return err
 		}
-		loader, ok := cfg.(interface {
-			LoadExecutionInfo() (cube.ExecutionInfo, error)
-		})
-		if !ok {
-			continue
-		}
-		_, err := loader.LoadExecutionInfo()
+		_, err := cube.ExecutionInfoData(cfg)
 		if err == nil {
 			return fmt.Errorf("task %q: Uninstall left its execution info in %s", cfg.TaskID(), r.ExecutionCacheDir(cfg))
 		}

@@ -1,0 +1,145 @@
+package cube
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/proctor-run/proctor/value"
+)
+
+// maxExecutionInfo bounds what is read of one task's installed data, in bytes.
+const maxExecutionInfo = 1 << 30
+
+// executionFile returns the path of a task's file as the reference joins it: an
+// id that starts with a slash leaves the directory. Only messages use it; files
+// are opened below the directory.
+func executionFile(dir, id string) string {
+	if strings.HasPrefix(id, "/") {
+		return id + ".json"
+	}
+	return path.Join(filepath.ToSlash(dir), id) + ".json"
+}
+
+// ExecutionInfoPath returns where the execution info of a config is looked for
+// first.
+func (r *Registry) ExecutionInfoPath(c TaskConfig) string {
+	return executionFile(r.ExecutionCacheDir(c), c.TaskID())
+}
+
+// LoadExecutionInfoAs reads what install left for a task as a T, a pointer to a
+// registered type of the cube (CUBE, section 4.7). A plain object, as
+// installers of other implementations write it, is read as exactly T; one with
+// a _type must be a T or a subtype. A task that is not installed is a
+// RuntimeError that says what to do, data that does not fit a
+// [*ValidationError]. Call it in Make:
+//
+//	info, err := cube.LoadExecutionInfoAs[*ExecutionInfo](c)
+func LoadExecutionInfoAs[T ExecutionInfo](c TaskConfig) (T, error) {
+	var zero T
+	obj, err := ExecutionInfoObject(c)
+	if err != nil {
+		return zero, err
+	}
+	if _, base := any(zero).(*TaskExecutionInfo); base && !obj.Has(typeKey) {
+		return zero, untypedExecutionInfo(c)
+	}
+	info, err := FromValue[T](c.registry(), obj)
+	if err != nil {
+		return zero, fmt.Errorf("reading the execution info of task %s: %w", quote(c.TaskID()), err)
+	}
+	return info, nil
+}
+
+// ExecutionInfoObject is [LoadExecutionInfoAs] for cubes that need the plain
+// object, to decrypt or rewrite it before they read it with [FromValue].
+func ExecutionInfoObject(c TaskConfig) (*Object, error) {
+	data, err := ExecutionInfoData(c)
+	if err != nil {
+		return nil, err
+	}
+	v, err := value.Decode(data)
+	if err != nil {
+		return nil, fmt.Errorf("reading the execution info of task %s: %w", quote(c.TaskID()), err)
+	}
+	obj, ok := v.(*Object)
+	if !ok {
+		return nil, ValueErrorf("the execution info of task %s is not an object", quote(c.TaskID()))
+	}
+	return obj, nil
+}
+
+// ExecutionInfoData returns the bytes of what install left for a task: of the
+// file of the derived id or, since install knows only native ids, of the native
+// one.
+func ExecutionInfoData(c TaskConfig) ([]byte, error) {
+	r, m := c.registry(), c.TaskMetadata()
+	switch {
+	case r == nil:
+		return nil, RuntimeErrorf("no registry: read the task config through one, or make the task with its MakeTask")
+	case m == nil:
+		return nil, RuntimeErrorf("the task config has no metadata")
+	}
+	dir, id := r.ExecutionCacheDir(c), c.TaskID()
+	if dir == "" {
+		return nil, errNoCache()
+	}
+	data, err := readExecutionInfo(dir, id)
+	if errors.Is(err, fs.ErrNotExist) {
+		data, err = readExecutionInfo(dir, m.Base().ID)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, RuntimeErrorf("No execution data for task_id=%s at %s. Run `cube install <bench>` (or `<OwnerBenchmarkConfig>.install()`) to populate the per-task execution cache on this worker.", quote(id), executionFile(dir, id))
+	}
+	return data, err
+}
+
+// LoadExecutionInfo is [LoadExecutionInfoAs] for data that names its type. Data
+// without a _type is an error: it cannot be told what it is.
+func (c *TaskConfigBase[M]) LoadExecutionInfo() (ExecutionInfo, error) {
+	if c.whole == nil {
+		return nil, RuntimeErrorf("no registry: read the task config through one, or make the task with its MakeTask")
+	}
+	obj, err := ExecutionInfoObject(c.whole)
+	if err != nil {
+		return nil, err
+	}
+	if !obj.Has(typeKey) {
+		return nil, untypedExecutionInfo(c.whole)
+	}
+	info, err := FromValue[ExecutionInfo](c.reg, obj)
+	if err != nil {
+		return nil, fmt.Errorf("reading the execution info of task %s: %w", quote(c.TaskID()), err)
+	}
+	return info, nil
+}
+
+func untypedExecutionInfo(c TaskConfig) error {
+	return ValueErrorf("the execution info of task %s at %s has no _type: read it with cube.LoadExecutionInfoAs, which is told the type", quote(c.TaskID()), c.registry().ExecutionInfoPath(c))
+}
+
+func readExecutionInfo(dir, id string) ([]byte, error) {
+	if err := checkTaskID(id); err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	f, err := root.Open(filepath.FromSlash(id) + ".json")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxExecutionInfo+1))
+	if err == nil && len(data) > maxExecutionInfo {
+		err = ValueErrorf("%s is larger than %d bytes", executionFile(dir, id), maxExecutionInfo)
+	}
+	return data, err
+}
