@@ -3,6 +3,8 @@ package cube
 import (
 	"strings"
 
+	"github.com/proctor-run/proctor/cube/typed"
+	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -96,37 +98,27 @@ func ActionFromToolCall(call *Object) (Action, error) {
 		return Action{}, err
 	}
 	id, _ := call.Get("id")
-	if falsy(id) {
+	if !value.Truth(id) {
 		id, _ = call.Get("call_id")
 	}
 	return toolCallAction(id, name, args)
 }
 
 func toolCallAction(id, name, args Value) (Action, error) {
-	var a Action
-	d := &decoder{}
-	if id != nil && !value.IsNull(id) {
-		d.enter("id")
-		if s, ok := readString(d, id, fieldTag{}); ok {
-			a.ID = &s
+	call := Pairs("id", id, "name", name, "arguments", args)
+	a, _, err := schema.Validate(Value(call), schema.Model("Action", func(f *schema.Fields) Action {
+		return Action{
+			ID:        schema.Optional(f, "id", schema.Str),
+			Name:      schema.Required(f, "name", schema.Str),
+			Arguments: schema.Required(f, "arguments", schema.Object),
 		}
-		d.leave()
-	}
-	d.enter("name")
-	a.Name, _ = readString(d, name, fieldTag{})
-	d.leave()
-	var ok bool
-	if a.Arguments, ok = args.(*Object); !ok {
-		d.enter("arguments")
-		d.fail("dict_type", "Input should be a valid dictionary")
-		d.leave()
-	}
-	return a, d.err(a.TypeName())
+	}))
+	return a, typed.Invalid(a.TypeName(), err)
 }
 
 func callArguments(source *Object) (Value, error) {
 	args, _ := source.Get("arguments")
-	if falsy(args) {
+	if !value.Truth(args) {
 		return value.NewObject(0), nil
 	}
 	if s, ok := args.(Str); ok {

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/proctor-run/proctor/value"
 )
 
 // Declaration is an action made of a typed function, see [Func].
@@ -208,7 +210,7 @@ func (t *ActionTool) run(ctx context.Context, d *Declaration, a Action) (out any
 
 // resultContent is what an action returned, as content.
 func resultContent(out any) (Content, error) {
-	if v, err := ValueOf(out); err == nil && falsy(v) {
+	if v, err := ValueOf(out); err == nil && !value.Truth(v) {
 		return Text("Success"), nil
 	}
 	return ContentOf(out)

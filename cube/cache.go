@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/proctor-run/proctor/cube/typed"
 	"github.com/proctor-run/proctor/internal/atomicfile"
 )
 
@@ -55,10 +56,7 @@ func (r *Registry) ExecutionCacheDir(c TaskConfig) string {
 	if p, ok := c.(ExecutionCachePlacer); ok {
 		return p.ExecutionCacheDir(r.opts.CacheRoot)
 	}
-	dir := ""
-	if info := r.byGo[reflect.TypeOf(c).Elem()]; info != nil {
-		dir = info.ownerDir
-	}
+	dir := r.owners[reflect.TypeOf(c).Elem()].dir
 	if dir == "" {
 		if r.opts.CacheRoot == "" {
 			return ""
@@ -108,7 +106,7 @@ func (c *Cache) Store(id string, info ExecutionInfo) error {
 // StoreObject is [Cache.Store] for untyped data, which other implementations
 // write: read it with [LoadExecutionInfoAs] or [ExecutionInfoObject].
 func (c *Cache) StoreObject(id string, info *Object) error {
-	data, err := appendModel(nil, orEmpty(info), 0)
+	data, err := typed.AppendModel(nil, orEmpty(info), 0)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/proctor-run/proctor/cube/typed"
 )
 
 // CompositeBenchmarkConfig is several benchmarks as one, to any depth (CUBE,
@@ -189,7 +191,7 @@ func (b *Benchmark) follow(cfg TaskConfig) (*Benchmark, TaskConfig, error) {
 	for b.sel.def == nil {
 		path := cfg.Common().SubBenchName
 		if path == nil {
-			return nil, nil, ValueErrorf("CompositeBenchmark.spawn() expects a TaskConfig with sub_bench_name set (emitted by CompositeBenchmarkConfig.get_task_configs()); got %s with sub_bench_name=None", simpleTypeName(cfg))
+			return nil, nil, ValueErrorf("CompositeBenchmark.spawn() expects a TaskConfig with sub_bench_name set (emitted by CompositeBenchmarkConfig.get_task_configs()); got %s with sub_bench_name=None", typed.ClassName(cfg))
 		}
 		name, rest, deeper := strings.Cut(*path, "/")
 		sub := b.sub(name)

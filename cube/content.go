@@ -3,6 +3,7 @@ package cube
 import (
 	"image"
 
+	"github.com/proctor-run/proctor/cube/typed"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -67,36 +68,29 @@ func Structure(v any) *StructuredContent {
 // Structured is an object or a list; empty, it is an empty object.
 type Structured struct{ Value Value }
 
-func (s *Structured) decode(d *decoder, v Value) {
+// UnmarshalValue reads a union of kinds of data. When none fits, there is an error
+// per alternative, at its tag.
+func (s *Structured) UnmarshalValue(v Value) error {
 	switch v.(type) {
 	case *Object, List:
 		s.Value = v
-		return
+		return nil
 	}
-	d.structuredMismatch()
+	return &ValidationError{Errors: []FieldError{
+		{Loc: Loc{"dict[any,any]"}, Type: "dict_type", Msg: "Input should be an object"},
+		{Loc: Loc{"list[any]"}, Type: "list_type", Msg: "Input should be a valid array"},
+		{Loc: Loc{"BaseModel"}, Type: "model_type", Msg: "Input should be an object"},
+	}}
 }
 
-func (s *Structured) encode(*encoder) Value { return s.value() }
+// MarshalValue returns the data.
+func (s *Structured) MarshalValue() (any, error) { return s.value(), nil }
 
 func (s *Structured) value() Value {
 	if s.Value == nil {
 		return value.NewObject(0)
 	}
 	return s.Value
-}
-
-// structuredMismatch reports a union in which no alternative fits: one error
-// per alternative, at its tag.
-func (d *decoder) structuredMismatch() {
-	for _, alt := range [][3]string{
-		{"dict[any,any]", "dict_type", "Input should be an object"},
-		{"list[any]", "list_type", "Input should be a valid array"},
-		{"BaseModel", "model_type", "Input should be an object"},
-	} {
-		d.enter(alt[0])
-		d.fail(alt[1], alt[2])
-		d.leave()
-	}
 }
 
 // ImageContent is a picture.
@@ -145,7 +139,7 @@ func ContentOf(v any) (Content, error) {
 	case *Object, List:
 		return &StructuredContent{Data: Structured{data}}, nil
 	case Str, Int, Float, Bool:
-		return &TextContent{Data: text(scalar)}, nil
+		return &TextContent{Data: value.Text(scalar)}, nil
 	}
-	return nil, unsupportedValue("NoneType")
+	return nil, typed.UnsupportedValue("NoneType")
 }

@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"path/filepath"
 	"reflect"
+
+	"github.com/proctor-run/proctor/cube/typed"
 )
 
 // BenchmarkMetadata describes a benchmark (CUBE, section 6.1).
@@ -152,7 +154,7 @@ func (r *Registry) define(cfg BenchmarkConfig) error {
 		return nil
 	}
 	def := cfg.Definition()
-	if err := r.complete(&def, simpleTypeName(cfg)); err != nil {
+	if err := r.complete(&def, typed.ClassName(cfg)); err != nil {
 		return err
 	}
 	if err := r.own(def.TaskConfig, def.Metadata.Name, r.benchmarkDir(cfg, def.Metadata.Name)); err != nil {
@@ -165,7 +167,7 @@ func (r *Registry) define(cfg BenchmarkConfig) error {
 // definition returns the definition of a benchmark.
 func (r *Registry) definition(cfg BenchmarkConfig) (*Definition, error) {
 	key := definitionKey{typ: reflect.TypeOf(cfg).Elem()}
-	if r.byGo[key.typ] == nil {
+	if !r.types.Has(cfg) {
 		return nil, TypeErrorf("%T is not registered", cfg)
 	}
 	p, parametrised := cfg.(Parametrised)
@@ -187,7 +189,7 @@ func (r *Registry) definition(cfg BenchmarkConfig) (*Definition, error) {
 		return err
 	})
 	if err == nil {
-		err = r.complete(&def, simpleTypeName(cfg))
+		err = r.complete(&def, typed.ClassName(cfg))
 	}
 	if err != nil {
 		return nil, err
@@ -212,7 +214,7 @@ func (r *Registry) complete(def *Definition, name string) error {
 	if def.TaskConfig == nil {
 		return TypeErrorf("Concrete benchmark config class %s must define 'task_config_class' as a ClassVar subclass of TaskConfig, not None.", name)
 	}
-	if r.byGo[reflect.TypeOf(def.TaskConfig).Elem()] == nil {
+	if !r.types.Has(def.TaskConfig) {
 		return TypeErrorf("%T is not registered: add it with the benchmark", def.TaskConfig)
 	}
 	return nil
@@ -265,7 +267,7 @@ func (r *Registry) completeTasks(def *Definition, name string) error {
 		if def.byID[base.ID] != nil {
 			return TypeErrorf("task id %s of %s is there twice", quote(base.ID), name)
 		}
-		if r.byGo[reflect.TypeOf(m).Elem()] == nil {
+		if !r.types.Has(m) {
 			return TypeErrorf("%T is not registered: add it with the benchmark", m)
 		}
 		def.byID[base.ID] = m
@@ -276,12 +278,12 @@ func (r *Registry) completeTasks(def *Definition, name string) error {
 // own notes the benchmark that the task configs of a type belong to, and in
 // which directory its data lies.
 func (r *Registry) own(c TaskConfig, benchmark, dir string) error {
-	info := r.byGo[reflect.TypeOf(c).Elem()]
-	if info.owner != "" && (info.owner != benchmark || info.ownerDir != dir) {
+	t, own := reflect.TypeOf(c).Elem(), owner{benchmark, dir}
+	if known := r.owners[t]; known != (owner{}) && known != own {
 		return TypeErrorf("%s is already owned by benchmark at %s; cannot reassign to %s. Each BenchmarkConfig must declare its own TaskConfig subclass.",
-			info.name, cmp.Or(info.ownerDir, info.owner), cmp.Or(dir, benchmark))
+			typed.ClassName(c), cmp.Or(known.dir, known.benchmark), cmp.Or(dir, benchmark))
 	}
-	info.owner, info.ownerDir = benchmark, dir
+	r.owners[t] = own
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/proctor-run/proctor/cube/typed"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -46,7 +47,7 @@ func LoadExecutionInfoAs[T ExecutionInfo](c TaskConfig) (T, error) {
 	if err != nil {
 		return zero, err
 	}
-	if _, base := any(zero).(*TaskExecutionInfo); base && !obj.Has(typeKey) {
+	if _, base := any(zero).(*TaskExecutionInfo); base && !obj.Has(typed.TypeKey) {
 		return zero, untypedExecutionInfo(c)
 	}
 	info, err := FromValue[T](c.registry(), obj)
@@ -109,7 +110,7 @@ func (c *TaskConfigBase[M]) LoadExecutionInfo() (ExecutionInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !obj.Has(typeKey) {
+	if !obj.Has(typed.TypeKey) {
 		return nil, untypedExecutionInfo(c.whole)
 	}
 	info, err := FromValue[ExecutionInfo](c.reg, obj)

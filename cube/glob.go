@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/proctor-run/proctor/cube/typed"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -124,8 +125,8 @@ func globMatch(tokens []globToken, s []rune) bool {
 
 // fieldText returns Python's str() of a declared field.
 func (r *Registry) fieldText(m Metadata, key string) (string, bool, error) {
-	info := r.byGo[reflect.TypeOf(m).Elem()]
-	if info == nil || !slices.Contains(info.plan.names(), key) {
+	shape, err := typed.StructOf(reflect.TypeOf(m).Elem())
+	if err != nil || !r.types.Has(m) || !shape.Has(key) {
 		return "", false, nil
 	}
 	dump, err := Dump(m)
@@ -137,15 +138,24 @@ func (r *Registry) fieldText(m Metadata, key string) (string, bool, error) {
 		return r.modelFields(o, " "), true, nil
 	}
 	if _, isText := v.(Str); isText {
-		return text(v), true, nil
+		return value.Text(v), true, nil
 	}
 	return r.modelRepr(v), true, nil
 }
 
 // isModel tells a written typed object from untyped data.
 func (r *Registry) isModel(o *Object) bool {
-	name, ok := o.Get(typeKey)
-	return ok && r.byPath[text(name)] != nil
+	_, ok := r.className(o)
+	return ok
+}
+
+// className returns the class of a written typed object.
+func (r *Registry) className(o *Object) (string, bool) {
+	path, ok := o.Get(typed.TypeKey)
+	if !ok {
+		return "", false
+	}
+	return r.types.ClassName(value.Text(path))
 }
 
 // modelRepr is Python's repr, in which typed objects are NAME(field=value, …).
@@ -158,9 +168,8 @@ func (r *Registry) modelRepr(v Value) string {
 		}
 		return "[" + strings.Join(parts, ", ") + "]"
 	case *Object:
-		if r.isModel(v) {
-			name, _ := v.Get(typeKey)
-			return r.byPath[text(name)].name + "(" + r.modelFields(v, ", ") + ")"
+		if name, ok := r.className(v); ok {
+			return name + "(" + r.modelFields(v, ", ") + ")"
 		}
 		var parts []string
 		for k, item := range v.All() {
@@ -174,7 +183,7 @@ func (r *Registry) modelRepr(v Value) string {
 func (r *Registry) modelFields(o *Object, separator string) string {
 	var parts []string
 	for k, v := range o.All() {
-		if k != typeKey {
+		if k != typed.TypeKey {
 			parts = append(parts, k+"="+r.modelRepr(v))
 		}
 	}

@@ -69,27 +69,25 @@ func opaque(img image.Image) image.Image {
 	return out
 }
 
-func (i *Image) encode(e *encoder) Value {
+// MarshalValue returns the data URL.
+func (i *Image) MarshalValue() (any, error) {
 	url, err := i.URL()
-	if err != nil {
-		e.fail(err.Error())
-	}
-	return Str(url)
+	return Str(url), err
 }
 
-func (i *Image) decode(d *decoder, v Value) {
+// UnmarshalValue reads a data URL of a PNG.
+func (i *Image) UnmarshalValue(v Value) error {
 	s, ok := v.(Str)
 	payload, isPNG := strings.CutPrefix(string(s), imagePrefix)
 	if !ok || !isPNG {
-		d.fail("is_instance_of", "Input should be an instance of Image")
-		return
+		return &ValidationError{Errors: []FieldError{{Type: "is_instance_of", Msg: "Input should be an instance of Image"}}}
 	}
 	img, err := decodePNG(payload)
 	if err != nil {
-		d.failWith("value_error", &ImageError{err})
-		return
+		return &ImageError{err}
 	}
 	i.url, i.img = string(s), img
+	return nil
 }
 
 func decodePNG(payload string) (image.Image, error) {

@@ -74,14 +74,15 @@ func (*EnvironmentOutput) TypeName() string { return "cube.core.EnvironmentOutpu
 // FullInfo returns a copy of Info with the key "profiling": last, or in the
 // place of a key of that name.
 func (o *EnvironmentOutput) FullInfo() Info {
-	info := cloneObject(o.Info)
+	info := o.Info.Clone()
 	if o.Profiling != nil {
 		info.Set("profiling", o.Profiling.object())
 	}
 	return info
 }
 
-func (o *EnvironmentOutput) complete(out *Object) {
+// CompleteDump puts the profiling into what is written as info.
+func (o *EnvironmentOutput) CompleteDump(out *Object) {
 	if o.Profiling != nil {
 		out.Set("info", o.FullInfo())
 	}

@@ -1,55 +1,58 @@
 package cube
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
 
+	"github.com/proctor-run/proctor/cube/typed"
+	"github.com/proctor-run/proctor/internal/dump"
 	"github.com/proctor-run/proctor/value"
 )
+
+var objectType = reflect.TypeFor[*Object]()
 
 // params are the parameters of a declared action: how to read them and what
 // their JSON schema is (CUBE, section 3.3).
 type params struct {
-	plan     *plan
+	input    typed.Struct
 	required []string
 	schema   *Object
 }
 
 func paramsOf(t reflect.Type) (*params, error) {
-	if t.Kind() == reflect.Struct {
-		if err := checkTagged(t); err != nil {
-			return nil, err
-		}
-	}
-	p, err := planOf(t)
+	input, err := typed.StructOf(t)
 	if err != nil {
 		return nil, err
 	}
-	out := &params{plan: p}
-	out.schema, out.required, err = objectSchema(t, p)
+	if err := input.CheckTagged(); err != nil {
+		return nil, err
+	}
+	out := &params{input: input}
+	out.schema, out.required, err = objectSchema(input)
 	return out, err
 }
 
 // objectSchema returns the JSON schema of a struct and the names of its required
 // fields.
-func objectSchema(t reflect.Type, p *plan) (schema *Object, required []string, err error) {
-	properties := value.NewObject(len(p.fields))
-	for _, f := range p.fields {
-		sf := t.FieldByIndex(f.index)
-		property, err := property(f.name, sf)
+func objectSchema(s typed.Struct) (schema *Object, required []string, err error) {
+	fields := s.Fields()
+	properties := value.NewObject(len(fields))
+	for _, f := range fields {
+		property, err := property(f.Name, f.Go)
 		if err != nil {
 			return nil, nil, err
 		}
-		properties.Append(f.name, property)
-		_, hasDefault := sf.Tag.Lookup("default")
-		if nullable := sf.Type.Kind() == reflect.Pointer && sf.Type != objectType; !hasDefault && !nullable {
-			required = append(required, f.name)
+		properties.Append(f.Name, property)
+		_, hasDefault := f.Go.Tag.Lookup("default")
+		if nullable := f.Go.Type.Kind() == reflect.Pointer && f.Go.Type != objectType; !hasDefault && !nullable {
+			required = append(required, f.Name)
 		}
 	}
 	schema = Pairs("type", "object", "properties", properties)
 	if len(required) > 0 {
-		schema.Append("required", mustValue(required))
+		schema.Append("required", dump.Strs(required))
 	}
 	return schema, required, nil
 }
@@ -57,13 +60,13 @@ func objectSchema(t reflect.Type, p *plan) (schema *Object, required []string, e
 // plainStruct returns the struct type behind a parameter's type, if it is a
 // plain struct, whose fields a schema can name.
 func plainStruct(t reflect.Type) (reflect.Type, bool) {
-	if t == objectType || t.Implements(typedType) {
+	if t == objectType || t.Implements(reflect.TypeFor[Typed]()) {
 		return nil, false
 	}
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if t.Kind() != reflect.Struct || reflect.PointerTo(t).Implements(customType) {
+	if t.Kind() != reflect.Struct || typed.IsObject(t) {
 		return nil, false
 	}
 	return t, true
@@ -71,11 +74,11 @@ func plainStruct(t reflect.Type) (reflect.Type, bool) {
 
 // addFields adds what is known of the fields of a plain struct to its schema.
 func addFields(out *Object, t reflect.Type) error {
-	p, err := planOf(t)
+	s, err := typed.StructOf(t)
 	if err != nil {
 		return err
 	}
-	schema, _, err := objectSchema(t, p)
+	schema, _, err := objectSchema(s)
 	if err != nil {
 		return err
 	}
@@ -83,14 +86,6 @@ func addFields(out *Object, t reflect.Type) error {
 		out.Set(k, v)
 	}
 	return nil
-}
-
-func mustValue(v any) Value {
-	out, err := ValueOf(v)
-	if err != nil {
-		panic(err)
-	}
-	return out
 }
 
 // property returns the schema of one parameter, keys in the format's order.
@@ -114,7 +109,7 @@ func property(name string, sf reflect.StructField) (*Object, error) {
 		out.Append("description", Str(desc))
 	}
 	if enum != "" {
-		out.Append("enum", mustValue(strings.Split(enum, ",")))
+		out.Append("enum", dump.Strs(strings.Split(enum, ",")))
 	}
 	switch st, plain := plainStruct(sf.Type); {
 	case kind == "array":
@@ -152,7 +147,7 @@ func checkOptional(name string, sf reflect.StructField) error {
 
 // goSchemaType is the schema type of a Go type; a Value and an any have none.
 func goSchemaType(t reflect.Type) string {
-	if t == objectType || reflect.PointerTo(t).Implements(customType) {
+	if typed.IsObject(t) {
 		return "object"
 	}
 	switch t.Kind() {
@@ -170,7 +165,7 @@ func goSchemaType(t reflect.Type) string {
 	case reflect.Pointer:
 		return goSchemaType(t.Elem())
 	case reflect.Interface:
-		if t == valueType || t.NumMethod() == 0 {
+		if t == reflect.TypeFor[Value]() || t.NumMethod() == 0 {
 			return ""
 		}
 	}
@@ -239,7 +234,7 @@ func schemaType(python string) string {
 // TypeError in Python's words: models are told what they did wrong.
 func (p *params) read(call string, args *Object) (reflect.Value, error) {
 	for name := range args.All() {
-		if !p.has(name) {
+		if !p.input.Has(name) {
 			return reflect.Value{}, TypeErrorf("%s got an unexpected keyword argument %s", call, quote(name))
 		}
 	}
@@ -256,21 +251,12 @@ func (p *params) read(call string, args *Object) (reflect.Value, error) {
 	if name, ok := unexpected(p.schema, args); ok {
 		return reflect.Value{}, TypeErrorf("%s got an unexpected keyword argument %s", call, quote(name))
 	}
-	in := reflect.New(p.plan.typ).Elem()
-	p.plan.init(in)
-	d := &decoder{}
-	for i := range p.plan.fields {
-		f := &p.plan.fields[i]
-		if v, ok := args.Get(f.name); ok {
-			d.enter(f.name)
-			f.codec.dec(d, v, in.FieldByIndex(f.index))
-			d.leave()
-		}
+	in, err := p.input.Read(args)
+	if invalid, ok := errors.AsType[*ValidationError](err); ok {
+		first := invalid.Errors[0]
+		return reflect.Value{}, TypeErrorf("%s argument %s: %s", call, quote(first.Loc.String()), first.Msg)
 	}
-	if len(d.errs) > 0 {
-		return reflect.Value{}, TypeErrorf("%s argument %s: %s", call, quote(d.errs[0].Loc.String()), d.errs[0].Msg)
-	}
-	return in, nil
+	return in.Elem(), err
 }
 
 // unexpected finds a key, at any depth, that the schema does not name: what an
@@ -303,15 +289,6 @@ func unexpected(schema *Object, v Value) (path string, found bool) {
 		}
 	}
 	return "", false
-}
-
-func (p *params) has(name string) bool {
-	for i := range p.plan.fields {
-		if p.plan.fields[i].name == name {
-			return true
-		}
-	}
-	return false
 }
 
 func plural(n int) string {

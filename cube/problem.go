@@ -1,6 +1,10 @@
 package cube
 
-import "context"
+import (
+	"context"
+
+	"github.com/proctor-run/proctor/cube/typed"
+)
 
 // Problem is what a benchmark author writes for a task: a struct that embeds
 // [TaskBase] and has these two methods. Everything else, stepping above all, is
@@ -121,7 +125,7 @@ func assignMetadata[M Metadata](dst *M, m Metadata) error {
 	narrow, ok := m.(M)
 	if !ok {
 		return &ValidationError{Type: "TaskMetadata", Errors: []FieldError{{
-			Loc: Loc{"metadata"}, Type: "model_type", Msg: "Input should be an instance of " + simpleTypeName(*dst),
+			Loc: Loc{"metadata"}, Type: "model_type", Msg: "Input should be an instance of " + typed.ClassName(*dst),
 		}}}
 	}
 	*dst = narrow

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/proctor-run/proctor/cube"
+	"github.com/proctor-run/proctor/cube/infra"
 	"github.com/proctor-run/proctor/cube/internal/democube"
 )
 
@@ -30,7 +31,7 @@ func TestResourceVectors(t *testing.T) {
 	eachCase(t, "resource.json", func(t *testing.T, c vcase) {
 		switch c.str("op") {
 		case "provision_store_filename":
-			s := cube.NewProvisionStore("")
+			s := infra.NewProvisionStore("")
 			if got := s.FileName(c.str("key")); got != c.str("filename") {
 				t.Errorf("file %q, want %q", got, c.str("filename"))
 			}
@@ -40,25 +41,25 @@ func TestResourceVectors(t *testing.T) {
 		case "docker_run_script":
 			a := c.obj("args")
 			cfg := &cube.ContainerConfig{Image: a.str("image"), RAMGB: a.float("ram_gb"), CPUCores: a.float("cpu_cores")}
-			if got := cube.DockerRunScript(a.str("container_name"), cfg); got != c.str("script") {
+			if got := infra.DockerRunScript(a.str("container_name"), cfg); got != c.str("script") {
 				t.Errorf("script\n%s\nwant\n%s", got, c.str("script"))
 			}
 		case "requirements":
 			requirements(t, reg, c)
 		case "ResourceNotReadyError":
-			err := cube.ResourceNotReady("vm", "local")
+			err := infra.ResourceNotReady("vm", "local")
 			if err.Error() != c.str("message") || cube.ErrorType(err) != c.str("op") {
 				t.Errorf("got %q", err)
 			}
 		case "UnsupportedResourceType":
 			vm := &cube.VMResourceConfig{}
 			vm.Name = "vm"
-			err := cube.UnsupportedResource(&cube.LocalInfraConfig{}, vm)
+			err := infra.UnsupportedResource(&cube.LocalInfraConfig{}, vm)
 			if err.Error() != c.str("message") || cube.ErrorType(err) != c.str("op") {
 				t.Errorf("got %q", err)
 			}
 		case "port_from_url":
-			port, err := cube.PortFromURL(c.str("url"))
+			port, err := infra.PortFromURL(c.str("url"))
 			if c.has("error") {
 				checkError(t, c.id(), err, c.obj("error"))
 			} else if err != nil || port != c.num("port") {
@@ -95,7 +96,7 @@ func requirements(t *testing.T, reg *cube.Registry, c vcase) {
 	if diff := cmp.Diff(c.strs("requirements"), append([]string{}, r.Requirements()...)); diff != "" {
 		t.Errorf("requirements (-want +got):\n%s", diff)
 	}
-	if got := cube.CanServe(&dockerOnly{}, r); got != c.flag("served_by_docker_only") {
+	if got := infra.CanServe(&dockerOnly{}, r); got != c.flag("served_by_docker_only") {
 		t.Errorf("served by docker only: %v", got)
 	}
 }

@@ -46,19 +46,19 @@ func NewRuntimeContext(keysAndValues ...any) (RuntimeContext, error) {
 	return RuntimeContext{c}, nil
 }
 
-func (c *contextValues) set(key string, value any) error {
+func (c *contextValues) set(key string, item any) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.frozen {
 		c.late = append(c.late, key)
 		return fmt.Errorf("setting %q: %w", key, ErrFrozen)
 	}
-	if isData(value) {
-		v, err := ValueOf(value)
+	if isData(item) {
+		v, err := ValueOf(item)
 		if err != nil {
 			return fmt.Errorf("setting %q: %w", key, err)
 		}
-		value = clone(v)
+		item = value.Clone(v)
 	}
 	if c.values == nil {
 		c.values = map[string]any{}
@@ -66,7 +66,7 @@ func (c *contextValues) set(key string, value any) error {
 	if _, ok := c.values[key]; !ok {
 		c.keys = append(c.keys, key)
 	}
-	c.values[key] = value
+	c.values[key] = item
 	return nil
 }
 
@@ -102,7 +102,7 @@ func (rc RuntimeContext) Get(key string) (any, bool) {
 	}
 	v, ok := rc.c.values[key]
 	if data, isData := v.(Value); isData {
-		v = clone(data)
+		v = value.Clone(data)
 	}
 	return v, ok
 }
@@ -139,7 +139,8 @@ func (rc RuntimeContext) Infra() (Infra, bool) {
 	return i, ok
 }
 
-func (rc *RuntimeContext) decode(d *decoder, v Value) {
+// UnmarshalValue reads an object, or null for no context.
+func (rc *RuntimeContext) UnmarshalValue(v Value) error {
 	switch v := v.(type) {
 	case nil, Null:
 		*rc = RuntimeContext{}
@@ -147,30 +148,30 @@ func (rc *RuntimeContext) decode(d *decoder, v Value) {
 		c := &contextValues{values: map[string]any{}, frozen: true}
 		for key, item := range v.All() {
 			c.keys = append(c.keys, key)
-			c.values[key] = clone(item)
+			c.values[key] = value.Clone(item)
 		}
 		*rc = RuntimeContext{c}
 	default:
-		d.fail("dict_type", "Input should be an object")
+		return &ValidationError{Errors: []FieldError{{Type: "dict_type", Msg: "Input should be an object"}}}
 	}
+	return nil
 }
 
-func (rc *RuntimeContext) encode(e *encoder) Value {
+// MarshalValue returns the data and typed objects of the context. One that holds
+// anything live cannot be written.
+func (rc *RuntimeContext) MarshalValue() (any, error) {
 	if rc.c == nil {
-		return Null{}
+		return nil, nil
 	}
-	out := value.NewObject(len(rc.c.keys))
+	var out Map[any]
 	for _, key := range rc.c.keys {
-		switch v := rc.c.values[key].(type) {
-		case Value:
-			out.Append(key, v)
-		case Typed:
-			e.path = append(e.path, key)
-			out.Append(key, e.typed(reflect.ValueOf(v)))
-			e.path = e.path[:len(e.path)-1]
+		v := rc.c.values[key]
+		switch v.(type) {
+		case Value, Typed:
+			out.Set(key, v)
 		default:
-			e.fail(fmt.Sprintf("%s holds a live %T, which cannot be written", key, v))
+			return nil, TypeErrorf("%s holds a live %T, which cannot be written", key, v)
 		}
 	}
-	return out
+	return out, nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/cube"
+	"github.com/proctor-run/proctor/cube/infra"
 	"github.com/proctor-run/proctor/cube/internal/democube"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/fake"
@@ -155,7 +156,7 @@ func TestContainerExec(t *testing.T) {
 	if cube.ErrorType(err) != cube.ContainerExecErrorKind || !strings.Contains(err.Error(), "timeout 5s sh -lc 'broken it'") {
 		t.Errorf("got %v", err)
 	}
-	_, err = cube.ForwardPort(t.Context(), c, 80)
+	_, err = infra.ForwardPort(t.Context(), c, 80)
 	if cube.ErrorType(err) != cube.ContainerErrorKind || err.Error() != "Port 80 is not exposed. Available ports: []" {
 		t.Errorf("got %v", err)
 	}
@@ -232,7 +233,7 @@ func TestLocalInfra(t *testing.T) {
 func TestProvisionStore(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "provisions")
-	s := cube.NewProvisionStore(dir)
+	s := infra.NewProvisionStore(dir)
 	if s.Has("a@local") {
 		t.Error("an empty store has something")
 	}

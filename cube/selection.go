@@ -6,6 +6,8 @@ import (
 	"iter"
 	"reflect"
 	"slices"
+
+	"github.com/proctor-run/proctor/cube/typed"
 )
 
 // Selection is the tasks that a benchmark config selects. It does not change:
@@ -148,10 +150,11 @@ func yieldConfig(yield func(TaskConfig, error) bool) func(TaskConfig, error) boo
 }
 
 func (s *Selection) taskConfig(m Metadata, seed *int64) (TaskConfig, error) {
-	info := s.reg.byGo[reflect.TypeOf(s.def.TaskConfig).Elem()]
-	ptr := reflect.New(info.typ)
-	info.plan.init(ptr.Elem())
-	c := ptr.Interface().(TaskConfig)
+	shape, err := typed.StructOf(reflect.TypeOf(s.def.TaskConfig).Elem())
+	if err != nil {
+		return nil, err
+	}
+	c := shape.New().Interface().(TaskConfig)
 	if err := c.setMetadata(m); err != nil {
 		return nil, err
 	}

@@ -3,6 +3,9 @@ package cube
 import (
 	"context"
 
+	"github.com/proctor-run/proctor/cube/typed"
+	"github.com/proctor-run/proctor/internal/dump"
+	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -21,9 +24,10 @@ func (s score) reward() (float64, error) {
 	if s.value == nil {
 		return s.num, nil
 	}
-	d := &decoder{path: []string{"reward"}}
-	f, _ := readFloat(d, s.value)
-	return f, d.err("cube.core.EnvironmentOutput")
+	f, _, err := schema.Validate(Value(Pairs("reward", s.value)), schema.Model("EnvironmentOutput", func(f *schema.Fields) float64 {
+		return schema.Required(f, "reward", schema.Float)
+	}))
+	return f, typed.Invalid("cube.core.EnvironmentOutput", err)
 }
 
 func (t *Task) evaluate(ctx context.Context, obs *Observation) (s score, err error) {
@@ -80,7 +84,7 @@ func (t *Task) Step(ctx context.Context, actions ...Action) (*EnvironmentOutput,
 		return nil, err
 	}
 	if s.info != nil {
-		out.Info = cloneObject(s.info) // the cube may go on using its own
+		out.Info = s.info.Clone() // the cube may go on using its own
 	}
 	var err error
 	out.Reward, err = s.reward()
@@ -134,7 +138,7 @@ func (t *Task) postprocess(ctx context.Context, out *EnvironmentOutput) error {
 			return err
 		}
 		if out.Obs == nil {
-			return TypeErrorf("PostprocessObs of %s returned no observation", simpleTypeName(t.problem))
+			return TypeErrorf("PostprocessObs of %s returned no observation", typed.ClassName(t.problem))
 		}
 	}
 	out.Profiling.ObsPostprocess = t.now().Sub(start).Seconds()
@@ -147,3 +151,8 @@ func orEmpty(o *Object) *Object {
 	}
 	return o
 }
+
+// quote is Python's repr of a string.
+func quote(s string) string { return value.Repr(Str(s)) }
+
+func quoteList(names []string) string { return value.Repr(dump.Strs(names)) }

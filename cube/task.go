@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/proctor-run/proctor/cube/infra"
+	"github.com/proctor-run/proctor/cube/typed"
 )
 
 // Task is a problem that has been set up: its container runs and its tool is
@@ -36,7 +39,7 @@ func NewTask(ctx context.Context, p Problem) (*Task, error) {
 		return nil, missingField(p, "tool_config")
 	}
 	if t.c.tool != nil {
-		return nil, RuntimeErrorf("%s is the problem of another task already", simpleTypeName(p))
+		return nil, RuntimeErrorf("%s is the problem of another task already", typed.ClassName(p))
 	}
 	if err := t.construct(ctx); err != nil {
 		ctx, cancel := detached(ctx)
@@ -50,7 +53,7 @@ func NewTask(ctx context.Context, p Problem) (*Task, error) {
 }
 
 func missingField(p Problem, name string) error {
-	return &ValidationError{Type: simpleTypeName(p), Errors: []FieldError{{Loc: Loc{name}, Type: "missing", Msg: "Field required"}}}
+	return &ValidationError{Type: typed.ClassName(p), Errors: []FieldError{{Loc: Loc{name}, Type: "missing", Msg: "Field required"}}}
 }
 
 func (t *Task) construct(ctx context.Context) error {
@@ -72,7 +75,7 @@ func (t *Task) buildTool(ctx context.Context) (tool Tool, err error) {
 	defer recovered("BuildTool", &err)
 	tool, err = b.BuildTool(ctx, t.c.container)
 	if err == nil && tool == nil {
-		err = TypeErrorf("BuildTool of %s built no tool", simpleTypeName(t.problem))
+		err = TypeErrorf("BuildTool of %s built no tool", typed.ClassName(t.problem))
 	}
 	return tool, err
 }
@@ -98,18 +101,18 @@ func (t *Task) launch(ctx context.Context) error {
 	return RunHealthCheck(ctx, t.c.ContainerBackend, t.c.container)
 }
 
-func (t *Task) launchThrough(ctx context.Context, infra Infra, cfg *ContainerConfig) error {
-	resource := containerResource(t.ID(), cfg)
-	status, err := infra.ProvisionStatus(ctx, resource)
+func (t *Task) launchThrough(ctx context.Context, place Infra, cfg *ContainerConfig) error {
+	resource := infra.ContainerResource(t.ID(), cfg)
+	status, err := place.ProvisionStatus(ctx, resource)
 	if err != nil {
 		return err
 	}
 	if status == NeedsProvisioning {
-		if err := infra.Provision(ctx, resource); err != nil {
+		if err := place.Provision(ctx, resource); err != nil {
 			return err
 		}
 	}
-	if t.c.handle, err = infra.Launch(ctx, resource); err != nil {
+	if t.c.handle, err = place.Launch(ctx, resource); err != nil {
 		return err
 	}
 	t.c.container, err = t.c.handle.Container()
@@ -162,7 +165,7 @@ func (t *Task) Reset(ctx context.Context) (obs *Observation, info Info, err erro
 		return nil, nil, err
 	}
 	if obs == nil {
-		return nil, nil, TypeErrorf("Reset of %s returned no observation", simpleTypeName(t.problem))
+		return nil, nil, TypeErrorf("Reset of %s returned no observation", typed.ClassName(t.problem))
 	}
 	return obs, info, nil
 }

@@ -3,8 +3,8 @@ package cube
 import (
 	"context"
 	"fmt"
-	"reflect"
-	"strings"
+
+	"github.com/proctor-run/proctor/cube/typed"
 )
 
 // Tool is what an agent acts with. Most tools embed an [*ActionTool], made of
@@ -58,29 +58,7 @@ func toolName(t Tool) string {
 	if n, ok := t.(named); ok {
 		return n.ToolName()
 	}
-	return simpleTypeName(t)
-}
-
-// simpleTypeName is the class name of a value in messages: the end of its
-// TypeName, or its Go type without package, pointer and type parameters.
-func simpleTypeName(v any) string {
-	if typed, ok := v.(Typed); ok {
-		if name, err := simpleName(typed.TypeName()); err == nil {
-			return name
-		}
-	}
-	t := reflect.TypeOf(v)
-	if t == nil {
-		return "NoneType"
-	}
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	name, _, _ := strings.Cut(t.Name(), "[")
-	if name == "" {
-		name = t.String()
-	}
-	return name
+	return typed.ClassName(t)
 }
 
 // Toolbox is several tools as one. Action names are unique across them.
@@ -193,7 +171,7 @@ func (c *ToolboxConfig) Make(ctx context.Context, container Container) (_ Tool, 
 // calls Make and turns a panic or a missing tool into an error.
 func makeTool(ctx context.Context, cfg ToolConfig, c Container) (t Tool, err error) {
 	defer recovered(fmt.Sprintf("Make of %s", cfg.TypeName()), &err)
-	if v, ok := cfg.(validator); ok {
+	if v, ok := cfg.(interface{ Validate() error }); ok {
 		if err := v.Validate(); err != nil {
 			return nil, err
 		}

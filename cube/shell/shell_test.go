@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/proctor-run/proctor/cube"
+	"github.com/proctor-run/proctor/cube/infra"
 	"github.com/proctor-run/proctor/cube/shell"
 	"github.com/proctor-run/proctor/internal/vectors"
 	"github.com/proctor-run/proctor/value"
@@ -81,7 +82,7 @@ func TestVectors(t *testing.T) {
 			case "local_container_exec_command_line":
 				req := cube.ExecRequest{Command: str(c, "command")}
 				req.Timeout = seconds(c, "timeout")
-				if got := cube.ShellLine(req); got != str(c, "exec_string") {
+				if got := infra.ShellLine(req); got != str(c, "exec_string") {
 					t.Errorf("got %q, want %q", got, str(c, "exec_string"))
 				}
 			default:

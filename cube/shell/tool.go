@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/proctor-run/proctor/cube"
+	"github.com/proctor-run/proctor/cube/infra"
 )
 
 // Tool runs commands and moves files in a container.
@@ -167,7 +168,7 @@ func (t *Tool) exec(ctx context.Context, command string) (cube.ExecResult, error
 
 func (t *Tool) readFile(ctx context.Context, in readInput) (any, error) {
 	start, end := LineRange(in.LineStart, in.LineEnd)
-	command := "cat " + cube.ShellQuote(in.Path)
+	command := "cat " + infra.ShellQuote(in.Path)
 	if start != nil || end != nil {
 		first, last := 1, "$"
 		if start != nil {
@@ -176,7 +177,7 @@ func (t *Tool) readFile(ctx context.Context, in readInput) (any, error) {
 		if end != nil {
 			last = strconv.Itoa(*end)
 		}
-		command = fmt.Sprintf("sed -n '%d,%sp' %s", first, last, cube.ShellQuote(in.Path))
+		command = fmt.Sprintf("sed -n '%d,%sp' %s", first, last, infra.ShellQuote(in.Path))
 	}
 	r, err := t.exec(ctx, command)
 	switch {
@@ -203,13 +204,13 @@ type writeInput struct {
 }
 
 func (t *Tool) writeFile(ctx context.Context, in writeInput) (any, error) {
-	r, err := t.exec(ctx, "mkdir -p "+cube.ShellQuote(path.Dir(in.Path)))
+	r, err := t.exec(ctx, "mkdir -p "+infra.ShellQuote(path.Dir(in.Path)))
 	if err != nil {
 		return nil, err
 	}
 	if r.ExitCode == 0 {
 		content := "'" + strings.ReplaceAll(in.Content, "'", `'\''`) + "'"
-		if r, err = t.exec(ctx, "printf '%s' "+content+" > "+cube.ShellQuote(in.Path)); err != nil {
+		if r, err = t.exec(ctx, "printf '%s' "+content+" > "+infra.ShellQuote(in.Path)); err != nil {
 			return nil, err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/proctor-run/proctor/cube"
+	"github.com/proctor-run/proctor/cube/infra"
 	"github.com/proctor-run/proctor/cube/shell"
 )
 
@@ -73,7 +74,7 @@ func (t *Task) Reset(ctx context.Context) (*cube.Observation, cube.Info, error) 
 	if err := t.Tool().Reset(ctx); err != nil {
 		return nil, nil, err
 	}
-	if _, err := t.run(ctx, t.Container(), "rm -f "+cube.ShellQuote(t.path())); err != nil {
+	if _, err := t.run(ctx, t.Container(), "rm -f "+infra.ShellQuote(t.path())); err != nil {
 		return nil, nil, err
 	}
 	wish := fmt.Sprintf("Write the text %q, and nothing else, to the file %s.", t.Metadata.Content, t.path())
@@ -82,7 +83,7 @@ func (t *Task) Reset(ctx context.Context) (*cube.Observation, cube.Info, error) 
 
 // Evaluate gives 1 when the file holds the text; a newline at its end is fine.
 func (t *Task) Evaluate(ctx context.Context, _ *cube.Observation) (float64, cube.Info, error) {
-	r, err := t.Container().Exec(ctx, cube.ExecRequest{Command: "cat " + cube.ShellQuote(t.path()), Workdir: "/"})
+	r, err := t.Container().Exec(ctx, cube.ExecRequest{Command: "cat " + infra.ShellQuote(t.path()), Workdir: "/"})
 	if err != nil {
 		return 0, nil, err
 	}

@@ -1,40 +1,41 @@
-package cube
+package typed
 
 import (
 	"math"
 	"reflect"
 	"strings"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/value"
 )
 
 // Lax reading of scalars (CUBE, section 1.5).
 
 func stringCodec(tag fieldTag) codec {
-	dec := func(d *decoder, v Value, dst reflect.Value) {
+	dec := func(d *decoder, v value.Value, dst reflect.Value) {
 		if s, ok := readString(d, v, tag); ok {
 			dst.SetString(s)
 		}
 	}
-	enc := func(_ *encoder, v reflect.Value) Value { return Str(v.String()) }
+	enc := func(_ *encoder, v reflect.Value) value.Value { return value.Str(v.String()) }
 	if len(tag.enum) > 0 && tag.hasDef {
 		// An empty choice is none of the choices: a literal that leaves the
 		// field alone means the default.
-		enc = func(_ *encoder, v reflect.Value) Value {
+		enc = func(_ *encoder, v reflect.Value) value.Value {
 			if v.Len() == 0 {
-				return Str(tag.def)
+				return value.Str(tag.def)
 			}
-			return Str(v.String())
+			return value.Str(v.String())
 		}
 	}
 	return codec{dec, enc}
 }
 
-func readString(d *decoder, v Value, tag fieldTag) (string, bool) {
+func readString(d *decoder, v value.Value, tag fieldTag) (string, bool) {
 	if tag.has("text") {
 		v = textOf(v)
 	}
-	s, ok := v.(Str)
+	s, ok := v.(value.Str)
 	switch {
 	case len(tag.enum) > 0 && (!ok || !contains(tag.enum, string(s))):
 		d.fail("literal_error", "Input should be "+choices(tag.enum))
@@ -43,17 +44,17 @@ func readString(d *decoder, v Value, tag fieldTag) (string, bool) {
 		d.fail("string_type", "Input should be a valid string")
 		return "", false
 	case tag.has("nonblank") && strings.TrimSpace(string(s)) == "":
-		d.failWith("value_error", ValueErrorf("must be a non-empty string"))
+		d.failWith("value_error", exception.Errorf(exception.ValueError, "must be a non-empty string"))
 		return "", false
 	}
 	return string(s), true
 }
 
 // textOf turns scalars into Python's text of them.
-func textOf(v Value) Value {
+func textOf(v value.Value) value.Value {
 	switch v.(type) {
-	case Int, Float, Bool:
-		return Str(text(v))
+	case value.Int, value.Float, value.Bool:
+		return value.Str(value.Text(v))
 	}
 	return v
 }
@@ -86,12 +87,12 @@ func choices(names []string) string {
 func boolCodec(tag fieldTag) codec {
 	invert := tag.has("invert")
 	return codec{
-		dec: func(d *decoder, v Value, dst reflect.Value) {
+		dec: func(d *decoder, v value.Value, dst reflect.Value) {
 			if b, ok := readBool(d, v); ok {
 				dst.SetBool(b != invert)
 			}
 		},
-		enc: func(_ *encoder, v reflect.Value) Value { return Bool(v.Bool() != invert) },
+		enc: func(_ *encoder, v reflect.Value) value.Value { return value.Bool(v.Bool() != invert) },
 	}
 }
 
@@ -105,11 +106,11 @@ const (
 	msgFloatParse  = "Input should be a valid number, unable to parse string as a number"
 )
 
-func readBool(d *decoder, v Value) (value, ok bool) {
+func readBool(d *decoder, v value.Value) (b, ok bool) {
 	switch v := v.(type) {
-	case Bool:
+	case value.Bool:
 		return bool(v), true
-	case Str:
+	case value.Str:
 		switch strings.ToLower(string(v)) {
 		case "true", "t", "yes", "y", "on", "1":
 			return true, true
@@ -118,14 +119,14 @@ func readBool(d *decoder, v Value) (value, ok bool) {
 		}
 		d.fail("bool_parsing", msgBoolParsing)
 		return false, false
-	case Int:
+	case value.Int:
 		n, fits := v.Int64()
 		if fits && (n == 0 || n == 1) {
 			return n == 1, true
 		}
 		d.fail("bool_parsing", msgBoolParsing)
 		return false, false
-	case Float:
+	case value.Float:
 		if v == 0 || v == 1 {
 			return v == 1, true
 		}
@@ -140,7 +141,7 @@ func readBool(d *decoder, v Value) (value, ok bool) {
 
 func intCodec() codec {
 	return codec{
-		dec: func(d *decoder, v Value, dst reflect.Value) {
+		dec: func(d *decoder, v value.Value, dst reflect.Value) {
 			n, ok := readInt(d, v)
 			switch {
 			case !ok:
@@ -150,13 +151,13 @@ func intCodec() codec {
 				dst.SetInt(n)
 			}
 		},
-		enc: func(_ *encoder, v reflect.Value) Value { return value.NewInt(v.Int()) },
+		enc: func(_ *encoder, v reflect.Value) value.Value { return value.NewInt(v.Int()) },
 	}
 }
 
 func uintCodec() codec {
 	return codec{
-		dec: func(d *decoder, v Value, dst reflect.Value) {
+		dec: func(d *decoder, v value.Value, dst reflect.Value) {
 			n, ok := readInt(d, v)
 			switch {
 			case !ok:
@@ -168,20 +169,20 @@ func uintCodec() codec {
 				dst.SetUint(uint64(n))
 			}
 		},
-		enc: func(_ *encoder, v reflect.Value) Value { return uintValue(v.Uint()) },
+		enc: func(_ *encoder, v reflect.Value) value.Value { return uintValue(v.Uint()) },
 	}
 }
 
-func readInt(d *decoder, v Value) (int64, bool) {
+func readInt(d *decoder, v value.Value) (int64, bool) {
 	switch v := v.(type) {
-	case Int:
+	case value.Int:
 		return fitInt(d, v)
-	case Bool:
+	case value.Bool:
 		if v {
 			return 1, true
 		}
 		return 0, true
-	case Float:
+	case value.Float:
 		f := float64(v)
 		if math.IsNaN(f) || math.IsInf(f, 0) {
 			d.fail("finite_number", "Input should be a finite number")
@@ -196,7 +197,7 @@ func readInt(d *decoder, v Value) (int64, bool) {
 			return 0, false
 		}
 		return int64(f), true
-	case Str:
+	case value.Str:
 		if n, ok := value.LaxInt(string(v)); ok {
 			return fitInt(d, n)
 		}
@@ -207,7 +208,7 @@ func readInt(d *decoder, v Value) (int64, bool) {
 	return 0, false
 }
 
-func fitInt(d *decoder, n Int) (int64, bool) {
+func fitInt(d *decoder, n value.Int) (int64, bool) {
 	i, fits := n.Int64()
 	if !fits {
 		d.fail("int_parsing_size", "Input should be a valid integer of at most 64 bits")
@@ -217,31 +218,31 @@ func fitInt(d *decoder, n Int) (int64, bool) {
 
 func floatCodec() codec {
 	return codec{
-		dec: func(d *decoder, v Value, dst reflect.Value) {
+		dec: func(d *decoder, v value.Value, dst reflect.Value) {
 			if f, ok := readFloat(d, v); ok {
 				dst.SetFloat(f)
 			}
 		},
-		enc: func(_ *encoder, v reflect.Value) Value { return Float(v.Float()) },
+		enc: func(_ *encoder, v reflect.Value) value.Value { return value.Float(v.Float()) },
 	}
 }
 
-func readFloat(d *decoder, v Value) (float64, bool) {
+func readFloat(d *decoder, v value.Value) (float64, bool) {
 	switch v := v.(type) {
-	case Float:
+	case value.Float:
 		return float64(v), true
-	case Int:
+	case value.Int:
 		f, err := v.Float64()
 		if err != nil {
 			return math.Inf(v.Sign()), true
 		}
 		return f, true
-	case Bool:
+	case value.Bool:
 		if v {
 			return 1, true
 		}
 		return 0, true
-	case Str:
+	case value.Str:
 		if f, ok := value.LaxFloat(string(v)); ok {
 			return float64(f), true
 		}

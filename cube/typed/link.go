@@ -1,22 +1,22 @@
-package cube
+package typed
 
 import "reflect"
 
-// link lets a pointer to a base type stand for a value of a subtype. A slot of
+// Link lets a pointer to a base type stand for a value of a subtype. A slot of
 // type *Observation holds the address of the Observation inside a subtype's
 // struct, and the link in it leads back to the whole. It is only believed when
 // the whole contains exactly this base, so that copies of a base do not claim
 // to be what they were copied from.
-type link struct{ outer any }
+type Link struct{ outer any }
 
-func (l *link) subtypeLink() *link { return l }
+func (l *Link) subtypeLink() *Link { return l }
 
-type linked interface{ subtypeLink() *link }
+type linked interface{ subtypeLink() *Link }
 
 // Upcast returns the B inside sub, a pointer to a struct that embeds B, for a
 // slot of type *B. What is written from the slot then are all fields of sub:
 //
-//	out.Obs = cube.Upcast[cube.Observation](&MyObservation{…})
+//	out.Obs = typed.Upcast[cube.Observation](&MyObservation{…})
 //
 // It returns nil when sub does not embed B. Slots of interface type take
 // subtypes as they are.

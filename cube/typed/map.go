@@ -1,4 +1,4 @@
-package cube
+package typed
 
 import (
 	"iter"
@@ -54,8 +54,8 @@ func (m Map[T]) All() iter.Seq2[string, T] {
 	}
 }
 
-func (m *Map[T]) decode(d *decoder, v Value) {
-	obj, ok := v.(*Object)
+func (m *Map[T]) decode(d *decoder, v value.Value) {
+	obj, ok := v.(*value.Object)
 	if !ok {
 		d.fail("dict_type", "Input should be an object")
 		return
@@ -66,24 +66,24 @@ func (m *Map[T]) decode(d *decoder, v Value) {
 		return
 	}
 	*m = Map[T]{}
-	for k, item := range obj.All() {
-		var value T
+	for k, v := range obj.All() {
+		var item T
 		d.enter(k)
-		elem.dec(d, item, reflect.ValueOf(&value).Elem())
+		elem.dec(d, v, reflect.ValueOf(&item).Elem())
 		d.leave()
-		m.Set(k, value)
+		m.Set(k, item)
 	}
 }
 
-func (m *Map[T]) encode(e *encoder) Value {
+func (m *Map[T]) encode(e *encoder) value.Value {
 	elem, err := codecOf(reflect.TypeFor[T](), fieldTag{})
 	if err != nil {
 		e.fail(err.Error())
-		return Null{}
+		return value.Null{}
 	}
 	out := value.NewObject(len(m.keys))
-	for k, value := range m.All() {
-		out.Append(k, elem.enc(e, reflect.ValueOf(&value).Elem()))
+	for k, item := range m.All() {
+		out.Append(k, elem.enc(e, reflect.ValueOf(&item).Elem()))
 	}
 	return out
 }

@@ -1,4 +1,4 @@
-package cube
+package infra
 
 import (
 	"os"
@@ -32,8 +32,11 @@ func (s *ProvisionStore) TempName(key string) string {
 }
 
 // Put stores what is known of a key.
-func (s *ProvisionStore) Put(key string, info *Object) error {
-	data := value.AppendDumps(nil, orEmpty(info), value.DumpsOptions{Indent: 2})
+func (s *ProvisionStore) Put(key string, info *value.Object) error {
+	if info == nil {
+		info = &value.Object{}
+	}
+	data := value.AppendDumps(nil, info, value.DumpsOptions{Indent: 2})
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
 		return err
 	}
@@ -45,7 +48,7 @@ func (s *ProvisionStore) Put(key string, info *Object) error {
 }
 
 // Get returns what is known of a key. What cannot be read is absent.
-func (s *ProvisionStore) Get(key string) (*Object, bool) {
+func (s *ProvisionStore) Get(key string) (*value.Object, bool) {
 	data, err := os.ReadFile(filepath.Join(s.dir, s.FileName(key)))
 	if err != nil {
 		return nil, false
@@ -54,7 +57,7 @@ func (s *ProvisionStore) Get(key string) (*Object, bool) {
 	if err != nil {
 		return nil, false
 	}
-	info, ok := v.(*Object)
+	info, ok := v.(*value.Object)
 	return info, ok
 }
 

@@ -1,9 +1,13 @@
-package cube
+package typed
 
 import (
 	"iter"
 	"maps"
 	"slices"
+
+	"github.com/proctor-run/proctor/exception"
+	"github.com/proctor-run/proctor/internal/dump"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Presets is a read-only map from names to canonical configs (the reference's
@@ -11,21 +15,21 @@ import (
 // it does not change the preset.
 type Presets[T Typed] struct {
 	reg    *Registry
-	values map[string]*Object
+	values map[string]*value.Object
 }
 
 // NewPresets keeps copies of the configs; their types must be registered.
 func NewPresets[T Typed](r *Registry, configs map[string]T) (*Presets[T], error) {
-	p := &Presets[T]{reg: r, values: map[string]*Object{}}
+	p := &Presets[T]{reg: r, values: map[string]*value.Object{}}
 	for name, cfg := range configs {
-		dump, err := Dump(cfg)
+		written, err := Dump(cfg)
 		if err != nil {
 			return nil, err
 		}
-		if _, err := FromValue[T](r, dump); err != nil {
+		if _, err := FromValue[T](r, written); err != nil {
 			return nil, err
 		}
-		p.values[name] = dump
+		p.values[name] = written
 	}
 	return p, nil
 }
@@ -33,12 +37,12 @@ func NewPresets[T Typed](r *Registry, configs map[string]T) (*Presets[T], error)
 // Get returns a copy of the config of that name, or a KeyError that lists the
 // names there are.
 func (p *Presets[T]) Get(name string) (T, error) {
-	dump, ok := p.values[name]
+	written, ok := p.values[name]
 	if !ok {
 		var zero T
-		return zero, KeyErrorf("Unknown config %s. Available: %s", quote(name), quoteList(p.Names()))
+		return zero, exception.Errorf(exception.KeyError, "Unknown config %s. Available: %s", value.Repr(value.Str(name)), value.Repr(dump.Strs(p.Names())))
 	}
-	return FromValue[T](p.reg, cloneObject(dump))
+	return FromValue[T](p.reg, written.Clone())
 }
 
 // Names returns the names, sorted.

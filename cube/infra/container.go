@@ -1,4 +1,4 @@
-package cube
+package infra
 
 import (
 	"context"
@@ -6,9 +6,13 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/proctor-run/proctor/cube/typed"
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/value"
 )
+
+// link makes subtypes of the data types of this package readable in their slots.
+type link = typed.Link
 
 // ContainerConfig says what container a task needs (CUBE, section 5). Make one
 // with [NewContainerConfig]: a literal has no memory.
@@ -28,14 +32,14 @@ func (*ContainerConfig) TypeName() string { return "cube.container.ContainerConf
 // NewContainerConfig returns a config of the image with the default resources:
 // 2 cores, 4 GB of memory, 10 GB of disk.
 func NewContainerConfig(image string) *ContainerConfig {
-	c := Default[ContainerConfig]()
+	c := typed.Default[ContainerConfig]()
 	c.Image = image
 	return &c
 }
 
 // ContainerBackend launches containers.
 type ContainerBackend interface {
-	Typed
+	typed.Typed
 	// Launch starts a container and returns when it is ready. When it returns
 	// an error, nothing of the container is left.
 	Launch(ctx context.Context, cfg *ContainerConfig) (Container, error)
@@ -43,8 +47,8 @@ type ContainerBackend interface {
 
 // ContainerBackendBase has the fields of every backend; embed it.
 type ContainerBackendBase struct {
-	TimeoutSeconds int     `json:"timeout_seconds" default:"1800"` // for Launch
-	BackendConfig  *Object `json:"backend_config" default:"{}"`
+	TimeoutSeconds int           `json:"timeout_seconds" default:"1800"` // for Launch
+	BackendConfig  *value.Object `json:"backend_config" default:"{}"`
 }
 
 // Container is a running container. It lives in one process and is never
@@ -69,7 +73,7 @@ type ExecRequest struct {
 	Command string
 	Timeout time.Duration // 0: none
 	Workdir string        // "": the container's
-	Env     Map[string]
+	Env     typed.Map[string]
 }
 
 // ExecResult is how a command ended.
@@ -90,49 +94,18 @@ const (
 	ContainerExecErrorKind   = "ContainerExecError"
 )
 
-// HealthChecker is the ability of a backend to tell whether what it launched
-// works.
-type HealthChecker interface {
-	HealthCheck(ctx context.Context, c Container) (bool, error)
-}
-
-// RunHealthCheck asks the backend, if it can tell, whether a container works,
-// and stops one that does not.
-func RunHealthCheck(ctx context.Context, b ContainerBackend, c Container) error {
-	checker, ok := b.(HealthChecker)
-	if !ok {
-		return nil
-	}
-	healthy := false
-	err := guarded("HealthCheck", func() (err error) {
-		healthy, err = checker.HealthCheck(ctx, c)
-		return err
-	})
-	switch {
-	case err != nil:
-		err = exception.Errorf(HealthCheckErrorKind, "Health check raised an exception: %w", err)
-	case !healthy:
-		err = exception.Errorf(HealthCheckErrorKind, "Health check returned False")
-	default:
-		return nil
-	}
-	ctx, cancel := detached(ctx)
-	defer cancel()
-	return joinCleanup(err, c.Stop(ctx))
-}
-
 // ForwardPort returns the port on this host that leads to a port of the
 // container, or a ContainerError.
 func ForwardPort(ctx context.Context, c Container, port int) (int, error) {
 	f, ok := c.(PortForwarder)
 	if !ok {
-		return 0, notExposed(port, nil)
+		return 0, notExposed(port)
 	}
 	return f.ForwardPort(ctx, port)
 }
 
-func notExposed(port int, available []int) error {
-	return exception.Errorf(ContainerErrorKind, "Port %d is not exposed. Available ports: %s", port, value.Repr(mustValue(available)))
+func notExposed(port int) error {
+	return exception.Errorf(ContainerErrorKind, "Port %d is not exposed. Available ports: []", port)
 }
 
 // PortFromURL returns the port that a URL leads to.

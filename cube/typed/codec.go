@@ -1,4 +1,4 @@
-package cube
+package typed
 
 import (
 	"fmt"
@@ -7,20 +7,32 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/value"
 )
 
-// custom is a field type of this package with a form of its own.
-type custom interface {
-	decode(d *decoder, v Value)
-	encode(e *encoder) Value
+// Custom is a field type with a form of its own, implemented on its pointer.
+type Custom interface {
+	// UnmarshalValue reads what stands in the field. The locations of a
+	// [*ValidationError] are taken as below the field.
+	UnmarshalValue(v value.Value) error
+	// MarshalValue returns what is written: a value, a [Typed], or a Map[any]
+	// of those.
+	MarshalValue() (any, error)
+}
+
+// mapping is a [Map] of any type.
+type mapping interface {
+	decode(d *decoder, v value.Value)
+	encode(e *encoder) value.Value
 }
 
 var (
-	customType = reflect.TypeFor[custom]()
-	typedType  = reflect.TypeFor[Typed]()
-	objectType = reflect.TypeFor[*Object]()
-	valueType  = reflect.TypeFor[Value]()
+	customType  = reflect.TypeFor[Custom]()
+	mappingType = reflect.TypeFor[mapping]()
+	typedType   = reflect.TypeFor[Typed]()
+	objectType  = reflect.TypeFor[*value.Object]()
+	valueType   = reflect.TypeFor[value.Value]()
 )
 
 // codecOf returns how fields of a type are read and written.
@@ -30,11 +42,13 @@ func codecOf(t reflect.Type, tag fieldTag) (codec, error) {
 		return objectCodec(tag), nil
 	case t == valueType:
 		return codec{
-			dec: func(_ *decoder, v Value, dst reflect.Value) { dst.Set(reflect.ValueOf(v)) },
+			dec: func(_ *decoder, v value.Value, dst reflect.Value) { dst.Set(reflect.ValueOf(v)) },
 			enc: encodeUntyped,
 		}, nil
 	case reflect.PointerTo(t).Implements(customType):
 		return customCodec(), nil
+	case reflect.PointerTo(t).Implements(mappingType):
+		return mappingCodec(), nil
 	}
 	switch t.Kind() {
 	case reflect.String:
@@ -63,32 +77,32 @@ func codecOf(t reflect.Type, tag fieldTag) (codec, error) {
 	case reflect.Pointer:
 		return pointerCodec(t, tag)
 	case reflect.Map:
-		return codec{}, TypeErrorf("%s loses the order of its keys: use cube.Map[%s]", t, t.Elem())
+		return codec{}, exception.Errorf(exception.TypeError, "%s loses the order of its keys: use cube.Map[%s]", t, t.Elem())
 	}
-	return codec{}, TypeErrorf("%s cannot be a field of a typed object", t)
+	return codec{}, exception.Errorf(exception.TypeError, "%s cannot be a field of a typed object", t)
 }
 
-func encodeUntyped(_ *encoder, v reflect.Value) Value {
+func encodeUntyped(_ *encoder, v reflect.Value) value.Value {
 	if v.IsNil() {
-		return Null{}
+		return value.Null{}
 	}
-	return v.Interface().(Value)
+	return v.Interface().(value.Value)
 }
 
 // anyCodec is a field of type any: it holds what [goValue] makes of a value.
 func anyCodec() codec {
 	return codec{
-		dec: func(_ *decoder, v Value, dst reflect.Value) {
+		dec: func(_ *decoder, v value.Value, dst reflect.Value) {
 			dst.SetZero()
 			if plain := goValue(v); plain != nil {
 				dst.Set(reflect.ValueOf(plain))
 			}
 		},
-		enc: func(e *encoder, v reflect.Value) Value {
+		enc: func(e *encoder, v reflect.Value) value.Value {
 			out, err := ValueOf(v.Interface())
 			if err != nil {
 				e.fail(err.Error())
-				return Null{}
+				return value.Null{}
 			}
 			return out
 		},
@@ -98,10 +112,10 @@ func anyCodec() codec {
 // structCodec is a plain struct, an object without a _type.
 func structCodec(t reflect.Type) (codec, error) {
 	if reflect.PointerTo(t).Implements(typedType) {
-		return codec{}, TypeErrorf("%s is a typed object: use a pointer to it", t)
+		return codec{}, exception.Errorf(exception.TypeError, "%s is a typed object: use a pointer to it", t)
 	}
 	if containsItself(t, nil) {
-		return codec{}, TypeErrorf("%s contains itself", t)
+		return codec{}, exception.Errorf(exception.TypeError, "%s contains itself", t)
 	}
 	if err := checkTagged(t); err != nil {
 		return codec{}, err
@@ -111,18 +125,18 @@ func structCodec(t reflect.Type) (codec, error) {
 		return codec{}, err
 	}
 	if len(p.fields) == 0 && t.NumField() > 0 {
-		return codec{}, TypeErrorf("%s cannot be a field of a typed object: it has no fields of its own with a json tag", t)
+		return codec{}, exception.Errorf(exception.TypeError, "%s cannot be a field of a typed object: it has no fields of its own with a json tag", t)
 	}
 	return codec{
-		dec: func(d *decoder, v Value, dst reflect.Value) {
-			obj, ok := v.(*Object)
+		dec: func(d *decoder, v value.Value, dst reflect.Value) {
+			obj, ok := v.(*value.Object)
 			if !ok {
 				d.fail("model_type", "Input should be an object")
 				return
 			}
 			d.fill(p, obj, dst)
 		},
-		enc: func(e *encoder, v reflect.Value) Value { return e.object(p, v, 0) },
+		enc: func(e *encoder, v reflect.Value) value.Value { return e.object(p, v, 0) },
 	}, nil
 }
 
@@ -139,7 +153,7 @@ func containsItself(t reflect.Type, above []reflect.Type) bool {
 	if slices.Contains(above, t) {
 		return true
 	}
-	if t.PkgPath() != "" && reflect.PointerTo(t).Implements(customType) || t == objectType.Elem() {
+	if IsObject(t) || t == objectType.Elem() {
 		return false
 	}
 	above = append(slices.Clone(above), t)
@@ -164,9 +178,9 @@ func checkTagged(t reflect.Type) error {
 				return err
 			}
 		case !f.IsExported() && tagged && name != "-":
-			return TypeErrorf("field %s of %s has a json tag but is not exported", f.Name, t)
+			return exception.Errorf(exception.TypeError, "field %s of %s has a json tag but is not exported", f.Name, t)
 		case f.IsExported() && name == "":
-			return TypeErrorf("field %s of %s has no name in a json tag (json:\"-\" leaves it out)", f.Name, t)
+			return exception.Errorf(exception.TypeError, "field %s of %s has no name in a json tag (json:\"-\" leaves it out)", f.Name, t)
 		}
 	}
 	return nil
@@ -174,24 +188,24 @@ func checkTagged(t reflect.Type) error {
 
 func objectCodec(tag fieldTag) codec {
 	return codec{
-		dec: func(d *decoder, v Value, dst reflect.Value) {
+		dec: func(d *decoder, v value.Value, dst reflect.Value) {
 			if tag.nullable && value.IsNull(v) {
 				dst.SetZero()
 				return
 			}
-			o, ok := v.(*Object)
+			o, ok := v.(*value.Object)
 			if !ok {
 				d.fail("dict_type", "Input should be an object")
 				return
 			}
 			dst.Set(reflect.ValueOf(o))
 		},
-		enc: func(_ *encoder, v reflect.Value) Value {
+		enc: func(_ *encoder, v reflect.Value) value.Value {
 			if !v.IsNil() {
-				return v.Interface().(*Object)
+				return v.Interface().(*value.Object)
 			}
 			if tag.nullable {
-				return Null{}
+				return value.Null{}
 			}
 			return value.NewObject(0)
 		},
@@ -200,31 +214,54 @@ func objectCodec(tag fieldTag) codec {
 
 func customCodec() codec {
 	return codec{
-		dec: func(d *decoder, v Value, dst reflect.Value) { dst.Addr().Interface().(custom).decode(d, v) },
-		enc: func(e *encoder, v reflect.Value) Value {
-			if v.CanAddr() {
-				return v.Addr().Interface().(custom).encode(e)
+		dec: func(d *decoder, v value.Value, dst reflect.Value) {
+			if err := dst.Addr().Interface().(Custom).UnmarshalValue(v); err != nil {
+				d.failCustom(err)
 			}
-			p := reflect.New(v.Type())
-			p.Elem().Set(v)
-			return p.Interface().(custom).encode(e)
+		},
+		enc: func(e *encoder, v reflect.Value) value.Value {
+			out, err := addressable(v).Addr().Interface().(Custom).MarshalValue()
+			if err != nil {
+				e.fail(err.Error())
+				return value.Null{}
+			}
+			return e.any(out)
 		},
 	}
+}
+
+func mappingCodec() codec {
+	return codec{
+		dec: func(d *decoder, v value.Value, dst reflect.Value) { dst.Addr().Interface().(mapping).decode(d, v) },
+		enc: func(e *encoder, v reflect.Value) value.Value {
+			return addressable(v).Addr().Interface().(mapping).encode(e)
+		},
+	}
+}
+
+// addressable returns v, or a copy of it that has an address.
+func addressable(v reflect.Value) reflect.Value {
+	if v.CanAddr() {
+		return v
+	}
+	p := reflect.New(v.Type())
+	p.Elem().Set(v)
+	return p.Elem()
 }
 
 // nullString reads null as the empty string, and back.
 func nullString(c codec) codec {
 	return codec{
-		dec: func(d *decoder, v Value, dst reflect.Value) {
+		dec: func(d *decoder, v value.Value, dst reflect.Value) {
 			if value.IsNull(v) {
 				dst.SetZero()
 				return
 			}
 			c.dec(d, v, dst)
 		},
-		enc: func(e *encoder, v reflect.Value) Value {
+		enc: func(e *encoder, v reflect.Value) value.Value {
 			if v.Len() == 0 {
-				return Null{}
+				return value.Null{}
 			}
 			return c.enc(e, v)
 		},
@@ -233,18 +270,18 @@ func nullString(c codec) codec {
 
 func listCodec(t reflect.Type, tag fieldTag) (codec, error) {
 	if t.Elem().Kind() == reflect.Uint8 {
-		return codec{}, TypeErrorf("%s cannot be a field of a typed object: JSON has no bytes", t)
+		return codec{}, exception.Errorf(exception.TypeError, "%s cannot be a field of a typed object: JSON has no bytes", t)
 	}
 	elem, err := codecOf(t.Elem(), fieldTag{enum: tag.enum, options: []string{"required"}})
 	if err != nil {
 		return codec{}, err
 	}
-	dec := func(d *decoder, v Value, dst reflect.Value) {
+	dec := func(d *decoder, v value.Value, dst reflect.Value) {
 		if tag.nullable && value.IsNull(v) {
 			dst.SetZero()
 			return
 		}
-		list, ok := v.(List)
+		list, ok := v.(value.List)
 		if !ok {
 			d.fail("list_type", "Input should be a valid array")
 			return
@@ -264,11 +301,11 @@ func listCodec(t reflect.Type, tag fieldTag) (codec, error) {
 		}
 		dst.Set(out)
 	}
-	enc := func(e *encoder, v reflect.Value) Value {
+	enc := func(e *encoder, v reflect.Value) value.Value {
 		if tag.nullable && t.Kind() == reflect.Slice && v.IsNil() {
-			return Null{}
+			return value.Null{}
 		}
-		out := make(List, v.Len())
+		out := make(value.List, v.Len())
 		for i := range out {
 			e.path = append(e.path, strconv.Itoa(i))
 			out[i] = elem.enc(e, v.Index(i))
@@ -283,7 +320,7 @@ func listCodec(t reflect.Type, tag fieldTag) (codec, error) {
 // which of the types it is.
 func slotCodec(t reflect.Type, tag fieldTag) codec {
 	return codec{
-		dec: func(d *decoder, v Value, dst reflect.Value) {
+		dec: func(d *decoder, v value.Value, dst reflect.Value) {
 			if !tag.has("required") && value.IsNull(v) {
 				dst.SetZero()
 				return
@@ -297,14 +334,14 @@ func slotCodec(t reflect.Type, tag fieldTag) codec {
 				dst.Set(ptr)
 			}
 		},
-		enc: func(e *encoder, v reflect.Value) Value {
+		enc: func(e *encoder, v reflect.Value) value.Value {
 			if v.IsNil() {
-				return Null{}
+				return value.Null{}
 			}
 			inner := v.Elem()
 			if _, ok := v.Interface().(Typed); !ok {
 				e.fail(fmt.Sprintf("%s has no TypeName", inner.Type()))
-				return Null{}
+				return value.Null{}
 			}
 			return e.typed(inner)
 		},
@@ -321,7 +358,7 @@ func pointerCodec(t reflect.Type, tag fieldTag) (codec, error) {
 		return codec{}, err
 	}
 	return codec{
-		dec: func(d *decoder, v Value, dst reflect.Value) {
+		dec: func(d *decoder, v value.Value, dst reflect.Value) {
 			if value.IsNull(v) {
 				dst.SetZero()
 				return
@@ -330,9 +367,9 @@ func pointerCodec(t reflect.Type, tag fieldTag) (codec, error) {
 			elem.dec(d, v, p.Elem())
 			dst.Set(p)
 		},
-		enc: func(e *encoder, v reflect.Value) Value {
+		enc: func(e *encoder, v reflect.Value) value.Value {
 			if v.IsNil() {
-				return Null{}
+				return value.Null{}
 			}
 			return elem.enc(e, v.Elem())
 		},
@@ -341,7 +378,7 @@ func pointerCodec(t reflect.Type, tag fieldTag) (codec, error) {
 
 func typedPointerCodec(t reflect.Type, tag fieldTag) codec {
 	return codec{
-		dec: func(d *decoder, v Value, dst reflect.Value) {
+		dec: func(d *decoder, v value.Value, dst reflect.Value) {
 			if !tag.has("required") && value.IsNull(v) {
 				dst.SetZero()
 				return
@@ -365,6 +402,6 @@ func typedPointerCodec(t reflect.Type, tag fieldTag) codec {
 			}
 			dst.Set(base)
 		},
-		enc: func(e *encoder, v reflect.Value) Value { return e.typed(v) },
+		enc: func(e *encoder, v reflect.Value) value.Value { return e.typed(v) },
 	}
 }

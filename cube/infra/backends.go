@@ -1,4 +1,4 @@
-package cube
+package infra
 
 import (
 	"context"
@@ -6,12 +6,29 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/proctor-run/proctor/cube/typed"
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
+// Host is what this machine gives to the configs that launch something on it.
+type Host struct {
+	// Sandbox runs the containers.
+	Sandbox sandbox.Backend
+	// CacheRoot is where it is noted what has been provisioned; "" is nowhere.
+	CacheRoot string
+}
+
+// Attach gives a config that has been read what it needs of this machine;
+// other values are left alone.
+func Attach(v typed.Typed, h Host) {
+	if local, ok := v.(interface{ attach(Host) }); ok {
+		local.attach(h)
+	}
+}
+
 // LocalContainerBackend launches containers as sandboxes of the backend that
-// its [Registry] was given ([Options]). One that is made in memory gets it from
+// [Attach] gave it. One that is made in memory gets it from
 // [NewLocalContainerBackend].
 type LocalContainerBackend struct {
 	ContainerBackendBase
@@ -27,12 +44,12 @@ func (*LocalContainerBackend) TypeName() string { return "cube.backends.local.Lo
 
 // NewLocalContainerBackend returns a backend on top of a sandbox backend.
 func NewLocalContainerBackend(b sandbox.Backend) *LocalContainerBackend {
-	out := Default[LocalContainerBackend]()
+	out := typed.Default[LocalContainerBackend]()
 	out.sandbox = b
 	return &out
 }
 
-func (b *LocalContainerBackend) bind(r *Registry, _ Typed) { b.sandbox = r.opts.Sandbox }
+func (b *LocalContainerBackend) attach(h Host) { b.sandbox = h.Sandbox }
 
 // Launch creates a sandbox of the config's image. Limits that the sandbox
 // backend cannot enforce are dropped; a GPU that it cannot give is an error.
@@ -40,7 +57,7 @@ func (b *LocalContainerBackend) Launch(ctx context.Context, cfg *ContainerConfig
 	if b.sandbox == nil {
 		return nil, exception.Errorf(ContainerLaunchErrorKind, "launching image %q: no sandbox backend is wired in", cfg.Image)
 	}
-	if own, ok := Downcast[SandboxLauncher](cfg); ok {
+	if own, ok := typed.Downcast[SandboxLauncher](cfg); ok {
 		return own.LaunchSandbox(ctx, b.sandbox)
 	}
 	mode := sandbox.NetworkPublic

@@ -1,11 +1,14 @@
-package cube
+package typed
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/proctor-run/proctor/exception"
+	"github.com/proctor-run/proctor/internal/schema"
 )
 
 // Loc is a path into a JSON document: field names and list indexes.
@@ -116,9 +119,40 @@ func (d *decoder) failWith(kind string, err error) {
 	d.errs[len(d.errs)-1].Err = err
 }
 
+// failCustom reports what a field type of another package found.
+func (d *decoder) failCustom(err error) {
+	invalid, ok := errors.AsType[*ValidationError](err)
+	if !ok {
+		d.failWith("value_error", err)
+		return
+	}
+	for _, e := range invalid.Errors {
+		e.Loc = slices.Concat(Loc(d.path), e.Loc)
+		d.errs = append(d.errs, e)
+	}
+}
+
 func (d *decoder) err(declared string) error {
 	if len(d.errs) == 0 {
 		return nil
 	}
 	return &ValidationError{Type: declared, Errors: d.errs}
+}
+
+// Invalid returns the error of a validation by package schema as a
+// [*ValidationError] of the type that was asked for.
+func Invalid(name string, err error) error {
+	list, ok := errors.AsType[*schema.Errors](err)
+	if !ok {
+		return err
+	}
+	out := &ValidationError{Type: name}
+	for _, e := range list.List {
+		f := FieldError{Type: e.Type, Msg: e.Msg}
+		for _, elem := range e.Loc {
+			f.Loc = append(f.Loc, fmt.Sprint(elem))
+		}
+		out.Errors = append(out.Errors, f)
+	}
+	return out
 }

@@ -1,4 +1,4 @@
-package cube
+package typed
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -27,14 +28,14 @@ type field struct {
 	index    []int
 	codec    codec
 	required bool
-	def      Value // nil: the type's zero value
+	def      value.Value // nil: the type's zero value
 }
 
 // codec reads and writes one Go type. dec reports what is wrong to the decoder
 // and leaves dst as it is.
 type codec struct {
-	dec func(d *decoder, v Value, dst reflect.Value)
-	enc func(e *encoder, v reflect.Value) Value
+	dec func(d *decoder, v value.Value, dst reflect.Value)
+	enc func(e *encoder, v reflect.Value) value.Value
 }
 
 // plans remembers what planOf found out about a type; entries never change.
@@ -60,7 +61,7 @@ func planOf(t reflect.Type) (*plan, error) {
 
 func newPlan(t reflect.Type) (*plan, error) {
 	if t.Kind() != reflect.Struct {
-		return nil, TypeErrorf("%s is not a struct", t)
+		return nil, exception.Errorf(exception.TypeError, "%s is not a struct", t)
 	}
 	p := &plan{typ: t, embeds: map[reflect.Type][]int{t: {}}}
 	if err := p.collect(t, nil); err != nil {
@@ -84,7 +85,7 @@ func checkOwnName(t reflect.Type, p *plan) error {
 			continue
 		}
 		if b, ok := reflect.New(base).Interface().(Typed); ok && b.TypeName() == own.TypeName() {
-			return TypeErrorf("%s has the TypeName of the %s it embeds: declare func (*%s) TypeName() string", t, base, t.Name())
+			return exception.Errorf(exception.TypeError, "%s has the TypeName of the %s it embeds: declare func (*%s) TypeName() string", t, base, t.Name())
 		}
 	}
 	return nil
@@ -142,12 +143,12 @@ func (p *plan) setDefaults() error {
 		dst := p.zero.FieldByIndex(f.index)
 		f.codec.dec(&d, f.def, dst)
 		if err := d.err(p.typ.String()); err != nil {
-			return TypeErrorf("default of field %q of %s: %w", f.name, p.typ, err)
+			return exception.Errorf(exception.TypeError, "default of field %q of %s: %w", f.name, p.typ, err)
 		}
 		switch dst.Kind() {
 		case reflect.Slice, reflect.Pointer, reflect.Interface, reflect.Struct, reflect.Map:
 			dst.SetZero()
-			if !falsy(f.def) {
+			if value.Truth(f.def) {
 				p.fresh = append(p.fresh, i)
 			}
 		}
@@ -160,7 +161,7 @@ func (p *plan) init(v reflect.Value) {
 	v.Set(p.zero)
 	for _, i := range p.fresh {
 		f := &p.fields[i]
-		f.codec.dec(&decoder{}, clone(f.def), v.FieldByIndex(f.index))
+		f.codec.dec(&decoder{}, value.Clone(f.def), v.FieldByIndex(f.index))
 	}
 }
 
@@ -209,16 +210,16 @@ func newField(name string, sf reflect.StructField) (field, error) {
 	return f, nil
 }
 
-func defaultValue(t reflect.Type, text string) (Value, error) {
+func defaultValue(t reflect.Type, text string) (value.Value, error) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
 	if t.Kind() == reflect.String {
-		return Str(text), nil
+		return value.Str(text), nil
 	}
 	v, err := value.DecodeText(text)
 	if err != nil {
-		return nil, TypeErrorf("default %q is not JSON: %w", text, err)
+		return nil, exception.Errorf(exception.TypeError, "default %q is not JSON: %w", text, err)
 	}
 	return v, nil
 }

@@ -1,14 +1,15 @@
-package cube
+package typed
 
 import (
 	"fmt"
 	"reflect"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/value"
 )
 
-// typeKey is the discriminator of every typed object, always its last key.
-const typeKey = "_type"
+// TypeKey is the discriminator of every typed object, always its last key.
+const TypeKey = "_type"
 
 // Typed is a value that crosses process boundaries as a JSON object with a
 // _type. Implement it on the pointer of a struct:
@@ -53,15 +54,15 @@ func Default[T any]() T {
 
 // Dump returns a typed object as an untyped one: every field, defaults and
 // nulls included, and _type last, at every depth (CUBE, section 1.1).
-func Dump(v Typed) (*Object, error) {
+func Dump(v Typed) (*value.Object, error) {
 	var e encoder
 	out := e.typed(reflect.ValueOf(v))
 	if err := e.err(v.TypeName()); err != nil {
 		return nil, err
 	}
-	obj, ok := out.(*Object)
+	obj, ok := out.(*value.Object)
 	if !ok {
-		return nil, TypeErrorf("writing %T: not a pointer to a struct", v)
+		return nil, exception.Errorf(exception.TypeError, "writing %T: not a pointer to a struct", v)
 	}
 	return obj, nil
 }
@@ -76,14 +77,15 @@ func MarshalIndent(v Typed, indent int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return appendModel(nil, out, indent)
+	return AppendModel(nil, out, indent)
 }
 
-// appendModel writes model JSON. Text that UTF-8 cannot hold is an error, as in
+// AppendModel appends a value as JSON (CUBE, section 1.3), with so many spaces
+// per level. Text that UTF-8 cannot hold is an error, as in
 // the reference.
-func appendModel(dst []byte, v Value, indent int) ([]byte, error) {
+func AppendModel(dst []byte, v value.Value, indent int) ([]byte, error) {
 	if path, bad := surrogateIn(v); bad {
-		return nil, ValueErrorf("writing JSON: %s holds a lone surrogate, which UTF-8 cannot", path)
+		return nil, exception.Errorf(exception.ValueError, "writing JSON: %s holds a lone surrogate, which UTF-8 cannot", path)
 	}
 	if dst == nil {
 		dst = make([]byte, 0, usualSize)
@@ -94,17 +96,17 @@ func appendModel(dst []byte, v Value, indent int) ([]byte, error) {
 // usualSize is about the length of a task config's JSON, in bytes.
 const usualSize = 1024
 
-func surrogateIn(v Value) (string, bool) {
+func surrogateIn(v value.Value) (string, bool) {
 	switch v := v.(type) {
-	case Str:
+	case value.Str:
 		return "text", value.HasSurrogate(string(v))
-	case List:
+	case value.List:
 		for i, item := range v {
 			if path, bad := surrogateIn(item); bad {
 				return fmt.Sprintf("item %d: %s", i, path), true
 			}
 		}
-	case *Object:
+	case *value.Object:
 		for k, item := range v.All() {
 			if value.HasSurrogate(k) {
 				return "a key", true
@@ -134,38 +136,61 @@ func (e *encoder) err(name string) error {
 	return &ValidationError{Type: name, Errors: e.errs}
 }
 
+// any writes what a [Custom] field returned.
+func (e *encoder) any(x any) value.Value {
+	switch x := x.(type) {
+	case nil:
+		return value.Null{}
+	case value.Value:
+		return x
+	case Typed:
+		return e.typed(reflect.ValueOf(x))
+	case Map[any]:
+		out := value.NewObject(x.Len())
+		for key, item := range x.All() {
+			e.path = append(e.path, key)
+			out.Append(key, e.any(item))
+			e.path = e.path[:len(e.path)-1]
+		}
+		return out
+	}
+	e.fail(fmt.Sprintf("holds a live %T, which cannot be written", x))
+	return value.Null{}
+}
+
 // maxDepth bounds how deep typed objects may nest, so that a value that
 // contains itself is an error and not a crash.
 const maxDepth = 1000
 
 // typed writes a pointer to a typed struct as the subtype it really is.
-func (e *encoder) typed(ptr reflect.Value) Value {
+func (e *encoder) typed(ptr reflect.Value) value.Value {
 	if ptr.Kind() != reflect.Pointer || ptr.IsNil() || ptr.Elem().Kind() != reflect.Struct {
-		return Null{}
+		return value.Null{}
 	}
 	ptr = outermost(ptr)
 	name := ptr.Interface().(Typed).TypeName()
 	p, err := planOf(ptr.Type().Elem())
 	if err != nil {
 		e.fail(err.Error())
-		return Null{}
+		return value.Null{}
 	}
 	if len(e.path) > maxDepth {
 		e.fail("nested too deep")
-		return Null{}
+		return value.Null{}
 	}
 	out := e.object(p, ptr.Elem(), 1)
-	if c, ok := ptr.Interface().(completer); ok {
-		c.complete(out)
+	if c, ok := ptr.Interface().(Completer); ok {
+		c.CompleteDump(out)
 	}
-	out.Append(typeKey, Str(name))
+	out.Append(TypeKey, value.Str(name))
 	return out
 }
 
-// completer lets a type of this package add what is no plain field.
-type completer interface{ complete(*Object) }
+// Completer is the optional ability of a typed object to set fields of what is
+// written of it that are computed then.
+type Completer interface{ CompleteDump(out *value.Object) }
 
-func (e *encoder) object(p *plan, v reflect.Value, extra int) *Object {
+func (e *encoder) object(p *plan, v reflect.Value, extra int) *value.Object {
 	out := value.NewObject(len(p.fields) + extra)
 	for i := range p.fields {
 		f := &p.fields[i]

@@ -1,8 +1,9 @@
-package cube
+package infra
 
 import (
 	"strings"
 
+	"github.com/proctor-run/proctor/cube/typed"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -37,7 +38,7 @@ func (*ResourceConfig) Requirements() []string { return nil }
 
 // Resource is a *ResourceConfig or a pointer to a struct that embeds one.
 type Resource interface {
-	Typed
+	typed.Typed
 	Base() *ResourceConfig
 	// Requirements lists the abilities that an infra must have to serve it.
 	Requirements() []string
@@ -84,11 +85,11 @@ func (*VolumeSpec) TypeName() string { return "cube.resource.VolumeSpec" }
 // DockerServiceConfig is one or more containers that a script starts.
 type DockerServiceConfig struct {
 	ResourceConfig
-	DockerImages   []string      `json:"docker_images" default:"[]"`
-	Services       Map[int]      `json:"services" default:"{}"`
-	LaunchScript   string        `json:"launch_script" default:""`
-	EndpointToSite Map[string]   `json:"endpoint_to_site" default:"{}"`
-	Volumes        []*VolumeSpec `json:"volumes" default:"[]"`
+	DockerImages   []string          `json:"docker_images" default:"[]"`
+	Services       typed.Map[int]    `json:"services" default:"{}"`
+	LaunchScript   string            `json:"launch_script" default:""`
+	EndpointToSite typed.Map[string] `json:"endpoint_to_site" default:"{}"`
+	Volumes        []*VolumeSpec     `json:"volumes" default:"[]"`
 
 	// container is what the script was made from, for an infra that needs no
 	// script. It does not cross process boundaries.

@@ -1,4 +1,4 @@
-package cube
+package infra
 
 import (
 	"context"
@@ -7,8 +7,10 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/proctor-run/proctor/cube/typed"
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/value"
 )
 
 // ProvisionStatus says whether a resource can be launched.
@@ -23,7 +25,7 @@ const (
 // Infra is where resources are provisioned and launched (CUBE, section 7). A
 // task whose runtime context has one under "infra" gets its container there.
 type Infra interface {
-	Typed
+	typed.Typed
 	// Fingerprint names the place, so that what is provisioned at one is not
 	// taken for provisioned at another.
 	Fingerprint() string
@@ -65,13 +67,13 @@ func ResourceNotReady(name, fingerprint string) error {
 
 // UnsupportedResource is the error for a resource that an infra cannot serve.
 func UnsupportedResource(i Infra, r Resource) error {
-	return &exception.Error{Type: "UnsupportedResourceType", Message: simpleTypeName(i) + " does not support " + simpleTypeName(r) +
+	return &exception.Error{Type: "UnsupportedResourceType", Message: typed.ClassName(i) + " does not support " + typed.ClassName(r) +
 		" ('" + r.Base().Name + "'). Check infra.capabilities() vs resource.requirements()."}
 }
 
-// containerResource is the resource that stands for a task's container.
-func containerResource(id string, cfg *ContainerConfig) *DockerServiceConfig {
-	r := Default[DockerServiceConfig]()
+// ContainerResource is the resource that stands for a task's container.
+func ContainerResource(id string, cfg *ContainerConfig) *DockerServiceConfig {
+	r := typed.Default[DockerServiceConfig]()
 	r.Name = id
 	r.Scope = "task"
 	r.DockerImages = []string{cfg.Image}
@@ -81,7 +83,7 @@ func containerResource(id string, cfg *ContainerConfig) *DockerServiceConfig {
 }
 
 // LocalInfraConfig is this machine. It launches single containers, as sandboxes
-// of the backend that its [Registry] was given, and no virtual machines.
+// of the backend that [Attach] gave it, and no virtual machines.
 type LocalInfraConfig struct {
 	InfraConfigBase
 	CPUCores     int    `json:"cpu_cores" default:"4"`
@@ -99,21 +101,21 @@ type LocalInfraConfig struct {
 // TypeName returns "cube.infra_local.LocalInfraConfig".
 func (*LocalInfraConfig) TypeName() string { return "cube.infra_local.LocalInfraConfig" }
 
-// NewLocalInfra returns this machine with what the registry was given.
-func (r *Registry) NewLocalInfra() *LocalInfraConfig {
-	out := Default[LocalInfraConfig]()
-	out.bind(r, &out)
+// NewLocal returns this machine.
+func NewLocal(h Host) *LocalInfraConfig {
+	out := typed.Default[LocalInfraConfig]()
+	out.attach(h)
 	return &out
 }
 
-func (c *LocalInfraConfig) bind(r *Registry, _ Typed) {
-	c.sandbox = r.opts.Sandbox
-	if r.opts.CacheRoot == "" {
+func (c *LocalInfraConfig) attach(h Host) {
+	c.sandbox = h.Sandbox
+	if h.CacheRoot == "" {
 		return
 	}
-	c.store = NewProvisionStore(filepath.Join(r.opts.CacheRoot, "provisions"))
+	c.store = NewProvisionStore(filepath.Join(h.CacheRoot, "provisions"))
 	if c.ImageDir == "" {
-		c.ImageDir = filepath.Join(r.opts.CacheRoot, "images")
+		c.ImageDir = filepath.Join(h.CacheRoot, "images")
 	}
 }
 
@@ -150,12 +152,12 @@ func (c *LocalInfraConfig) Provision(_ context.Context, r Resource) error {
 	if c.store == nil {
 		return nil
 	}
-	return c.store.Put(c.key(r.Base().Name+c.ImageNameSuffix), Pairs("provisioned_by", "proctor"))
+	return c.store.Put(c.key(r.Base().Name+c.ImageNameSuffix), typed.Pairs("provisioned_by", "proctor"))
 }
 
 // Register notes that a resource has been provisioned by hand, under its own
 // name: the suffix for image names is the caller's business here.
-func (c *LocalInfraConfig) Register(r Resource, info *Object) error {
+func (c *LocalInfraConfig) Register(r Resource, info *value.Object) error {
 	if c.store == nil {
 		return nil
 	}
@@ -176,7 +178,7 @@ func (c *LocalInfraConfig) Launch(ctx context.Context, r Resource) (Handle, erro
 		return nil, ResourceNotReady(r.Base().Name, c.Fingerprint())
 	}
 	if service.container == nil || len(service.DockerImages) != 1 {
-		return nil, RuntimeErrorf("LocalDockerServiceHandle.container is only defined for single-container resources (got %d containers).", len(service.DockerImages))
+		return nil, exception.Errorf(exception.RuntimeError, "LocalDockerServiceHandle.container is only defined for single-container resources (got %d containers).", len(service.DockerImages))
 	}
 	container, err := launchSandbox(ctx, c.sandbox, launch{name: "cube-task", cfg: service.container, network: sandbox.NetworkPublic})
 	if err != nil {

@@ -1,4 +1,4 @@
-package cube
+package infra
 
 import (
 	"context"
@@ -79,7 +79,7 @@ func (c *sandboxContainer) Exec(ctx context.Context, req ExecRequest) (ExecResul
 }
 
 func (c *sandboxContainer) ForwardPort(_ context.Context, port int) (int, error) {
-	return 0, notExposed(port, nil)
+	return 0, notExposed(port)
 }
 
 // Stop destroys the sandbox, or leaves it stopped where that was asked for.
