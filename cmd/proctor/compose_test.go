@@ -17,7 +17,7 @@ import (
 // at once, and looks for what the engine still has of it.
 func TestComposeTaskLeavesNothing(t *testing.T) {
 	t.Parallel()
-	host := need.Docker(t)
+	host := need.Image(t, exampleImage)
 	p := newPlace(t)
 	out, err := p.command("run", "-p", repositoryPath(t, "examples/compose"), "-a", "oracle", "-e", "docker",
 		"-k", "3", "-n", "3", "--job-name", "j", "--fail-under", "1").CombinedOutput()

@@ -93,7 +93,7 @@ func (d *frontDoor) vanish() {
 
 func TestDockerSocketThatVanishes(t *testing.T) {
 	t.Parallel()
-	need.Docker(t)
+	need.Image(t, exampleImage)
 	p := newPlace(t)
 	door := newFrontDoor(t, p.dir)
 	for _, name := range []string{"a-first", "b-second"} {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -82,9 +83,9 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// condition tells what this machine has: [host], where -e host works; [docker],
-// where an engine answers; [rootfs], where $MIRROR has images; [patience], where
-// tests may take minutes.
+// condition reports what this machine has: [host], where -e host works; [docker],
+// where an engine answers and has the image of the examples; [rootfs], where
+// $MIRROR has images; [patience], where tests may take minutes.
 func condition(name string) (bool, error) {
 	var err error
 	switch name {
@@ -112,7 +113,11 @@ func engineAnswers() error {
 	if err != nil {
 		return err
 	}
-	return b.Check(context.Background())
+	if err := b.Check(context.Background()); err != nil {
+		return err
+	}
+	host := cmp.Or(os.Getenv("DOCKER_HOST"), "unix:///var/run/docker.sock")
+	return need.EngineImage(host, exampleImage)
 }
 
 // repositoryPath finds a file of the repository.

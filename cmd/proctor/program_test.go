@@ -81,6 +81,9 @@ func finish(t testing.TB, cmd *exec.Cmd) finished {
 	return finished{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 
+// exampleImage is what the examples, and the tasks of most tests, are made from.
+const exampleImage = "debian:bookworm-slim"
+
 // environment is one way to run trials.
 type environment struct {
 	name string
@@ -104,7 +107,7 @@ func environments() []environment {
 	}
 	engine := func(t testing.TB) {
 		t.Helper()
-		need.Docker(t)
+		need.Image(t, exampleImage)
 	}
 	return []environment{
 		{name: "host-gvisor", args: []string{"-e", "host", "--runtime", "gvisor"}, need: host},
@@ -147,7 +150,7 @@ var mirror = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	name := map[string]string{"org.opencontainers.image.ref.name": "debian:bookworm-slim"}
+	name := map[string]string{"org.opencontainers.image.ref.name": exampleImage}
 	return dir, path.AppendImage(img, layout.WithAnnotations(name))
 })
 

@@ -114,7 +114,7 @@ func TestComposeCollectAfterAKill(t *testing.T) {
 		}
 		select {}
 	}
-	need.Docker(t)
+	need.Image(t, testImage)
 	for _, phase := range []string{"middle", "up"} {
 		t.Run(phase, func(t *testing.T) {
 			trial := fmt.Sprintf("crash%d%s", time.Now().UnixNano(), phase)

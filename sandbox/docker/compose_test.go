@@ -125,7 +125,7 @@ func (c composing) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandb
 
 func TestComposeContract(t *testing.T) {
 	need.Patience(t)
-	need.Docker(t)
+	need.Image(t, testImage)
 	sandboxtest.Run(t, sandboxtest.Config{
 		New:  func(t testing.TB) sandbox.Backend { return composing{newBackend(t), t} },
 		Spec: sandbox.Spec{Image: sandbox.Image{Ref: testImage}, Labels: labels(t)},

@@ -234,7 +234,7 @@ func TestCollectAfterTheOwnerWasKilled(t *testing.T) {
 		fmt.Println("created")
 		select {}
 	}
-	need.Docker(t)
+	need.Image(t, testImage)
 	trial := fmt.Sprintf("crash-%d", time.Now().UnixNano())
 	owner := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
 	owner.Env = append(os.Environ(), crashVar+"="+trial)

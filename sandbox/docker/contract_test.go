@@ -16,10 +16,10 @@ import (
 // testImage is made by .ci/base-image.
 const testImage = "debian:12"
 
-// newBackend returns the backend of the engine that is there.
+// newBackend returns the backend of the engine that is there and has the image.
 func newBackend(t testing.TB) *docker.Backend {
 	t.Helper()
-	b, err := docker.New(docker.Options{Host: need.Docker(t), Getenv: os.Getenv})
+	b, err := docker.New(docker.Options{Host: need.Image(t, testImage), Getenv: os.Getenv})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func labels(t testing.TB) sandbox.Labels {
 }
 
 func TestContract(t *testing.T) {
-	need.Docker(t)
+	need.Image(t, testImage)
 	world := &sandboxtest.World{}
 	sandboxtest.Run(t, sandboxtest.Config{
 		New:   func(t testing.TB) sandbox.Backend { return newBackendIn(t, world) },
@@ -50,7 +50,7 @@ func newBackendIn(t testing.TB, world *sandboxtest.World) *docker.Backend {
 	t.Helper()
 	program := guestProgram(t)
 	b, err := docker.New(docker.Options{
-		Host: need.Docker(t), Getenv: os.Getenv, Egress: world.Upstream(),
+		Host: need.Image(t, testImage), Getenv: os.Getenv, Egress: world.Upstream(),
 		Guest: func(context.Context) (string, error) { return program, nil },
 	})
 	if err != nil {
@@ -60,7 +60,7 @@ func newBackendIn(t testing.TB, world *sandboxtest.World) *docker.Backend {
 }
 
 func BenchmarkEgress(b *testing.B) {
-	need.Docker(b)
+	need.Image(b, testImage)
 	world := &sandboxtest.World{}
 	sandboxtest.BenchmarkEgress(b, sandboxtest.Config{
 		New:   func(t testing.TB) sandbox.Backend { return newBackendIn(t, world) },
