@@ -30,7 +30,7 @@ func NewAggregator(m Metrics) *Aggregator {
 
 // Add counts one trial.
 func (a *Aggregator) Add(r Record) {
-	a.stats.count(r)
+	countTrial(&a.stats, r)
 	key := r.EvalsKey()
 	g, ok := a.groups[key]
 	if !ok {
@@ -60,7 +60,7 @@ func needList(metrics []Metric) bool {
 // The result shares memory with the aggregator.
 func (a *Aggregator) Stats(total, retries int) (Stats, error) {
 	a.stats.NRetries = retries
-	a.stats.setPending(total)
+	setPending(&a.stats, total)
 	for key, e := range a.stats.Evals.All() {
 		g := a.groups[key]
 		e.Metrics = nil

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/proctor-run/proctor/exception"
+	"github.com/proctor-run/proctor/internal/jobtest"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/trial"
@@ -84,7 +85,7 @@ func TestAggregateIncremental(t *testing.T) {
 				if wantErr != nil {
 					t.Fatalf("no error, want %v", wantErr)
 				}
-				if got, want := compact(e.Metrics[i]), compact(want); got != want {
+				if got, want := jobtest.Compact(e.Metrics[i]), jobtest.Compact(want); got != want {
 					t.Fatalf("%s of %s: got %s, want %s", m.Type, key, got, want)
 				}
 			}
@@ -134,7 +135,7 @@ func settled(s job.Stats) string {
 	for key, e := range s.Evals.All() {
 		line := fmt.Sprint(key, e.NTrials, e.NErrors)
 		for _, m := range e.Metrics {
-			line += compact(m)
+			line += jobtest.Compact(m)
 		}
 		lines = append(lines, line)
 		for _, name := range e.RewardStats.Names() {
@@ -199,7 +200,7 @@ func TestLiveRestart(t *testing.T) {
 		}
 		w, _ := want.Evals.Get("agent__adhoc")
 		for i := range builtin {
-			if got, want := compact(e.Metrics[i]), compact(w.Metrics[i]); got != want {
+			if got, want := jobtest.Compact(e.Metrics[i]), jobtest.Compact(w.Metrics[i]); got != want {
 				t.Fatalf("got %s, want %s", got, want)
 			}
 		}
@@ -231,7 +232,7 @@ func TestLiveResumed(t *testing.T) {
 	if err := live.End(job.Record{TrialName: "c", AgentName: "x"}, trial.Time{}); err != nil {
 		t.Fatal(err)
 	}
-	if got := compact(e.Metrics[0]); got != `{"mean":0.3333333333333333}` {
+	if got := jobtest.Compact(e.Metrics[0]); got != `{"mean":0.3333333333333333}` {
 		t.Errorf("after: got %s", got)
 	}
 }
@@ -289,7 +290,7 @@ func TestConfiguredMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	e, _ := stats.Evals.Get("x__adhoc")
-	if got := compact(e.Metrics[1]); got != `{"m.py":2}` {
+	if got := jobtest.Compact(e.Metrics[1]); got != `{"m.py":2}` {
 		t.Errorf("got %s", got)
 	}
 
@@ -315,7 +316,7 @@ func TestHeadline(t *testing.T) {
 			t.Fatal(err)
 		}
 		e := job.Eval{Metrics: []*value.Object{v.(*value.Object)}}
-		if got, err := e.Headline(); got != tt.want || (err == nil) != (tt.want != "") {
+		if got, err := job.Headline(&e); got != tt.want || (err == nil) != (tt.want != "") {
 			t.Errorf("%s: got %q, %v", tt.metrics, got, err)
 		}
 	}

@@ -225,24 +225,13 @@ func unique(list []Change) []Change {
 	})
 }
 
-// foreign says what is wrong with trials that the plan has no place for.
-func foreign(m Match, planned, existing []trial.Config, host trial.HostEnv) error {
+// trialChanges lists how the configurations of two trials differ. Every
+// difference between trials changes results.
+func trialChanges(path string, old, now trial.Config, host trial.HostEnv) []Change {
 	e := trial.Encoder{Host: host}
-	var list []Change
-	for _, i := range m.Unmatched {
-		old := existing[i]
-		path := fmt.Sprintf("trial %q", old.TrialName)
-		at := slices.IndexFunc(m.Remaining, func(k int) bool { return taskText(planned[k].Task) == taskText(old.Task) })
-		if at < 0 {
-			list = append(list, Change{Path: path, Old: "task " + taskText(old.Task), Results: true})
-			continue
-		}
-		now := planned[m.Remaining[at]]
-		now.TrialName, now.JobID = old.TrialName, old.JobID
-		for _, c := range differences("", e.Config(old), e.Config(now)) {
-			c.Path, c.Results = path+": "+c.Path, true
-			list = append(list, c)
-		}
+	list := differences("", e.Config(old), e.Config(now))
+	for i := range list {
+		list[i].Path, list[i].Results = path+": "+list[i].Path, true
 	}
-	return &ChangedError{ErrForeignTrial, list}
+	return list
 }

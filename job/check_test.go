@@ -1,24 +1,22 @@
 package job_test
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/proctor-run/proctor/internal/jobtest"
 	"github.com/proctor-run/proctor/job"
 )
-
-var fixtures = []string{"mixed-oracle", "mixed-nop", "multi-oracle"}
 
 // TestCheckFixtures finds directories written by Harbor itself in order.
 func TestCheckFixtures(t *testing.T) {
 	t.Parallel()
-	for _, name := range fixtures {
+	for _, name := range jobtest.Fixtures() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := filepath.Join("testdata", "jobs", name)
+			dir := name
 			r := rescore(t, dir)
 			for _, d := range r.Check() {
 				t.Error(d)
@@ -26,7 +24,7 @@ func TestCheckFixtures(t *testing.T) {
 			if len(r.Warnings) > 0 {
 				t.Errorf("warnings: %v", r.Warnings)
 			}
-			equalText(t, string(r.Result.AppendJSON(nil)), read(t, filepath.Join(dir, "result.json")))
+			jobtest.EqualText(t, string(r.Result.AppendJSON(nil)), jobtest.Read(t, filepath.Join(dir, "result.json")))
 		})
 	}
 }
@@ -35,9 +33,9 @@ func TestCheckFixtures(t *testing.T) {
 func TestCheckNamesTrial(t *testing.T) {
 	t.Parallel()
 	changes := 0
-	for _, name := range fixtures {
-		for _, path := range globOf(t, filepath.Join("testdata", "jobs", name, "*", "result.json")) {
-			data := read(t, path)
+	for _, name := range jobtest.Fixtures() {
+		for _, path := range jobtest.Glob(t, filepath.Join(name, "*", "result.json")) {
+			data := jobtest.Read(t, path)
 			at := strings.Index(data, `"rewards": {`)
 			if at < 0 {
 				continue
@@ -45,9 +43,9 @@ func TestCheckNamesTrial(t *testing.T) {
 			digit := at + strings.IndexAny(data[at:], "0123456789")
 			changed := []byte(data)
 			changed[digit] = '0' + (changed[digit]-'0'+4)%10
-			dir := copyJob(t, filepath.Dir(filepath.Dir(path)))
+			dir := jobtest.Copy(t, filepath.Dir(filepath.Dir(path)))
 			trialName := filepath.Base(filepath.Dir(path))
-			write(t, filepath.Join(dir, trialName, "result.json"), changed)
+			jobtest.Write(t, filepath.Join(dir, trialName, "result.json"), changed)
 			if !mentions(rescore(t, dir).Check(), trialName, "verifier_result.rewards.") {
 				t.Errorf("%s: the change from %q is not reported with trial and field", path, data[digit])
 			}
@@ -85,13 +83,13 @@ func TestCheckReports(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			dir := copyJob(t, filepath.Join("testdata", "jobs", "mixed-oracle"))
+			dir := jobtest.Copy(t, filepath.Join("..", "jobdir", "testdata", "jobs", "mixed-oracle"))
 			path := filepath.Join(dir, "result.json")
-			data := read(t, path)
+			data := jobtest.Read(t, path)
 			if !strings.Contains(data, tt.old) {
 				t.Fatalf("the fixture has no %s", tt.old)
 			}
-			write(t, path, []byte(strings.Replace(data, tt.old, tt.new, 1)))
+			jobtest.Write(t, path, []byte(strings.Replace(data, tt.old, tt.new, 1)))
 			var lines []string
 			for _, d := range rescore(t, dir).Check() {
 				lines = append(lines, d.String())
@@ -106,7 +104,7 @@ func TestCheckReports(t *testing.T) {
 
 func TestRescoreUnreadableTrial(t *testing.T) {
 	t.Parallel()
-	dir := copyJob(t, filepath.Join("testdata", "jobs", "multi-oracle"))
+	dir := jobtest.Copy(t, filepath.Join("..", "jobdir", "testdata", "jobs", "multi-oracle"))
 	path := filepath.Join(dir, "one-score__4Ucooi9", "result.json")
 	for _, tt := range []struct{ name, old, new, want string }{
 		{"truncated", "\n}", "", "one-score__4Ucooi9"},
@@ -115,8 +113,8 @@ func TestRescoreUnreadableTrial(t *testing.T) {
 		{"text for a reward", `"correctness": 0.3`, `"correctness": "much"`, "verifier_result.rewards.correctness"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			data := read(t, path)
-			t.Cleanup(func() { write(t, path, []byte(data)) })
+			data := jobtest.Read(t, path)
+			t.Cleanup(func() { jobtest.Write(t, path, []byte(data)) })
 			changed := strings.Replace(data, tt.old, tt.new, 1)
 			if changed == data {
 				t.Fatalf("the fixture has no %q", tt.old)
@@ -124,7 +122,7 @@ func TestRescoreUnreadableTrial(t *testing.T) {
 			if tt.name == "truncated" {
 				changed = data[:len(data)/2]
 			}
-			write(t, path, []byte(changed))
+			jobtest.Write(t, path, []byte(changed))
 			_, err := job.Rescore(t.Context(), dir, job.RescoreOptions{})
 			if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), "one-score__4Ucooi9") {
 				t.Errorf("got error %v, want the file and %q", err, tt.want)
@@ -136,13 +134,13 @@ func TestRescoreUnreadableTrial(t *testing.T) {
 // TestRescoreUnfinished takes a stopped job for what it is.
 func TestRescoreUnfinished(t *testing.T) {
 	t.Parallel()
-	dir := copyJob(t, filepath.Join("testdata", "jobs", "mixed-oracle"))
+	dir := jobtest.Copy(t, filepath.Join("..", "jobdir", "testdata", "jobs", "mixed-oracle"))
 	path := filepath.Join(dir, "result.json")
-	data := read(t, path)
+	data := jobtest.Read(t, path)
 	data = strings.Replace(data, `"finished_at": "2026-11-21T04:41:17.953066"`, `"finished_at": null`, 1)
 	data = strings.Replace(data, `"n_running_trials": 0`, `"n_running_trials": 2`, 1)
 	data = strings.Replace(data, `"reward_stats": {`, `"reward_stats": {"retried": {"0.5": []},`, 1)
-	write(t, path, []byte(data))
+	jobtest.Write(t, path, []byte(data))
 	r := rescore(t, dir)
 	for _, d := range r.Check() {
 		t.Error(d)
@@ -151,7 +149,7 @@ func TestRescoreUnfinished(t *testing.T) {
 
 func TestRescoreWithoutResult(t *testing.T) {
 	t.Parallel()
-	dir := copyJob(t, filepath.Join("testdata", "jobs", "mixed-oracle"))
+	dir := jobtest.Copy(t, filepath.Join("..", "jobdir", "testdata", "jobs", "mixed-oracle"))
 	for _, name := range []string{"result.json", "config.json"} {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
@@ -165,7 +163,7 @@ func TestRescoreWithoutResult(t *testing.T) {
 		t.Errorf("got id %s and %d trials", r.Result.ID, r.Result.NTotalTrials)
 	}
 	e, _ := r.Result.Stats.Evals.Get("oracle__mixed")
-	if got := compact(e.Metrics[0]); got != `{"mean":0.35833333333333334}` {
+	if got := jobtest.Compact(e.Metrics[0]); got != `{"mean":0.35833333333333334}` {
 		t.Errorf("got metric %s", got)
 	}
 	if len(r.Check()) == 0 {
@@ -176,14 +174,14 @@ func TestRescoreWithoutResult(t *testing.T) {
 func TestRescoreOtherMetric(t *testing.T) {
 	t.Parallel()
 	opts := job.RescoreOptions{Metrics: []job.Metric{{Type: job.MetricMax}, {Type: job.MetricSum}}}
-	r, err := job.Rescore(t.Context(), filepath.Join("testdata", "jobs", "multi-oracle"), opts)
+	r, err := job.Rescore(t.Context(), filepath.Join("..", "jobdir", "testdata", "jobs", "multi-oracle"), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	e, _ := r.Result.Stats.Evals.Get("oracle__multi")
 	var got []string
 	for _, m := range e.Metrics {
-		got = append(got, compact(m))
+		got = append(got, jobtest.Compact(m))
 	}
 	if want := `{"correctness":1,"speed":0.7} {"correctness":1.3,"speed":0.7}`; strings.Join(got, " ") != want {
 		t.Errorf("got %s, want %s", got, want)
@@ -197,48 +195,4 @@ func rescore(t *testing.T, dir string) *job.Rescored {
 		t.Fatal(err)
 	}
 	return r
-}
-
-// copyJob copies what matters of a job directory; its last part stays.
-func copyJob(t *testing.T, src string) string {
-	t.Helper()
-	dst := filepath.Join(t.TempDir(), filepath.Base(src))
-	for _, pattern := range []string{"*.json", "*/*.json"} {
-		for _, path := range globOf(t, filepath.Join(src, pattern)) {
-			rel, err := filepath.Rel(src, path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			write(t, filepath.Join(dst, rel), []byte(read(t, path)))
-		}
-	}
-	return dst
-}
-
-func globOf(t *testing.T, pattern string) []string {
-	t.Helper()
-	paths, err := filepath.Glob(pattern)
-	if err != nil || len(paths) == 0 {
-		t.Fatalf("%s: %d files, %v", pattern, len(paths), err)
-	}
-	return paths
-}
-
-func read(t *testing.T, path string) string {
-	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(bytes.TrimSuffix(data, []byte("\n")))
-}
-
-func write(t *testing.T, path string, data []byte) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, data, 0o666); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -1,10 +1,14 @@
 package job
 
 import (
+	"errors"
+	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/proctor-run/proctor/exception"
+	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/trial"
 	"github.com/proctor-run/proctor/value"
 )
@@ -152,4 +156,68 @@ func (d DatasetConfig) Kind() DatasetKind {
 	default:
 		return RegistryDataset
 	}
+}
+
+// SourceName is the name under which a dataset's trials are counted: that of
+// the directory a local dataset resolves to, else the configured name.
+func (d DatasetConfig) SourceName() string {
+	if d.Path == nil {
+		if d.Name == nil {
+			return ""
+		}
+		return *d.Name
+	}
+	dir := *d.Path
+	if resolved, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = resolved
+	}
+	if abs, err := filepath.Abs(dir); err == nil {
+		dir = abs
+	}
+	return filepath.Base(dir)
+}
+
+// Dir is the directory of the job, normalised.
+func (c Config) Dir() string { return joinPath(c.JobsDir, c.JobName) }
+
+// joinPath joins as pathlib does: an absolute second part replaces the first.
+func joinPath(dir, name string) string {
+	if strings.HasPrefix(name, "/") {
+		return schema.CleanPath(name)
+	}
+	return schema.CleanPath(dir + "/" + name)
+}
+
+// CheckRunnable reports what a job cannot run with although its configuration
+// is valid as a document.
+func (c Config) CheckRunnable() error {
+	var errs []error
+	if c.JobName == "" || c.JobName == "." || !filepath.IsLocal(c.JobName) {
+		errs = append(errs, fmt.Errorf("job_name is %q, want a name for a directory below the jobs directory", c.JobName))
+	}
+	if c.NAttempts < 1 {
+		errs = append(errs, fmt.Errorf("n_attempts is %d, want at least 1", c.NAttempts))
+	}
+	errs = append(errs, c.CheckNoPython(), trial.Config{
+		TimeoutMultiplier: c.TimeoutMultiplier, AgentTimeoutMultiplier: c.AgentTimeoutMultiplier,
+		VerifierTimeoutMultiplier: c.VerifierTimeoutMultiplier, AgentSetupTimeoutMultiplier: c.AgentSetupTimeoutMultiplier,
+		EnvironmentBuildTimeoutMultiplier: c.EnvironmentBuildTimeoutMultiplier,
+	}.CheckRunnable())
+	if c.NConcurrentTrials < 1 {
+		errs = append(errs, fmt.Errorf("n_concurrent_trials is %d, want at least 1", c.NConcurrentTrials))
+	}
+	if c.Retry.MaxRetries < 0 {
+		errs = append(errs, fmt.Errorf("retry.max_retries is %d, want at least 0", c.Retry.MaxRetries))
+	}
+	return errors.Join(errs...)
+}
+
+// CheckNoPython reports the Python code of verifiers and plugins that the
+// configuration names: without it the results would be of another verifier.
+func (c Config) CheckNoPython() error {
+	errs := []error{c.Verifier.CheckNoPython()}
+	if len(c.Plugins) > 0 {
+		errs = append(errs, fmt.Errorf("plugins names Python code, which proctor cannot run: %q", c.Plugins[0].ImportPath))
+	}
+	return errors.Join(errs...)
 }

@@ -9,7 +9,7 @@ import (
 
 func TestEstimateMean(t *testing.T) {
 	t.Parallel()
-	scanned, err := job.Scan(t.Context(), "testdata/jobs/mixed-oracle")
+	scanned, err := job.Scan(t.Context(), "../jobdir/testdata/jobs/mixed-oracle")
 	if err != nil {
 		t.Fatal(err)
 	}

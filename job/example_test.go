@@ -1,16 +1,13 @@
 package job_test
 
 import (
-	"context"
 	"fmt"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/proctor-run/proctor/job"
-	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/trial"
-	"github.com/proctor-run/proctor/value"
 )
 
 // A configuration becomes a plan: attempt outermost, then task, then agent.
@@ -36,36 +33,4 @@ func ExamplePlan() {
 	// jobs/demo hello__2222222 nop
 	// jobs/demo hello__2222222 oracle
 	// jobs/demo hello__2222222 nop
-}
-
-// Trials that failed count as 0 in the mean, but not among the trials with a
-// reward.
-func ExampleAggregate() {
-	passed := &reward.Rewards{}
-	passed.Set("reward", value.NewInt(1))
-	records := []job.Record{
-		{TrialName: "a__1", TaskName: "a", AgentName: "oracle", Rewards: passed},
-		{TrialName: "b__1", TaskName: "b", AgentName: "oracle", ExceptionType: "AgentTimeoutError"},
-	}
-	stats, err := job.Aggregate(job.NewMetrics(nil, nil), records, len(records), 0)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	for key, e := range stats.Evals.All() {
-		headline, _ := e.Headline()
-		fmt.Println(key, headline, e.NTrials, "scored,", e.NErrors, "errored")
-	}
-	// Output: oracle__adhoc Mean: 0.500 1 scored, 1 errored
-}
-
-// A job directory is aggregated again and compared with its stored result.
-func ExampleRescore() {
-	r, err := job.Rescore(context.Background(), "testdata/jobs/multi-oracle", job.RescoreOptions{})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println(len(r.Records), "trials,", len(r.Check()), "differences")
-	// Output: 2 trials, 0 differences
 }

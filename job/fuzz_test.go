@@ -6,14 +6,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/proctor-run/proctor/internal/jobtest"
 	"github.com/proctor-run/proctor/job"
 )
 
 // seed adds a file of each fixture.
 func seed(f *testing.F, name string, add func(data []byte)) {
 	f.Helper()
-	for _, fixture := range fixtures {
-		data, err := os.ReadFile(filepath.Join("testdata", "jobs", fixture, name))
+	for _, fixture := range jobtest.Fixtures() {
+		data, err := os.ReadFile(filepath.Join(fixture, name))
 		if err != nil {
 			f.Fatal(err)
 		}

@@ -22,7 +22,7 @@ func (e *HeadlineError) ErrorType() string { return e.Exception }
 
 // Headline is the first value of the group's first metric as progress displays
 // show it: "Mean: 0.500". Groups without metrics have none.
-func (e *Eval) Headline() (string, error) {
+func Headline(e *Eval) (string, error) {
 	if len(e.Metrics) == 0 {
 		return "", &HeadlineError{"IndexError", "list index out of range"}
 	}

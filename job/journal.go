@@ -101,3 +101,14 @@ func (e JournalEntry) line() ([]byte, error) {
 	}
 	return append(data, '\n'), err
 }
+
+// spent says what a trial consumed.
+func (e *JournalEntry) spent(u Usage) {
+	e.CostUSD = u.CostUSD
+	if u.NInputTokens != nil {
+		e.InputTokens = json.Number(u.NInputTokens.String())
+	}
+	if u.NOutputTokens != nil {
+		e.OutputTokens = json.Number(u.NOutputTokens.String())
+	}
+}

@@ -2,11 +2,10 @@ package job
 
 import (
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/proctor-run/proctor/trial"
 )
 
 // WriteJournal opens a journal, appends entries and closes it again. sizes are
@@ -28,22 +27,6 @@ func WriteJournal(dir string, now func() time.Time, entries ...JournalEntry) (si
 	return sizes, errors.Join(err, j.close())
 }
 
-// FailedJournal gives an event to a running job whose journal cannot be written,
-// and returns what the job ends with.
-func FailedJournal(dir string, e trial.Event) error {
-	j, err := openJournal(dir, time.Now)
-	if err != nil {
-		return err
-	}
-	if err := j.close(); err != nil {
-		return err
-	}
-	var failed error
-	b := &board{journal: j, fail: func(err error) { failed = err }}
-	b.journalEvent(e)
-	return failed
-}
-
 // JournalAppender returns a function that appends n entries at once and tells
 // how often the disk was waited for.
 func JournalAppender(tb testing.TB, dir string, n int, wait bool) func() (syncs int) {
@@ -52,7 +35,7 @@ func JournalAppender(tb testing.TB, dir string, n int, wait bool) func() (syncs 
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = j.close() })
-	entry := JournalEntry{Kind: JournalTrialStarted, Trial: "hello-world__abcdefg", Task: "hello-world", Attempt: 1, Plan: planDigest(trial.Config{}, nil)}
+	entry := JournalEntry{Kind: JournalTrialStarted, Trial: "hello-world__abcdefg", Task: "hello-world", Attempt: 1, Plan: strings.Repeat("0", 64)}
 	write := j.note
 	if wait {
 		write = j.decide

@@ -17,7 +17,6 @@ import (
 
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/sandbox"
-	"github.com/proctor-run/proctor/sandbox/fake"
 	"github.com/proctor-run/proctor/trial"
 )
 
@@ -155,75 +154,6 @@ func FuzzReadJournal(f *testing.F) {
 		}
 		job.NewJournalState(j) // must not panic
 	})
-}
-
-// kinds lists the events of a journal, with the trial's task where there is one.
-func kinds(t *testing.T, dir string) []string {
-	t.Helper()
-	j, err := job.LoadJournal(dir)
-	if err != nil || j.Torn {
-		t.Fatal(err, j.Torn)
-	}
-	var list []string
-	for _, e := range j.Entries {
-		list = append(list, string(e.Kind))
-	}
-	return list
-}
-
-func TestRunKeepsJournal(t *testing.T) {
-	t.Parallel()
-	h := newHarness(t, writeDataset(t, "a"), fake.Config{Rules: []fake.Rule{
-		fake.On("/tests/test.sh", fake.Each(fake.Exit(0), fake.Write("/logs/verifier/reward.txt", "1"))),
-	}})
-	h.cfg.Retry.MaxRetries, h.cfg.Retry.ExcludeExceptions = 1, nil
-	h.runner.Trials.Owner = sandbox.Owner{BootID: "boot", PID: 7, StartTicks: 9}
-	h.runner.Host = "here"
-	out := h.run(t)
-	once := []string{"trial_started", "sandbox_created", "agent_started", "sandbox_removed", "trial_finished"}
-	want := slices.Concat([]string{"job_started"}, once, []string{"set_aside"}, once, []string{"job_finished"})
-	if got := kinds(t, h.dir()); !slices.Equal(got, want) {
-		t.Errorf("journal %q, want %q", got, want)
-	}
-	j, err := job.LoadJournal(h.dir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	first := j.Entries[0]
-	if first.Schema != job.JournalSchema || first.Owner == nil || first.Owner.PID != 7 || first.Host != "here" || first.Job != out.Result.ID.String() || first.Planned != 1 {
-		t.Errorf("first entry %+v", first)
-	}
-	config, err := os.ReadFile(filepath.Join(h.dir(), job.ConfigFile))
-	if err != nil || *first.ConfigDigest != trial.DigestOf(config) {
-		t.Errorf("digest of the configuration %v, error %v", first.ConfigDigest, err)
-	}
-	if stored, _, err := job.ParseConfig(first.Config, job.JSON, time.Time{}); err != nil || string(stored.AppendJSON(nil, noVariables)) != string(config) {
-		t.Errorf("the configuration in the journal differs (%v): %s", err, first.Config)
-	}
-	s := job.NewJournalState(j)
-	name := trialOf(t, out, "a")
-	result, err := os.ReadFile(filepath.Join(h.dir(), name, job.ResultFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := s.Results()[name]; got != trial.DigestOf(result) {
-		t.Errorf("digest of the trial's result %v", got)
-	}
-	if len(s.Trials) != 1 || len(s.Trials[0].Attempts) != 2 || s.Trials[0].Attempts[0].SetAside != "RewardFileNotFoundError" || len(s.Outside()) != 0 || s.Running() != nil {
-		t.Errorf("trials %+v, outside %v, running %v", s.Trials, s.Outside(), s.Running())
-	}
-}
-
-// TestJournalUnwritable: when the journal cannot be written, the job ends
-// before an agent begins to work.
-func TestJournalUnwritable(t *testing.T) {
-	t.Parallel()
-	for _, kind := range []trial.EventKind{trial.EventAgentStart, trial.EventEnd} {
-		err := job.FailedJournal(t.TempDir(), trial.Event{Kind: kind, Result: &trial.Result{}, ResultFile: &trial.FileDigest{}})
-		if err == nil || !strings.HasPrefix(err.Error(), "writing journal: ") {
-			t.Errorf("%s: the job goes on with error %v", kind, err)
-		}
-	}
 }
 
 func ExampleReadJournal() {

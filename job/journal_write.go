@@ -142,3 +142,10 @@ func AppendJournal(dir string, e JournalEntry, now func() time.Time) error {
 	}
 	return errors.Join(j.decide(e), j.close())
 }
+
+// begun reports whether the journal has entries.
+func (j *journal) begun() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.size > 0
+}

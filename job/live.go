@@ -59,7 +59,7 @@ func NewLive(c LiveConfig) *Live {
 		cancelled: map[string]bool{},
 	}
 	for _, r := range c.Existing {
-		l.result.Stats.count(r)
+		countTrial(&l.result.Stats, r)
 		l.group(r).append(r)
 		l.finished[r.TrialName] = r
 		if r.ExceptionType == exception.CancelledError {
@@ -87,7 +87,7 @@ func (l *Live) takeBack(trialName string) error {
 	}
 	delete(l.finished, trialName)
 	l.group(previous).remove(trialName)
-	l.result.Stats.uncount(previous)
+	uncountTrial(&l.result.Stats, previous)
 	if previous.ExceptionType == exception.CancelledError {
 		delete(l.cancelled, trialName)
 	}
@@ -107,12 +107,12 @@ func (l *Live) Cancel(trialName string, at trial.Time) {
 func (l *Live) End(r Record, at trial.Time) error {
 	if previous, ok := l.finished[r.TrialName]; ok {
 		l.group(previous).remove(r.TrialName)
-		l.result.Stats.uncount(previous)
+		uncountTrial(&l.result.Stats, previous)
 		if previous.ExceptionType == exception.CancelledError {
 			delete(l.cancelled, r.TrialName)
 		}
 	}
-	l.result.Stats.count(r)
+	countTrial(&l.result.Stats, r)
 	l.group(r).append(r)
 	l.finished[r.TrialName] = r
 	delete(l.running, r.TrialName)
@@ -146,14 +146,14 @@ func (l *Live) touch(at trial.Time) {
 	s := &l.result.Stats
 	s.NRunningTrials = len(l.running)
 	s.NCancelledTrials = len(l.cancelled)
-	s.setPending(l.result.NTotalTrials)
+	setPending(s, l.result.NTotalTrials)
 }
 
 // refresh recomputes the metrics of the group of a trial, those of the full
 // dataset name.
 func (l *Live) refresh(r Record) error {
 	key := r.EvalsKey()
-	g, e := l.groups[key], l.result.Stats.eval(key)
+	g, e := l.groups[key], evalOf(&l.result.Stats, key)
 	if len(g.entries) == 0 {
 		e.Metrics = nil
 		return nil

@@ -75,52 +75,6 @@ type SkillLock struct {
 	Digest string // "sha256:" and 64 hex digits
 }
 
-// LockInputs is what has to be looked up to pin a trial.
-type LockInputs struct {
-	TaskName           string
-	TaskDigest         string  // content hash, "sha256:…"; for a package see [PackageDigest]
-	GitCommitID        *string // resolved commit of a git task
-	ExtraInstructions  []FileLock
-	Skills             []SkillLock
-	ExtraDockerCompose []FileLock
-}
-
-// LockTrial pins a planned trial.
-func LockTrial(c trial.Config, in LockInputs) TrialLock {
-	task := TaskLock{
-		Name:   in.TaskName,
-		Type:   c.Task.Kind(),
-		Digest: in.TaskDigest,
-		Source: c.Task.Source,
-		Path:   c.Task.Path,
-		GitURL: c.Task.GitURL,
-	}
-	if task.Type == trial.GitTask {
-		task.GitCommitID = in.GitCommitID
-	}
-	return TrialLock{
-		Task:                              task,
-		TimeoutMultiplier:                 c.TimeoutMultiplier,
-		AgentTimeoutMultiplier:            c.AgentTimeoutMultiplier,
-		VerifierTimeoutMultiplier:         c.VerifierTimeoutMultiplier,
-		AgentSetupTimeoutMultiplier:       c.AgentSetupTimeoutMultiplier,
-		EnvironmentBuildTimeoutMultiplier: c.EnvironmentBuildTimeoutMultiplier,
-		ExtraInstructions:                 orNone(in.ExtraInstructions),
-		Agent:                             c.Agent,
-		Skills:                            in.Skills,
-		Environment:                       c.Environment,
-		ExtraDockerCompose:                orNone(in.ExtraDockerCompose),
-		Verifier:                          c.Verifier,
-	}
-}
-
-func orNone[T any](list []T) []T {
-	if len(list) == 0 {
-		return nil
-	}
-	return list
-}
-
 const digestPrefix = "sha256:"
 
 // PackageDigest returns the digest of a package task: its resolved content

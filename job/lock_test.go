@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/proctor-run/proctor/internal/jobtest"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/trial"
 )
@@ -18,10 +19,10 @@ import (
 // keyword arguments of verifiers; all else is the same.
 func TestLockFixtures(t *testing.T) {
 	t.Parallel()
-	for _, name := range fixtures {
+	for _, name := range jobtest.Fixtures() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			data := read(t, filepath.Join("testdata", "jobs", name, "lock.json"))
+			data := jobtest.Read(t, filepath.Join(name, "lock.json"))
 			l, err := job.ParseLock([]byte(data))
 			if err != nil {
 				t.Fatal(err)
@@ -34,7 +35,7 @@ func TestLockFixtures(t *testing.T) {
 			if !l.Equal(again, nil) {
 				t.Error("the lock read back is not equal")
 			}
-			equalText(t, got, sortExclusions(strings.ReplaceAll(data, "                \"kwargs\": {},\n                \"disable\"", "                \"disable\"")))
+			jobtest.EqualText(t, got, sortExclusions(strings.ReplaceAll(data, "                \"kwargs\": {},\n                \"disable\"", "                \"disable\"")))
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/proctor-run/proctor/internal/jobtest"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/trial"
@@ -24,10 +25,10 @@ func writeJob(t *testing.T, rewards []value.Number, starts []int) string {
 	c := job.NewConfig(time.Time{})
 	path := "tasks/t"
 	c.Tasks = []trial.TaskConfig{{Path: &path}}
-	write(t, filepath.Join(dir, "config.json"), c.AppendJSON(nil, nil))
+	jobtest.Write(t, filepath.Join(dir, "config.json"), c.AppendJSON(nil, nil))
 	a := job.NewAggregator(job.NewMetrics([]job.Metric{{Type: job.MetricMean}, {Type: job.MetricSum}}, nil))
 	c.Metrics = []job.MetricConfig{{Type: job.MetricMean}, {Type: job.MetricSum}}
-	write(t, filepath.Join(dir, "config.json"), c.AppendJSON(nil, nil))
+	jobtest.Write(t, filepath.Join(dir, "config.json"), c.AppendJSON(nil, nil))
 	for i, x := range rewards {
 		started := trial.UTC(time.Date(2026, 6, 9, 8, 0, starts[i], 0, time.UTC))
 		r := trial.Result{
@@ -36,7 +37,7 @@ func writeJob(t *testing.T, rewards []value.Number, starts []int) string {
 			VerifierResult: &trial.VerifierResult{Rewards: &reward.Rewards{}},
 		}
 		r.VerifierResult.Rewards.Set("reward", x)
-		write(t, filepath.Join(dir, r.TrialName, "result.json"), r.AppendJSON(nil, nil))
+		jobtest.Write(t, filepath.Join(dir, r.TrialName, "result.json"), r.AppendJSON(nil, nil))
 		a.Add(job.RecordOf(&r))
 	}
 	stats, err := a.Stats(len(rewards), 0)
@@ -45,7 +46,7 @@ func writeJob(t *testing.T, rewards []value.Number, starts []int) string {
 	}
 	at := trial.Local(time.Date(2026, 6, 9, 10, 0, 0, 0, time.UTC))
 	result := job.Result{ID: uuid.UUID{1}, StartedAt: at, UpdatedAt: &at, FinishedAt: &at, NTotalTrials: len(rewards), Stats: stats}
-	write(t, filepath.Join(dir, "result.json"), result.AppendJSON(nil))
+	jobtest.Write(t, filepath.Join(dir, "result.json"), result.AppendJSON(nil))
 	return dir
 }
 
@@ -60,7 +61,7 @@ func TestOrderFromStored(t *testing.T) {
 		rewards[i] = value.Float([]float64{0.1, 0.7, 1e16, -1e16, 1.0 / 3}[random.IntN(5)])
 	}
 	dir := writeJob(t, rewards, random.Perm(n))
-	data := read(t, filepath.Join(dir, "result.json"))
+	data := jobtest.Read(t, filepath.Join(dir, "result.json"))
 	r := rescore(t, dir)
 	for _, d := range r.Check() {
 		// The order between trials of different rewards is not recorded; only
@@ -98,7 +99,7 @@ func TestInfiniteRewards(t *testing.T) {
 	for _, d := range r.Check() {
 		t.Error(d)
 	}
-	if got, want := string(r.Result.AppendJSON(nil)), read(t, filepath.Join(dir, "result.json")); got != want {
+	if got, want := string(r.Result.AppendJSON(nil)), jobtest.Read(t, filepath.Join(dir, "result.json")); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

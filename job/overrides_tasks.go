@@ -2,7 +2,6 @@ package job
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/proctor-run/proctor/internal/schema"
@@ -53,11 +52,6 @@ func (o Overrides) applyPath(c *Config, isTask func(string) bool) error {
 	c.Datasets = []DatasetConfig{o.filtered(DatasetConfig{Path: &path})}
 	return nil
 }
-
-// packageName is Harbor's rule for "org/name".
-var packageName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9._-]*/[a-zA-Z0-9][a-zA-Z0-9._-]*$`)
-
-func isPackageName(s string) bool { return packageName.MatchString(s) && !strings.Contains(s, "..") }
 
 func (o Overrides) applyPackageTask(c *Config) error {
 	name, ref := *o.Task, "latest"

@@ -145,25 +145,6 @@ func (r *Rescored) everywhere(metrics []Metric) Metrics {
 	return m
 }
 
-// SourceName is the name under which a dataset's trials are counted: that of
-// the directory a local dataset resolves to, else the configured name.
-func (d DatasetConfig) SourceName() string {
-	if d.Path == nil {
-		if d.Name == nil {
-			return ""
-		}
-		return *d.Name
-	}
-	dir := *d.Path
-	if resolved, err := filepath.EvalSymlinks(dir); err == nil {
-		dir = resolved
-	}
-	if abs, err := filepath.Abs(dir); err == nil {
-		dir = abs
-	}
-	return filepath.Base(dir)
-}
-
 func (r *Rescored) aggregate(metrics Metrics) error {
 	if r.stored == nil {
 		r.Result.NTotalTrials = len(r.Records)

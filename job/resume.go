@@ -1,6 +1,11 @@
 package job
 
-import "github.com/proctor-run/proctor/trial"
+import (
+	"fmt"
+	"slices"
+
+	"github.com/proctor-run/proctor/trial"
+)
 
 // ErrForeignTrial is the error of a job directory that holds a trial which the
 // plan does not have.
@@ -50,4 +55,22 @@ func MatchExisting(planned, existing []trial.Config, host trial.HostEnv) (Match,
 		return m, ErrForeignTrial
 	}
 	return m, nil
+}
+
+// foreign says what is wrong with trials that the plan has no place for.
+func foreign(m Match, planned, existing []trial.Config, host trial.HostEnv) error {
+	var list []Change
+	for _, i := range m.Unmatched {
+		old := existing[i]
+		path := fmt.Sprintf("trial %q", old.TrialName)
+		at := slices.IndexFunc(m.Remaining, func(k int) bool { return planned[k].Task.BaseName() == old.Task.BaseName() })
+		if at < 0 {
+			list = append(list, Change{Path: path, Old: "task " + old.Task.BaseName(), Results: true})
+			continue
+		}
+		now := planned[m.Remaining[at]]
+		now.TrialName, now.JobID = old.TrialName, old.JobID
+		list = append(list, trialChanges(path, old, now, host)...)
+	}
+	return &ChangedError{ErrForeignTrial, list}
 }

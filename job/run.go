@@ -134,7 +134,7 @@ func (r *Runner) start(p *Prepared) (s *started, err error) {
 		s.p = &now
 	}
 	if s.journal, err = openJournal(dir, r.Trials.Now); err == nil {
-		err = s.journal.decide(r.startEntry(s.p, again || s.journal.size > 0))
+		err = s.journal.decide(r.startEntry(s.p, again || s.journal.begun()))
 	}
 	if err == nil {
 		err = s.p.setOrphansAside(s.journal)

@@ -3,7 +3,6 @@ package job
 import (
 	"context"
 	"encoding/json"
-	"path/filepath"
 
 	"github.com/proctor-run/proctor/internal/version"
 	"github.com/proctor-run/proctor/sandbox"
@@ -43,18 +42,8 @@ func planDigest(c trial.Config, host trial.HostEnv) string {
 // beginTrial notes the intent to run a trial.
 func (b *board) beginTrial(c trial.Config, attempt int, host trial.HostEnv) error {
 	return b.journal.decide(JournalEntry{
-		Kind: JournalTrialStarted, Trial: c.TrialName, Task: taskText(c.Task), Attempt: attempt, Plan: planDigest(c, host),
+		Kind: JournalTrialStarted, Trial: c.TrialName, Task: c.Task.BaseName(), Attempt: attempt, Plan: planDigest(c, host),
 	})
-}
-
-func taskText(t trial.TaskConfig) string {
-	switch {
-	case t.Path != nil:
-		return filepath.Base(*t.Path)
-	case t.Name != nil:
-		return *t.Name
-	}
-	return ""
 }
 
 // journalEvent notes what a trial tells. When the journal cannot be written,
@@ -74,16 +63,6 @@ func (b *board) journalEvent(e trial.Event) {
 	}
 	if err := b.journal.decide(entry); err != nil {
 		b.fail(err)
-	}
-}
-
-func (e *JournalEntry) spent(u Usage) {
-	e.CostUSD = u.CostUSD
-	if u.NInputTokens != nil {
-		e.InputTokens = json.Number(u.NInputTokens.String())
-	}
-	if u.NOutputTokens != nil {
-		e.OutputTokens = json.Number(u.NOutputTokens.String())
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/proctor-run/proctor/harbor"
-	"github.com/proctor-run/proctor/internal/version"
 	"github.com/proctor-run/proctor/trial"
 )
 
@@ -185,39 +184,6 @@ func (f *foundTasks) look(t FetchedTask, cfg Config, o PrepareOptions) {
 		f.warnings = append(f.warnings, fmt.Sprintf("%s: %s", filepath.Join(t.Dir, "task.toml"), w.Text))
 	}
 	f.variables = append(f.variables, variablesOf(task, cfg)...)
-}
-
-// newLock pins the plan.
-func newLock(p *Prepared, f *foundTasks, o PrepareOptions) (*Lock, error) {
-	lock := &Lock{
-		SchemaVersion:     LockSchemaVersion,
-		CreatedAt:         trial.UTC(o.Now),
-		Harbor:            HarborInfo{Version: new(version.Harbor), IsEditable: new(false)},
-		Invocation:        RedactInvocation(o.Invocation, o.Host),
-		NConcurrentTrials: p.Config.NConcurrentTrials,
-		Retry:             p.Config.Retry,
-	}
-	extra, err := fileLocks(p.Config.ExtraInstructionPaths)
-	if err != nil {
-		return nil, err
-	}
-	compose, err := fileLocks(p.Config.Environment.ExtraDockerCompose)
-	if err != nil {
-		return nil, err
-	}
-	skills := skillLocks{home: o.Home, known: map[string][]SkillLock{}}
-	for _, t := range p.Trials {
-		home := f.homes[taskKey(t.Task)]
-		in := LockInputs{
-			TaskName: home.name, TaskDigest: home.digest, GitCommitID: home.commit,
-			ExtraInstructions: extra, ExtraDockerCompose: compose,
-		}
-		if in.Skills, err = skills.of(t.Agent); err != nil {
-			return nil, err
-		}
-		lock.Trials = append(lock.Trials, LockTrial(t, in))
-	}
-	return lock, nil
 }
 
 // jobDir is what stands already where a job is to be run.

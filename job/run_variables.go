@@ -1,9 +1,6 @@
 package job
 
 import (
-	"crypto/sha256"
-	"fmt"
-	"os"
 	"slices"
 
 	"github.com/proctor-run/proctor/harbor"
@@ -64,17 +61,4 @@ func variablesOf(task *harbor.Task, cfg Config) []taskVariables {
 		add("solution", task.Config.Solution.Env, func(string) bool { return false })
 	}
 	return list
-}
-
-// fileLocks pins files by their content.
-func fileLocks(paths []string) ([]FileLock, error) {
-	var locks []FileLock
-	for _, path := range paths {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return nil, fmt.Errorf("pinning %q: %w", path, err)
-		}
-		locks = append(locks, FileLock{Path: path, Digest: fmt.Sprintf("sha256:%x", sha256.Sum256(data))})
-	}
-	return locks, nil
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/proctor-run/proctor/internal/jobtest"
 	"github.com/proctor-run/proctor/internal/vectors"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/trial"
@@ -20,7 +21,7 @@ func sameRecord(a, b job.Record) bool {
 	return a.TrialName == b.TrialName && a.TaskName == b.TaskName && a.TaskChecksum == b.TaskChecksum &&
 		a.AgentName == b.AgentName && a.ModelName == b.ModelName && a.Source == b.Source &&
 		a.ExceptionType == b.ExceptionType && (a.Rewards == nil) == (b.Rewards == nil) &&
-		compact(a.Rewards.Object()) == compact(b.Rewards.Object()) && sameUsage(a.Usage, b.Usage)
+		jobtest.Compact(a.Rewards.Object()) == jobtest.Compact(b.Rewards.Object()) && sameUsage(a.Usage, b.Usage)
 }
 
 func sameUsage(a, b job.Usage) bool {
@@ -38,22 +39,25 @@ func sameUsage(a, b job.Usage) bool {
 func TestReadRecord(t *testing.T) {
 	t.Parallel()
 	var texts []string
-	for _, name := range fixtures {
-		for _, path := range globOf(t, filepath.Join("testdata", "jobs", name, "*", "result.json")) {
-			texts = append(texts, read(t, path))
+	for _, name := range jobtest.Fixtures() {
+		for _, path := range jobtest.Glob(t, filepath.Join(name, "*", "result.json")) {
+			texts = append(texts, jobtest.Read(t, path))
 		}
 	}
 	for _, name := range vectors.Dir(t, "harbor-jobs", "*.json") {
-		in := member[*value.Object](t, decode(t, vectors.File(t, "harbor-jobs/"+name)), "input")
-		for _, doc := range member[value.List](t, in, "trial_results") {
-			r := parseTrial(t, doc)
+		in := jobtest.Member[*value.Object](t, jobtest.Decode(t, vectors.File(t, "harbor-jobs/"+name)), "input")
+		for _, doc := range jobtest.Member[value.List](t, in, "trial_results") {
+			r, err := trial.ParseResult(value.AppendDumps(nil, doc, value.DumpsOptions{}))
+			if err != nil {
+				t.Fatal(err)
+			}
 			texts = append(texts, string(r.AppendJSON(nil, nil)))
 			texts = append(texts, string(value.AppendDumps(nil, doc, value.DumpsOptions{})))
 		}
 	}
 	path := filepath.Join(t.TempDir(), "some-trial", "result.json")
 	for _, text := range texts {
-		write(t, path, []byte(text))
+		jobtest.Write(t, path, []byte(text))
 		got, err := job.ReadRecord(path)
 		if err != nil {
 			t.Fatal(err)
@@ -71,13 +75,13 @@ func TestReadRecord(t *testing.T) {
 
 func TestScan(t *testing.T) {
 	t.Parallel()
-	dir := copyJob(t, filepath.Join("testdata", "jobs", "mixed-oracle"))
+	dir := jobtest.Copy(t, filepath.Join("..", "jobdir", "testdata", "jobs", "mixed-oracle"))
 	for _, name := range []string{"unfinished__1", "broken__1"} {
 		if err := os.MkdirAll(filepath.Join(dir, name), 0o777); err != nil {
 			t.Fatal(err)
 		}
 	}
-	write(t, filepath.Join(dir, "broken__1", "result.json"), []byte(`{"id": }`))
+	jobtest.Write(t, filepath.Join(dir, "broken__1", "result.json"), []byte(`{"id": }`))
 	s, err := job.Scan(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +102,7 @@ func TestScanStops(t *testing.T) {
 	cause := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(cause)
-	if _, err := job.Scan(ctx, filepath.Join("testdata", "jobs", "mixed-oracle")); !errors.Is(err, cause) {
+	if _, err := job.Scan(ctx, filepath.Join("..", "jobdir", "testdata", "jobs", "mixed-oracle")); !errors.Is(err, cause) {
 		t.Errorf("got %v, want the cause", err)
 	}
 	if _, err := job.Scan(t.Context(), filepath.Join(t.TempDir(), "nothing")); !errors.Is(err, os.ErrNotExist) {
@@ -109,8 +113,8 @@ func TestScanStops(t *testing.T) {
 // FuzzReadRecord compares the fast reader with the full one: where both read
 // a text, they agree.
 func FuzzReadRecord(f *testing.F) {
-	for _, name := range fixtures {
-		paths, err := filepath.Glob(filepath.Join("testdata", "jobs", name, "*", "result.json"))
+	for _, name := range jobtest.Fixtures() {
+		paths, err := filepath.Glob(filepath.Join(name, "*", "result.json"))
 		if err != nil {
 			f.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/proctor-run/proctor/internal/jobtest"
 	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/internal/vectors"
 	"github.com/proctor-run/proctor/job"
@@ -26,10 +27,10 @@ func TestResultVectors(t *testing.T) {
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			vector := decode(t, vectors.File(t, "harbor-jobs/"+name))
-			in := member[*value.Object](t, vector, "input")
+			vector := jobtest.Decode(t, vectors.File(t, "harbor-jobs/"+name))
+			in := jobtest.Member[*value.Object](t, vector, "input")
 			var records []job.Record
-			for _, doc := range member[value.List](t, in, "trial_results") {
+			for _, doc := range jobtest.Member[value.List](t, in, "trial_results") {
 				records = append(records, job.RecordOf(parseTrial(t, doc)))
 			}
 			total, retries := integer(t, in, "n_total_trials"), integer(t, in, "n_retries")
@@ -46,7 +47,7 @@ func TestResultVectors(t *testing.T) {
 				NTotalTrials: total,
 				Stats:        stats,
 			}
-			equalText(t, string(r.AppendJSON(nil)), text(t, vector, "expected_text"))
+			jobtest.EqualText(t, string(r.AppendJSON(nil)), text(t, vector, "expected_text"))
 		})
 	}
 	t.Logf("%d cases", len(names))
@@ -59,9 +60,9 @@ func TestLiveVectors(t *testing.T) {
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			vector := decode(t, vectors.File(t, "harbor-jobs/live/"+name))
-			in := member[*value.Object](t, vector, "input")
-			want := member[value.List](t, vector, "expected_texts")
+			vector := jobtest.Decode(t, vectors.File(t, "harbor-jobs/live/"+name))
+			in := jobtest.Member[*value.Object](t, vector, "input")
+			want := jobtest.Member[value.List](t, vector, "expected_texts")
 			started := parseTime(t, in, "started_at")
 			live := job.NewLive(job.LiveConfig{
 				ID:        uuid.MustParse(text(t, in, "id")),
@@ -71,8 +72,8 @@ func TestLiveVectors(t *testing.T) {
 				Retries:   integer(t, in, "n_retries"),
 				Metrics:   metricsTable(t, in),
 			})
-			equalText(t, string(live.AppendJSON(nil)), string(want[0].(value.Str)))
-			for i, e := range member[value.List](t, in, "events") {
+			jobtest.EqualText(t, string(live.AppendJSON(nil)), string(want[0].(value.Str)))
+			for i, e := range jobtest.Member[value.List](t, in, "events") {
 				event := e.(*value.Object)
 				at := parseTime(t, event, "timestamp")
 				var err error
@@ -90,7 +91,7 @@ func TestLiveVectors(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				equalText(t, string(live.AppendJSON(nil)), string(want[i+1].(value.Str)))
+				jobtest.EqualText(t, string(live.AppendJSON(nil)), string(want[i+1].(value.Str)))
 			}
 		})
 	}
@@ -105,13 +106,13 @@ func TestJobLoadVectors(t *testing.T) {
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			vector := decode(t, vectors.File(t, dir+"/"+name))
+			vector := jobtest.Decode(t, vectors.File(t, dir+"/"+name))
 			in, _ := vector.Get("input")
 			r, err := job.ParseResult(value.AppendDumps(nil, in, value.DumpsOptions{}))
 			if err != nil {
 				t.Fatal(err)
 			}
-			equalText(t, string(r.AppendJSON(nil)), text(t, vector, "expected_text"))
+			jobtest.EqualText(t, string(r.AppendJSON(nil)), text(t, vector, "expected_text"))
 		})
 	}
 	t.Logf("%d cases", len(names))
@@ -125,8 +126,8 @@ func TestConfigVectors(t *testing.T) {
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			vector := decode(t, vectors.File(t, dir+"/"+name))
-			in := member[*value.Object](t, vector, "input")
+			vector := jobtest.Decode(t, vectors.File(t, dir+"/"+name))
+			in := jobtest.Member[*value.Object](t, vector, "input")
 			host := hostEnv(t, in)
 			c, _, err := job.ParseConfig([]byte(text(t, in, "text")), job.Format(text(t, in, "format")), time.Time{})
 			if want, bad := vector.Get("expected_error"); bad {
@@ -137,12 +138,12 @@ func TestConfigVectors(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := string(c.AppendJSON(nil, host))
-			equalText(t, got, text(t, vector, "expected_text"))
+			jobtest.EqualText(t, got, text(t, vector, "expected_text"))
 			again, _, err := job.ParseConfig([]byte(got), job.JSON, time.Time{})
 			if err != nil {
 				t.Fatalf("reading back: %v", err)
 			}
-			equalText(t, string(again.AppendJSON(nil, host)), got)
+			jobtest.EqualText(t, string(again.AppendJSON(nil, host)), got)
 			if !again.Equal(c, host) {
 				t.Error("the configuration read back is not equal")
 			}
@@ -154,7 +155,7 @@ func TestConfigVectors(t *testing.T) {
 // TestNamePrefixVectors makes the part of trial names that comes from tasks.
 func TestNamePrefixVectors(t *testing.T) {
 	t.Parallel()
-	list := member[value.List](t, decode(t, vectors.File(t, "harbor-jobs/names/names.json")), "trial_name_prefixes")
+	list := jobtest.Member[value.List](t, jobtest.Decode(t, vectors.File(t, "harbor-jobs/names/names.json")), "trial_name_prefixes")
 	for _, v := range list {
 		task, want := text(t, v.(*value.Object), "task_id_name"), text(t, v.(*value.Object), "prefix")
 		if got := job.NamePrefix(task); got != want {
@@ -165,7 +166,7 @@ func TestNamePrefixVectors(t *testing.T) {
 }
 
 func hostEnv(t *testing.T, in *value.Object) trial.HostEnv {
-	env := member[*value.Object](t, in, "env")
+	env := jobtest.Member[*value.Object](t, in, "env")
 	return func(name string) (string, bool) {
 		v, ok := env.Get(name)
 		if !ok {
@@ -181,14 +182,14 @@ func equalErrors(t *testing.T, err error, want *value.Object) {
 	if !errors.As(err, &invalid) {
 		t.Fatalf("got error %v, want %s", err, value.Repr(want))
 	}
-	list := member[value.List](t, want, "errors")
+	list := jobtest.Member[value.List](t, want, "errors")
 	if len(invalid.List) != len(list) {
 		t.Fatalf("got %d errors, want %d:\n%v", len(invalid.List), len(list), err)
 	}
 	for i, w := range list {
 		w := w.(*value.Object)
 		var loc []string
-		for _, elem := range member[value.List](t, w, "loc") {
+		for _, elem := range jobtest.Member[value.List](t, w, "loc") {
 			loc = append(loc, strings.Trim(value.Repr(elem), "'"))
 		}
 		got := invalid.List[i]
@@ -207,7 +208,7 @@ func TestJobEvalsVectors(t *testing.T) {
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		n++
-		vector := decode(t, lines.Bytes())
+		vector := jobtest.Decode(t, lines.Bytes())
 		t.Run(text(t, vector, "id"), func(t *testing.T) {
 			t.Parallel()
 			jobEvals(t, vector)
@@ -221,15 +222,15 @@ func TestJobEvalsVectors(t *testing.T) {
 
 func jobEvals(t *testing.T, vector *value.Object) {
 	metrics := job.Metrics{}
-	for _, pair := range member[value.List](t, vector, "metrics") {
+	for _, pair := range jobtest.Member[value.List](t, vector, "metrics") {
 		pair := pair.(value.List)
 		metrics[string(pair[0].(value.Str))] = metricList(pair[1].(value.List))
 	}
 	var records []job.Record
-	for _, doc := range member[value.List](t, vector, "trials") {
+	for _, doc := range jobtest.Member[value.List](t, vector, "trials") {
 		records = append(records, evalsRecord(t, doc.(*value.Object)))
 	}
-	want := member[*value.Object](t, vector, "want")
+	want := jobtest.Member[*value.Object](t, vector, "want")
 	live := job.NewLive(job.LiveConfig{Total: len(records), Metrics: metrics})
 	err := runLive(live, records)
 	if exception, fails := want.Get("error"); fails {
@@ -243,8 +244,8 @@ func jobEvals(t *testing.T, vector *value.Object) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	equalText(t, compact(live.Result().Stats.EvalsValue()), text(t, want, "last_live_evals_json"))
-	equalText(t, compact(stats.EvalsValue()), text(t, want, "evals_json"))
+	jobtest.EqualText(t, jobtest.Compact(live.Result().Stats.EvalsValue()), text(t, want, "last_live_evals_json"))
+	jobtest.EqualText(t, jobtest.Compact(stats.EvalsValue()), text(t, want, "evals_json"))
 	got := [3]int{stats.NCompletedTrials, stats.NErroredTrials, stats.NCancelledTrials}
 	if w := [3]int{integer(t, want, "n_completed_trials"), integer(t, want, "n_errored_trials"), integer(t, want, "n_cancelled_trials")}; got != w {
 		t.Errorf("got counts %v, want %v", got, w)
@@ -262,7 +263,7 @@ func runLive(live *job.Live, records []job.Record) error {
 			return err
 		}
 		e, _ := live.Result().Stats.Evals.Get(r.EvalsKey())
-		if _, err := e.Headline(); err != nil {
+		if _, err := job.Headline(e); err != nil {
 			return err
 		}
 	}
@@ -312,7 +313,7 @@ func key(t *testing.T, v value.Value) string {
 	t.Helper()
 	if obj, ok := v.(*value.Object); ok {
 		quoted := []byte{'"'}
-		for _, unit := range member[value.List](t, obj, "u16") {
+		for _, unit := range jobtest.Member[value.List](t, obj, "u16") {
 			n, _ := unit.(value.Int).Int64()
 			quoted = fmt.Appendf(quoted, "\\u%04x", n)
 		}
@@ -336,7 +337,7 @@ func parseTrial(t *testing.T, doc value.Value) *trial.Result {
 
 func metricsTable(t *testing.T, in *value.Object) job.Metrics {
 	metrics := job.Metrics{}
-	for name, list := range member[*value.Object](t, in, "metrics").All() {
+	for name, list := range jobtest.Member[*value.Object](t, in, "metrics").All() {
 		metrics[name] = metricList(list.(value.List))
 	}
 	return metrics
@@ -350,48 +351,14 @@ func metricList(list value.List) []job.Metric {
 	return out
 }
 
-func compact(v value.Value) string { return string(value.AppendPydantic(nil, v, 0)) }
-
-func equalText(t *testing.T, got, want string) {
-	t.Helper()
-	if got == want {
-		return
-	}
-	i := 0
-	for i < len(got) && i < len(want) && got[i] == want[i] {
-		i++
-	}
-	from := max(i-200, 0)
-	t.Fatalf("texts differ at byte %d:\n got …%s\nwant …%s", i, got[from:min(i+200, len(got))], want[from:min(i+200, len(want))])
-}
-
-func decode(t *testing.T, data []byte) *value.Object {
-	t.Helper()
-	v, err := value.Decode(data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v.(*value.Object)
-}
-
-func member[T value.Value](t *testing.T, obj *value.Object, key string) T {
-	t.Helper()
-	v, _ := obj.Get(key)
-	out, ok := v.(T)
-	if !ok {
-		t.Fatalf("%q is %s, want a %T", key, value.Repr(v), out)
-	}
-	return out
-}
-
 func text(t *testing.T, obj *value.Object, key string) string {
 	t.Helper()
-	return string(member[value.Str](t, obj, key))
+	return string(jobtest.Member[value.Str](t, obj, key))
 }
 
 func integer(t *testing.T, obj *value.Object, key string) int {
 	t.Helper()
-	n, _ := member[value.Int](t, obj, key).Int64()
+	n, _ := jobtest.Member[value.Int](t, obj, key).Int64()
 	return int(n)
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path/filepath"
 
 	"github.com/google/uuid"
 
@@ -201,4 +202,16 @@ func (v VerifierConfig) CheckNoPython() error {
 		return errors.New("verifier.kwargs are settings of a verifier in Python, which proctor cannot run")
 	}
 	return nil
+}
+
+// BaseName is what the task is called before anything of it is read: the last
+// part of its path, else the package's name.
+func (t TaskConfig) BaseName() string {
+	switch {
+	case t.Path != nil:
+		return filepath.Base(*t.Path)
+	case t.Name != nil:
+		return *t.Name
+	}
+	return ""
 }

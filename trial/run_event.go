@@ -1,10 +1,6 @@
 package trial
 
-import (
-	"crypto/sha256"
-	"fmt"
-	"time"
-)
+import "time"
 
 // EventKind names a point in a trial's life (Harbor job format, section 3.4).
 type EventKind string
@@ -39,15 +35,4 @@ type Event struct {
 	// ResultFile is of result.json, for EventEnd; nil when it could not be
 	// written.
 	ResultFile *FileDigest
-}
-
-// FileDigest tells one content of a file from another.
-type FileDigest struct {
-	SHA256 string `json:"sha256"` // in hex
-	Size   int64  `json:"size"`   // in bytes
-}
-
-// DigestOf is the digest of a content.
-func DigestOf(data []byte) FileDigest {
-	return FileDigest{SHA256: fmt.Sprintf("%x", sha256.Sum256(data)), Size: int64(len(data))}
 }

@@ -165,7 +165,7 @@ func readListed(dir string, zone *time.Location) (j jsonListed, ok bool) {
 	}
 	j.Completed, j.Total, j.Errored = result.Stats.NCompletedTrials, result.NTotalTrials, result.Stats.NErroredTrials
 	for key, e := range result.Stats.Evals.All() {
-		if text, err := e.Headline(); err == nil {
+		if text, err := job.Headline(e); err == nil {
 			j.Headlines = append(j.Headlines, jsonHeadline{Group: key, Text: text, NScored: e.NTrials})
 		}
 	}

@@ -145,7 +145,7 @@ func headlinesOf(dir string) map[string]string {
 		return headlines
 	}
 	for key, e := range result.Stats.Evals.All() {
-		if text, err := e.Headline(); err == nil {
+		if text, err := job.Headline(e); err == nil {
 			headlines[key] = text
 		}
 	}

@@ -60,7 +60,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
 		Setup: func(e *testscript.Env) error {
-			e.Setenv("HARBOR_JOBS", repositoryPath(t, "job/testdata/jobs"))
+			e.Setenv("HARBOR_JOBS", repositoryPath(t, "jobdir/testdata/jobs"))
 			e.Setenv("EXAMPLES", repositoryPath(t, "examples/tasks"))
 			e.Setenv("PROCTOR_STATE_DIR", filepath.Join(e.WorkDir, ".state"))
 			e.Setenv("PROCTOR_CACHE_DIR", os.Getenv("PROCTOR_CACHE_DIR"))

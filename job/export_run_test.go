@@ -1,0 +1,23 @@
+package job
+
+import (
+	"time"
+
+	"github.com/proctor-run/proctor/trial"
+)
+
+// FailedJournal gives an event to a running job whose journal cannot be written,
+// and returns what the job ends with.
+func FailedJournal(dir string, e trial.Event) error {
+	j, err := openJournal(dir, time.Now)
+	if err != nil {
+		return err
+	}
+	if err := j.close(); err != nil {
+		return err
+	}
+	var failed error
+	b := &board{journal: j, fail: func(err error) { failed = err }}
+	b.journalEvent(e)
+	return failed
+}

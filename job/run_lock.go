@@ -1,0 +1,133 @@
+package job
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/proctor-run/proctor/agent"
+	"github.com/proctor-run/proctor/internal/version"
+	"github.com/proctor-run/proctor/trial"
+)
+
+// newLock pins the plan.
+func newLock(p *Prepared, f *foundTasks, o PrepareOptions) (*Lock, error) {
+	lock := &Lock{
+		SchemaVersion:     LockSchemaVersion,
+		CreatedAt:         trial.UTC(o.Now),
+		Harbor:            HarborInfo{Version: new(version.Harbor), IsEditable: new(false)},
+		Invocation:        RedactInvocation(o.Invocation, o.Host),
+		NConcurrentTrials: p.Config.NConcurrentTrials,
+		Retry:             p.Config.Retry,
+	}
+	extra, err := fileLocks(p.Config.ExtraInstructionPaths)
+	if err != nil {
+		return nil, err
+	}
+	compose, err := fileLocks(p.Config.Environment.ExtraDockerCompose)
+	if err != nil {
+		return nil, err
+	}
+	skills := skillLocks{home: o.Home, known: map[string][]SkillLock{}}
+	for _, t := range p.Trials {
+		home := f.homes[taskKey(t.Task)]
+		in := LockInputs{
+			TaskName: home.name, TaskDigest: home.digest, GitCommitID: home.commit,
+			ExtraInstructions: extra, ExtraDockerCompose: compose,
+		}
+		if in.Skills, err = skills.of(t.Agent); err != nil {
+			return nil, err
+		}
+		lock.Trials = append(lock.Trials, LockTrial(t, in))
+	}
+	return lock, nil
+}
+
+// LockInputs is what has to be looked up to pin a trial.
+type LockInputs struct {
+	TaskName           string
+	TaskDigest         string  // content hash, "sha256:…"; for a package see [PackageDigest]
+	GitCommitID        *string // resolved commit of a git task
+	ExtraInstructions  []FileLock
+	Skills             []SkillLock
+	ExtraDockerCompose []FileLock
+}
+
+// LockTrial pins a planned trial.
+func LockTrial(c trial.Config, in LockInputs) TrialLock {
+	task := TaskLock{
+		Name:   in.TaskName,
+		Type:   c.Task.Kind(),
+		Digest: in.TaskDigest,
+		Source: c.Task.Source,
+		Path:   c.Task.Path,
+		GitURL: c.Task.GitURL,
+	}
+	if task.Type == trial.GitTask {
+		task.GitCommitID = in.GitCommitID
+	}
+	return TrialLock{
+		Task:                              task,
+		TimeoutMultiplier:                 c.TimeoutMultiplier,
+		AgentTimeoutMultiplier:            c.AgentTimeoutMultiplier,
+		VerifierTimeoutMultiplier:         c.VerifierTimeoutMultiplier,
+		AgentSetupTimeoutMultiplier:       c.AgentSetupTimeoutMultiplier,
+		EnvironmentBuildTimeoutMultiplier: c.EnvironmentBuildTimeoutMultiplier,
+		ExtraInstructions:                 orNone(in.ExtraInstructions),
+		Agent:                             c.Agent,
+		Skills:                            in.Skills,
+		Environment:                       c.Environment,
+		ExtraDockerCompose:                orNone(in.ExtraDockerCompose),
+		Verifier:                          c.Verifier,
+	}
+}
+
+func orNone[T any](list []T) []T {
+	if len(list) == 0 {
+		return nil
+	}
+	return list
+}
+
+// skillLocks pins the skills of agents, those of each list of paths once.
+type skillLocks struct {
+	home  string
+	known map[string][]SkillLock // by the paths
+}
+
+// of pins the skills that an agent is given (Harbor job format, sections 6.3
+// and 6.4).
+func (s skillLocks) of(a trial.AgentConfig) ([]SkillLock, error) {
+	key := strings.Join(a.Skills, "\x00")
+	if locks, ok := s.known[key]; ok {
+		return locks, nil
+	}
+	skills, err := agent.FindSkills(a.Skills, s.home)
+	if err != nil {
+		return nil, fmt.Errorf("pinning skills: %w", err)
+	}
+	locks := make([]SkillLock, len(skills))
+	for i, skill := range skills {
+		digest, err := skill.Digest()
+		if err != nil {
+			return nil, err
+		}
+		locks[i] = SkillLock{Name: skill.Name, Source: skill.Dir, Digest: digest}
+	}
+	s.known[key] = locks
+	return locks, nil
+}
+
+// fileLocks pins files by their content.
+func fileLocks(paths []string) ([]FileLock, error) {
+	var locks []FileLock
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("pinning %q: %w", path, err)
+		}
+		locks = append(locks, FileLock{Path: path, Digest: fmt.Sprintf("sha256:%x", sha256.Sum256(data))})
+	}
+	return locks, nil
+}
