@@ -9,33 +9,33 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox/fake"
-	"github.com/proctor-run/proctor/trial"
 )
 
 func TestConfigChanges(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name string
-		edit func(*job.Config)
+		edit func(*jobdir.Config)
 		want []string
 	}{
-		{"nothing", func(*job.Config) {}, nil},
-		{"name and debug are no difference", func(c *job.Config) { c.JobName, c.Debug = "other", true }, nil},
-		{"concurrency", func(c *job.Config) { c.NConcurrentTrials = 8 }, []string{"n_concurrent_trials: 4 → 8 (does not change results)"}},
-		{"retries", func(c *job.Config) { c.Retry.MaxRetries = 2 }, []string{"retry.max_retries: 0 → 2 (does not change results)"}},
-		{"model", func(c *job.Config) { c.Agents[0].ModelName = new("m") }, []string{`agents[0].model_name: null → "m" (changes results)`}},
-		{"one agent more", func(c *job.Config) { c.Agents = append(c.Agents, trial.AgentConfig{Name: new("nop")}) }, []string{"agents[1]: (absent) → "}},
-		{"timeout and attempts", func(c *job.Config) { c.TimeoutMultiplier, c.NAttempts = 2, 3 }, []string{
+		{"nothing", func(*jobdir.Config) {}, nil},
+		{"name and debug are no difference", func(c *jobdir.Config) { c.JobName, c.Debug = "other", true }, nil},
+		{"concurrency", func(c *jobdir.Config) { c.NConcurrentTrials = 8 }, []string{"n_concurrent_trials: 4 → 8 (does not change results)"}},
+		{"retries", func(c *jobdir.Config) { c.Retry.MaxRetries = 2 }, []string{"retry.max_retries: 0 → 2 (does not change results)"}},
+		{"model", func(c *jobdir.Config) { c.Agents[0].ModelName = new("m") }, []string{`agents[0].model_name: null → "m" (changes results)`}},
+		{"one agent more", func(c *jobdir.Config) { c.Agents = append(c.Agents, jobdir.AgentConfig{Name: new("nop")}) }, []string{"agents[1]: (absent) → "}},
+		{"timeout and attempts", func(c *jobdir.Config) { c.TimeoutMultiplier, c.NAttempts = 2, 3 }, []string{
 			"n_attempts: 1 → 3 (changes results)", "timeout_multiplier: 1.0 → 2.0 (changes results)",
 		}},
-		{"a secret", func(c *job.Config) { c.Agents[0].Env = trial.EnvOf("API_KEY", "sk-secret-secret") }, []string{
+		{"a secret", func(c *jobdir.Config) { c.Agents[0].Env = jobdir.EnvOf("API_KEY", "sk-secret-secret") }, []string{
 			`agents[0].env.API_KEY: (absent) → "sk-s****ret" (changes results)`,
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			old, now := job.NewConfig(time.Time{}), job.NewConfig(time.Time{})
+			old, now := jobdir.NewConfig(time.Time{}), jobdir.NewConfig(time.Time{})
 			tt.edit(&now)
 			got := old.Changes(now, noVariables)
 			if len(got) != len(tt.want) {
@@ -62,7 +62,7 @@ func TestRunAgainWithOtherSettings(t *testing.T) {
 	options := job.PrepareOptions{Now: time.Now(), Host: noVariables, Random: func(int) int { return 0 }}
 	h.cfg.NConcurrentTrials, h.cfg.Retry.MaxRetries = 2, 1
 	_, err := job.Prepare(h.cfg, options)
-	changed, ok := errors.AsType[*job.ChangedError](err)
+	changed, ok := errors.AsType[*jobdir.ChangedError](err)
 	if !ok || !changed.Harmless() || len(changed.Changes) != 2 {
 		t.Fatalf("other concurrency gives %v", err)
 	}

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox/fake"
-	"github.com/proctor-run/proctor/trial"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -83,7 +83,7 @@ func TestJobsRow13ChangedBeforeResume(t *testing.T) {
 		{"an agent", func(_ *testing.T, h *harness, _ string) { h.cfg.Agents = namedAgents("nop") }, otherConfig},
 		{"debug", func(_ *testing.T, h *harness, _ string) { h.cfg.Debug = true }, ""},
 		{"the name in the file", func(t *testing.T, h *harness, _ string) {
-			path := filepath.Join(h.dir(), job.ConfigFile)
+			path := filepath.Join(h.dir(), jobdir.ConfigFile)
 			data, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)
@@ -192,7 +192,7 @@ func TestJobsRow17Secrets(t *testing.T) {
 	t.Parallel()
 	const secret = "sk-very-secret-value-0123456789"
 	h := newHarness(t, writeDataset(t, "a"), fake.Config{Rules: []fake.Rule{grant("1")}})
-	for _, env := range []*trial.Env{&h.cfg.Agents[0].Env, &h.cfg.Environment.Env, &h.cfg.Verifier.Env} {
+	for _, env := range []*jobdir.Env{&h.cfg.Agents[0].Env, &h.cfg.Environment.Env, &h.cfg.Verifier.Env} {
 		env.Set("API_KEY", secret)
 	}
 	p, err := job.Prepare(h.cfg, func() job.PrepareOptions {

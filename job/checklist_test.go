@@ -16,8 +16,9 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox/fake"
-	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/score"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -28,7 +29,7 @@ import (
 // stored reads a job's result.json as a document.
 func stored(t testing.TB, dir string) map[string]any {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(dir, job.ResultFile))
+	data, err := os.ReadFile(filepath.Join(dir, jobdir.ResultFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,19 +54,19 @@ func at(t testing.TB, doc any, keys ...string) any {
 }
 
 // storedTrials reads the results of a job's trials.
-func storedTrials(t testing.TB, dir string) []*trial.Result {
+func storedTrials(t testing.TB, dir string) []*jobdir.TrialResult {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(dir, "*", job.ResultFile))
+	paths, err := filepath.Glob(filepath.Join(dir, "*", jobdir.ResultFile))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all []*trial.Result
+	var all []*jobdir.TrialResult
 	for _, path := range paths {
 		data, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := trial.ParseResult(data)
+		r, err := jobdir.ParseTrialResult(data)
 		if err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
@@ -74,7 +75,7 @@ func storedTrials(t testing.TB, dir string) []*trial.Result {
 	return all
 }
 
-func onlyTrial(t testing.TB, dir string) *trial.Result {
+func onlyTrial(t testing.TB, dir string) *jobdir.TrialResult {
 	t.Helper()
 	all := storedTrials(t, dir)
 	if len(all) != 1 {
@@ -83,7 +84,7 @@ func onlyTrial(t testing.TB, dir string) *trial.Result {
 	return all[0]
 }
 
-func exceptionOf(r *trial.Result) string {
+func exceptionOf(r *jobdir.TrialResult) string {
 	if r.ExceptionInfo == nil {
 		return ""
 	}
@@ -117,11 +118,11 @@ func TestJobsRow02OrderOfThePlan(t *testing.T) {
 	if _, err := h.runner.Run(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	data, err := os.ReadFile(filepath.Join(h.dir(), job.ResultFile))
+	data, err := os.ReadFile(filepath.Join(h.dir(), jobdir.ResultFile))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := job.ParseResult(data)
+	r, err := jobdir.ParseResult(data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +270,7 @@ func TestJobsRow08AgentExit(t *testing.T) {
 		}})
 		kwargs := value.NewObject(0)
 		kwargs.Set("run", value.Str("the-agent"))
-		h.cfg.Agents = []trial.AgentConfig{{Name: new("command"), Kwargs: kwargs}}
+		h.cfg.Agents = []jobdir.AgentConfig{{Name: new("command"), Kwargs: kwargs}}
 		h.cfg.Retry.MaxRetries = retries
 		h.run(t)
 		r := onlyTrial(t, h.dir())
@@ -337,7 +338,7 @@ func TestJobsRow11NaN(t *testing.T) {
 	if names := at(t, eval, "reward_stats", "reward", "nan"); len(names.([]any)) != 1 {
 		t.Errorf("reward_stats %v", at(t, eval, "reward_stats"))
 	}
-	data, err := os.ReadFile(filepath.Join(h.dir(), onlyTrial(t, h.dir()).TrialName, job.ResultFile))
+	data, err := os.ReadFile(filepath.Join(h.dir(), onlyTrial(t, h.dir()).TrialName, jobdir.ResultFile))
 	if err != nil || !strings.Contains(string(data), `"reward": null`) {
 		t.Errorf("the trial's result.json has no null: %v", err)
 	}
@@ -345,7 +346,7 @@ func TestJobsRow11NaN(t *testing.T) {
 	if err != nil || len(resumed.Remaining) != 0 {
 		t.Fatalf("%v: the job cannot be resumed", err)
 	}
-	rescored, err := job.Rescore(t.Context(), h.dir(), job.RescoreOptions{})
+	rescored, err := score.Rescore(t.Context(), h.dir(), score.RescoreOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

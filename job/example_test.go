@@ -7,18 +7,18 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/proctor-run/proctor/job"
-	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/jobdir"
 )
 
 // A configuration becomes a plan: attempt outermost, then task, then agent.
 func ExamplePlan() {
-	c, _, err := job.ParseConfig([]byte("{job_name: demo, n_attempts: 2, agents: [{name: oracle}, {name: nop}]}"), job.YAML, time.Now())
+	c, _, err := jobdir.ParseConfig([]byte("{job_name: demo, n_attempts: 2, agents: [{name: oracle}, {name: nop}]}"), jobdir.YAML, time.Now())
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	path := "tasks/hello"
-	tasks := []job.Task{{Config: trial.TaskConfig{Path: &path}}}
+	tasks := []jobdir.Task{{Config: jobdir.TaskConfig{Path: &path}}}
 	first := func(int) int { return 0 } // use rand.IntN
 	planned, err := job.Plan(c, uuid.New(), tasks, first)
 	if err != nil {

@@ -3,17 +3,18 @@ package job
 import (
 	"time"
 
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/trial"
 )
 
 // FailedJournal gives an event to a running job whose journal cannot be written,
 // and returns what the job ends with.
 func FailedJournal(dir string, e trial.Event) error {
-	j, err := openJournal(dir, time.Now)
+	j, err := jobdir.OpenJournal(dir, time.Now)
 	if err != nil {
 		return err
 	}
-	if err := j.close(); err != nil {
+	if err := j.Close(); err != nil {
 		return err
 	}
 	var failed error

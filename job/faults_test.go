@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox/fake"
-	"github.com/proctor-run/proctor/trial"
 )
 
 // checkFiles fails the test when a JSON file below dir is not whole, or a
@@ -36,7 +36,7 @@ func checkFiles(t *testing.T, dir string) (results int) {
 		if err == nil && !json.Valid(data) {
 			t.Errorf("%s is not whole: %d bytes", path, len(data))
 		}
-		if e.Name() == job.ResultFile {
+		if e.Name() == jobdir.ResultFile {
 			results++
 		}
 		return err
@@ -73,19 +73,19 @@ func TestResultThatCannotBeWritten(t *testing.T) {
 	var h *harness
 	block := func(_ context.Context, p *fake.Process) (int, error) {
 		name := strings.TrimSuffix(p.Sandbox.Spec().Name, "__verifier")
-		return 0, os.MkdirAll(filepath.Join(h.dir(), name, job.ResultFile, "in the way"), 0o755)
+		return 0, os.MkdirAll(filepath.Join(h.dir(), name, jobdir.ResultFile, "in the way"), 0o755)
 	}
 	h = newHarness(t, writeDataset(t, "a", "b", "c"), fake.Config{Rules: []fake.Rule{
 		fake.On("solve.sh", fake.Each(fake.Exit(0), block, fake.Exit(0))), grant("1"),
 	}})
 	h.cfg.NConcurrentTrials = 1
-	h.fails(t, "writing the result of trial", job.ResultFile)
+	h.fails(t, "writing the result of trial", jobdir.ResultFile)
 	checkFiles(t, h.dir())
-	data, err := os.ReadFile(filepath.Join(h.dir(), job.ResultFile))
+	data, err := os.ReadFile(filepath.Join(h.dir(), jobdir.ResultFile))
 	if err != nil {
 		t.Fatal(err)
 	}
-	stored, err := job.ParseResult(data)
+	stored, err := jobdir.ParseResult(data)
 	if err != nil || stored.FinishedAt != nil || stored.NTotalTrials != 3 {
 		t.Errorf("stored result: %v, %+v", err, stored)
 	}
@@ -142,7 +142,7 @@ func TestClockThatJumps(t *testing.T) {
 // checkTimes fails the test when something ended before it began.
 func checkTimes(t *testing.T, dir string) {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(dir, "*__*", job.ResultFile))
+	paths, err := filepath.Glob(filepath.Join(dir, "*__*", jobdir.ResultFile))
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no results: %v", err)
 	}
@@ -151,11 +151,11 @@ func checkTimes(t *testing.T, dir string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := trial.ParseResult(data)
+		r, err := jobdir.ParseTrialResult(data)
 		if err != nil {
 			t.Fatal(err)
 		}
-		spans := []*trial.Timing{{StartedAt: r.StartedAt, FinishedAt: r.FinishedAt}, r.EnvironmentSetup, r.AgentSetup, r.AgentExecution, r.Verifier}
+		spans := []*jobdir.Timing{{StartedAt: r.StartedAt, FinishedAt: r.FinishedAt}, r.EnvironmentSetup, r.AgentSetup, r.AgentExecution, r.Verifier}
 		for _, span := range spans {
 			if span != nil && span.FinishedAt.In(time.UTC).Before(span.StartedAt.In(time.UTC)) {
 				t.Errorf("%s: something began at %s and ended at %s", path, span.StartedAt, span.FinishedAt)

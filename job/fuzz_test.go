@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/internal/jobtest"
-	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/jobdir"
 )
 
 // seed adds a file of each fixture.
@@ -28,16 +28,16 @@ func FuzzParseConfig(f *testing.F) {
 	seed(f, "config.json", func(data []byte) { f.Add(data, false) })
 	f.Add([]byte("job_name: x\norchestrator: {quiet: on}\ndatasets: [{name: d, registry: {url: u}}]\nretry: {include_exceptions: [A, A]}"), true)
 	f.Fuzz(func(t *testing.T, data []byte, yaml bool) {
-		format := job.JSON
+		format := jobdir.JSON
 		if yaml {
-			format = job.YAML
+			format = jobdir.YAML
 		}
-		c, _, err := job.ParseConfig(data, format, time.Time{})
+		c, _, err := jobdir.ParseConfig(data, format, time.Time{})
 		if err != nil {
 			return
 		}
 		text := c.AppendJSON(nil, nil)
-		again, _, err := job.ParseConfig(text, job.JSON, time.Time{})
+		again, _, err := jobdir.ParseConfig(text, jobdir.JSON, time.Time{})
 		if err != nil {
 			t.Fatalf("reading back: %v\n%s", err, text)
 		}
@@ -52,12 +52,12 @@ func FuzzParseResult(f *testing.F) {
 	seed(f, "result.json", func(data []byte) { f.Add(data) })
 	f.Add([]byte(`{"id":"00000000-0000-4000-8000-000000000002","started_at":"2026-06-09T10:00:00","n_total_trials":5,"stats":{"n_trials":3},"status":{"n_retries":1}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r, err := job.ParseResult(data)
+		r, err := jobdir.ParseResult(data)
 		if err != nil {
 			return
 		}
 		text := r.AppendJSON(nil)
-		again, err := job.ParseResult(text)
+		again, err := jobdir.ParseResult(text)
 		if err != nil {
 			t.Fatalf("reading back: %v\n%s", err, text)
 		}
@@ -72,12 +72,12 @@ func FuzzParseLock(f *testing.F) {
 	seed(f, "lock.json", func(data []byte) { f.Add(data) })
 	f.Add(exampleLock().AppendJSON(nil, nil))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		l, err := job.ParseLock(data)
+		l, err := jobdir.ParseLock(data)
 		if err != nil {
 			return
 		}
 		text := l.AppendJSON(nil, nil)
-		again, err := job.ParseLock(text)
+		again, err := jobdir.ParseLock(text)
 		if err != nil {
 			t.Fatalf("reading back: %v\n%s", err, text)
 		}

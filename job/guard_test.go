@@ -13,27 +13,28 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/fake"
 )
 
-func holder(pid int) job.Holder {
-	return job.Holder{Owner: sandbox.Owner{BootID: "boot", PID: pid, StartTicks: 1}, Host: "host-a", Since: time.Date(2026, 6, 9, 8, 0, 0, 0, time.UTC)}
+func holder(pid int) jobdir.Holder {
+	return jobdir.Holder{Owner: sandbox.Owner{BootID: "boot", PID: pid, StartTicks: 1}, Host: "host-a", Since: time.Date(2026, 6, 9, 8, 0, 0, 0, time.UTC)}
 }
 
 func TestGuard(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	first, err := job.Acquire(dir, holder(4711))
+	first, err := jobdir.Acquire(dir, holder(4711))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = job.Acquire(dir, holder(4712))
-	busy, ok := errors.AsType[*job.InUseError](err)
+	_, err = jobdir.Acquire(dir, holder(4712))
+	busy, ok := errors.AsType[*jobdir.InUseError](err)
 	if !ok || busy.Holder == nil || *busy.Holder != holder(4711) || !strings.Contains(err.Error(), `pid 4711 on host "host-a"`) {
 		t.Errorf("the second gets %v", err)
 	}
-	if info, err := os.Lstat(filepath.Join(dir, job.GuardFile)); err != nil || !info.Mode().IsRegular() {
+	if info, err := os.Lstat(filepath.Join(dir, jobdir.GuardFile)); err != nil || !info.Mode().IsRegular() {
 		t.Errorf("the guard is no file: %v, %v", info, err)
 	}
 	for range 2 {
@@ -44,7 +45,7 @@ func TestGuard(t *testing.T) {
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
 		t.Errorf("released, there is %v (%v)", entries, err)
 	}
-	if (*job.Guard)(nil).Release() != nil {
+	if (*jobdir.Guard)(nil).Release() != nil {
 		t.Error("no guard cannot be released")
 	}
 }
@@ -57,16 +58,16 @@ func TestGuardOfTheDead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, left := range []any{holder(1), job.Holder{Owner: self, Host: "host-a"}, "not a holder", nil} {
+	for _, left := range []any{holder(1), jobdir.Holder{Owner: self, Host: "host-a"}, "not a holder", nil} {
 		dir := t.TempDir()
 		data, err := json.Marshal(left)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, job.GuardFile), data, 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, jobdir.GuardFile), data, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		g, err := job.Acquire(dir, holder(2))
+		g, err := jobdir.Acquire(dir, holder(2))
 		if err != nil {
 			t.Errorf("after %s: %v", data, err)
 		}
@@ -85,8 +86,8 @@ func TestGuardIsExclusive(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for turns.Load() < 200 {
-				g, err := job.Acquire(dir, holder(1))
-				if _, busy := errors.AsType[*job.InUseError](err); busy {
+				g, err := jobdir.Acquire(dir, holder(1))
+				if _, busy := errors.AsType[*jobdir.InUseError](err); busy {
 					continue
 				}
 				if err != nil {
@@ -141,7 +142,7 @@ func TestRunIsGuarded(t *testing.T) {
 	if n := h.backend.Count(fake.OpCreate); n != 1 {
 		t.Errorf("%d sandboxes", n)
 	}
-	if _, err := os.Stat(filepath.Join(h.dir(), job.GuardFile)); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(h.dir(), jobdir.GuardFile)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the guard is left: %v", err)
 	}
 }

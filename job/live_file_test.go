@@ -11,7 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox/fake"
 )
 
@@ -39,7 +39,7 @@ func TestResultIsValidAtAnyMoment(t *testing.T) {
 		defer close(done)
 		_, runErr = h.runner.Run(t.Context(), prepared)
 	}()
-	path := filepath.Join(h.dir(), job.ResultFile)
+	path := filepath.Join(h.dir(), jobdir.ResultFile)
 	var once sync.Once
 	reads, running := 0, 0
 	for ended := false; !ended; {
@@ -60,7 +60,7 @@ func TestResultIsValidAtAnyMoment(t *testing.T) {
 		if !json.Valid(data) {
 			t.Fatalf("read %d is no JSON:\n%s", reads, data)
 		}
-		result, err := job.ParseResult(data)
+		result, err := jobdir.ParseResult(data)
 		if err != nil {
 			t.Fatalf("read %d: %v", reads, err)
 		}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/proctor-run/proctor/internal/jobtest"
 	"github.com/proctor-run/proctor/job"
-	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/jobdir"
 )
 
 // TestLockFixtures reads locks written by Harbor and writes them again. Harbor
@@ -23,12 +23,12 @@ func TestLockFixtures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			data := jobtest.Read(t, filepath.Join(name, "lock.json"))
-			l, err := job.ParseLock([]byte(data))
+			l, err := jobdir.ParseLock([]byte(data))
 			if err != nil {
 				t.Fatal(err)
 			}
 			got := string(l.AppendJSON(nil, nil))
-			again, err := job.ParseLock([]byte(got))
+			again, err := jobdir.ParseLock([]byte(got))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -58,15 +58,15 @@ func sortExclusions(text string) string {
 
 func digest(c string) string { return "sha256:" + strings.Repeat(c, 64) }
 
-func exampleLock() job.Lock {
-	c := job.NewConfig(time.Time{})
+func exampleLock() jobdir.Lock {
+	c := jobdir.NewConfig(time.Time{})
 	c.Agents = namedAgents("x", "y")
-	planned, _ := job.Plan(c, uuid.UUID{1}, []job.Task{localTask("d/a")}, seeded())
+	planned, _ := job.Plan(c, uuid.UUID{1}, []jobdir.Task{localTask("d/a")}, seeded())
 	version := "0.13.1"
-	l := job.Lock{
-		SchemaVersion:     job.LockSchemaVersion,
-		CreatedAt:         trial.UTC(time.Date(2026, 6, 9, 8, 0, 0, 0, time.UTC)),
-		Harbor:            job.HarborInfo{Version: &version},
+	l := jobdir.Lock{
+		SchemaVersion:     jobdir.LockSchemaVersion,
+		CreatedAt:         jobdir.UTC(time.Date(2026, 6, 9, 8, 0, 0, 0, time.UTC)),
+		Harbor:            jobdir.HarborInfo{Version: &version},
 		Invocation:        []string{"proctor", "run"},
 		NConcurrentTrials: 4,
 		Retry:             c.Retry,
@@ -75,9 +75,9 @@ func exampleLock() job.Lock {
 		l.Trials = append(l.Trials, job.LockTrial(p, job.LockInputs{
 			TaskName:           "a",
 			TaskDigest:         digest("0"),
-			ExtraInstructions:  []job.FileLock{{Path: "extra.md", Digest: digest("1")}},
-			Skills:             []job.SkillLock{{Name: "s", Source: "skills/s", Digest: digest("2")}},
-			ExtraDockerCompose: []job.FileLock{{Path: "c.yaml", Digest: digest("3")}},
+			ExtraInstructions:  []jobdir.FileLock{{Path: "extra.md", Digest: digest("1")}},
+			Skills:             []jobdir.SkillLock{{Name: "s", Source: "skills/s", Digest: digest("2")}},
+			ExtraDockerCompose: []jobdir.FileLock{{Path: "c.yaml", Digest: digest("3")}},
 		}))
 	}
 	return l
@@ -87,40 +87,42 @@ func TestLockEqual(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name   string
-		change func(*job.Lock)
+		change func(*jobdir.Lock)
 		equal  bool
 	}{
-		{"nothing", func(*job.Lock) {}, true},
-		{"time, runner, command line", func(l *job.Lock) {
-			l.CreatedAt, l.Harbor, l.Invocation = trial.Time{}, job.HarborInfo{}, nil
+		{"nothing", func(*jobdir.Lock) {}, true},
+		{"time, runner, command line", func(l *jobdir.Lock) {
+			l.CreatedAt, l.Harbor, l.Invocation = jobdir.Time{}, jobdir.HarborInfo{}, nil
 		}, true},
-		{"order of trials", func(l *job.Lock) { slices.Reverse(l.Trials) }, true},
-		{"a trial twice", func(l *job.Lock) { l.Trials = append(l.Trials, l.Trials[0]) }, false},
-		{"another trial instead", func(l *job.Lock) { l.Trials[1] = l.Trials[0] }, false},
-		{"concurrency", func(l *job.Lock) { l.NConcurrentTrials = 5 }, false},
-		{"schema", func(l *job.Lock) { l.SchemaVersion = 2 }, false},
-		{"retries", func(l *job.Lock) { l.Retry.MaxRetries = 1 }, false},
-		{"order of a set", func(l *job.Lock) {
+		{"order of trials", func(l *jobdir.Lock) { slices.Reverse(l.Trials) }, true},
+		{"a trial twice", func(l *jobdir.Lock) { l.Trials = append(l.Trials, l.Trials[0]) }, false},
+		{"another trial instead", func(l *jobdir.Lock) { l.Trials[1] = l.Trials[0] }, false},
+		{"concurrency", func(l *jobdir.Lock) { l.NConcurrentTrials = 5 }, false},
+		{"schema", func(l *jobdir.Lock) { l.SchemaVersion = 2 }, false},
+		{"retries", func(l *jobdir.Lock) { l.Retry.MaxRetries = 1 }, false},
+		{"order of a set", func(l *jobdir.Lock) {
 			l.Retry.ExcludeExceptions = slices.Clone(l.Retry.ExcludeExceptions)
 			slices.Reverse(l.Retry.ExcludeExceptions)
 		}, true},
-		{"path and name of the task", func(l *job.Lock) { p := "elsewhere"; l.Trials[0].Task.Path = &p; l.Trials[0].Task.Name = "b" }, true},
-		{"content of the task", func(l *job.Lock) { l.Trials[0].Task.Digest = digest("f") }, false},
-		{"path of an instruction", func(l *job.Lock) { l.Trials[0].ExtraInstructions = []job.FileLock{{Path: "b", Digest: digest("1")}} }, true},
-		{"content of an instruction", func(l *job.Lock) {
-			l.Trials[0].ExtraInstructions = []job.FileLock{{Path: "extra.md", Digest: digest("f")}}
-		}, false},
-		{"no instruction", func(l *job.Lock) { l.Trials[0].ExtraInstructions = nil }, false},
-		{"paths of skills", func(l *job.Lock) {
-			l.Trials[0].Agent.Skills = []string{"other"}
-			l.Trials[0].Skills = []job.SkillLock{{Name: "s", Source: "other", Digest: digest("2")}}
+		{"path and name of the task", func(l *jobdir.Lock) { p := "elsewhere"; l.Trials[0].Task.Path = &p; l.Trials[0].Task.Name = "b" }, true},
+		{"content of the task", func(l *jobdir.Lock) { l.Trials[0].Task.Digest = digest("f") }, false},
+		{"path of an instruction", func(l *jobdir.Lock) {
+			l.Trials[0].ExtraInstructions = []jobdir.FileLock{{Path: "b", Digest: digest("1")}}
 		}, true},
-		{"name of a skill", func(l *job.Lock) {
-			l.Trials[0].Skills = []job.SkillLock{{Name: "t", Source: "skills/s", Digest: digest("2")}}
+		{"content of an instruction", func(l *jobdir.Lock) {
+			l.Trials[0].ExtraInstructions = []jobdir.FileLock{{Path: "extra.md", Digest: digest("f")}}
 		}, false},
-		{"paths of compose files", func(l *job.Lock) { l.Trials[0].Environment.ExtraDockerCompose = []string{"other.yaml"} }, true},
-		{"agent", func(l *job.Lock) { m := "m"; l.Trials[0].Agent.ModelName = &m }, false},
-		{"multiplier", func(l *job.Lock) { l.Trials[0].TimeoutMultiplier = 2 }, false},
+		{"no instruction", func(l *jobdir.Lock) { l.Trials[0].ExtraInstructions = nil }, false},
+		{"paths of skills", func(l *jobdir.Lock) {
+			l.Trials[0].Agent.Skills = []string{"other"}
+			l.Trials[0].Skills = []jobdir.SkillLock{{Name: "s", Source: "other", Digest: digest("2")}}
+		}, true},
+		{"name of a skill", func(l *jobdir.Lock) {
+			l.Trials[0].Skills = []jobdir.SkillLock{{Name: "t", Source: "skills/s", Digest: digest("2")}}
+		}, false},
+		{"paths of compose files", func(l *jobdir.Lock) { l.Trials[0].Environment.ExtraDockerCompose = []string{"other.yaml"} }, true},
+		{"agent", func(l *jobdir.Lock) { m := "m"; l.Trials[0].Agent.ModelName = &m }, false},
+		{"multiplier", func(l *jobdir.Lock) { l.Trials[0].TimeoutMultiplier = 2 }, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -129,7 +131,7 @@ func TestLockEqual(t *testing.T) {
 			if got := a.Equal(b, nil); got != tt.equal {
 				t.Errorf("equal = %v, want %v", got, tt.equal)
 			}
-			again, err := job.ParseLock(b.AppendJSON(nil, nil))
+			again, err := jobdir.ParseLock(b.AppendJSON(nil, nil))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -146,12 +148,12 @@ func TestLockRedacted(t *testing.T) {
 	t.Parallel()
 	host := func(name string) (string, bool) { return "host-value", name == "HOST_KEY" }
 	l := exampleLock()
-	l.Trials[0].Agent.Env = trial.EnvOf("API_KEY", "sk-very-secret-0001", "HOST_KEY", "host-value", "PLAIN", "p")
+	l.Trials[0].Agent.Env = jobdir.EnvOf("API_KEY", "sk-very-secret-0001", "HOST_KEY", "host-value", "PLAIN", "p")
 	data := string(l.AppendJSON(nil, host))
 	if strings.Contains(data, "sk-very-secret-0001") || !strings.Contains(data, `"HOST_KEY": "${HOST_KEY}"`) {
 		t.Errorf("not redacted:\n%s", data)
 	}
-	again, err := job.ParseLock([]byte(data))
+	again, err := jobdir.ParseLock([]byte(data))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +165,7 @@ func TestLockRedacted(t *testing.T) {
 func TestRedactInvocation(t *testing.T) {
 	t.Parallel()
 	host := func(name string) (string, bool) { return "host-value", name == "HOST_KEY" }
-	got := job.RedactInvocation([]string{
+	got := jobdir.RedactInvocation([]string{
 		"proctor", "run", "--ae", "API_KEY=sk-very-secret-0001", "--ve=TOKEN=short", "--agent-env", "HOST_KEY=host-value",
 		"--verifier-env=PLAIN=visible", "--ak", "key=visible", "--ae", "API_KEY=${OTHER}", "--ae",
 	}, host)
@@ -186,11 +188,11 @@ func TestPackageDigest(t *testing.T) {
 	}{
 		{strings.Repeat("b", 64), &tag, digest("b")}, {digest("b"), nil, digest("b")}, {"", &ref, digest("a")},
 	} {
-		if got, err := job.PackageDigest("o/t", tt.hash, tt.ref); err != nil || got != tt.want {
+		if got, err := jobdir.PackageDigest("o/t", tt.hash, tt.ref); err != nil || got != tt.want {
 			t.Errorf("got %q, %v, want %q", got, err, tt.want)
 		}
 	}
-	_, err := job.PackageDigest("o/t", "", &tag)
+	_, err := jobdir.PackageDigest("o/t", "", &tag)
 	if err == nil || err.Error() != "Package task 'o/t' was not resolved to a sha256 digest." {
 		t.Errorf("got %v", err)
 	}
@@ -203,7 +205,7 @@ func TestParseLockInvalid(t *testing.T) {
 		"bad digest": strings.Replace(string(exampleLock().AppendJSON(nil, nil)), digest("0"), "sha256:0", 1),
 		"empty":      "{}",
 	} {
-		if _, err := job.ParseLock([]byte(text)); err == nil {
+		if _, err := jobdir.ParseLock([]byte(text)); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}

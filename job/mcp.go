@@ -9,7 +9,7 @@ import (
 	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/internal/toml"
 	"github.com/proctor-run/proctor/internal/yaml11"
-	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -65,7 +65,7 @@ func decodeMCPDocument(data []byte, suffix string) (value.Value, error) {
 		}
 		return toml.Decode(text)
 	}
-	return nil, trial.RuleError(fmt.Sprintf("Unsupported MCP config file format: %s", suffix))
+	return nil, jobdir.RuleError(fmt.Sprintf("Unsupported MCP config file format: %s", suffix))
 }
 
 // mcpEntries finds the servers: under mcpServers unless that is empty, else

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/proctor-run/proctor/internal/schema"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/trial"
 	"github.com/proctor-run/proctor/value"
 )
@@ -27,7 +28,7 @@ type Overrides struct {
 	Agent, AgentImportPath *string
 	Models                 []string
 	AgentKwargs, AgentEnv  []string // "key=value"
-	MCPServers             []trial.MCPServer
+	MCPServers             []jobdir.MCPServer
 	Skills, AgentHosts     []string
 
 	EnvironmentType, EnvironmentImportPath       *string
@@ -51,7 +52,7 @@ type Overrides struct {
 
 // Apply changes the configuration. isTask tells whether a path is a valid task
 // directory; any other path is a dataset. All problems are reported at once.
-func (o Overrides) Apply(c *Config, isTask func(path string) bool) error {
+func (o Overrides) Apply(c *jobdir.Config, isTask func(path string) bool) error {
 	set(&c.JobName, o.JobName)
 	if o.JobsDir != nil {
 		c.JobsDir = schema.CleanPath(*o.JobsDir)
@@ -71,7 +72,7 @@ func (o Overrides) Apply(c *Config, isTask func(path string) bool) error {
 	if len(o.Artifacts) > 0 {
 		c.Artifacts = nil
 		for _, source := range o.Artifacts {
-			c.Artifacts = append(c.Artifacts, trial.Artifact{Bare: true, Source: source})
+			c.Artifacts = append(c.Artifacts, jobdir.Artifact{Bare: true, Source: source})
 		}
 	}
 	if len(o.ExtraInstructionPaths) > 0 {
@@ -114,7 +115,7 @@ func cleanPaths(paths []string) []string {
 
 // applyAgents replaces the agents when one is named, one for each model;
 // otherwise the settings go to every configured agent, and models are ignored.
-func (o Overrides) applyAgents(c *Config) error {
+func (o Overrides) applyAgents(c *jobdir.Config) error {
 	if o.Agent != nil || o.AgentImportPath != nil {
 		models := []*string{nil}
 		if len(o.Models) > 0 {
@@ -125,7 +126,7 @@ func (o Overrides) applyAgents(c *Config) error {
 		}
 		c.Agents = nil
 		for _, m := range models {
-			c.Agents = append(c.Agents, trial.AgentConfig{Name: o.Agent, ImportPath: o.AgentImportPath, ModelName: m})
+			c.Agents = append(c.Agents, jobdir.AgentConfig{Name: o.Agent, ImportPath: o.AgentImportPath, ModelName: m})
 		}
 	}
 	var errs []error
@@ -136,7 +137,7 @@ func (o Overrides) applyAgents(c *Config) error {
 }
 
 // configureAgent adds settings to an agent's own.
-func (o Overrides) configureAgent(a *trial.AgentConfig) error {
+func (o Overrides) configureAgent(a *jobdir.AgentConfig) error {
 	var texts []string
 	if a.Name != nil && *a.Name == trial.CommandAgent {
 		texts = trial.CommandTexts()
@@ -164,7 +165,7 @@ func dedup(errs []error) []error {
 	return out
 }
 
-func (o Overrides) applyEnvironment(e *trial.EnvironmentConfig) error {
+func (o Overrides) applyEnvironment(e *jobdir.EnvironmentConfig) error {
 	if o.EnvironmentType != nil {
 		e.SetBackend(*o.EnvironmentType)
 	}
@@ -187,20 +188,20 @@ func (o Overrides) applyEnvironment(e *trial.EnvironmentConfig) error {
 	return errors.Join(hostsErr, kwargsErr, o.applyTPU(e), o.applyMounts(e))
 }
 
-func (o Overrides) applyTPU(e *trial.EnvironmentConfig) error {
+func (o Overrides) applyTPU(e *jobdir.EnvironmentConfig) error {
 	if o.TPU == nil {
 		return nil
 	}
 	kind, topology, ok := strings.Cut(*o.TPU, "=")
 	if !ok {
-		return trial.RuleError(fmt.Sprintf("Invalid TPU format: %s. Expected TYPE=TOPOLOGY", *o.TPU))
+		return jobdir.RuleError(fmt.Sprintf("Invalid TPU format: %s. Expected TYPE=TOPOLOGY", *o.TPU))
 	}
 	doc := value.NewObject(0)
 	tpu := value.NewObject(0)
 	tpu.Set("type", value.Str(strings.TrimSpace(kind)))
 	tpu.Set("topology", value.Str(strings.TrimSpace(topology)))
 	doc.Set("override_tpu", tpu)
-	parsed, _, err := schema.Validate(doc, trial.DecodeEnvironment)
+	parsed, _, err := schema.Validate(doc, jobdir.DecodeEnvironment)
 	if err != nil {
 		return fmt.Errorf("reading --override-tpu: %w", err)
 	}
@@ -208,7 +209,7 @@ func (o Overrides) applyTPU(e *trial.EnvironmentConfig) error {
 	return nil
 }
 
-func (o Overrides) applyMounts(e *trial.EnvironmentConfig) error {
+func (o Overrides) applyMounts(e *jobdir.EnvironmentConfig) error {
 	if o.Mounts == nil {
 		return nil
 	}
@@ -218,7 +219,7 @@ func (o Overrides) applyMounts(e *trial.EnvironmentConfig) error {
 	}
 	doc := value.NewObject(0)
 	doc.Set("mounts", list)
-	parsed, _, err := schema.Validate(doc, trial.DecodeEnvironment)
+	parsed, _, err := schema.Validate(doc, jobdir.DecodeEnvironment)
 	if err != nil {
 		return fmt.Errorf("reading --mounts: %w", err)
 	}
@@ -226,7 +227,7 @@ func (o Overrides) applyMounts(e *trial.EnvironmentConfig) error {
 	return nil
 }
 
-func (o Overrides) applyVerifier(v *trial.VerifierConfig) error {
+func (o Overrides) applyVerifier(v *jobdir.VerifierConfig) error {
 	var envErr, kwargsErr error
 	v.Env, envErr = mergeEnv(v.Env, o.VerifierEnv)
 	v.Kwargs, kwargsErr = mergeKwargs(v.Kwargs, o.VerifierKwargs)
@@ -235,18 +236,18 @@ func (o Overrides) applyVerifier(v *trial.VerifierConfig) error {
 	return errors.Join(envErr, kwargsErr)
 }
 
-func (o Overrides) applyPlugins(c *Config) error {
+func (o Overrides) applyPlugins(c *jobdir.Config) error {
 	for _, path := range o.Plugins {
-		c.Plugins = append(c.Plugins, PluginConfig{ImportPath: path})
+		c.Plugins = append(c.Plugins, jobdir.PluginConfig{ImportPath: path})
 	}
 	if len(o.PluginKwargs) == 0 {
 		return nil
 	}
 	switch {
 	case len(c.Plugins) == 0:
-		return trial.RuleError("Plugin kwargs require --plugin or a plugin configured in the job config.")
+		return jobdir.RuleError("Plugin kwargs require --plugin or a plugin configured in the job config.")
 	case len(o.Plugins) == 0 && len(c.Plugins) > 1:
-		return trial.RuleError("Plugin kwargs with multiple config plugins require --plugin to disambiguate.")
+		return jobdir.RuleError("Plugin kwargs with multiple config plugins require --plugin to disambiguate.")
 	}
 	last := &c.Plugins[len(c.Plugins)-1]
 	var err error
@@ -271,7 +272,7 @@ func mergeKwargs(into *value.Object, kwargs []string, texts ...string) (*value.O
 	for _, kwarg := range kwargs {
 		key, text, ok := strings.Cut(kwarg, "=")
 		if !ok {
-			errs = append(errs, trial.RuleError(fmt.Sprintf("Invalid kwarg format: %s. Expected key=value", kwarg)))
+			errs = append(errs, jobdir.RuleError(fmt.Sprintf("Invalid kwarg format: %s. Expected key=value", kwarg)))
 			continue
 		}
 		key, text = strings.TrimSpace(key), strings.TrimSpace(text)
@@ -300,13 +301,13 @@ func kwargValue(text string) value.Value {
 }
 
 // mergeEnv adds "KEY=VALUE" settings; values are always text.
-func mergeEnv(into trial.Env, pairs []string) (trial.Env, error) {
-	out := trial.Env{Map: into.Clone()}
+func mergeEnv(into jobdir.Env, pairs []string) (jobdir.Env, error) {
+	out := jobdir.Env{Map: into.Clone()}
 	var errs []error
 	for _, pair := range pairs {
 		key, value, ok := strings.Cut(pair, "=")
 		if !ok {
-			errs = append(errs, trial.RuleError(fmt.Sprintf("Invalid env var format: %s. Expected KEY=VALUE", pair)))
+			errs = append(errs, jobdir.RuleError(fmt.Sprintf("Invalid env var format: %s. Expected KEY=VALUE", pair)))
 			continue
 		}
 		out.Set(strings.TrimSpace(key), strings.TrimSpace(value))
@@ -325,7 +326,7 @@ func normaliseHosts(hosts []string) ([]string, error) {
 	}
 	doc := value.NewObject(0)
 	doc.Set("extra_allowed_hosts", list)
-	parsed, _, err := schema.Validate(doc, trial.DecodeEnvironment)
+	parsed, _, err := schema.Validate(doc, jobdir.DecodeEnvironment)
 	if err != nil {
 		return nil, fmt.Errorf("reading allowed hosts: %w", err)
 	}

@@ -5,19 +5,19 @@ import (
 	"strings"
 
 	"github.com/proctor-run/proctor/internal/schema"
-	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/jobdir"
 )
 
 // Messages of wrong combinations, in the format's words.
 var (
-	errBothTaskAndDataset = trial.RuleError("Cannot specify both task and dataset parameters")
-	errGitWithoutPath     = trial.RuleError("Task configuration with --task-git-url requires --path")
-	errFilterWithout      = trial.RuleError("Cannot specify --registry-url, --registry-path, --include-task-name, or --exclude-task-name without also specifying --dataset, --task, or --path.")
+	errBothTaskAndDataset = jobdir.RuleError("Cannot specify both task and dataset parameters")
+	errGitWithoutPath     = jobdir.RuleError("Task configuration with --task-git-url requires --path")
+	errFilterWithout      = jobdir.RuleError("Cannot specify --registry-url, --registry-path, --include-task-name, or --exclude-task-name without also specifying --dataset, --task, or --path.")
 )
 
 // applyTasks chooses what to run. A task wins over a dataset, and either
 // replaces what the configuration names.
-func (o Overrides) applyTasks(c *Config, isTask func(string) bool) error {
+func (o Overrides) applyTasks(c *jobdir.Config, isTask func(string) bool) error {
 	git := o.GitURL != nil || o.GitCommit != nil
 	switch {
 	case git && o.Dataset != nil:
@@ -30,7 +30,7 @@ func (o Overrides) applyTasks(c *Config, isTask func(string) bool) error {
 		return o.applyPackageTask(c)
 	case o.Dataset != nil:
 		c.Tasks = nil
-		c.Datasets = []DatasetConfig{o.filtered(namedDataset(*o.Dataset))}
+		c.Datasets = []jobdir.DatasetConfig{o.filtered(namedDataset(*o.Dataset))}
 	case o.RegistryURL != nil || o.RegistryPath != nil || len(o.IncludeTasks) > 0 || len(o.ExcludeTasks) > 0:
 		return errFilterWithout
 	}
@@ -39,49 +39,49 @@ func (o Overrides) applyTasks(c *Config, isTask func(string) bool) error {
 
 // applyPath makes a path one task when it is a valid task directory, and a
 // dataset otherwise. Settings for a git repository only go with a task.
-func (o Overrides) applyPath(c *Config, isTask func(string) bool) error {
+func (o Overrides) applyPath(c *jobdir.Config, isTask func(string) bool) error {
 	path := schema.CleanPath(*o.Path)
 	c.Tasks, c.Datasets = nil, nil
 	if isTask(path) {
-		c.Tasks = []trial.TaskConfig{{Path: &path, GitURL: o.GitURL, GitCommitID: o.GitCommit}}
+		c.Tasks = []jobdir.TaskConfig{{Path: &path, GitURL: o.GitURL, GitCommitID: o.GitCommit}}
 		if o.GitCommit != nil && o.GitURL == nil {
-			return trial.ErrCommitWithoutURL
+			return jobdir.ErrCommitWithoutURL
 		}
 		return nil
 	}
-	c.Datasets = []DatasetConfig{o.filtered(DatasetConfig{Path: &path})}
+	c.Datasets = []jobdir.DatasetConfig{o.filtered(jobdir.DatasetConfig{Path: &path})}
 	return nil
 }
 
-func (o Overrides) applyPackageTask(c *Config) error {
+func (o Overrides) applyPackageTask(c *jobdir.Config) error {
 	name, ref := *o.Task, "latest"
 	if i := strings.LastIndexByte(name, '@'); i >= 0 {
 		name, ref = name[:i], name[i+1:]
 	}
-	if !isPackageName(name) {
+	if !jobdir.IsPackageName(name) {
 		return fmt.Errorf("1 validation error for PackageReference\nname\n  Value error, Package name must be in 'org/name' format with alphanumeric characters, hyphens, underscores, and dots. Cannot start with a dot or contain '..'. Got: %s [type=value_error, input_value='%s', input_type=str]", name, name)
 	}
-	c.Tasks, c.Datasets = []trial.TaskConfig{{Name: &name, Ref: &ref}}, nil
+	c.Tasks, c.Datasets = []jobdir.TaskConfig{{Name: &name, Ref: &ref}}, nil
 	return nil
 }
 
 // namedDataset splits NAME[@VERSION]: a name with a slash is a package whose
 // reference defaults to latest, any other is an entry of a registry.
-func namedDataset(text string) DatasetConfig {
+func namedDataset(text string) jobdir.DatasetConfig {
 	name, version, given := strings.Cut(text, "@")
-	d := DatasetConfig{Name: &name}
+	d := jobdir.DatasetConfig{Name: &name}
 	switch {
-	case d.Kind() == RegistryDataset && given:
+	case d.Kind() == jobdir.RegistryDataset && given:
 		d.Version = &version
-	case d.Kind() == PackageDataset && given:
+	case d.Kind() == jobdir.PackageDataset && given:
 		d.Ref = &version
-	case d.Kind() == PackageDataset:
+	case d.Kind() == jobdir.PackageDataset:
 		d.Ref = new("latest")
 	}
 	return d
 }
 
-func (o Overrides) filtered(d DatasetConfig) DatasetConfig {
+func (o Overrides) filtered(d jobdir.DatasetConfig) jobdir.DatasetConfig {
 	d.TaskNames, d.ExcludeTaskNames, d.NTasks = o.IncludeTasks, o.ExcludeTasks, o.NTasks
 	d.RegistryURL = o.RegistryURL
 	if o.RegistryPath != nil {

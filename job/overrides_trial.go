@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/proctor-run/proctor/internal/schema"
-	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/jobdir"
 )
 
 // TrialOverrides are the settings of a command line for a single trial. Of the
@@ -17,14 +17,14 @@ type TrialOverrides struct {
 }
 
 // ErrNoTrialTask is the error of a command line that names no task.
-const ErrNoTrialTask trial.RuleError = "Either --path or --config must be provided"
+const ErrNoTrialTask jobdir.RuleError = "Either --path or --config must be provided"
 
 // Apply changes a trial's configuration (Harbor job format, section 7.2). The
 // agent's settings go to the one agent there is, which is not replaced as a
 // whole. All problems are reported at once.
-func (o TrialOverrides) Apply(c *trial.Config) error {
+func (o TrialOverrides) Apply(c *jobdir.TrialConfig) error {
 	if o.Path != nil {
-		c.Task = trial.TaskConfig{Path: new(schema.CleanPath(*o.Path)), GitURL: o.GitURL, GitCommitID: o.GitCommit}
+		c.Task = jobdir.TaskConfig{Path: new(schema.CleanPath(*o.Path)), GitURL: o.GitURL, GitCommitID: o.GitCommit}
 	}
 	if o.TrialsDir != nil {
 		c.TrialsDir = schema.CleanPath(*o.TrialsDir)
@@ -45,12 +45,12 @@ func (o TrialOverrides) applyTask() error {
 	case (o.GitURL != nil || o.GitCommit != nil) && o.Path == nil:
 		return errGitWithoutPath
 	case o.GitCommit != nil && o.GitURL == nil:
-		return trial.ErrCommitWithoutURL
+		return jobdir.ErrCommitWithoutURL
 	}
 	return nil
 }
 
-func (o TrialOverrides) applyAgent(a *trial.AgentConfig) error {
+func (o TrialOverrides) applyAgent(a *jobdir.AgentConfig) error {
 	switch {
 	case o.AgentImportPath != nil:
 		a.Name, a.ImportPath = nil, o.AgentImportPath
@@ -70,10 +70,10 @@ func (o TrialOverrides) applyAgent(a *trial.AgentConfig) error {
 // ParseTrialConfig reads the configuration of a single trial. The error for an
 // invalid document is a *schema.Errors holding every problem; keys that nothing
 // asks for are in the report.
-func ParseTrialConfig(data []byte, format Format) (trial.Config, schema.Report, error) {
-	v, err := DecodeDocument(data, format)
+func ParseTrialConfig(data []byte, format jobdir.Format) (jobdir.TrialConfig, schema.Report, error) {
+	v, err := jobdir.DecodeDocument(data, format)
 	if err != nil {
-		return trial.Config{}, schema.Report{}, fmt.Errorf("reading trial config: %w", err)
+		return jobdir.TrialConfig{}, schema.Report{}, fmt.Errorf("reading trial config: %w", err)
 	}
-	return schema.Validate(v, trial.DecodeConfig)
+	return schema.Validate(v, jobdir.DecodeTrialConfig)
 }

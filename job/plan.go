@@ -5,12 +5,11 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/uuid"
-
-	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/jobdir"
 )
 
 // ErrNoTasks is the error of a job that has nothing to do.
-const ErrNoTasks trial.RuleError = "Either datasets or tasks must be provided."
+const ErrNoTasks jobdir.RuleError = "Either datasets or tasks must be provided."
 
 // Alphabet of the random part of trial names, and its length: digits and
 // letters without those that are easily mixed up.
@@ -27,16 +26,16 @@ const (
 //
 // random returns a number in [0, n); it makes the ends of trial names.
 // Use rand.IntN of math/rand/v2 or a generator with a seed.
-func Plan(c Config, id uuid.UUID, tasks []Task, random func(n int) int) ([]trial.Config, error) {
+func Plan(c jobdir.Config, id uuid.UUID, tasks []jobdir.Task, random func(n int) int) ([]jobdir.TrialConfig, error) {
 	if len(tasks) == 0 {
 		return nil, ErrNoTasks
 	}
 	dir := c.Dir()
-	planned := make([]trial.Config, 0, max(c.NAttempts, 0)*len(tasks)*len(c.Agents))
+	planned := make([]jobdir.TrialConfig, 0, max(c.NAttempts, 0)*len(tasks)*len(c.Agents))
 	for range c.NAttempts {
 		for _, task := range tasks {
 			for _, agent := range c.Agents {
-				planned = append(planned, trial.Config{
+				planned = append(planned, jobdir.TrialConfig{
 					Task:                              task.Config,
 					TrialName:                         TrialName(task.IDName(), random),
 					TrialsDir:                         dir,

@@ -7,13 +7,14 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/jobdir"
 )
 
 // BenchmarkPlan expands a job of ten thousand trials.
 func BenchmarkPlan(b *testing.B) {
-	c := job.NewConfig(time.Time{})
+	c := jobdir.NewConfig(time.Time{})
 	c.NAttempts = 10
-	tasks := make([]job.Task, 1000)
+	tasks := make([]jobdir.Task, 1000)
 	for i := range tasks {
 		tasks[i] = localTask(fmt.Sprintf("tasks/task-%d", i))
 	}

@@ -14,16 +14,16 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/proctor-run/proctor/job"
-	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/value"
 )
 
 func seeded() func(int) int { return rand.New(rand.NewPCG(1, 2)).IntN }
 
-func localTask(path string) job.Task { return job.Task{Config: trial.TaskConfig{Path: &path}} }
+func localTask(path string) jobdir.Task { return jobdir.Task{Config: jobdir.TaskConfig{Path: &path}} }
 
-func namedAgents(names ...string) []trial.AgentConfig {
-	agents := make([]trial.AgentConfig, len(names))
+func namedAgents(names ...string) []jobdir.AgentConfig {
+	agents := make([]jobdir.AgentConfig, len(names))
 	for i, name := range names {
 		agents[i].Name = &name
 	}
@@ -32,10 +32,10 @@ func namedAgents(names ...string) []trial.AgentConfig {
 
 func TestPlanOrder(t *testing.T) {
 	t.Parallel()
-	c := job.NewConfig(time.Date(2026, 6, 9, 10, 0, 0, 0, time.UTC))
+	c := jobdir.NewConfig(time.Date(2026, 6, 9, 10, 0, 0, 0, time.UTC))
 	c.NAttempts = 2
 	c.Agents = namedAgents("x", "y")
-	planned, err := job.Plan(c, uuid.UUID{1}, []job.Task{localTask("d/a"), localTask("d/b")}, seeded())
+	planned, err := job.Plan(c, uuid.UUID{1}, []jobdir.Task{localTask("d/a"), localTask("d/b")}, seeded())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,13 +57,13 @@ func TestPlanOrder(t *testing.T) {
 
 func TestPlanEdges(t *testing.T) {
 	t.Parallel()
-	c := job.NewConfig(time.Time{})
+	c := jobdir.NewConfig(time.Time{})
 	if _, err := job.Plan(c, uuid.UUID{}, nil, seeded()); !errors.Is(err, job.ErrNoTasks) {
 		t.Errorf("no tasks: got %v", err)
 	}
 	for _, n := range []int{0, -1} {
 		c.NAttempts = n
-		planned, err := job.Plan(c, uuid.UUID{}, []job.Task{localTask("a")}, seeded())
+		planned, err := job.Plan(c, uuid.UUID{}, []jobdir.Task{localTask("a")}, seeded())
 		if err != nil || len(planned) != 0 {
 			t.Errorf("%d attempts: got %d trials, %v", n, len(planned), err)
 		}
@@ -75,10 +75,10 @@ func TestPlanEdges(t *testing.T) {
 func TestPlanComplete(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		c := job.NewConfig(time.Time{})
+		c := jobdir.NewConfig(time.Time{})
 		c.NAttempts = rapid.IntRange(0, 4).Draw(t, "attempts")
 		nTasks, nAgents := rapid.IntRange(1, 6).Draw(t, "tasks"), rapid.IntRange(0, 4).Draw(t, "agents")
-		var tasks []job.Task
+		var tasks []jobdir.Task
 		for i := range nTasks {
 			tasks = append(tasks, localTask(fmt.Sprintf("t%d", i)))
 		}
@@ -134,13 +134,13 @@ func TestIDName(t *testing.T) {
 	t.Parallel()
 	name := "org/pkg"
 	for _, tt := range []struct {
-		task job.Task
+		task jobdir.Task
 		want string
 	}{
 		{localTask("a/b"), "b"},
-		{job.Task{Config: localTask(".").Config, Name: "here"}, "here"},
-		{job.Task{Config: trial.TaskConfig{Name: &name}}, "org/pkg"},
-		{job.Task{}, ""},
+		{jobdir.Task{Config: localTask(".").Config, Name: "here"}, "here"},
+		{jobdir.Task{Config: jobdir.TaskConfig{Name: &name}}, "org/pkg"},
+		{jobdir.Task{}, ""},
 	} {
 		if got := tt.task.IDName(); got != tt.want {
 			t.Errorf("got %q, want %q", got, tt.want)
@@ -153,7 +153,7 @@ func TestDir(t *testing.T) {
 	for _, tt := range []struct{ dir, name, want string }{
 		{"jobs", "a", "jobs/a"}, {"./x//", "a/../b", "x/a/../b"}, {"jobs", "/abs", "/abs"}, {".", "a", "a"},
 	} {
-		c := job.Config{JobsDir: tt.dir, JobName: tt.name}
+		c := jobdir.Config{JobsDir: tt.dir, JobName: tt.name}
 		if got := c.Dir(); got != tt.want {
 			t.Errorf("%q and %q: got %q, want %q", tt.dir, tt.name, got, tt.want)
 		}
@@ -162,13 +162,13 @@ func TestDir(t *testing.T) {
 
 func TestCheckRunnable(t *testing.T) {
 	t.Parallel()
-	c := job.NewConfig(time.Time{})
+	c := jobdir.NewConfig(time.Time{})
 	if err := c.CheckRunnable(); err != nil {
 		t.Error(err)
 	}
 	c.NConcurrentTrials, c.Retry.MaxRetries, c.NAttempts, c.JobName = 0, -1, 0, "../x"
 	c.TimeoutMultiplier, c.AgentTimeoutMultiplier = -1, new(math.NaN())
-	c.Verifier.ImportPath, c.Plugins = new("a.b:C"), []job.PluginConfig{{ImportPath: "a:B"}}
+	c.Verifier.ImportPath, c.Plugins = new("a.b:C"), []jobdir.PluginConfig{{ImportPath: "a:B"}}
 	err := c.CheckRunnable()
 	for _, want := range []string{
 		"n_concurrent_trials is 0", "max_retries is -1", "n_attempts is 0", `job_name is "../x"`, "\ntimeout_multiplier is -1.0", "agent_timeout_multiplier is nan",
@@ -182,7 +182,7 @@ func TestCheckRunnable(t *testing.T) {
 	if err := c.CheckNoPython(); err != nil {
 		t.Errorf("a verifier that is not run: %v", err)
 	}
-	c.Verifier = trial.VerifierConfig{Kwargs: &value.Object{}}
+	c.Verifier = jobdir.VerifierConfig{Kwargs: &value.Object{}}
 	c.Verifier.Kwargs.Set("a", value.Str("b"))
 	if err := c.CheckNoPython(); err == nil {
 		t.Error("settings of a verifier in Python are accepted")
@@ -194,14 +194,14 @@ func TestCheckRunnable(t *testing.T) {
 func TestMatchExisting(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		c := job.NewConfig(time.Time{})
+		c := jobdir.NewConfig(time.Time{})
 		c.NAttempts = rapid.IntRange(1, 3).Draw(t, "attempts")
 		c.Agents = namedAgents("x", "y")
-		tasks := []job.Task{localTask("a"), localTask("b")}
+		tasks := []jobdir.Task{localTask("a"), localTask("b")}
 		random := seeded()
 		before, _ := job.Plan(c, uuid.UUID{1}, tasks, random)
 		planned, _ := job.Plan(c, uuid.UUID{2}, tasks, random)
-		existing := rapid.SliceOfNDistinct(rapid.SampledFrom(before), 0, len(before), func(c trial.Config) string {
+		existing := rapid.SliceOfNDistinct(rapid.SampledFrom(before), 0, len(before), func(c jobdir.TrialConfig) string {
 			return c.TrialName
 		}).Draw(t, "existing")
 		m, err := job.MatchExisting(planned, existing, nil)
@@ -230,9 +230,9 @@ func TestMatchExisting(t *testing.T) {
 
 func TestMatchExistingForeign(t *testing.T) {
 	t.Parallel()
-	c := job.NewConfig(time.Time{})
-	planned, _ := job.Plan(c, uuid.UUID{1}, []job.Task{localTask("a")}, seeded())
-	twice := []trial.Config{planned[0], planned[0]}
+	c := jobdir.NewConfig(time.Time{})
+	planned, _ := job.Plan(c, uuid.UUID{1}, []jobdir.Task{localTask("a")}, seeded())
+	twice := []jobdir.TrialConfig{planned[0], planned[0]}
 	m, err := job.MatchExisting(planned, twice, nil)
 	if !errors.Is(err, job.ErrForeignTrial) || !slices.Equal(m.Unmatched, []int{1}) || len(m.Remaining) != 0 {
 		t.Errorf("got %+v, %v", m, err)
@@ -241,7 +241,7 @@ func TestMatchExistingForeign(t *testing.T) {
 
 func TestDecide(t *testing.T) {
 	t.Parallel()
-	def := job.NewRetryConfig()
+	def := jobdir.NewRetryConfig()
 	def.MaxRetries = 2
 	only := def
 	only.IncludeExceptions = []string{"RuntimeError", "AgentTimeoutError"}
@@ -251,25 +251,25 @@ func TestDecide(t *testing.T) {
 	growing.WaitMultiplier, growing.MaxWaitSec, growing.MaxRetries = 3, 5, 100
 	for _, tt := range []struct {
 		name      string
-		policy    job.RetryConfig
+		policy    jobdir.RetryConfig
 		exception string
 		retries   int
-		want      job.Decision
+		want      jobdir.Decision
 	}{
-		{"no exception", def, "", 0, job.Decision{Reason: job.NoException}},
-		{"first retry", def, "ValueError", 0, job.Decision{Retry: true, Wait: time.Second}},
-		{"last retry", def, "ValueError", 1, job.Decision{Retry: true, Wait: time.Second}},
-		{"used up", def, "ValueError", 2, job.Decision{Reason: job.AttemptsUsedUp}},
-		{"excluded", def, "AgentTimeoutError", 0, job.Decision{Reason: job.Excluded}},
-		{"no hierarchy", def, "timeouterror", 0, job.Decision{Retry: true, Wait: time.Second}},
-		{"not included", only, "ValueError", 0, job.Decision{Reason: job.NotIncluded}},
-		{"included", only, "RuntimeError", 0, job.Decision{Retry: true, Wait: time.Second}},
-		{"exclusion wins", only, "AgentTimeoutError", 0, job.Decision{Reason: job.Excluded}},
-		{"empty sets", all, "AgentTimeoutError", 0, job.Decision{Retry: true, Wait: time.Second}},
-		{"second wait", growing, "ValueError", 1, job.Decision{Retry: true, Wait: 3 * time.Second}},
-		{"longest wait", growing, "ValueError", 2, job.Decision{Retry: true, Wait: 5 * time.Second}},
-		{"no overflow", growing, "ValueError", 99, job.Decision{Retry: true, Wait: 5 * time.Second}},
-		{"default", job.NewRetryConfig(), "ValueError", 0, job.Decision{Reason: job.AttemptsUsedUp}},
+		{"no exception", def, "", 0, jobdir.Decision{Reason: jobdir.NoException}},
+		{"first retry", def, "ValueError", 0, jobdir.Decision{Retry: true, Wait: time.Second}},
+		{"last retry", def, "ValueError", 1, jobdir.Decision{Retry: true, Wait: time.Second}},
+		{"used up", def, "ValueError", 2, jobdir.Decision{Reason: jobdir.AttemptsUsedUp}},
+		{"excluded", def, "AgentTimeoutError", 0, jobdir.Decision{Reason: jobdir.Excluded}},
+		{"no hierarchy", def, "timeouterror", 0, jobdir.Decision{Retry: true, Wait: time.Second}},
+		{"not included", only, "ValueError", 0, jobdir.Decision{Reason: jobdir.NotIncluded}},
+		{"included", only, "RuntimeError", 0, jobdir.Decision{Retry: true, Wait: time.Second}},
+		{"exclusion wins", only, "AgentTimeoutError", 0, jobdir.Decision{Reason: jobdir.Excluded}},
+		{"empty sets", all, "AgentTimeoutError", 0, jobdir.Decision{Retry: true, Wait: time.Second}},
+		{"second wait", growing, "ValueError", 1, jobdir.Decision{Retry: true, Wait: 3 * time.Second}},
+		{"longest wait", growing, "ValueError", 2, jobdir.Decision{Retry: true, Wait: 5 * time.Second}},
+		{"no overflow", growing, "ValueError", 99, jobdir.Decision{Retry: true, Wait: 5 * time.Second}},
+		{"default", jobdir.NewRetryConfig(), "ValueError", 0, jobdir.Decision{Reason: jobdir.AttemptsUsedUp}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -285,7 +285,7 @@ func TestDecide(t *testing.T) {
 func TestDecideEnds(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		c := job.RetryConfig{
+		c := jobdir.RetryConfig{
 			MaxRetries:     rapid.IntRange(0, 50).Draw(t, "retries"),
 			WaitMultiplier: rapid.Float64Range(-3, 1e6).Draw(t, "multiplier"),
 			MinWaitSec:     rapid.Float64Range(-1, 100).Draw(t, "min"),

@@ -2,20 +2,19 @@ package job
 
 import (
 	"fmt"
+	"github.com/proctor-run/proctor/jobdir"
 	"slices"
-
-	"github.com/proctor-run/proctor/trial"
 )
 
 // ErrForeignTrial is the error of a job directory that holds a trial which the
 // plan does not have.
-const ErrForeignTrial trial.RuleError = "Existing trial config does not match planned job config."
+const ErrForeignTrial jobdir.RuleError = "Existing trial config does not match planned job config."
 
 // Match is a plan reconciled with what a job directory holds.
 type Match struct {
 	// Trials is the plan in its order, where trials that exist already stand
 	// with their own configuration, and so with their old name.
-	Trials []trial.Config
+	Trials []jobdir.TrialConfig
 	// Remaining indexes the trials that are still to run, in order.
 	Remaining []int
 	// Unmatched indexes existing trials that the plan has no place for.
@@ -26,13 +25,13 @@ type Match struct {
 // the same and is not given away yet (Harbor job format, section 6.1, step 4).
 // The error is [ErrForeignTrial] when some existing trial is left over; the
 // match is complete even then.
-func MatchExisting(planned, existing []trial.Config, host trial.HostEnv) (Match, error) {
+func MatchExisting(planned, existing []jobdir.TrialConfig, host jobdir.HostEnv) (Match, error) {
 	free := make(map[string][]int, len(existing))
 	for i, c := range existing {
 		key := c.Identity(host)
 		free[key] = append(free[key], i)
 	}
-	m := Match{Trials: make([]trial.Config, len(planned))}
+	m := Match{Trials: make([]jobdir.TrialConfig, len(planned))}
 	used := make([]bool, len(existing))
 	for i, c := range planned {
 		key := c.Identity(host)
@@ -58,19 +57,19 @@ func MatchExisting(planned, existing []trial.Config, host trial.HostEnv) (Match,
 }
 
 // foreign says what is wrong with trials that the plan has no place for.
-func foreign(m Match, planned, existing []trial.Config, host trial.HostEnv) error {
-	var list []Change
+func foreign(m Match, planned, existing []jobdir.TrialConfig, host jobdir.HostEnv) error {
+	var list []jobdir.Change
 	for _, i := range m.Unmatched {
 		old := existing[i]
 		path := fmt.Sprintf("trial %q", old.TrialName)
 		at := slices.IndexFunc(m.Remaining, func(k int) bool { return planned[k].Task.BaseName() == old.Task.BaseName() })
 		if at < 0 {
-			list = append(list, Change{Path: path, Old: "task " + old.Task.BaseName(), Results: true})
+			list = append(list, jobdir.Change{Path: path, Old: "task " + old.Task.BaseName(), Results: true})
 			continue
 		}
 		now := planned[m.Remaining[at]]
 		now.TrialName, now.JobID = old.TrialName, old.JobID
-		list = append(list, trialChanges(path, old, now, host)...)
+		list = append(list, jobdir.TrialChanges(path, old, now, host)...)
 	}
-	return &ChangedError{ErrForeignTrial, list}
+	return &jobdir.ChangedError{Err: ErrForeignTrial, Changes: list}
 }

@@ -3,6 +3,7 @@ package job
 import (
 	"errors"
 	"fmt"
+	"github.com/proctor-run/proctor/jobdir"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -27,7 +28,7 @@ type resumed struct {
 
 // setEarlierAside makes room for a trial that runs again, and returns the
 // number of the attempt that it is.
-func (p *Prepared) setEarlierAside(i int, j *journal) (attempt int, err error) {
+func (p *Prepared) setEarlierAside(i int, j *jobdir.JournalWriter) (attempt int, err error) {
 	why, again := p.resumed.earlier[i]
 	if !again {
 		return 1, nil
@@ -42,7 +43,7 @@ func (p *Prepared) setEarlierAside(i int, j *journal) (attempt int, err error) {
 
 // setLatestAside sets the attempt aside whose files lie in a trial's directory,
 // if there are any, and returns the number of the next.
-func setLatestAside(dir, why string, j *journal) (next int, err error) {
+func setLatestAside(dir, why string, j *jobdir.JournalWriter) (next int, err error) {
 	n, err := nextAttempt(dir)
 	if err != nil {
 		return 0, err
@@ -73,7 +74,7 @@ func nextAttempt(dir string) (int, error) {
 	return n, nil
 }
 
-func (p *Prepared) setOrphansAside(j *journal) error {
+func (p *Prepared) setOrphansAside(j *jobdir.JournalWriter) error {
 	if len(p.resumed.orphans) == 0 {
 		return nil
 	}
@@ -82,7 +83,7 @@ func (p *Prepared) setOrphansAside(j *journal) error {
 		return fmt.Errorf("setting directories aside: %w", err)
 	}
 	for _, name := range p.resumed.orphans {
-		if err := j.decide(JournalEntry{Kind: JournalSetAside, Trial: name, Reason: "no trial of the job fits"}); err != nil {
+		if err := j.AppendSync(jobdir.JournalEntry{Kind: jobdir.JournalSetAside, Trial: name, Reason: "no trial of the job fits"}); err != nil {
 			return err
 		}
 		if err := moveTo(filepath.Join(p.Config.Dir(), name), to); err != nil {

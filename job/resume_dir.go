@@ -14,7 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/proctor-run/proctor/exception"
-	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/jobdir"
 )
 
 // ResumeOptions say which trials of a job directory run again, besides those
@@ -30,7 +30,7 @@ type ResumeOptions struct {
 }
 
 // again tells why a finished trial is to run again; "" keeps it.
-func (o ResumeOptions) again(r Record) string {
+func (o ResumeOptions) again(r jobdir.Record) string {
 	types := o.Types
 	if types == nil {
 		types = []string{exception.CancelledError}
@@ -124,7 +124,7 @@ func sameDir(a, b string) bool {
 
 // takeOver gives each trial that is still to run the name of the first loose
 // directory that asked for the same, so that it runs again there.
-func (r *Resumed) takeOver(loose []looseDir, host trial.HostEnv) {
+func (r *Resumed) takeOver(loose []looseDir, host jobdir.HostEnv) {
 	free := map[string][]int{}
 	for _, i := range r.Remaining {
 		key := planDigest(r.Trials[i], host)
@@ -157,9 +157,9 @@ type resumeDir struct {
 	repaired []string
 
 	// Of the journal.
-	journal *JournalState
-	digests map[string]trial.FileDigest // of results, by trial
-	last    json.RawMessage             // configuration
+	journal *jobdir.JournalState
+	digests map[string]jobdir.FileDigest // of results, by trial
+	last    json.RawMessage              // configuration
 }
 
 // looseDir is the directory of a trial that never ended or is to run again.
@@ -168,7 +168,7 @@ type looseDir struct {
 	plan         string // digest of what it asks for; "" if it is not known
 }
 
-func readResumeDir(cfg Config, o ResumeOptions) (*resumeDir, error) {
+func readResumeDir(cfg jobdir.Config, o ResumeOptions) (*resumeDir, error) {
 	d := &resumeDir{jobDir: jobDir{path: cfg.Dir()}}
 	if err := errors.Join(d.readLock(), d.readJournal()); err != nil {
 		return nil, err
@@ -202,8 +202,8 @@ func readResumeDir(cfg Config, o ResumeOptions) (*resumeDir, error) {
 
 // add keeps a finished trial, or has it run again. Wherever the job was when
 // the trial ran, it is here now.
-func (d *resumeDir) add(name string, result *trial.Result, o ResumeOptions) {
-	config, rec := result.Config, RecordOf(result)
+func (d *resumeDir) add(name string, result *jobdir.TrialResult, o ResumeOptions) {
+	config, rec := result.Config, jobdir.RecordOf(result)
 	config.TrialsDir = d.path
 	if why := o.again(rec); why != "" {
 		d.loose = append(d.loose, looseDir{name: name, reason: why, plan: planDigest(config, o.Host)})
@@ -217,22 +217,22 @@ func (d *resumeDir) add(name string, result *trial.Result, o ResumeOptions) {
 // storedPlan is the digest of what a trial asks for: of the configuration that
 // it wrote when it started, or that an earlier attempt wrote where the next one
 // had not begun, else as the journal has it; "" if it is not known.
-func (d *resumeDir) storedPlan(name string, host trial.HostEnv) string {
+func (d *resumeDir) storedPlan(name string, host jobdir.HostEnv) string {
 	dir := filepath.Join(d.path, name)
-	data, err := os.ReadFile(filepath.Join(dir, ConfigFile))
+	data, err := os.ReadFile(filepath.Join(dir, jobdir.ConfigFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		var n int
 		if n, err = nextAttempt(dir); err == nil {
-			data, err = os.ReadFile(filepath.Join(dir, attemptsDir, strconv.Itoa(n-1), ConfigFile))
+			data, err = os.ReadFile(filepath.Join(dir, attemptsDir, strconv.Itoa(n-1), jobdir.ConfigFile))
 		}
 	}
 	if err == nil {
-		var config trial.Config
-		if config, _, err = trial.ParseConfig(data); err == nil {
+		var config jobdir.TrialConfig
+		if config, _, err = jobdir.ParseTrialConfig(data); err == nil {
 			return planDigest(config, host)
 		}
 	}
-	if t, ok := d.journal.byName[name]; ok {
+	if t, ok := d.journal.ByName[name]; ok {
 		return t.Plan
 	}
 	return ""

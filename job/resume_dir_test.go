@@ -14,8 +14,9 @@ import (
 
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox/fake"
-	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/score"
 )
 
 func resumeOptions() job.ResumeOptions {
@@ -41,7 +42,7 @@ func (h *harness) resume(t testing.TB, dir string, o job.ResumeOptions) (*job.Re
 // with no directory without a result.
 func checkWhole(t *testing.T, dir string, n int) {
 	t.Helper()
-	r, err := job.Rescore(t.Context(), dir, job.RescoreOptions{})
+	r, err := score.Rescore(t.Context(), dir, score.RescoreOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,13 +65,13 @@ func trialOf(t *testing.T, out *job.Outcome, task string) string {
 	return ""
 }
 
-func readEarlier(t *testing.T, dir string, n int) *trial.Result {
+func readEarlier(t *testing.T, dir string, n int) *jobdir.TrialResult {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(dir, "attempts", fmt.Sprint(n), "result.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := trial.ParseResult(data)
+	r, err := jobdir.ParseTrialResult(data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,11 +200,11 @@ func setException(t *testing.T, dir, typ string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := trial.ParseResult(data)
+	r, err := jobdir.ParseTrialResult(data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.ExceptionInfo = &trial.ExceptionInfo{Type: typ}
+	r.ExceptionInfo = &jobdir.ExceptionInfo{Type: typ}
 	if err := os.WriteFile(path, r.AppendJSON(nil, nil), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +249,7 @@ func testResumeAfterACrash(t *testing.T, journal bool, reasons []string) {
 	must(os.MkdirAll(filepath.Join(h.dir(), "stray", "agent"), 0o755))
 	must(os.Truncate(filepath.Join(h.dir(), "result.json"), 10))
 	if !journal {
-		must(os.Remove(filepath.Join(h.dir(), job.JournalFile)))
+		must(os.Remove(filepath.Join(h.dir(), jobdir.JournalFile)))
 	}
 
 	r, again := h.resume(t, h.dir(), resumeOptions())

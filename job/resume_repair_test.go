@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox/fake"
-	"github.com/proctor-run/proctor/trial"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -67,7 +67,7 @@ func TestResumeRepairs(t *testing.T) {
 					t.Errorf("id %v and %d retries, want %v and %d", again.Result.ID, again.Result.Stats.NRetries, out.Result.ID, out.Result.Stats.NRetries)
 				}
 				after := dirTexts(t, h.dir())
-				if base := filepath.Base(tt.file); base == job.ConfigFile && after[path] != before[path] {
+				if base := filepath.Base(tt.file); base == jobdir.ConfigFile && after[path] != before[path] {
 					t.Errorf("%s is now\n%s\nand was\n%s", tt.file, after[path], before[path])
 				}
 			})
@@ -105,7 +105,7 @@ func TestResumeAfterAnyDamage(t *testing.T) {
 		made := h.backend.Count(fake.OpCreate)
 		paths := slices.Sorted(func(yield func(string) bool) {
 			for path := range dirTexts(t, h.dir()) {
-				if filepath.Base(path) != job.LockFile && !yield(path) {
+				if filepath.Base(path) != jobdir.LockFile && !yield(path) {
 					return
 				}
 			}
@@ -118,9 +118,9 @@ func TestResumeAfterAnyDamage(t *testing.T) {
 				rt.Fatal(err)
 			}
 			rel, _ := filepath.Rel(h.dir(), path) // it is below
-			damagedConfig = damagedConfig || rel == job.ConfigFile
-			damagedJournal = damagedJournal || rel == job.JournalFile
-			if dir, name := filepath.Split(rel); name == job.ResultFile && dir != "" {
+			damagedConfig = damagedConfig || rel == jobdir.ConfigFile
+			damagedJournal = damagedJournal || rel == jobdir.JournalFile
+			if dir, name := filepath.Split(rel); name == jobdir.ResultFile && dir != "" {
 				lost[dir] = true
 			}
 		}
@@ -159,7 +159,7 @@ func TestResumeTellsEditedFiles(t *testing.T) {
 	}
 
 	h.cfg.NConcurrentTrials = 9
-	path := filepath.Join(h.dir(), job.ConfigFile)
+	path := filepath.Join(h.dir(), jobdir.ConfigFile)
 	if err := os.WriteFile(path, h.cfg.AppendJSON(nil, noVariables), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func TestResumeWithRedactedValues(t *testing.T) {
 	h.cfg.NConcurrentTrials = 1
 	settings := value.NewObject(1)
 	settings.Set("run", value.Str("the-agent"))
-	h.cfg.Agents[0] = trial.AgentConfig{Name: new("command"), Kwargs: settings, Env: trial.EnvOf("API_KEY", secret, "MY_TOKEN", secret)}
+	h.cfg.Agents[0] = jobdir.AgentConfig{Name: new("command"), Kwargs: settings, Env: jobdir.EnvOf("API_KEY", secret, "MY_TOKEN", secret)}
 	h.run(t)
 	o := resumeOptions()
 	o.Errored = true

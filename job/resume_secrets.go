@@ -7,14 +7,14 @@ import (
 
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/schema"
-	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/jobdir"
 )
 
 // secrets are what a stored configuration holds redacted (Harbor job format,
 // section 1.8): files keep the redacted text, so that trials stay the same, and
 // commands get the value that the environment has.
 type secrets struct {
-	host trial.HostEnv
+	host jobdir.HostEnv
 	// given and missing name the variables, by where they stand.
 	given, missing []string
 }
@@ -28,7 +28,7 @@ func masked(name, value string) bool {
 }
 
 // findSecrets looks for redacted values in a configuration that was read back.
-func findSecrets(c Config, host trial.HostEnv) *secrets {
+func findSecrets(c jobdir.Config, host jobdir.HostEnv) *secrets {
 	s := &secrets{host: host}
 	for i, a := range c.Agents {
 		s.look(fmt.Sprintf("agents[%d].env", i), a.Env)
@@ -38,7 +38,7 @@ func findSecrets(c Config, host trial.HostEnv) *secrets {
 	return s
 }
 
-func (s *secrets) look(at string, env trial.Env) {
+func (s *secrets) look(at string, env jobdir.Env) {
 	for name, value := range env.All() {
 		if !masked(name, value) {
 			continue
@@ -55,24 +55,24 @@ func (s *secrets) look(at string, env trial.Env) {
 func (s *secrets) warnings() []string {
 	var list []string
 	if len(s.given) > 0 {
-		list = append(list, fmt.Sprintf("redacted in %s, taken from the environment: %s", ConfigFile, strings.Join(s.given, ", ")))
+		list = append(list, fmt.Sprintf("redacted in %s, taken from the environment: %s", jobdir.ConfigFile, strings.Join(s.given, ", ")))
 	}
 	for _, at := range s.missing {
 		name := at[strings.LastIndexByte(at, '.')+1:]
-		list = append(list, fmt.Sprintf("%s is redacted in %s and not set in the environment: trials would get the redacted text; set %s to its value", at, ConfigFile, name))
+		list = append(list, fmt.Sprintf("%s is redacted in %s and not set in the environment: trials would get the redacted text; set %s to its value", at, jobdir.ConfigFile, name))
 	}
 	return list
 }
 
 // restore puts the environment's values in place of redacted ones.
-func (s *secrets) restore(c trial.Config) trial.Config {
+func (s *secrets) restore(c jobdir.TrialConfig) jobdir.TrialConfig {
 	c.Agent.Env = s.restored(c.Agent.Env)
 	c.Environment.Env = s.restored(c.Environment.Env)
 	c.Verifier.Env = s.restored(c.Verifier.Env)
 	return c
 }
 
-func (s *secrets) restored(env trial.Env) trial.Env {
+func (s *secrets) restored(env jobdir.Env) jobdir.Env {
 	names := slices.Collect(func(yield func(string) bool) {
 		for name, value := range env.All() {
 			if _, ok := s.host(name); ok && masked(name, value) && !yield(name) {
@@ -83,7 +83,7 @@ func (s *secrets) restored(env trial.Env) trial.Env {
 	if len(names) == 0 {
 		return env
 	}
-	out := trial.Env{Map: env.Clone()}
+	out := jobdir.Env{Map: env.Clone()}
 	for _, name := range names {
 		value, _ := s.host(name)
 		out.Set(name, value)

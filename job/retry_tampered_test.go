@@ -1,9 +1,8 @@
 package job_test
 
 import (
+	"github.com/proctor-run/proctor/jobdir"
 	"testing"
-
-	"github.com/proctor-run/proctor/job"
 )
 
 func TestTamperedRewardsAreNotTriedAgain(t *testing.T) {
@@ -18,7 +17,7 @@ func TestTamperedRewardsAreNotTriedAgain(t *testing.T) {
 		{"named", []string{tampered}, true},
 		{"another one named", []string{"RuntimeError"}, false},
 	} {
-		r := job.RetryConfig{MaxRetries: 1, IncludeExceptions: c.include}
+		r := jobdir.RetryConfig{MaxRetries: 1, IncludeExceptions: c.include}
 		if got := r.Decide(tampered, 0); got.Retry != c.want {
 			t.Errorf("%s: %+v, want retry %v", c.name, got, c.want)
 		}

@@ -14,25 +14,27 @@ import (
 
 	"github.com/proctor-run/proctor/internal/atomicfile"
 	"github.com/proctor-run/proctor/internal/clock"
+	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/score"
 	"github.com/proctor-run/proctor/trial"
 )
 
 // Prepared is a job ready to run: a plain value between [Prepare] and
 // [Runner.Run], so that another scheduler can run its trials.
 type Prepared struct {
-	Config Config
+	Config jobdir.Config
 	ID     uuid.UUID
 	// Trials is the plan in its order.
-	Trials []trial.Config
+	Trials []jobdir.TrialConfig
 	// Remaining indexes the trials that are still to run.
 	Remaining []int
 	// Existing are the records of trials that an earlier run finished, in
 	// their final order.
-	Existing []Record
-	Metrics  Metrics
-	Lock     *Lock
+	Existing []jobdir.Record
+	Metrics  score.Metrics
+	Lock     *jobdir.Lock
 	// StartedAt and Retries are those of the first run when a job goes on.
-	StartedAt trial.Time
+	StartedAt jobdir.Time
 	Retries   int
 	// Warnings that people should see before the job starts.
 	Warnings []string
@@ -58,7 +60,7 @@ type Runner struct {
 	// for a person who will not wait for a cancelled run to end in order.
 	Kill <-chan struct{}
 	// Guard of the job's directory, when the caller holds it already.
-	Guard *Guard
+	Guard *jobdir.Guard
 	// Host is the name of this machine, for the journal and for others who
 	// want to write to the directory.
 	Host string
@@ -67,11 +69,11 @@ type Runner struct {
 // Outcome is how a run of a job ended.
 type Outcome struct {
 	// Result is what the job's result.json holds.
-	Result *Result
+	Result *jobdir.Result
 	// Progress counts the trials.
 	Progress Progress
 	// Records are the trials that ended, in their final order.
-	Records []Record
+	Records []jobdir.Record
 	// Interrupted: the context ended before all trials had run.
 	Interrupted bool
 }
@@ -95,12 +97,12 @@ func (r *Runner) Run(ctx context.Context, p *Prepared) (*Outcome, error) {
 type started struct {
 	p       *Prepared
 	log     *os.File
-	journal *journal
-	guard   *Guard // nil when it is the caller's
+	journal *jobdir.JournalWriter
+	guard   *jobdir.Guard // nil when it is the caller's
 }
 
 func (s *started) close() error {
-	return errors.Join(s.journal.close(), s.log.Close(), s.guard.Release())
+	return errors.Join(s.journal.Close(), s.log.Close(), s.guard.Release())
 }
 
 // ErrOvertaken is the error of a job that somebody else ran since it was
@@ -115,7 +117,7 @@ func (r *Runner) start(p *Prepared) (s *started, err error) {
 	}
 	s = &started{p: p}
 	if r.Guard == nil {
-		if s.guard, err = Acquire(dir, r.holder()); err != nil {
+		if s.guard, err = jobdir.Acquire(dir, r.holder()); err != nil {
 			return nil, err
 		}
 	}
@@ -130,11 +132,11 @@ func (r *Runner) start(p *Prepared) (s *started, err error) {
 	if !again {
 		// Between preparing and running lies what the environment takes.
 		now := *p
-		now.StartedAt = trial.Local(r.Trials.Now())
+		now.StartedAt = jobdir.Local(r.Trials.Now())
 		s.p = &now
 	}
-	if s.journal, err = openJournal(dir, r.Trials.Now); err == nil {
-		err = s.journal.decide(r.startEntry(s.p, again || s.journal.begun()))
+	if s.journal, err = jobdir.OpenJournal(dir, r.Trials.Now); err == nil {
+		err = s.journal.AppendSync(r.startEntry(s.p, again || s.journal.Begun()))
 	}
 	if err == nil {
 		err = s.p.setOrphansAside(s.journal)
@@ -174,7 +176,7 @@ func (r *Runner) goOn(ctx context.Context, s *started) (*Outcome, error) {
 	err := r.runAll(ctx, p, &runner, b, tracked)
 	err = errors.Join(err, stopWriting())
 	if err != nil {
-		return nil, errors.Join(err, s.journal.decide(JournalEntry{Kind: JournalJobFailed, Reason: err.Error()}))
+		return nil, errors.Join(err, s.journal.AppendSync(jobdir.JournalEntry{Kind: jobdir.JournalJobFailed, Reason: err.Error()}))
 	}
 	return b.finish(ctx)
 }
@@ -187,7 +189,7 @@ func openJobLog(p *Prepared) (log *os.File, again bool, err error) {
 		return nil, false, err
 	}
 	mode := os.O_TRUNC
-	if _, err := os.Stat(filepath.Join(dir, ResultFile)); err == nil {
+	if _, err := os.Stat(filepath.Join(dir, jobdir.ResultFile)); err == nil {
 		again, mode = true, os.O_APPEND
 	}
 	log, err = os.OpenFile(filepath.Join(dir, "job.log"), os.O_WRONLY|os.O_CREATE|mode, 0o644)
@@ -282,12 +284,12 @@ const attemptsDir = "attempts"
 
 // setAside moves what attempt n left to attempts/n, so that the next one
 // finds an empty trial directory.
-func setAside(dir string, n int, reason string, j *journal) error {
+func setAside(dir string, n int, reason string, j *jobdir.JournalWriter) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
 	}
-	if err := j.decide(JournalEntry{Kind: JournalSetAside, Trial: filepath.Base(dir), Attempt: n, Reason: reason}); err != nil {
+	if err := j.AppendSync(jobdir.JournalEntry{Kind: jobdir.JournalSetAside, Trial: filepath.Base(dir), Attempt: n, Reason: reason}); err != nil {
 		return err
 	}
 	to := filepath.Join(dir, attemptsDir, fmt.Sprint(n))
@@ -306,7 +308,7 @@ func setAside(dir string, n int, reason string, j *journal) error {
 }
 
 // writeInputs writes what the job was asked to do.
-func (b *board) writeInputs(p *Prepared, host trial.HostEnv) error {
+func (b *board) writeInputs(p *Prepared, host jobdir.HostEnv) error {
 	err := atomicfile.Write(filepath.Join(b.dir, "config.json"), p.Config.AppendJSON(nil, host), 0o644)
 	if err == nil && p.Lock != nil {
 		err = atomicfile.Write(filepath.Join(b.dir, "lock.json"), p.Lock.AppendJSON(nil, host), 0o644)

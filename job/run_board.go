@@ -9,6 +9,8 @@ import (
 
 	"github.com/proctor-run/proctor/internal/atomicfile"
 	"github.com/proctor-run/proctor/internal/clock"
+	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/score"
 	"github.com/proctor-run/proctor/trial"
 	"github.com/proctor-run/proctor/value"
 )
@@ -23,13 +25,13 @@ type board struct {
 	p    *Prepared
 	// journal is written before anything else is done with an event; fail ends
 	// the job when it cannot be.
-	journal *journal
+	journal *jobdir.JournalWriter
 	fail    func(error)
 
 	mu      sync.Mutex // guards what follows, and the order of events
-	live    *Live
+	live    *score.Live
 	dirty   bool // the file is older than live
-	results map[int]Record
+	results map[int]jobdir.Record
 	classes map[string]class // of ended trials, by name
 	counts  Progress
 	groups  map[string]int // ended trials by key of evals
@@ -48,11 +50,11 @@ func newBoard(r *Runner, s *started) *board {
 	now := clock.NotBefore(r.Trials.Now, p.StartedAt.In(r.Trials.Now().Location()))
 	b := &board{
 		dir: p.Config.Dir(), name: p.Config.JobName, now: now, tell: r.Emit, p: p, journal: s.journal,
-		live: NewLive(LiveConfig{
-			ID: p.ID, StartedAt: p.StartedAt, Now: trial.Local(now()), Total: len(p.Trials),
+		live: score.NewLive(score.LiveConfig{
+			ID: p.ID, StartedAt: p.StartedAt, Now: jobdir.Local(now()), Total: len(p.Trials),
 			Metrics: p.Metrics, Existing: p.Existing, Retries: p.Retries,
 		}),
-		results: map[int]Record{},
+		results: map[int]jobdir.Record{},
 		classes: map[string]class{},
 		groups:  map[string]int{},
 		counts:  Progress{Total: len(p.Trials), Errors: map[string]int{}},
@@ -81,7 +83,7 @@ func (b *board) emitEnd(out *Outcome, message string) {
 	if b.tell == nil {
 		return
 	}
-	stats := NewStatistics(out.Records, len(b.p.Trials))
+	stats := score.NewStatistics(out.Records, len(b.p.Trials))
 	b.tell(Event{Kind: EventJobEnd, Time: b.now(), JobName: b.name, Message: message, Progress: b.progress(), Statistics: &stats})
 }
 
@@ -90,7 +92,7 @@ func (b *board) trialEvent(e trial.Event) {
 	b.journalEvent(e) // trials wait for the disk together, not one after the other
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	at := trial.UTC(e.Time)
+	at := jobdir.UTC(e.Time)
 	var err error
 	switch e.Kind {
 	case trial.EventStart:
@@ -101,7 +103,7 @@ func (b *board) trialEvent(e trial.Event) {
 		b.live.Cancel(e.TrialName, at)
 		b.dirty = true
 	case trial.EventEnd:
-		rec := RecordOf(e.Result)
+		rec := jobdir.RecordOf(e.Result)
 		err = b.live.End(rec, at)
 		b.count(rec)
 		b.dirty = true
@@ -113,13 +115,13 @@ func (b *board) trialEvent(e trial.Event) {
 }
 
 // ended keeps the result of a trial for the final assembly.
-func (b *board) ended(i int, res *trial.Result) {
+func (b *board) ended(i int, res *jobdir.TrialResult) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.results[i] = RecordOf(res)
+	b.results[i] = jobdir.RecordOf(res)
 }
 
-func (b *board) count(rec Record) {
+func (b *board) count(rec jobdir.Record) {
 	c := class{group: rec.EvalsKey(), scored: rec.Rewards != nil, errored: rec.ExceptionType != "", exception: rec.ExceptionType}
 	b.classes[rec.TrialName] = c
 	b.add(c, 1)
@@ -168,7 +170,7 @@ func (b *board) progress() Progress {
 }
 
 // groupMetrics lists the first metric of every group.
-func (b *board) groupMetrics(stats *Stats) []GroupMetric {
+func (b *board) groupMetrics(stats *jobdir.Stats) []GroupMetric {
 	var all []GroupMetric
 	for key, e := range stats.Evals.All() {
 		if len(e.Metrics) == 0 {
@@ -246,23 +248,23 @@ func (b *board) finish(ctx context.Context) (*Outcome, error) {
 		out.Records = b.records()
 		b.emitEnd(out, "interrupted")
 		text := b.live.AppendJSON(nil)
-		if err := atomicfile.Write(filepath.Join(b.dir, ResultFile), text, 0o644); err != nil {
+		if err := atomicfile.Write(filepath.Join(b.dir, jobdir.ResultFile), text, 0o644); err != nil {
 			return out, err
 		}
 		return out, b.endEntry(ctx, text)
 	}
 	out.Records = b.records()
-	stats, err := Aggregate(b.p.Metrics, out.Records, len(b.p.Trials), b.live.Result().Stats.NRetries)
+	stats, err := score.Aggregate(b.p.Metrics, out.Records, len(b.p.Trials), b.live.Result().Stats.NRetries)
 	if err != nil {
 		return nil, err
 	}
-	now := trial.Local(b.now())
-	out.Result = &Result{
+	now := jobdir.Local(b.now())
+	out.Result = &jobdir.Result{
 		ID: b.p.ID, StartedAt: b.p.StartedAt, UpdatedAt: &now, FinishedAt: &now,
 		NTotalTrials: len(b.p.Trials), Stats: stats,
 	}
 	text := out.Result.AppendJSON(nil)
-	if err := atomicfile.Write(filepath.Join(b.dir, ResultFile), text, 0o644); err != nil {
+	if err := atomicfile.Write(filepath.Join(b.dir, jobdir.ResultFile), text, 0o644); err != nil {
 		return nil, err
 	}
 	if err := b.endEntry(ctx, text); err != nil {
@@ -275,7 +277,7 @@ func (b *board) finish(ctx context.Context) (*Outcome, error) {
 
 // records lists the trials that ended: those that were there, then those that
 // ran, in order of the plan.
-func (b *board) records() []Record {
+func (b *board) records() []jobdir.Record {
 	records := slices.Clone(b.p.Existing)
 	for _, i := range b.p.Remaining {
 		if rec, ok := b.results[i]; ok {

@@ -3,6 +3,7 @@ package job
 import (
 	"time"
 
+	"github.com/proctor-run/proctor/score"
 	"github.com/proctor-run/proctor/trial"
 )
 
@@ -29,7 +30,7 @@ type Event struct {
 	// Progress is how the job stands after the event.
 	Progress Progress
 	// Statistics of all trials that ended, for EventJobEnd alone.
-	Statistics *Statistics
+	Statistics *score.Statistics
 }
 
 // Progress counts a job's trials.

@@ -5,21 +5,22 @@ import (
 	"encoding/json"
 
 	"github.com/proctor-run/proctor/internal/version"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/trial"
 )
 
 // startEntry begins a run in the journal.
-func (r *Runner) startEntry(p *Prepared, again bool) JournalEntry {
+func (r *Runner) startEntry(p *Prepared, again bool) jobdir.JournalEntry {
 	text := p.Config.AppendJSON(nil, r.Trials.Lookup)
-	e := JournalEntry{
-		Kind: JournalJobStarted, Schema: JournalSchema, Job: p.ID.String(), Owner: &r.Trials.Owner, Host: r.Host,
-		Version: version.Current().ID(), ConfigDigest: new(trial.DigestOf(text)),
+	e := jobdir.JournalEntry{
+		Kind: jobdir.JournalJobStarted, Schema: jobdir.JournalSchema, Job: p.ID.String(), Owner: &r.Trials.Owner, Host: r.Host,
+		Version: version.Current().ID(), ConfigDigest: new(jobdir.DigestOf(text)),
 		Planned: len(p.Trials), Remaining: len(p.Remaining), Backend: r.Trials.Backend.Name(),
 		SealedVerifier: r.Trials.SealedVerifier,
 	}
 	if again {
-		e.Kind = JournalJobResumed
+		e.Kind = jobdir.JournalJobResumed
 	}
 	if json.Valid(text) { // nan and the infinities are not
 		e.Config = text
@@ -28,47 +29,47 @@ func (r *Runner) startEntry(p *Prepared, again bool) JournalEntry {
 }
 
 // holder says who runs.
-func (r *Runner) holder() Holder {
-	return Holder{Owner: r.Trials.Owner, Host: r.Host, Since: r.Trials.Now().UTC()}
+func (r *Runner) holder() jobdir.Holder {
+	return jobdir.Holder{Owner: r.Trials.Owner, Host: r.Host, Since: r.Trials.Now().UTC()}
 }
 
 // planDigest is the same for configurations that ask for the same trial,
 // wherever the job's directory is.
-func planDigest(c trial.Config, host trial.HostEnv) string {
+func planDigest(c jobdir.TrialConfig, host jobdir.HostEnv) string {
 	c.TrialsDir = ""
-	return trial.DigestOf([]byte(c.Identity(host))).SHA256
+	return jobdir.DigestOf([]byte(c.Identity(host))).SHA256
 }
 
 // beginTrial notes the intent to run a trial.
-func (b *board) beginTrial(c trial.Config, attempt int, host trial.HostEnv) error {
-	return b.journal.decide(JournalEntry{
-		Kind: JournalTrialStarted, Trial: c.TrialName, Task: c.Task.BaseName(), Attempt: attempt, Plan: planDigest(c, host),
+func (b *board) beginTrial(c jobdir.TrialConfig, attempt int, host jobdir.HostEnv) error {
+	return b.journal.AppendSync(jobdir.JournalEntry{
+		Kind: jobdir.JournalTrialStarted, Trial: c.TrialName, Task: c.Task.BaseName(), Attempt: attempt, Plan: planDigest(c, host),
 	})
 }
 
 // journalEvent notes what a trial tells. When the journal cannot be written,
 // nothing more is begun.
 func (b *board) journalEvent(e trial.Event) {
-	entry := JournalEntry{Trial: e.TrialName, Task: e.TaskName, Attempt: e.Attempt}
+	entry := jobdir.JournalEntry{Trial: e.TrialName, Task: e.TaskName, Attempt: e.Attempt}
 	switch {
 	case e.Kind == trial.EventAgentStart:
-		entry.Kind = JournalAgentStarted
+		entry.Kind = jobdir.JournalAgentStarted
 	case e.Kind == trial.EventEnd && e.ResultFile != nil:
-		entry.Kind, entry.ResultDigest = JournalTrialFinished, e.ResultFile
-		rec := RecordOf(e.Result)
+		entry.Kind, entry.ResultDigest = jobdir.JournalTrialFinished, e.ResultFile
+		rec := jobdir.RecordOf(e.Result)
 		entry.Exception, entry.Rewarded = rec.ExceptionType, rec.Rewards != nil
-		entry.spent(rec.Usage)
+		entry.Spent(rec.Usage)
 	default:
 		return
 	}
-	if err := b.journal.decide(entry); err != nil {
+	if err := b.journal.AppendSync(entry); err != nil {
 		b.fail(err)
 	}
 }
 
 // sandboxEntry notes what became of a sandbox.
-func (b *board) sandboxEntry(kind JournalKind, backend, id string, labels sandbox.Labels) {
-	err := b.journal.note(JournalEntry{Kind: kind, Trial: labels.Trial, Backend: backend, Sandbox: id})
+func (b *board) sandboxEntry(kind jobdir.JournalKind, backend, id string, labels sandbox.Labels) {
+	err := b.journal.Append(jobdir.JournalEntry{Kind: kind, Trial: labels.Trial, Backend: backend, Sandbox: id})
 	if err != nil {
 		b.fail(err)
 	}
@@ -76,9 +77,9 @@ func (b *board) sandboxEntry(kind JournalKind, backend, id string, labels sandbo
 
 // endEntry ends a run in the journal; the job's result is on the disk.
 func (b *board) endEntry(ctx context.Context, result []byte) error {
-	e := JournalEntry{Kind: JournalJobFinished, ResultDigest: new(trial.DigestOf(result))}
+	e := jobdir.JournalEntry{Kind: jobdir.JournalJobFinished, ResultDigest: new(jobdir.DigestOf(result))}
 	if ctx.Err() != nil {
-		e.Kind = JournalJobInterrupted
+		e.Kind = jobdir.JournalJobInterrupted
 	}
-	return b.journal.decide(e)
+	return b.journal.AppendSync(e)
 }

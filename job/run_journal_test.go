@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/fake"
 	"github.com/proctor-run/proctor/trial"
@@ -28,28 +29,28 @@ func TestRunKeepsJournal(t *testing.T) {
 	if got := kinds(t, h.dir()); !slices.Equal(got, want) {
 		t.Errorf("journal %q, want %q", got, want)
 	}
-	j, err := job.LoadJournal(h.dir())
+	j, err := jobdir.LoadJournal(h.dir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	first := j.Entries[0]
-	if first.Schema != job.JournalSchema || first.Owner == nil || first.Owner.PID != 7 || first.Host != "here" || first.Job != out.Result.ID.String() || first.Planned != 1 {
+	if first.Schema != jobdir.JournalSchema || first.Owner == nil || first.Owner.PID != 7 || first.Host != "here" || first.Job != out.Result.ID.String() || first.Planned != 1 {
 		t.Errorf("first entry %+v", first)
 	}
-	config, err := os.ReadFile(filepath.Join(h.dir(), job.ConfigFile))
-	if err != nil || *first.ConfigDigest != trial.DigestOf(config) {
+	config, err := os.ReadFile(filepath.Join(h.dir(), jobdir.ConfigFile))
+	if err != nil || *first.ConfigDigest != jobdir.DigestOf(config) {
 		t.Errorf("digest of the configuration %v, error %v", first.ConfigDigest, err)
 	}
-	if stored, _, err := job.ParseConfig(first.Config, job.JSON, time.Time{}); err != nil || string(stored.AppendJSON(nil, noVariables)) != string(config) {
+	if stored, _, err := jobdir.ParseConfig(first.Config, jobdir.JSON, time.Time{}); err != nil || string(stored.AppendJSON(nil, noVariables)) != string(config) {
 		t.Errorf("the configuration in the journal differs (%v): %s", err, first.Config)
 	}
-	s := job.NewJournalState(j)
+	s := jobdir.NewJournalState(j)
 	name := trialOf(t, out, "a")
-	result, err := os.ReadFile(filepath.Join(h.dir(), name, job.ResultFile))
+	result, err := os.ReadFile(filepath.Join(h.dir(), name, jobdir.ResultFile))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := s.Results()[name]; got != trial.DigestOf(result) {
+	if got := s.Results()[name]; got != jobdir.DigestOf(result) {
 		t.Errorf("digest of the trial's result %v", got)
 	}
 	if len(s.Trials) != 1 || len(s.Trials[0].Attempts) != 2 || s.Trials[0].Attempts[0].SetAside != "RewardFileNotFoundError" || len(s.Outside()) != 0 || s.Running() != nil {
@@ -62,7 +63,7 @@ func TestRunKeepsJournal(t *testing.T) {
 func TestJournalUnwritable(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []trial.EventKind{trial.EventAgentStart, trial.EventEnd} {
-		err := job.FailedJournal(t.TempDir(), trial.Event{Kind: kind, Result: &trial.Result{}, ResultFile: &trial.FileDigest{}})
+		err := job.FailedJournal(t.TempDir(), trial.Event{Kind: kind, Result: &jobdir.TrialResult{}, ResultFile: &jobdir.FileDigest{}})
 		if err == nil || !strings.HasPrefix(err.Error(), "writing journal: ") {
 			t.Errorf("%s: the job goes on with error %v", kind, err)
 		}
@@ -72,7 +73,7 @@ func TestJournalUnwritable(t *testing.T) {
 // kinds lists the events of a journal, with the trial's task where there is one.
 func kinds(t *testing.T, dir string) []string {
 	t.Helper()
-	j, err := job.LoadJournal(dir)
+	j, err := jobdir.LoadJournal(dir)
 	if err != nil || j.Torn {
 		t.Fatal(err, j.Torn)
 	}

@@ -8,16 +8,16 @@ import (
 
 	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/internal/version"
-	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/jobdir"
 )
 
 // newLock pins the plan.
-func newLock(p *Prepared, f *foundTasks, o PrepareOptions) (*Lock, error) {
-	lock := &Lock{
-		SchemaVersion:     LockSchemaVersion,
-		CreatedAt:         trial.UTC(o.Now),
-		Harbor:            HarborInfo{Version: new(version.Harbor), IsEditable: new(false)},
-		Invocation:        RedactInvocation(o.Invocation, o.Host),
+func newLock(p *Prepared, f *foundTasks, o PrepareOptions) (*jobdir.Lock, error) {
+	lock := &jobdir.Lock{
+		SchemaVersion:     jobdir.LockSchemaVersion,
+		CreatedAt:         jobdir.UTC(o.Now),
+		Harbor:            jobdir.HarborInfo{Version: new(version.Harbor), IsEditable: new(false)},
+		Invocation:        jobdir.RedactInvocation(o.Invocation, o.Host),
 		NConcurrentTrials: p.Config.NConcurrentTrials,
 		Retry:             p.Config.Retry,
 	}
@@ -29,7 +29,7 @@ func newLock(p *Prepared, f *foundTasks, o PrepareOptions) (*Lock, error) {
 	if err != nil {
 		return nil, err
 	}
-	skills := skillLocks{home: o.Home, known: map[string][]SkillLock{}}
+	skills := skillLocks{home: o.Home, known: map[string][]jobdir.SkillLock{}}
 	for _, t := range p.Trials {
 		home := f.homes[taskKey(t.Task)]
 		in := LockInputs{
@@ -49,14 +49,14 @@ type LockInputs struct {
 	TaskName           string
 	TaskDigest         string  // content hash, "sha256:…"; for a package see [PackageDigest]
 	GitCommitID        *string // resolved commit of a git task
-	ExtraInstructions  []FileLock
-	Skills             []SkillLock
-	ExtraDockerCompose []FileLock
+	ExtraInstructions  []jobdir.FileLock
+	Skills             []jobdir.SkillLock
+	ExtraDockerCompose []jobdir.FileLock
 }
 
 // LockTrial pins a planned trial.
-func LockTrial(c trial.Config, in LockInputs) TrialLock {
-	task := TaskLock{
+func LockTrial(c jobdir.TrialConfig, in LockInputs) jobdir.TrialLock {
+	task := jobdir.TaskLock{
 		Name:   in.TaskName,
 		Type:   c.Task.Kind(),
 		Digest: in.TaskDigest,
@@ -64,10 +64,10 @@ func LockTrial(c trial.Config, in LockInputs) TrialLock {
 		Path:   c.Task.Path,
 		GitURL: c.Task.GitURL,
 	}
-	if task.Type == trial.GitTask {
+	if task.Type == jobdir.GitTask {
 		task.GitCommitID = in.GitCommitID
 	}
-	return TrialLock{
+	return jobdir.TrialLock{
 		Task:                              task,
 		TimeoutMultiplier:                 c.TimeoutMultiplier,
 		AgentTimeoutMultiplier:            c.AgentTimeoutMultiplier,
@@ -93,12 +93,12 @@ func orNone[T any](list []T) []T {
 // skillLocks pins the skills of agents, those of each list of paths once.
 type skillLocks struct {
 	home  string
-	known map[string][]SkillLock // by the paths
+	known map[string][]jobdir.SkillLock // by the paths
 }
 
 // of pins the skills that an agent is given (Harbor job format, sections 6.3
 // and 6.4).
-func (s skillLocks) of(a trial.AgentConfig) ([]SkillLock, error) {
+func (s skillLocks) of(a jobdir.AgentConfig) ([]jobdir.SkillLock, error) {
 	key := strings.Join(a.Skills, "\x00")
 	if locks, ok := s.known[key]; ok {
 		return locks, nil
@@ -107,27 +107,27 @@ func (s skillLocks) of(a trial.AgentConfig) ([]SkillLock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pinning skills: %w", err)
 	}
-	locks := make([]SkillLock, len(skills))
+	locks := make([]jobdir.SkillLock, len(skills))
 	for i, skill := range skills {
 		digest, err := skill.Digest()
 		if err != nil {
 			return nil, err
 		}
-		locks[i] = SkillLock{Name: skill.Name, Source: skill.Dir, Digest: digest}
+		locks[i] = jobdir.SkillLock{Name: skill.Name, Source: skill.Dir, Digest: digest}
 	}
 	s.known[key] = locks
 	return locks, nil
 }
 
 // fileLocks pins files by their content.
-func fileLocks(paths []string) ([]FileLock, error) {
-	var locks []FileLock
+func fileLocks(paths []string) ([]jobdir.FileLock, error) {
+	var locks []jobdir.FileLock
 	for _, path := range paths {
 		data, err := os.ReadFile(path)
 		if err != nil {
 			return nil, fmt.Errorf("pinning %q: %w", path, err)
 		}
-		locks = append(locks, FileLock{Path: path, Digest: fmt.Sprintf("sha256:%x", sha256.Sum256(data))})
+		locks = append(locks, jobdir.FileLock{Path: path, Digest: fmt.Sprintf("sha256:%x", sha256.Sum256(data))})
 	}
 	return locks, nil
 }

@@ -10,14 +10,16 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/proctor-run/proctor/dataset"
 	"github.com/proctor-run/proctor/harbor"
-	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/score"
 )
 
 // PrepareOptions are what Prepare takes from the outside world.
 type PrepareOptions struct {
 	Now  time.Time // local
-	Host trial.HostEnv
+	Host jobdir.HostEnv
 	// Home is the home directory, for "~"; empty for none.
 	Home string
 	// Random returns a number in [0, n), for trial names.
@@ -25,13 +27,13 @@ type PrepareOptions struct {
 	// Invocation is the command line that lock.json records.
 	Invocation []string
 	// Scripts computes uv-script metrics; nil means they cannot be.
-	Scripts ScriptMetric
+	Scripts score.ScriptMetric
 	// AcceptHarmless goes on in a directory that was made with settings that
 	// differ only in what does not change results; see [ChangedError].
 	AcceptHarmless bool
 	// Fetch brings here what lies elsewhere than in local directories, see the
 	// function [Fetch]; nil means that such tasks cannot be run.
-	Fetch func(Config) (*Fetched, error)
+	Fetch func(jobdir.Config) (*dataset.Fetched, error)
 }
 
 // Prepare resolves a configuration into a job that can be run: it finds the
@@ -41,24 +43,24 @@ type PrepareOptions struct {
 // sections 2.1 and 6.1).
 //
 // Nothing is written, and nothing is run.
-func Prepare(cfg Config, o PrepareOptions) (*Prepared, error) {
+func Prepare(cfg jobdir.Config, o PrepareOptions) (*Prepared, error) {
 	return prepare(cfg, o, func() (*jobDir, error) { return openJobDir(cfg, o) })
 }
 
 // prepare is Prepare with the directory that open reads.
-func prepare(cfg Config, o PrepareOptions, open func() (*jobDir, error)) (*Prepared, error) {
-	p := &Prepared{Config: cfg, ID: uuid.New(), StartedAt: trial.Local(o.Now)}
+func prepare(cfg jobdir.Config, o PrepareOptions, open func() (*jobDir, error)) (*Prepared, error) {
+	p := &Prepared{Config: cfg, ID: uuid.New(), StartedAt: jobdir.Local(o.Now)}
 	found, err := resolveTasks(cfg, o)
 	if err != nil {
 		return nil, err
 	}
 	p.Warnings = found.warnings
-	own, err := ConfiguredMetrics(cfg.Metrics, o.Scripts)
+	own, err := score.ConfiguredMetrics(cfg.Metrics, o.Scripts)
 	if err != nil {
 		return nil, err
 	}
-	p.Metrics = NewMetrics(own, found.datasets)
-	_, statErr := os.Stat(filepath.Join(cfg.Dir(), ResultFile))
+	p.Metrics = score.NewMetrics(own, found.datasets)
+	_, statErr := os.Stat(filepath.Join(cfg.Dir(), jobdir.ResultFile))
 	p.begun = statErr == nil
 	dir, err := open()
 	if err != nil {
@@ -84,12 +86,12 @@ func prepare(cfg Config, o PrepareOptions, open func() (*jobDir, error)) (*Prepa
 	return p, dir.adoptLock(p.Lock, o)
 }
 
-func (f *foundTasks) addDataset(d DatasetConfig, unverified bool) error {
+func (f *foundTasks) addDataset(d jobdir.DatasetConfig, unverified bool) error {
 	found, err := harbor.Discover(*d.Path, unverified)
 	if err != nil {
 		return err
 	}
-	f.datasets = append(f.datasets, DatasetMetrics{Name: found.Source})
+	f.datasets = append(f.datasets, score.DatasetMetrics{Name: found.Source})
 	if len(found.Dirs) == 0 {
 		f.warnings = append(f.warnings, whyEmpty(*d.Path, found.Skipped)...)
 		return nil // told by the plan, with the warnings
@@ -106,7 +108,7 @@ func (f *foundTasks) addDataset(d DatasetConfig, unverified bool) error {
 		return err
 	}
 	for _, i := range kept {
-		config := trial.TaskConfig{Path: &found.Dirs[i], Source: &found.Source, Overwrite: d.Overwrite, DownloadDir: d.DownloadDir}
+		config := jobdir.TaskConfig{Path: &found.Dirs[i], Source: &found.Source, Overwrite: d.Overwrite, DownloadDir: d.DownloadDir}
 		f.addLocal(config, names[i])
 	}
 	return nil
@@ -156,7 +158,7 @@ func (f *foundTasks) whyNone() string {
 
 // look loads a task for its name, its digest, its variables and its warnings.
 // One that cannot be loaded fails as a trial, and does not stop the others.
-func (f *foundTasks) look(t FetchedTask, cfg Config, o PrepareOptions) {
+func (f *foundTasks) look(t dataset.FetchedTask, cfg jobdir.Config, o PrepareOptions) {
 	key := taskKey(t.Config)
 	if _, seen := f.homes[key]; seen {
 		return
@@ -189,16 +191,16 @@ func (f *foundTasks) look(t FetchedTask, cfg Config, o PrepareOptions) {
 // jobDir is what stands already where a job is to be run.
 type jobDir struct {
 	path    string
-	result  *Result
-	configs []trial.Config
-	records []Record
-	lock    *Lock
+	result  *jobdir.Result
+	configs []jobdir.TrialConfig
+	records []jobdir.Record
+	lock    *jobdir.Lock
 }
 
 // openJobDir reads a job directory that may be there (section 6.1, steps 1 to
 // 3). A configuration that differs is refused; directories of trials without a
 // result stay, their trials run again under new names.
-func openJobDir(cfg Config, o PrepareOptions) (*jobDir, error) {
+func openJobDir(cfg jobdir.Config, o PrepareOptions) (*jobDir, error) {
 	d := &jobDir{path: cfg.Dir()}
 	data, err := os.ReadFile(filepath.Join(d.path, "config.json"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -207,25 +209,25 @@ func openJobDir(cfg Config, o PrepareOptions) (*jobDir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the existing job: %w", err)
 	}
-	stored, _, err := ParseConfig(data, JSON, time.Time{})
+	stored, _, err := jobdir.ParseConfig(data, jobdir.JSON, time.Time{})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(d.path, "config.json"), err)
 	}
 	if !stored.Equal(cfg, o.Host) {
 		changes := stored.Changes(cfg, o.Host)
-		if !o.AcceptHarmless || !harmless(changes) {
+		if !o.AcceptHarmless || !jobdir.Harmless(changes) {
 			text := fmt.Sprintf("Job directory %s already exists and cannot be resumed with a different config.", d.path)
-			return nil, &ChangedError{trial.RuleError(text), changes}
+			return nil, &jobdir.ChangedError{Err: jobdir.RuleError(text), Changes: changes}
 		}
 	}
 	return d, d.read()
 }
 
 func (d *jobDir) read() error {
-	if data, err := os.ReadFile(filepath.Join(d.path, ResultFile)); err == nil {
-		result, err := ParseResult(data)
+	if data, err := os.ReadFile(filepath.Join(d.path, jobdir.ResultFile)); err == nil {
+		result, err := jobdir.ParseResult(data)
 		if err != nil {
-			return fmt.Errorf("%s: %w", filepath.Join(d.path, ResultFile), err)
+			return fmt.Errorf("%s: %w", filepath.Join(d.path, jobdir.ResultFile), err)
 		}
 		d.result = &result
 	}
@@ -240,7 +242,7 @@ func (d *jobDir) read() error {
 		if !e.IsDir() {
 			continue
 		}
-		path := filepath.Join(d.path, e.Name(), ResultFile)
+		path := filepath.Join(d.path, e.Name(), jobdir.ResultFile)
 		data, err := os.ReadFile(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -248,25 +250,25 @@ func (d *jobDir) read() error {
 		if err != nil {
 			return fmt.Errorf("reading the existing job: %w", err)
 		}
-		result, err := trial.ParseResult(data)
+		result, err := jobdir.ParseTrialResult(data)
 		if err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
 		d.configs = append(d.configs, result.Config)
-		d.records = append(d.records, RecordOf(&result))
+		d.records = append(d.records, jobdir.RecordOf(&result))
 	}
 	return nil
 }
 
 func (d *jobDir) readLock() error {
-	path := filepath.Join(d.path, LockFile)
+	path := filepath.Join(d.path, jobdir.LockFile)
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil // a job without a lock is not held to one
 	}
-	lock, err := ParseLock(data)
+	lock, err := jobdir.ParseLock(data)
 	if err != nil {
-		return fmt.Errorf("%w\n%w", trial.RuleError(fmt.Sprintf("Existing lock file at %s could not be parsed; refusing to overwrite it.", path)), err)
+		return fmt.Errorf("%w\n%w", jobdir.RuleError(fmt.Sprintf("Existing lock file at %s could not be parsed; refusing to overwrite it.", path)), err)
 	}
 	d.lock = &lock
 	return nil
@@ -274,15 +276,15 @@ func (d *jobDir) readLock() error {
 
 // adoptLock refuses to go on with other contents (section 6.1, step 6). The
 // lock keeps when and by what the job was begun.
-func (d *jobDir) adoptLock(lock *Lock, o PrepareOptions) error {
+func (d *jobDir) adoptLock(lock *jobdir.Lock, o PrepareOptions) error {
 	if d.lock == nil {
 		return nil
 	}
 	if !d.lock.Equal(*lock, o.Host) {
 		changes := d.lock.Changes(*lock, o.Host)
-		if !o.AcceptHarmless || !harmless(changes) {
+		if !o.AcceptHarmless || !jobdir.Harmless(changes) {
 			text := fmt.Sprintf("Job directory %s already has a lock.json that does not match the resolved job lock.", d.path)
-			return &ChangedError{trial.RuleError(text), changes}
+			return &jobdir.ChangedError{Err: jobdir.RuleError(text), Changes: changes}
 		}
 	}
 	lock.CreatedAt, lock.Harbor, lock.Invocation = d.lock.CreatedAt, d.lock.Harbor, d.lock.Invocation

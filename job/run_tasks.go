@@ -6,15 +6,17 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/proctor-run/proctor/dataset"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/gitfetch"
-	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/score"
 )
 
 // foundTasks is what the configuration's tasks and datasets turned out to be.
 type foundTasks struct {
-	tasks     []FetchedTask
-	datasets  []DatasetMetrics
+	tasks     []dataset.FetchedTask
+	datasets  []score.DatasetMetrics
 	homes     map[string]taskHome // by taskKey
 	variables []taskVariables
 	warnings  []string
@@ -28,14 +30,14 @@ type taskHome struct {
 	name   string  // as results call it
 }
 
-func resolveTasks(cfg Config, o PrepareOptions) (*foundTasks, error) {
+func resolveTasks(cfg jobdir.Config, o PrepareOptions) (*foundTasks, error) {
 	fetched, err := fetchRemote(cfg, o)
 	if err != nil {
 		return nil, err
 	}
 	f := &foundTasks{homes: map[string]taskHome{}, warnings: fetched.Warnings}
 	for i, t := range cfg.Tasks {
-		if t.Kind() == trial.LocalTask {
+		if t.Kind() == jobdir.LocalTask {
 			f.addLocal(t, harbor.LocalName(*t.Path))
 			continue
 		}
@@ -43,13 +45,13 @@ func resolveTasks(cfg Config, o PrepareOptions) (*foundTasks, error) {
 	}
 	var errs []error
 	for i, d := range cfg.Datasets {
-		if d.Kind() == LocalDataset {
+		if d.Kind() == jobdir.LocalDataset {
 			errs = append(errs, f.addDataset(d, cfg.Verifier.Disable))
 			continue
 		}
-		own, err := ConfiguredMetrics(fetched.Datasets[i].Metrics, o.Scripts)
+		own, err := score.ConfiguredMetrics(fetched.Datasets[i].Metrics, o.Scripts)
 		errs = append(errs, err)
-		f.datasets = append(f.datasets, DatasetMetrics{Name: *d.Name, Metrics: own})
+		f.datasets = append(f.datasets, score.DatasetMetrics{Name: *d.Name, Metrics: own})
 		f.tasks = append(f.tasks, fetched.Datasets[i].Tasks...)
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -61,23 +63,23 @@ func resolveTasks(cfg Config, o PrepareOptions) (*foundTasks, error) {
 	return f, nil
 }
 
-func fetchRemote(cfg Config, o PrepareOptions) (*Fetched, error) {
+func fetchRemote(cfg jobdir.Config, o PrepareOptions) (*dataset.Fetched, error) {
 	switch {
-	case !IsRemote(cfg):
-		return &Fetched{}, nil
+	case !dataset.IsRemote(cfg):
+		return &dataset.Fetched{}, nil
 	case o.Fetch == nil:
 		return nil, errors.New("the job names tasks or datasets that are not local directories, and nothing here fetches them")
 	}
 	return o.Fetch(cfg)
 }
 
-func (f *foundTasks) addLocal(t trial.TaskConfig, name string) {
-	f.tasks = append(f.tasks, FetchedTask{Task: Task{Config: t, Name: name}, Dir: *t.Path})
+func (f *foundTasks) addLocal(t jobdir.TaskConfig, name string) {
+	f.tasks = append(f.tasks, dataset.FetchedTask{Task: jobdir.Task{Config: t, Name: name}, Dir: *t.Path})
 }
 
 // plain are the tasks as the plan wants them.
-func (f *foundTasks) plain() []Task {
-	list := make([]Task, len(f.tasks))
+func (f *foundTasks) plain() []jobdir.Task {
+	list := make([]jobdir.Task, len(f.tasks))
 	for i, t := range f.tasks {
 		list[i] = t.Task
 	}
@@ -85,7 +87,7 @@ func (f *foundTasks) plain() []Task {
 }
 
 // taskKey tells apart the tasks of a job.
-func taskKey(t trial.TaskConfig) string {
+func taskKey(t jobdir.TaskConfig) string {
 	var b strings.Builder
 	for _, part := range []*string{t.Path, t.GitURL, t.GitCommitID, t.Name, t.Ref, t.DownloadDir} {
 		if part != nil {
@@ -97,17 +99,17 @@ func taskKey(t trial.TaskConfig) string {
 }
 
 // TaskDir is where a task of the job lies on this machine.
-func (p *Prepared) TaskDir(t trial.TaskConfig) (string, error) {
+func (p *Prepared) TaskDir(t jobdir.TaskConfig) (string, error) {
 	if home, ok := p.homes[taskKey(t)]; ok {
 		return home.dir, nil
 	}
-	if t.Kind() == trial.LocalTask {
+	if t.Kind() == jobdir.LocalTask {
 		return *t.Path, nil
 	}
 	return "", fmt.Errorf("task %q has not been fetched", describeTask(t))
 }
 
-func describeTask(t trial.TaskConfig) string {
+func describeTask(t jobdir.TaskConfig) string {
 	switch {
 	case t.Name != nil:
 		return *t.Name

@@ -15,7 +15,9 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox/fake"
+	"github.com/proctor-run/proctor/score"
 	"github.com/proctor-run/proctor/trial"
 )
 
@@ -43,7 +45,7 @@ func writeDataset(t testing.TB, names ...string) string {
 type harness struct {
 	backend *fake.Backend
 	runner  job.Runner
-	cfg     job.Config
+	cfg     jobdir.Config
 
 	mu     sync.Mutex
 	events []job.Event
@@ -52,10 +54,10 @@ type harness struct {
 func newHarness(t testing.TB, dataset string, cfg fake.Config) *harness {
 	t.Helper()
 	cfg.Dir = t.TempDir()
-	h := &harness{backend: fake.New(cfg), cfg: job.NewConfig(time.Now())}
+	h := &harness{backend: fake.New(cfg), cfg: jobdir.NewConfig(time.Now())}
 	t.Cleanup(func() { fake.Verify(t, h.backend) })
 	h.cfg.JobsDir, h.cfg.JobName = t.TempDir(), "the-job"
-	h.cfg.Datasets = []job.DatasetConfig{{Path: &dataset}}
+	h.cfg.Datasets = []jobdir.DatasetConfig{{Path: &dataset}}
 	h.runner = job.Runner{
 		Trials: trial.Runner{Backend: h.backend, Lookup: noVariables, Now: time.Now},
 		Sleep:  func(context.Context, time.Duration) error { return nil },
@@ -110,11 +112,11 @@ func TestJobDirectory(t *testing.T) {
 	if string(data) != string(out.Result.AppendJSON(nil)) {
 		t.Errorf("result.json differs from the outcome:\n%s", data)
 	}
-	stored, err := job.ParseResult(data)
+	stored, err := jobdir.ParseResult(data)
 	if err != nil || stored.FinishedAt == nil || stored.Stats.NCompletedTrials != 2 {
 		t.Errorf("stored result: %v %+v", err, stored)
 	}
-	rescored, err := job.Rescore(t.Context(), h.dir(), job.RescoreOptions{})
+	rescored, err := score.Rescore(t.Context(), h.dir(), score.RescoreOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +178,7 @@ func TestRetriesKeepEarlierAttempts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		earlier, err := trial.ParseResult(data)
+		earlier, err := jobdir.ParseTrialResult(data)
 		if err != nil || earlier.ExceptionInfo == nil || earlier.ExceptionInfo.Type != "RuntimeError" {
 			t.Errorf("attempt %s: %v, %+v", n, err, earlier.ExceptionInfo)
 		}
@@ -270,9 +272,9 @@ func TestDifferentConfigIsRefused(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, writeDataset(t, "a"), fake.Config{Rules: []fake.Rule{grant("1")}})
 	h.run(t)
-	for name, change := range map[string]func(*job.Config){
-		"concurrency": func(c *job.Config) { c.NConcurrentTrials = 9 },
-		"agent":       func(c *job.Config) { c.Agents = []trial.AgentConfig{{Name: new("nop")}} },
+	for name, change := range map[string]func(*jobdir.Config){
+		"concurrency": func(c *jobdir.Config) { c.NConcurrentTrials = 9 },
+		"agent":       func(c *jobdir.Config) { c.Agents = []jobdir.AgentConfig{{Name: new("nop")}} },
 	} {
 		cfg := h.cfg
 		change(&cfg)
@@ -371,7 +373,7 @@ func TestHostVariables(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := newHarness(t, dataset, fake.Config{})
-	h.cfg.Environment.Env = trial.EnvOf("C", "value")
+	h.cfg.Environment.Env = jobdir.EnvOf("C", "value")
 	got := h.prepare(t).HostVariables(func(name string) (string, bool) { return "v", name == "SET" })
 	want := []job.HostVariable{
 		{Name: "SET", Phase: "environment", Task: "a", Set: true},

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/proctor-run/proctor/harbor"
-	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/jobdir"
 )
 
 // HostVariable is a variable of this machine that a task's template names.
@@ -23,7 +23,7 @@ type taskVariables struct {
 
 // HostVariables lists the variables that the job's tasks would load from the
 // host, each name and phase once (Harbor job format, section 7.1).
-func (p *Prepared) HostVariables(host trial.HostEnv) []HostVariable {
+func (p *Prepared) HostVariables(host jobdir.HostEnv) []HostVariable {
 	var list []HostVariable
 	for _, v := range p.variables {
 		if slices.ContainsFunc(list, func(h HostVariable) bool { return h.Name == v.template.Name && h.Phase == v.phase }) {
@@ -40,7 +40,7 @@ func (p *Prepared) HostVariables(host trial.HostEnv) []HostVariable {
 
 // variablesOf finds the templates of a task. Keys that the job sets itself do
 // not count, and the solution's only where an oracle runs.
-func variablesOf(task *harbor.Task, cfg Config) []taskVariables {
+func variablesOf(task *harbor.Task, cfg jobdir.Config) []taskVariables {
 	var list []taskVariables
 	add := func(phase string, env harbor.Env, set func(string) bool) {
 		for name, value := range env.All() {
@@ -49,14 +49,14 @@ func variablesOf(task *harbor.Task, cfg Config) []taskVariables {
 			}
 		}
 	}
-	inJob := func(env trial.Env) func(string) bool {
+	inJob := func(env jobdir.Env) func(string) bool {
 		return func(name string) bool { _, ok := env.Get(name); return ok }
 	}
 	add("environment", task.Config.Environment.Env, inJob(cfg.Environment.Env))
 	if !cfg.Verifier.Disable {
 		add("verifier", task.Config.Verifier.Env, inJob(cfg.Verifier.Env))
 	}
-	isOracle := func(a trial.AgentConfig) bool { return a.Name != nil && *a.Name == trial.DefaultAgent }
+	isOracle := func(a jobdir.AgentConfig) bool { return a.Name != nil && *a.Name == jobdir.DefaultAgent }
 	if slices.ContainsFunc(cfg.Agents, isOracle) {
 		add("solution", task.Config.Solution.Env, func(string) bool { return false })
 	}

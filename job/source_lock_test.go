@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/job"
-	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/jobdir"
 )
 
 // TestResumeWithChangedSources goes on with a job whose git task and skill are
@@ -26,7 +26,7 @@ func TestResumeWithChangedSources(t *testing.T) {
 	}
 	writeSkill("hello")
 	cfg := sourcesConfig(t, t.TempDir())
-	cfg.Tasks = []trial.TaskConfig{gitTask(r.url(), "tasks/a", nil)}
+	cfg.Tasks = []jobdir.TaskConfig{gitTask(r.url(), "tasks/a", nil)}
 	cfg.Agents[0].Skills = []string{skill}
 	o := sourceOptions(t)
 	p, err := job.Prepare(cfg, o)
@@ -45,8 +45,8 @@ func TestResumeWithChangedSources(t *testing.T) {
 	}
 	if err := errors.Join(
 		os.MkdirAll(cfg.Dir(), 0o755),
-		os.WriteFile(filepath.Join(cfg.Dir(), job.ConfigFile), cfg.AppendJSON(nil, o.Host), 0o644),
-		os.WriteFile(filepath.Join(cfg.Dir(), job.LockFile), p.Lock.AppendJSON(nil, o.Host), 0o644),
+		os.WriteFile(filepath.Join(cfg.Dir(), jobdir.ConfigFile), cfg.AppendJSON(nil, o.Host), 0o644),
+		os.WriteFile(filepath.Join(cfg.Dir(), jobdir.LockFile), p.Lock.AppendJSON(nil, o.Host), 0o644),
 	); err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestBrokenSkill(t *testing.T) {
 	task := filepath.Join(t.TempDir(), "task")
 	writeTask(t, task, "x")
 	cfg := sourcesConfig(t, t.TempDir())
-	cfg.Tasks = []trial.TaskConfig{{Path: &task}}
+	cfg.Tasks = []jobdir.TaskConfig{{Path: &task}}
 	cfg.Agents[0].Skills = []string{filepath.Join(t.TempDir(), "nowhere")}
 	_, err := job.Prepare(cfg, sourceOptions(t))
 	if err == nil || !strings.Contains(err.Error(), "Skill path does not exist") {
@@ -93,7 +93,7 @@ func TestBrokenSkill(t *testing.T) {
 func TestNotFetched(t *testing.T) {
 	t.Parallel()
 	cfg := sourcesConfig(t, t.TempDir())
-	cfg.Tasks = []trial.TaskConfig{gitTask("https://h/r", "a", nil)}
+	cfg.Tasks = []jobdir.TaskConfig{gitTask("https://h/r", "a", nil)}
 	o := sourceOptions(t)
 	o.Fetch = nil
 	if _, err := job.Prepare(cfg, o); err == nil || !strings.Contains(err.Error(), "nothing here fetches them") {

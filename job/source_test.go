@@ -16,10 +16,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/proctor-run/proctor/dataset"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/need"
 	"github.com/proctor-run/proctor/job"
-	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/jobdir"
 )
 
 // gitRepo is a repository with tasks that a test makes.
@@ -73,17 +74,17 @@ func writeTask(t *testing.T, dir, instruction string) {
 	}
 }
 
-func gitTask(url, path string, commit *string) trial.TaskConfig {
-	return trial.TaskConfig{Path: &path, GitURL: &url, GitCommitID: commit}
+func gitTask(url, path string, commit *string) jobdir.TaskConfig {
+	return jobdir.TaskConfig{Path: &path, GitURL: &url, GitCommitID: commit}
 }
 
-func fetchOptions(home string) job.FetchOptions {
-	return job.FetchOptions{Now: time.Date(2026, 6, 9, 10, 0, 0, 0, time.UTC), Home: home, Environ: os.Environ()}
+func fetchOptions(home string) dataset.FetchOptions {
+	return dataset.FetchOptions{Now: time.Date(2026, 6, 9, 10, 0, 0, 0, time.UTC), Home: home, Environ: os.Environ()}
 }
 
-func sourcesConfig(t *testing.T, jobs string) job.Config {
+func sourcesConfig(t *testing.T, jobs string) jobdir.Config {
 	t.Helper()
-	cfg := job.NewConfig(time.Date(2026, 6, 9, 10, 0, 0, 0, time.UTC))
+	cfg := jobdir.NewConfig(time.Date(2026, 6, 9, 10, 0, 0, 0, time.UTC))
 	cfg.JobsDir = jobs
 	return cfg
 }
@@ -105,11 +106,11 @@ func TestFetchGitTasks(t *testing.T) {
 	first := r.git("rev-parse", "HEAD")
 	home := t.TempDir()
 	cfg := sourcesConfig(t, t.TempDir())
-	cfg.Tasks = []trial.TaskConfig{gitTask(r.url(), "tasks/a", nil), gitTask(r.url(), "tasks/b", &first)}
+	cfg.Tasks = []jobdir.TaskConfig{gitTask(r.url(), "tasks/a", nil), gitTask(r.url(), "tasks/b", &first)}
 	var said []string
 	o := fetchOptions(home)
 	o.Say = func(s string) { said = append(said, s) }
-	got, err := job.Fetch(t.Context(), cfg, o)
+	got, err := dataset.Fetch(t.Context(), cfg, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +132,7 @@ func TestFetchGitTasks(t *testing.T) {
 
 	writeTask(t, filepath.Join(r.dir, "tasks", "a"), "Changed")
 	second := r.commit()
-	again, err := job.Fetch(t.Context(), cfg, o)
+	again, err := dataset.Fetch(t.Context(), cfg, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,8 +176,8 @@ func TestFetchUsesTheCache(t *testing.T) {
 		cfg := sourcesConfig(t, t.TempDir())
 		task := gitTask(r.url(), "a", &commit)
 		task.DownloadDir = dir
-		cfg.Tasks = []trial.TaskConfig{task}
-		if _, err := job.Fetch(t.Context(), cfg, fetchOptions(home)); err != nil {
+		cfg.Tasks = []jobdir.TaskConfig{task}
+		if _, err := dataset.Fetch(t.Context(), cfg, fetchOptions(home)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -186,8 +187,8 @@ func TestFetchUsesTheCache(t *testing.T) {
 	cfg := sourcesConfig(t, t.TempDir())
 	task := gitTask(r.url(), "a", &commit)
 	task.DownloadDir = &downloads
-	cfg.Tasks = []trial.TaskConfig{task}
-	got, err := job.Fetch(t.Context(), cfg, fetchOptions(home))
+	cfg.Tasks = []jobdir.TaskConfig{task}
+	got, err := dataset.Fetch(t.Context(), cfg, fetchOptions(home))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +196,7 @@ func TestFetchUsesTheCache(t *testing.T) {
 		t.Errorf("the task is in %q, want below %q", got.Tasks[0].Dir, downloads)
 	}
 	cfg.Tasks[0].Overwrite = true
-	if _, err := job.Fetch(t.Context(), cfg, fetchOptions(home)); err == nil || !strings.Contains(err.Error(), "git says") {
+	if _, err := dataset.Fetch(t.Context(), cfg, fetchOptions(home)); err == nil || !strings.Contains(err.Error(), "git says") {
 		t.Errorf("got %v, want the repository to be missed", err)
 	}
 }
@@ -207,10 +208,10 @@ func TestFetchOverwrite(t *testing.T) {
 	commit := r.git("rev-parse", "HEAD")
 	home := t.TempDir()
 	cfg := sourcesConfig(t, t.TempDir())
-	cfg.Tasks = []trial.TaskConfig{gitTask(r.url(), "a", &commit)}
+	cfg.Tasks = []jobdir.TaskConfig{gitTask(r.url(), "a", &commit)}
 	for _, overwrite := range []bool{false, true} {
 		cfg.Tasks[0].Overwrite = overwrite
-		got, err := job.Fetch(t.Context(), cfg, fetchOptions(home))
+		got, err := dataset.Fetch(t.Context(), cfg, fetchOptions(home))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -231,14 +232,14 @@ func TestFetchTogether(t *testing.T) {
 	r := newGitRepo(t, "a")
 	home := t.TempDir()
 	cfg := sourcesConfig(t, t.TempDir())
-	cfg.Tasks = []trial.TaskConfig{gitTask(r.url(), "a", nil)}
+	cfg.Tasks = []jobdir.TaskConfig{gitTask(r.url(), "a", nil)}
 	for round := range 2 {
 		writeTask(t, filepath.Join(r.dir, "a"), fmt.Sprint("round ", round))
 		r.commit()
 		var wg sync.WaitGroup
 		for range 4 {
 			wg.Go(func() {
-				got, err := job.Fetch(t.Context(), cfg, fetchOptions(home))
+				got, err := dataset.Fetch(t.Context(), cfg, fetchOptions(home))
 				if err != nil {
 					t.Error(err)
 					return
@@ -261,10 +262,10 @@ func TestFetchDisagreement(t *testing.T) {
 	b.Overwrite = true
 	c := gitTask("https://h/r", "c", nil)
 	c.DownloadDir = &dir
-	for want, tasks := range map[string][]trial.TaskConfig{"overwrite": {a, b}, "download_dir": {a, c}} {
+	for want, tasks := range map[string][]jobdir.TaskConfig{"overwrite": {a, b}, "download_dir": {a, c}} {
 		cfg := sourcesConfig(t, t.TempDir())
 		cfg.Tasks = tasks
-		_, err := job.Fetch(t.Context(), cfg, fetchOptions(t.TempDir()))
+		_, err := dataset.Fetch(t.Context(), cfg, fetchOptions(t.TempDir()))
 		if err == nil || !strings.Contains(err.Error(), "must agree on "+want) {
 			t.Errorf("got %v, want a disagreement on %s", err, want)
 		}
@@ -314,7 +315,7 @@ func TestFetchRegistry(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			cfg := sourcesConfig(t, t.TempDir())
-			cfg.Datasets = []job.DatasetConfig{{Name: new("set"), RegistryPath: &path, TaskNames: c.include, ExcludeTaskNames: c.exclude, NTasks: c.limit}}
+			cfg.Datasets = []jobdir.DatasetConfig{{Name: new("set"), RegistryPath: &path, TaskNames: c.include, ExcludeTaskNames: c.exclude, NTasks: c.limit}}
 			p, err := job.Prepare(cfg, sourceOptions(t))
 			if c.err != "" {
 				if err == nil || !strings.Contains(err.Error(), c.err) {
@@ -335,7 +336,7 @@ func TestFetchRegistry(t *testing.T) {
 			if !slices.Equal(names, c.want) {
 				t.Errorf("got %q, want %q", names, c.want)
 			}
-			if m := p.Metrics["set"]; len(m) != 1 || m[0].Type != job.MetricMax {
+			if m := p.Metrics["set"]; len(m) != 1 || m[0].Type != jobdir.MetricMax {
 				t.Errorf("metrics are %v, want the dataset's", m)
 			}
 		})
@@ -349,8 +350,8 @@ func sourceOptions(t *testing.T) job.PrepareOptions {
 		Now:  time.Date(2026, 6, 9, 10, 0, 0, 0, time.UTC),
 		Host: func(string) (string, bool) { return "", false }, Home: home,
 		Random: func(int) int { return 0 },
-		Fetch: func(cfg job.Config) (*job.Fetched, error) {
-			return job.Fetch(t.Context(), cfg, fetchOptions(home))
+		Fetch: func(cfg jobdir.Config) (*dataset.Fetched, error) {
+			return dataset.Fetch(t.Context(), cfg, fetchOptions(home))
 		},
 	}
 }
@@ -377,22 +378,22 @@ func TestFetchRegistryURL(t *testing.T) {
 	defer srv.Close()
 	for _, c := range []struct {
 		name string
-		d    job.DatasetConfig
+		d    jobdir.DatasetConfig
 		want string
 	}{
-		{"found", job.DatasetConfig{Name: new("set"), RegistryURL: new(srv.URL + "/registry.json")}, ""},
-		{"not there", job.DatasetConfig{Name: new("set"), RegistryURL: new(srv.URL + "/other")}, "answers 404"},
-		{"not HTTP", job.DatasetConfig{Name: new("set"), RegistryURL: new("file:///etc/passwd")}, "want the http or https address"},
-		{"no registry", job.DatasetConfig{Name: new("set")}, "Harbor's hosted registry"},
-		{"not a dataset", job.DatasetConfig{Name: new("nothing"), RegistryURL: new(srv.URL + "/registry.json")}, "Dataset nothing not found"},
-		{"not a version", job.DatasetConfig{Name: new("set"), Version: new("2"), RegistryURL: new(srv.URL + "/registry.json")}, "Version 2 of dataset set not found"},
-		{"reaches for files here", job.DatasetConfig{Name: new("here"), RegistryURL: new(srv.URL + "/registry.json")}, "only the command line, a configuration or a registry file here may name such"},
-		{"script", job.DatasetConfig{Name: new("scripted"), RegistryURL: new(srv.URL + "/registry.json")}, "metric script"},
+		{"found", jobdir.DatasetConfig{Name: new("set"), RegistryURL: new(srv.URL + "/registry.json")}, ""},
+		{"not there", jobdir.DatasetConfig{Name: new("set"), RegistryURL: new(srv.URL + "/other")}, "answers 404"},
+		{"not HTTP", jobdir.DatasetConfig{Name: new("set"), RegistryURL: new("file:///etc/passwd")}, "want the http or https address"},
+		{"no registry", jobdir.DatasetConfig{Name: new("set")}, "Harbor's hosted registry"},
+		{"not a dataset", jobdir.DatasetConfig{Name: new("nothing"), RegistryURL: new(srv.URL + "/registry.json")}, "Dataset nothing not found"},
+		{"not a version", jobdir.DatasetConfig{Name: new("set"), Version: new("2"), RegistryURL: new(srv.URL + "/registry.json")}, "Version 2 of dataset set not found"},
+		{"reaches for files here", jobdir.DatasetConfig{Name: new("here"), RegistryURL: new(srv.URL + "/registry.json")}, "only the command line, a configuration or a registry file here may name such"},
+		{"script", jobdir.DatasetConfig{Name: new("scripted"), RegistryURL: new(srv.URL + "/registry.json")}, "metric script"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cfg := sourcesConfig(t, t.TempDir())
-			cfg.Datasets = []job.DatasetConfig{c.d}
-			got, err := job.Fetch(t.Context(), cfg, fetchOptions(t.TempDir()))
+			cfg.Datasets = []jobdir.DatasetConfig{c.d}
+			got, err := dataset.Fetch(t.Context(), cfg, fetchOptions(t.TempDir()))
 			switch {
 			case c.want == "" && err != nil:
 				t.Error(err)
@@ -417,9 +418,9 @@ func TestRegistryVersion(t *testing.T) {
 		{[]string{"zebra", "1.0", "apple"}, "1.0"},
 		{[]string{"b", "c", "a"}, "c"},
 	} {
-		var r job.Registry
+		var r dataset.Registry
 		for _, v := range c.versions {
-			r.Datasets = append(r.Datasets, job.RegistryEntry{Name: "s", Version: v})
+			r.Datasets = append(r.Datasets, dataset.RegistryEntry{Name: "s", Version: v})
 		}
 		got, err := r.Find("s", nil)
 		if err != nil || got.Version != c.want {
@@ -437,7 +438,7 @@ func TestParseRegistryErrors(t *testing.T) {
 		`[{"name": 1, "version": 1}]`: "name",
 		`[{"name":"x","version":"1","description":"","tasks":[{}]}]`: "path",
 	} {
-		if _, err := job.ParseRegistry([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := dataset.ParseRegistry([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want an error about %q", text, err, want)
 		}
 	}
@@ -446,7 +447,7 @@ func TestParseRegistryErrors(t *testing.T) {
 func FuzzParseRegistry(f *testing.F) {
 	f.Add([]byte(`[{"name":"x","version":"1","description":"","tasks":[{"path":"a","git_url":"b"}],"metrics":[{"type":"mean"}]}]`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r, err := job.ParseRegistry(data)
+		r, err := dataset.ParseRegistry(data)
 		if err != nil {
 			return
 		}
@@ -498,9 +499,11 @@ func TestFetchPackages(t *testing.T) {
 		{"org/../one", "latest", "", "", "is no package"},
 	} {
 		cfg := sourcesConfig(t, t.TempDir())
-		cfg.Tasks = []trial.TaskConfig{{Name: &c.name, Ref: &c.ref}}
+		cfg.Tasks = []jobdir.TaskConfig{{Name: &c.name, Ref: &c.ref}}
 		o := sourceOptions(t)
-		o.Fetch = func(cfg job.Config) (*job.Fetched, error) { return job.Fetch(t.Context(), cfg, fetchOptions(home)) }
+		o.Fetch = func(cfg jobdir.Config) (*dataset.Fetched, error) {
+			return dataset.Fetch(t.Context(), cfg, fetchOptions(home))
+		}
 		p, err := job.Prepare(cfg, o)
 		if c.err != "" {
 			if err == nil || !strings.Contains(err.Error(), c.err) {
@@ -512,7 +515,7 @@ func TestFetchPackages(t *testing.T) {
 			t.Errorf("%s@%s: %v", c.name, c.ref, err)
 			continue
 		}
-		if got := p.Lock.Trials[0].Task; got.Digest != c.digest || got.Type != trial.PackageTask || got.Path != nil {
+		if got := p.Lock.Trials[0].Task; got.Digest != c.digest || got.Type != jobdir.PackageTask || got.Path != nil {
 			t.Errorf("%s@%s: locked as %+v", c.name, c.ref, got)
 		}
 		if warned := strings.Join(p.Warnings, "\n"); !strings.Contains(warned, c.warning) || c.warning == "" && warned != "" {
@@ -544,10 +547,10 @@ func TestFetchPackageDataset(t *testing.T) {
 		}
 	}
 	put(hash)
-	fetch := func(ref string, include ...string) (*job.Fetched, error) {
+	fetch := func(ref string, include ...string) (*dataset.Fetched, error) {
 		cfg := sourcesConfig(t, t.TempDir())
-		cfg.Datasets = []job.DatasetConfig{{Name: new("org/set"), Ref: &ref, TaskNames: include}}
-		return job.Fetch(t.Context(), cfg, fetchOptions(home))
+		cfg.Datasets = []jobdir.DatasetConfig{{Name: new("org/set"), Ref: &ref, TaskNames: include}}
+		return dataset.Fetch(t.Context(), cfg, fetchOptions(home))
 	}
 	got, err := fetch("latest")
 	if err != nil {
@@ -574,7 +577,7 @@ func TestFetchPackageDataset(t *testing.T) {
 func FuzzParseManifest(f *testing.F) {
 	f.Add("[dataset]\nname = \"org/set\"\n[[tasks]]\nname = \"o/t\"\ndigest = \"sha256:x\"\n[[files]]\npath = \"metric.py\"\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		if m, err := job.ParseManifest(text); err == nil && len(m.Hash()) != 64 {
+		if m, err := dataset.ParseManifest(text); err == nil && len(m.Hash()) != 64 {
 			t.Errorf("hash %q", m.Hash())
 		}
 	})

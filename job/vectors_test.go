@@ -15,8 +15,9 @@ import (
 	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/internal/vectors"
 	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/reward"
-	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/score"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -29,17 +30,17 @@ func TestResultVectors(t *testing.T) {
 			t.Parallel()
 			vector := jobtest.Decode(t, vectors.File(t, "harbor-jobs/"+name))
 			in := jobtest.Member[*value.Object](t, vector, "input")
-			var records []job.Record
+			var records []jobdir.Record
 			for _, doc := range jobtest.Member[value.List](t, in, "trial_results") {
-				records = append(records, job.RecordOf(parseTrial(t, doc)))
+				records = append(records, jobdir.RecordOf(parseTrial(t, doc)))
 			}
 			total, retries := integer(t, in, "n_total_trials"), integer(t, in, "n_retries")
-			stats, err := job.Aggregate(metricsTable(t, in), records, total, retries)
+			stats, err := score.Aggregate(metricsTable(t, in), records, total, retries)
 			if err != nil {
 				t.Fatal(err)
 			}
 			finished := parseTime(t, in, "finished_at")
-			r := job.Result{
+			r := jobdir.Result{
 				ID:           uuid.MustParse(text(t, in, "id")),
 				StartedAt:    parseTime(t, in, "started_at"),
 				UpdatedAt:    &finished,
@@ -64,7 +65,7 @@ func TestLiveVectors(t *testing.T) {
 			in := jobtest.Member[*value.Object](t, vector, "input")
 			want := jobtest.Member[value.List](t, vector, "expected_texts")
 			started := parseTime(t, in, "started_at")
-			live := job.NewLive(job.LiveConfig{
+			live := score.NewLive(score.LiveConfig{
 				ID:        uuid.MustParse(text(t, in, "id")),
 				StartedAt: started,
 				Now:       started,
@@ -84,7 +85,7 @@ func TestLiveVectors(t *testing.T) {
 					live.Cancel(text(t, event, "trial_name"), at)
 				case "end":
 					doc, _ := event.Get("result")
-					err = live.End(job.RecordOf(parseTrial(t, doc)), at)
+					err = live.End(jobdir.RecordOf(parseTrial(t, doc)), at)
 				default:
 					t.Fatalf("unknown event %q", kind)
 				}
@@ -108,7 +109,7 @@ func TestJobLoadVectors(t *testing.T) {
 			t.Parallel()
 			vector := jobtest.Decode(t, vectors.File(t, dir+"/"+name))
 			in, _ := vector.Get("input")
-			r, err := job.ParseResult(value.AppendDumps(nil, in, value.DumpsOptions{}))
+			r, err := jobdir.ParseResult(value.AppendDumps(nil, in, value.DumpsOptions{}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -129,7 +130,7 @@ func TestConfigVectors(t *testing.T) {
 			vector := jobtest.Decode(t, vectors.File(t, dir+"/"+name))
 			in := jobtest.Member[*value.Object](t, vector, "input")
 			host := hostEnv(t, in)
-			c, _, err := job.ParseConfig([]byte(text(t, in, "text")), job.Format(text(t, in, "format")), time.Time{})
+			c, _, err := jobdir.ParseConfig([]byte(text(t, in, "text")), jobdir.Format(text(t, in, "format")), time.Time{})
 			if want, bad := vector.Get("expected_error"); bad {
 				equalErrors(t, err, want.(*value.Object))
 				return
@@ -139,7 +140,7 @@ func TestConfigVectors(t *testing.T) {
 			}
 			got := string(c.AppendJSON(nil, host))
 			jobtest.EqualText(t, got, text(t, vector, "expected_text"))
-			again, _, err := job.ParseConfig([]byte(got), job.JSON, time.Time{})
+			again, _, err := jobdir.ParseConfig([]byte(got), jobdir.JSON, time.Time{})
 			if err != nil {
 				t.Fatalf("reading back: %v", err)
 			}
@@ -165,7 +166,7 @@ func TestNamePrefixVectors(t *testing.T) {
 	t.Logf("%d cases", len(list))
 }
 
-func hostEnv(t *testing.T, in *value.Object) trial.HostEnv {
+func hostEnv(t *testing.T, in *value.Object) jobdir.HostEnv {
 	env := jobtest.Member[*value.Object](t, in, "env")
 	return func(name string) (string, bool) {
 		v, ok := env.Get(name)
@@ -221,17 +222,17 @@ func TestJobEvalsVectors(t *testing.T) {
 }
 
 func jobEvals(t *testing.T, vector *value.Object) {
-	metrics := job.Metrics{}
+	metrics := score.Metrics{}
 	for _, pair := range jobtest.Member[value.List](t, vector, "metrics") {
 		pair := pair.(value.List)
 		metrics[string(pair[0].(value.Str))] = metricList(pair[1].(value.List))
 	}
-	var records []job.Record
+	var records []jobdir.Record
 	for _, doc := range jobtest.Member[value.List](t, vector, "trials") {
 		records = append(records, evalsRecord(t, doc.(*value.Object)))
 	}
 	want := jobtest.Member[*value.Object](t, vector, "want")
-	live := job.NewLive(job.LiveConfig{Total: len(records), Metrics: metrics})
+	live := score.NewLive(score.LiveConfig{Total: len(records), Metrics: metrics})
 	err := runLive(live, records)
 	if exception, fails := want.Get("error"); fails {
 		equalException(t, err, string(exception.(value.Str)), text(t, want, "message"))
@@ -240,7 +241,7 @@ func jobEvals(t *testing.T, vector *value.Object) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stats, err := job.Aggregate(metrics, records, len(records), 0)
+	stats, err := score.Aggregate(metrics, records, len(records), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,16 +255,16 @@ func jobEvals(t *testing.T, vector *value.Object) {
 
 // runLive lets trials end one by one and reads the headline after each, as a
 // progress display does.
-func runLive(live *job.Live, records []job.Record) error {
+func runLive(live *score.Live, records []jobdir.Record) error {
 	for _, r := range records {
-		if err := live.Start(r.TrialName, trial.Time{}); err != nil {
+		if err := live.Start(r.TrialName, jobdir.Time{}); err != nil {
 			return err
 		}
-		if err := live.End(r, trial.Time{}); err != nil {
+		if err := live.End(r, jobdir.Time{}); err != nil {
 			return err
 		}
 		e, _ := live.Result().Stats.Evals.Get(r.EvalsKey())
-		if _, err := job.Headline(e); err != nil {
+		if _, err := score.Headline(e); err != nil {
 			return err
 		}
 	}
@@ -281,13 +282,13 @@ func equalException(t *testing.T, err error, exception, message string) {
 	}
 }
 
-func evalsRecord(t *testing.T, doc *value.Object) job.Record {
+func evalsRecord(t *testing.T, doc *value.Object) jobdir.Record {
 	optional := func(key string) string {
 		v, _ := doc.Get(key)
 		s, _ := v.(value.Str)
 		return string(s)
 	}
-	r := job.Record{
+	r := jobdir.Record{
 		TrialName:     text(t, doc, "trial_name"),
 		TaskName:      text(t, doc, "task"),
 		AgentName:     text(t, doc, "agent"),
@@ -326,27 +327,27 @@ func key(t *testing.T, v value.Value) string {
 	return string(v.(value.Str))
 }
 
-func parseTrial(t *testing.T, doc value.Value) *trial.Result {
+func parseTrial(t *testing.T, doc value.Value) *jobdir.TrialResult {
 	t.Helper()
-	r, err := trial.ParseResult(value.AppendDumps(nil, doc, value.DumpsOptions{}))
+	r, err := jobdir.ParseTrialResult(value.AppendDumps(nil, doc, value.DumpsOptions{}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return &r
 }
 
-func metricsTable(t *testing.T, in *value.Object) job.Metrics {
-	metrics := job.Metrics{}
+func metricsTable(t *testing.T, in *value.Object) score.Metrics {
+	metrics := score.Metrics{}
 	for name, list := range jobtest.Member[*value.Object](t, in, "metrics").All() {
 		metrics[name] = metricList(list.(value.List))
 	}
 	return metrics
 }
 
-func metricList(list value.List) []job.Metric {
-	var out []job.Metric
+func metricList(list value.List) []score.Metric {
+	var out []score.Metric
 	for _, kind := range list {
-		out = append(out, job.Metric{Type: job.MetricType(kind.(value.Str))})
+		out = append(out, score.Metric{Type: jobdir.MetricType(kind.(value.Str))})
 	}
 	return out
 }
@@ -362,9 +363,9 @@ func integer(t *testing.T, obj *value.Object, key string) int {
 	return int(n)
 }
 
-func parseTime(t *testing.T, obj *value.Object, key string) trial.Time {
+func parseTime(t *testing.T, obj *value.Object, key string) jobdir.Time {
 	t.Helper()
-	at, err := trial.ParseTime(text(t, obj, key))
+	at, err := jobdir.ParseTime(text(t, obj, key))
 	if err != nil {
 		t.Fatal(err)
 	}

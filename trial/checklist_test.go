@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/fake"
-	"github.com/proctor-run/proctor/trial"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -22,12 +22,12 @@ type row struct {
 	name   string
 	task   taskFiles
 	fake   fake.Config
-	change func(*trial.Config)
+	change func(*jobdir.TrialConfig)
 
 	exception string // type at trial level
 	message   string // part of it
 	rewards   string // "no result" when empty
-	check     func(t *testing.T, b *bench, res *trial.Result)
+	check     func(t *testing.T, b *bench, res *jobdir.TrialResult)
 }
 
 // TestChecklist has the rows that can be seen without real sandboxes; the rows
@@ -89,7 +89,7 @@ func ran(b *bench, text string) bool {
 	})
 }
 
-func nothingMade(t *testing.T, b *bench, _ *trial.Result) {
+func nothingMade(t *testing.T, b *bench, _ *jobdir.TrialResult) {
 	t.Helper()
 	if n := b.backend.Count(fake.OpCreate); n != 0 {
 		t.Errorf("%d sandboxes were made", n)
@@ -120,8 +120,8 @@ func environmentRows() []row {
 		}
 		return row{
 			name: fmt.Sprintf("row 38 image %q Dockerfile %q force %v", ref, dockerfile, force), task: f, fake: rules(granted), rewards: one,
-			change: func(c *trial.Config) { c.Environment.ForceBuild = force },
-			check: func(t *testing.T, b *bench, _ *trial.Result) {
+			change: func(c *jobdir.TrialConfig) { c.Environment.ForceBuild = force },
+			check: func(t *testing.T, b *bench, _ *jobdir.TrialResult) {
 				img, got := specs(b)[0].Image, "image"
 				if img.Build != nil && (img.Ref == "" || img.ForceBuild) {
 					got = "build"
@@ -137,8 +137,8 @@ func environmentRows() []row {
 		change(&can)
 		return fake.Config{Capabilities: &can, Rules: []fake.Rule{granted}}
 	}
-	limits := func(cpus float64, memory int64) func(*testing.T, *bench, *trial.Result) {
-		return func(t *testing.T, b *bench, _ *trial.Result) {
+	limits := func(cpus float64, memory int64) func(*testing.T, *bench, *jobdir.TrialResult) {
+		return func(t *testing.T, b *bench, _ *jobdir.TrialResult) {
 			if got := specs(b)[0].Resources; got.CPUs != cpus || got.MemoryMB != memory {
 				t.Errorf("resources %+v, want %v and %d MiB", got, cpus, memory)
 			}
@@ -150,7 +150,7 @@ func environmentRows() []row {
 		{name: "row 36 variable of the environment", task: toml("[environment.env]\nA = \"${MISSING}\"\n"), fake: rules(granted),
 			exception: "ValueError", message: "Environment variable 'MISSING' not found", check: nothingMade},
 		{name: "row 36 variable of the verifier", task: toml("[verifier.env]\nA = \"${MISSING}\"\n"), fake: rules(granted),
-			exception: "ValueError", message: "Environment variable 'MISSING' not found", check: func(t *testing.T, b *bench, _ *trial.Result) {
+			exception: "ValueError", message: "Environment variable 'MISSING' not found", check: func(t *testing.T, b *bench, _ *jobdir.TrialResult) {
 				if !ran(b, "/solution/solve.sh") || ran(b, "(/tests/test.sh)") {
 					t.Error("the agent has not run, or the tests have")
 				}
@@ -158,7 +158,7 @@ func environmentRows() []row {
 		image("", "yes", false, "build"), image("i", "yes", false, "image"), image("i", "", false, "image"),
 		image("i", "yes", true, "build"), image("i", "", true, "image"),
 		{name: "row 39 further files", task: toml("[environment]\ndocker_image = \"i\"\n").without("environment/Dockerfile").with("environment/data", "x"),
-			fake: rules(fake.On("pwd", fake.Print("/app\n")), granted), rewards: one, check: func(t *testing.T, b *bench, _ *trial.Result) {
+			fake: rules(fake.On("pwd", fake.Print("/app\n")), granted), rewards: one, check: func(t *testing.T, b *bench, _ *jobdir.TrialResult) {
 				if !slices.ContainsFunc(b.backend.Calls(), func(c fake.Call) bool { return c.Op == fake.OpUpload && c.Path == "/app" }) {
 					t.Error("nothing was uploaded to the working directory")
 				}
@@ -166,7 +166,7 @@ func environmentRows() []row {
 		{name: "row 40 no definition", task: goodTask().without("environment/Dockerfile").with("environment/x", ""),
 			exception: "FileNotFoundError", message: "has no environment definition", check: nothingMade},
 		{name: "row 41 no network", task: toml("[environment]\nnetwork_mode = \"no-network\"\n"), fake: rules(granted), rewards: one,
-			check: func(t *testing.T, b *bench, _ *trial.Result) {
+			check: func(t *testing.T, b *bench, _ *jobdir.TrialResult) {
 				if got := specs(b)[0].Network.Mode; got != sandbox.NetworkNone {
 					t.Errorf("network %q", got)
 				}
@@ -181,19 +181,19 @@ func environmentRows() []row {
 		{name: "row 42 equal phase policy", task: toml("[agent]\nnetwork_mode = \"public\"\n"), fake: without(func(*sandbox.Capabilities) {}), rewards: one},
 		{name: "row 43 applied", task: toml(sized), fake: rules(granted), rewards: one, check: limits(2, 512)},
 		{name: "row 43 override", task: toml(sized), fake: rules(granted), rewards: one, check: limits(1, 64),
-			change: func(c *trial.Config) {
+			change: func(c *jobdir.TrialConfig) {
 				c.Environment.OverrideCPUs, c.Environment.OverrideMemoryMB = new(1), new(64)
 			}},
 		{name: "row 43 ignore", task: toml(sized), fake: rules(granted), rewards: one, check: limits(0, 0),
-			change: func(c *trial.Config) {
+			change: func(c *jobdir.TrialConfig) {
 				c.Environment.CPUEnforcementPolicy, c.Environment.MemoryEnforcementPolicy = "ignore", "ignore"
 			}},
 		{name: "row 43 request", task: toml(sized), exception: "ValueError", message: "fake environment does not support CPU resource requests.", check: nothingMade,
-			change: func(c *trial.Config) { c.Environment.CPUEnforcementPolicy = "request" }},
+			change: func(c *jobdir.TrialConfig) { c.Environment.CPUEnforcementPolicy = "request" }},
 		{name: "row 43 guarantee", task: toml(sized), exception: "ValueError", message: "fake environment does not support memory resource requests.", check: nothingMade,
-			change: func(c *trial.Config) { c.Environment.MemoryEnforcementPolicy = "guarantee" }},
+			change: func(c *jobdir.TrialConfig) { c.Environment.MemoryEnforcementPolicy = "guarantee" }},
 		{name: "row 43 limit without a value", task: goodTask(), exception: "ValueError", message: "CPU resource mode 'limit' requires a task value or numeric override.", check: nothingMade,
-			change: func(c *trial.Config) { c.Environment.CPUEnforcementPolicy = "limit" }},
+			change: func(c *jobdir.TrialConfig) { c.Environment.CPUEnforcementPolicy = "limit" }},
 		{name: "row 49 start timeout", task: toml("[environment]\nbuild_timeout_sec = 0.2\n"), fake: fake.Config{Before: fake.HangAt(fake.OpCreate, 0)},
 			exception: "EnvironmentStartTimeoutError", message: "Environment start timed out after 0.2 seconds"},
 		{name: "row 50 failures in the start period", task: toml(check + "start_period_sec = 60.0\nretries = 1\n"), rewards: one,
@@ -226,7 +226,7 @@ func verifierRows() []row {
 			return 0, p.Sandbox.WriteFile("/logs/verifier/reward.txt", []byte(p.User), 0o644)
 		})), rewards: "{'reward': 1234.0}"},
 		{name: "row 58 variables", task: stepTask("[verifier.env]\nA = \"task\"\nB = \"task\"\nC = \"${ON_HOST}\"\n[[steps]]\nname = \"one\"\n[steps.verifier.env]\nA = \"step\"\nB = \"step\"\n", "one"),
-			change: func(c *trial.Config) { c.Verifier.Env = trial.EnvOf("A", "job") },
+			change: func(c *jobdir.TrialConfig) { c.Verifier.Env = jobdir.EnvOf("A", "job") },
 			fake: rules(emptying(), fake.On("(/tests/test.sh", func(_ context.Context, p *fake.Process) (int, error) {
 				text := fmt.Sprintf(`{"right": %d}`, boolInt(p.Env["A"] == "job" && p.Env["B"] == "step" && p.Env["C"] == "host value"))
 				return 0, p.Sandbox.WriteFile("/logs/verifier/reward.json", []byte(text), 0o644)
@@ -235,8 +235,8 @@ func verifierRows() []row {
 			exception: "VerifierTimeoutError", message: "Verifier execution timed out after 1.0 seconds"},
 		{name: "row 59 agent", task: toml("[agent]\ntimeout_sec = 1.0\n"), fake: rules(fake.On("solve.sh", fake.Hang()), granted),
 			exception: "AgentTimeoutError", message: "Agent execution timed out after 1.0 seconds", rewards: one},
-		{name: "row 60 disabled", task: goodTask(), fake: rules(granted), change: func(c *trial.Config) { c.Verifier.Disable = true },
-			check: func(t *testing.T, b *bench, res *trial.Result) {
+		{name: "row 60 disabled", task: goodTask(), fake: rules(granted), change: func(c *jobdir.TrialConfig) { c.Verifier.Disable = true },
+			check: func(t *testing.T, b *bench, res *jobdir.TrialResult) {
 				if res.Verifier != nil || res.VerifierResult != nil || ran(b, "/tests/test.sh") {
 					t.Errorf("verifier %+v, %+v", res.Verifier, res.VerifierResult)
 				}
@@ -266,7 +266,7 @@ func separateRows() []row {
 	agent := fake.On("solve.sh", fake.Write("/app/out.txt", "made"), fake.Write("/logs/artifacts/kept", ""), fake.Write("/app/secret", ""))
 	return []row{
 		{name: "row 61 what the verifier sees", task: separate("artifacts = [\"/app/out.txt\"]\n"), fake: rules(emptying(), agent, noDirs, report),
-			rewards: "{'declared': 1, 'convention': 1, 'other': 0}", check: func(t *testing.T, b *bench, _ *trial.Result) {
+			rewards: "{'declared': 1, 'convention': 1, 'other': 0}", check: func(t *testing.T, b *bench, _ *jobdir.TrialResult) {
 				var ops []string
 				for _, c := range b.backend.Calls() {
 					if c.Op == fake.OpCreate || c.Op == fake.OpDestroy {
@@ -289,8 +289,8 @@ func separateRows() []row {
 				return nil
 			}}, exception: "RuntimeError", message: "uploading artifact \"/app/out.txt\""},
 		{name: "row 62 copied environment with an image", task: separate("").with("task.toml", "[environment]\ndocker_image = \"i\"\n[verifier]\nenvironment_mode = \"separate\"\n"),
-			fake: rules(emptying(), granted), rewards: one, change: func(c *trial.Config) { c.Environment.ForceBuild = true },
-			check: func(t *testing.T, b *bench, _ *trial.Result) {
+			fake: rules(emptying(), granted), rewards: one, change: func(c *jobdir.TrialConfig) { c.Environment.ForceBuild = true },
+			check: func(t *testing.T, b *bench, _ *jobdir.TrialResult) {
 				if img := specs(b)[1].Image; img.Ref != "i" || img.ForceBuild {
 					t.Errorf("the verifier's sandbox is made of %+v", img)
 				}
@@ -302,8 +302,8 @@ func stepRows() []row {
 	const first = "[[steps]]\nname = \"one\"\n"
 	const second = "[[steps]]\nname = \"two\"\n"
 	two := func(one, more string) taskFiles { return stepTask(first+one+second+more, "one", "two") }
-	steps := func(n int, last string) func(*testing.T, *bench, *trial.Result) {
-		return func(t *testing.T, _ *bench, res *trial.Result) {
+	steps := func(n int, last string) func(*testing.T, *bench, *jobdir.TrialResult) {
+		return func(t *testing.T, _ *bench, res *jobdir.TrialResult) {
 			got := ""
 			if len(res.StepResults) > 0 && res.StepResults[len(res.StepResults)-1].ExceptionInfo != nil {
 				got = res.StepResults[len(res.StepResults)-1].ExceptionInfo.Type
@@ -329,14 +329,14 @@ func stepRows() []row {
 		{name: "row 65 min_reward", task: two("min_reward = 1.5\n", ""), fake: rules(emptying(), granted), rewards: one, check: steps(1, "")},
 		{name: "row 65 min_reward of a missing key", task: two("min_reward = {speed = 0.0}\n", ""), fake: rules(emptying(), granted), rewards: one, check: steps(1, "")},
 		{name: "row 66 failed set-up", task: two("", "").with("steps/one/workdir/setup.sh", ""), fake: rules(at, fake.On("bash /app/setup.sh", fake.Exit(7)), granted),
-			check: func(t *testing.T, b *bench, res *trial.Result) {
+			check: func(t *testing.T, b *bench, res *jobdir.TrialResult) {
 				steps(1, "RuntimeError")(t, b, res)
 				if m := res.StepResults[0].ExceptionInfo.Message; m != "Step 'one' setup.sh exited with code 7: None" || ran(b, "solve.sh") {
 					t.Errorf("message %q; the agent ran: %v", m, ran(b, "solve.sh"))
 				}
 			}},
 		{name: "row 67 set-up as the agent's user", task: two("[steps.agent]\nuser = \"worker\"\n[steps.healthcheck]\ncommand = \"well\"\n", "").with("steps/one/workdir/setup.sh", ""),
-			fake: rules(emptying(), at, granted), rewards: one, check: func(t *testing.T, b *bench, _ *trial.Result) {
+			fake: rules(emptying(), at, granted), rewards: one, check: func(t *testing.T, b *bench, _ *jobdir.TrialResult) {
 				var order []string
 				for _, c := range b.backend.Calls() {
 					switch {
@@ -352,21 +352,21 @@ func stepRows() []row {
 			}},
 		{name: "row 68 agent's time is up", task: two("[steps.agent]\ntimeout_sec = 1.0\n", ""),
 			fake: rules(emptying(), fake.On("solve.sh", fake.Each(fake.Hang(), fake.Exit(0))), granted), rewards: one,
-			check: func(t *testing.T, b *bench, res *trial.Result) {
+			check: func(t *testing.T, b *bench, res *jobdir.TrialResult) {
 				steps(2, "")(t, b, res)
 				if s := res.StepResults[0]; s.ExceptionInfo == nil || s.ExceptionInfo.Type != "AgentTimeoutError" || s.VerifierResult == nil {
 					t.Errorf("the first step: %+v", s)
 				}
 			}},
 		{name: "row 69 verifier's time is up", task: two("[steps.verifier]\ntimeout_sec = 1.0\n", ""), fake: rules(emptying(), fake.On("(/tests/test.sh", fake.Hang())),
-			check: func(t *testing.T, b *bench, res *trial.Result) {
+			check: func(t *testing.T, b *bench, res *jobdir.TrialResult) {
 				steps(1, "TimeoutError")(t, b, res)
 				if m := res.StepResults[0].ExceptionInfo.Message; m != "" {
 					t.Errorf("message %q, want none", m)
 				}
 			}},
 		{name: "row 70 archive", task: two("", ""), fake: rules(emptying(), fake.On("solve.sh", fake.Write("/logs/agent/trace", "x"), fake.Write("/logs/artifacts/a", "x")), granted), rewards: one,
-			check: func(t *testing.T, b *bench, _ *trial.Result) {
+			check: func(t *testing.T, b *bench, _ *jobdir.TrialResult) {
 				for _, step := range []string{"one", "two"} {
 					b.has(t, "steps/"+step+"/agent/trace", "x")
 					b.has(t, "steps/"+step+"/artifacts/a", "x")
@@ -375,7 +375,7 @@ func stepRows() []row {
 				b.lacks(t, "agent", "verifier", "artifacts")
 			}},
 		{name: "row 71 separate steps", task: two("[steps.verifier]\nenvironment_mode = \"separate\"\n", "[steps.verifier]\nenvironment_mode = \"separate\"\n").with("tests/Dockerfile", "FROM x\n"),
-			fake: rules(emptying(), granted), rewards: one, check: func(t *testing.T, b *bench, _ *trial.Result) {
+			fake: rules(emptying(), granted), rewards: one, check: func(t *testing.T, b *bench, _ *jobdir.TrialResult) {
 				var ops []string
 				for _, c := range b.backend.Calls() {
 					if c.Op == fake.OpCreate || c.Op == fake.OpDestroy {
@@ -388,8 +388,8 @@ func stepRows() []row {
 				}
 			}},
 		{name: "row 72 artifacts of steps", task: stepTask("artifacts = [\"/t\"]\n"+first+"artifacts = [\"/s\"]\n"+second, "one", "two"), fake: rules(emptying(), granted), rewards: one,
-			change: func(c *trial.Config) { c.Artifacts = nil },
-			check: func(t *testing.T, b *bench, _ *trial.Result) {
+			change: func(c *jobdir.TrialConfig) { c.Artifacts = nil },
+			check: func(t *testing.T, b *bench, _ *jobdir.TrialResult) {
 				for step, want := range map[string]string{"one": "/logs/artifacts /t /s", "two": "/logs/artifacts /t"} {
 					if got := manifest(t, b, "steps/"+step+"/artifacts/manifest.json", "source"); got != want {
 						t.Errorf("step %s collects %s, want %s", step, got, want)
@@ -424,8 +424,8 @@ func artifactRows() []row {
 		{Match: func(c sandbox.Command) bool { return len(c.Argv) > 0 && c.Argv[0] == "test" }, Do: fake.Exit(1)},
 		granted,
 	}
-	columns := func(want ...string) func(*testing.T, *bench, *trial.Result) {
-		return func(t *testing.T, b *bench, _ *trial.Result) {
+	columns := func(want ...string) func(*testing.T, *bench, *jobdir.TrialResult) {
+		return func(t *testing.T, b *bench, _ *jobdir.TrialResult) {
 			for i, member := range []string{"source", "destination", "type", "status"} {
 				if got := manifest(t, b, "artifacts/manifest.json", member); got != want[i] {
 					t.Errorf("%s: %s, want %s", member, got, want[i])
@@ -437,7 +437,7 @@ func artifactRows() []row {
 		{name: "row 73 manifest", rewards: one,
 			task: toml("artifacts = [\"/data/out.txt\", {source = \"/data/tree\", destination = \"kept\", exclude = [\"*.tmp\"]}, \"/nowhere.txt\"]\n"),
 			fake: fake.Config{Files: map[string]string{"/data/out.txt": "out", "/data/tree/a": "a", "/data/tree/b.tmp": "b"}, Rules: dirs},
-			check: func(t *testing.T, b *bench, res *trial.Result) {
+			check: func(t *testing.T, b *bench, res *jobdir.TrialResult) {
 				columns("/logs/artifacts /data/out.txt /data/tree /nowhere.txt", "artifacts artifacts/out.txt artifacts/kept artifacts/nowhere.txt",
 					"directory file directory file", "empty ok ok failed")(t, b, res)
 				b.has(t, "artifacts/out.txt", "out")

@@ -16,6 +16,7 @@ import (
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/atomicfile"
 	"github.com/proctor-run/proctor/internal/clock"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
@@ -24,7 +25,7 @@ import (
 type Runner struct {
 	Backend sandbox.Backend
 	// Lookup finds variables of the host's environment, for templates.
-	Lookup HostEnv
+	Lookup jobdir.HostEnv
 	Now    func() time.Time
 	// Owner is put on everything external, see sandbox.Self.
 	Owner sandbox.Owner
@@ -42,16 +43,16 @@ type Runner struct {
 	SealedVerifier bool
 	// TaskDir finds the directory on this machine of a task that is not local;
 	// nil means that only local ones can be run.
-	TaskDir func(TaskConfig) (string, error)
+	TaskDir func(jobdir.TaskConfig) (string, error)
 	// Cube, when set, finds the task of a configuration among those of a cube;
 	// trials then run it through CUBE's layer.
-	Cube func(cfg Config) (*CubeTask, error)
+	Cube func(cfg jobdir.TrialConfig) (*CubeTask, error)
 	// Secrets, when set, puts values in place of what a configuration holds
 	// redacted. Files keep the redacted text.
-	Secrets func(Config) Config
+	Secrets func(jobdir.TrialConfig) jobdir.TrialConfig
 	// Amend, when set, changes a Harbor task after it was loaded and before
 	// anything is done with it. Its checksum stays that of the directory.
-	Amend func(cfg Config, task *harbor.Task)
+	Amend func(cfg jobdir.TrialConfig, task *harbor.Task)
 }
 
 // DefaultOutputLimit is how much output of an agent or a verifier is kept, in
@@ -74,7 +75,7 @@ const (
 //
 // The phases and what follows from an error in each are those of the Harbor
 // job format, section 3.2.
-func (r *Runner) Run(ctx context.Context, cfg Config, attemptNumber int) (*Result, error) {
+func (r *Runner) Run(ctx context.Context, cfg jobdir.TrialConfig, attemptNumber int) (*jobdir.TrialResult, error) {
 	own := *r
 	own.Now = clock.Steady(r.Now) // what a trial took does not depend on a clock that is set
 	r = &own
@@ -98,11 +99,11 @@ func (r *Runner) Run(ctx context.Context, cfg Config, attemptNumber int) (*Resul
 // attempt is one run of a trial. It is confined to one goroutine.
 type attempt struct {
 	r     *Runner
-	cfg   Config
+	cfg   jobdir.TrialConfig
 	dir   string // absolute
 	log   *logFile
-	res   *Result
-	notes *Notes
+	res   *jobdir.TrialResult
+	notes *jobdir.Notes
 	phase string // what is being done, for errors
 
 	// Set by prepare.
@@ -131,7 +132,7 @@ var mountedDirs = []struct{ host, inside string }{
 	{"artifacts", harbor.ArtifactsDir},
 }
 
-func (r *Runner) begin(cfg Config, n int) (*attempt, error) {
+func (r *Runner) begin(cfg jobdir.TrialConfig, n int) (*attempt, error) {
 	dir, err := filepath.Abs(filepath.Join(cfg.TrialsDir, cfg.TrialName))
 	if err != nil {
 		return nil, err
@@ -145,21 +146,21 @@ func (r *Runner) begin(cfg Config, n int) (*attempt, error) {
 	if err != nil {
 		return nil, err
 	}
-	started := UTC(r.Now())
+	started := jobdir.UTC(r.Now())
 	a := &attempt{
 		r: r, cfg: cfg, dir: dir, log: log, phase: "preparation",
-		res: &Result{
+		res: &jobdir.TrialResult{
 			ID:        uuid.New(),
 			TaskName:  taskBaseName(cfg.Task),
 			TrialName: cfg.TrialName,
-			TrialURI:  URI(dir),
+			TrialURI:  jobdir.URI(dir),
 			TaskID:    cfg.Task.ID(),
 			Source:    cfg.Task.Source,
 			Config:    cfg,
 			AgentInfo: agentInfo(cfg.Agent, agent.Info{}),
 			StartedAt: &started,
 		},
-		notes: &Notes{Schema: NotesSchema, Attempt: n, Backend: r.Backend.Name(), Errors: []NotedError{}},
+		notes: &jobdir.Notes{Schema: jobdir.NotesSchema, Attempt: n, Backend: r.Backend.Name(), Errors: []jobdir.NotedError{}},
 	}
 	if err := atomicfile.WriteUnsynced(filepath.Join(dir, "config.json"), cfg.AppendJSON(nil, r.Lookup), 0o644); err != nil {
 		return nil, errors.Join(err, log.close())
@@ -207,10 +208,10 @@ type stage struct {
 	step        *harbor.Step // nil for a single-step task
 	instruction string
 
-	agentResult    **AgentResult
-	agentTiming    **Timing
-	verifierResult **VerifierResult
-	verifierTiming **Timing
+	agentResult    **jobdir.AgentResult
+	agentTiming    **jobdir.Timing
+	verifierResult **jobdir.VerifierResult
+	verifierTiming **jobdir.Timing
 }
 
 // runSingle is the course of a single-step task (Harbor task format, section
@@ -257,9 +258,9 @@ func (a *attempt) record(err error) {
 }
 
 // note keeps an error among the trial's notes.
-func (a *attempt) note(err error) *ExceptionInfo {
+func (a *attempt) note(err error) *jobdir.ExceptionInfo {
 	info := newExceptionInfo(err, a.phase, a.r.Now())
-	a.notes.Errors = append(a.notes.Errors, NotedError{Phase: a.phase, Type: info.Type, Message: info.Message})
+	a.notes.Errors = append(a.notes.Errors, jobdir.NotedError{Phase: a.phase, Type: info.Type, Message: info.Message})
 	return info
 }
 
@@ -324,11 +325,11 @@ func (a *attempt) destroy(ctx context.Context) {
 	}
 }
 
-func (a *attempt) finish(ctx context.Context) (*Result, error) {
+func (a *attempt) finish(ctx context.Context) (*jobdir.TrialResult, error) {
 	a.closeEgressLog()
-	finished := UTC(a.r.Now())
+	finished := jobdir.UTC(a.r.Now())
 	a.res.FinishedAt = &finished
-	if err := a.notes.write(a.dir); err != nil {
+	if err := a.notes.Write(a.dir); err != nil {
 		a.log.printf("Warning: %v", err)
 	}
 	data := a.res.AppendJSON(nil, a.r.Lookup)
@@ -340,7 +341,7 @@ func (a *attempt) finish(ctx context.Context) (*Result, error) {
 		end := a.event(EventEnd, "")
 		end.Result = a.res
 		if err == nil {
-			end.ResultFile = new(DigestOf(data))
+			end.ResultFile = new(jobdir.DigestOf(data))
 		}
 		a.r.Emit(end)
 	}
@@ -361,11 +362,11 @@ func (a *attempt) outputLimit() int64 {
 
 // timed runs one phase with a time limit; limitErr is its error when the limit
 // passes. A limit below zero means none.
-func (a *attempt) timed(ctx context.Context, timing **Timing, limit time.Duration, limitErr error, f func(context.Context) error) error {
-	started := UTC(a.r.Now())
-	*timing = &Timing{StartedAt: &started}
+func (a *attempt) timed(ctx context.Context, timing **jobdir.Timing, limit time.Duration, limitErr error, f func(context.Context) error) error {
+	started := jobdir.UTC(a.r.Now())
+	*timing = &jobdir.Timing{StartedAt: &started}
 	defer func() {
-		finished := UTC(a.r.Now())
+		finished := jobdir.UTC(a.r.Now())
 		(*timing).FinishedAt = &finished
 	}()
 	pctx, cancel := ctx, context.CancelFunc(func() {})
@@ -384,18 +385,18 @@ func (a *attempt) timed(ctx context.Context, timing **Timing, limit time.Duratio
 }
 
 // agentInfo is what results say of the agent.
-func agentInfo(cfg AgentConfig, info agent.Info) AgentInfo {
+func agentInfo(cfg jobdir.AgentConfig, info agent.Info) jobdir.AgentInfo {
 	name := info.Name
 	if name == "" && cfg.Name != nil {
 		name = *cfg.Name
 	}
 	version := info.Version
 	if version == "" {
-		version = UnknownVersion
+		version = jobdir.UnknownVersion
 	}
-	out := AgentInfo{Name: name, Version: version}
+	out := jobdir.AgentInfo{Name: name, Version: version}
 	if cfg.ModelName != nil {
-		out.ModelInfo = SplitModel(*cfg.ModelName)
+		out.ModelInfo = jobdir.SplitModel(*cfg.ModelName)
 	}
 	return out
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/harbor"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/value"
 )
@@ -46,7 +47,7 @@ func (a *attempt) setUpAgent(ctx context.Context) error {
 func (a *attempt) letWork(ctx context.Context, s *stage) error {
 	a.phase = "agent execution"
 	a.emit(EventAgentStart, "")
-	*s.agentResult = &AgentResult{}
+	*s.agentResult = &jobdir.AgentResult{}
 	a.agentKilled = false
 	mark, err := a.sb.Mark(ctx)
 	if err != nil {
@@ -75,7 +76,7 @@ func (a *attempt) killAgent(ctx context.Context, mark sandbox.Mark, passed error
 	defer cancel()
 	killErr := a.sb.KillTree(kctx, mark, agentGrace)
 	a.agentKilled = true
-	a.notes.AgentKilled = &KillNote{Reason: "deadline", ProvenGone: killErr == nil}
+	a.notes.AgentKilled = &jobdir.KillNote{Reason: "deadline", ProvenGone: killErr == nil}
 	if killErr == nil {
 		return passed
 	}
@@ -107,8 +108,8 @@ func verifiedAnyway(err error) bool {
 	return typ == exception.AgentTimeoutError || typ == exception.NonZeroAgentExitCodeError
 }
 
-func newAgentResult(r agent.Result) *AgentResult {
-	return &AgentResult{
+func newAgentResult(r agent.Result) *jobdir.AgentResult {
+	return &jobdir.AgentResult{
 		NInputTokens:  intPtr(r.InputTokens),
 		NCacheTokens:  intPtr(r.CacheTokens),
 		NOutputTokens: intPtr(r.OutputTokens),

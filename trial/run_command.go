@@ -3,6 +3,7 @@ package trial
 import (
 	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/exception"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -13,7 +14,7 @@ const CommandAgent = "command"
 // looks like a number or a word of JSON.
 func CommandTexts() []string { return []string{"install", "run", "version"} }
 
-func newCommandAgent(cfg AgentConfig, vars []string) (agent.Agent, error) {
+func newCommandAgent(cfg jobdir.AgentConfig, vars []string) (agent.Agent, error) {
 	c := agent.Command{Env: vars}
 	if cfg.ModelName != nil {
 		c.Model = *cfg.ModelName

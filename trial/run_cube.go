@@ -12,6 +12,7 @@ import (
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/atomicfile"
 	"github.com/proctor-run/proctor/internal/bounded"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/value"
@@ -169,7 +170,7 @@ func (a *attempt) playCube(ctx context.Context) error {
 	if a.task != nil {
 		limit = a.agentLimit(nil)
 	}
-	a.res.AgentResult = &AgentResult{}
+	a.res.AgentResult = &jobdir.AgentResult{}
 	var mark sandbox.Mark
 	if a.sb != nil {
 		var err error
@@ -273,14 +274,14 @@ func (a *attempt) evaluateCube(ctx context.Context) error {
 	}
 	rewards := &reward.Rewards{}
 	rewards.Set(reward.Name, value.Float(score))
-	a.res.VerifierResult = &VerifierResult{Rewards: rewards}
+	a.res.VerifierResult = &jobdir.VerifierResult{Rewards: rewards}
 	if err := atomicfile.WriteIn(a.hostDir("verifier"), reward.JSONFile, value.AppendPydantic(nil, rewards.Object(), 0), 0o644); err != nil {
 		return err
 	}
 	if info == nil {
 		return nil
 	}
-	return atomicfile.WriteIn(a.hostDir("verifier"), "info.json", value.AppendPydantic(nil, info, Indent), 0o644)
+	return atomicfile.WriteIn(a.hostDir("verifier"), "info.json", value.AppendPydantic(nil, info, jobdir.Indent), 0o644)
 }
 
 // takeVerdict records what a Harbor task's own verifier said.
@@ -291,7 +292,7 @@ func (a *attempt) takeVerdict(v *harbor.CubeVerdict) error {
 	if v.Err != nil && res.Rewards == nil {
 		return v.Err
 	}
-	a.res.VerifierResult = &VerifierResult{Rewards: res.Rewards}
+	a.res.VerifierResult = &jobdir.VerifierResult{Rewards: res.Rewards}
 	return nil
 }
 

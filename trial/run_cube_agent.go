@@ -8,6 +8,7 @@ import (
 	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/exception"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -20,7 +21,7 @@ const maxScript = 64 << 20
 
 // newCubeAgent builds the agent of a cube task.
 func (a *attempt) newCubeAgent(source *CubeTask) (cube.Agent, agent.Info, error) {
-	name := DefaultAgent
+	name := jobdir.DefaultAgent
 	if a.cfg.Agent.Name != nil {
 		name = *a.cfg.Agent.Name
 	}
@@ -41,7 +42,7 @@ func (a *attempt) newCubeAgent(source *CubeTask) (cube.Agent, agent.Info, error)
 }
 
 // ScriptedActions reads the actions of agent scripted.
-func ScriptedActions(cfg AgentConfig) ([]cube.Action, error) {
+func ScriptedActions(cfg jobdir.AgentConfig) ([]cube.Action, error) {
 	var v value.Value
 	if cfg.Kwargs != nil {
 		v, _ = cfg.Kwargs.Get("actions")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/harbor"
+	"github.com/proctor-run/proctor/jobdir"
 )
 
 // setUpEnvironment starts the sandbox within the build time limit and waits
@@ -46,7 +47,7 @@ func (a *attempt) startSandbox(ctx context.Context) error {
 	if err := a.openVolumes(ctx); err != nil {
 		return err
 	}
-	return a.task.UploadEnvironment(ctx, a.sb, a.spec, a.r.Backend.Name() == BackendHost)
+	return a.task.UploadEnvironment(ctx, a.sb, a.spec, a.r.Backend.Name() == jobdir.BackendHost)
 }
 
 // openDirs lets any user of the sandbox write to the mounted directories

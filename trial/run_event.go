@@ -1,6 +1,9 @@
 package trial
 
-import "time"
+import (
+	"github.com/proctor-run/proctor/jobdir"
+	"time"
+)
 
 // EventKind names a point in a trial's life (Harbor job format, section 3.4).
 type EventKind string
@@ -31,8 +34,8 @@ type Event struct {
 	Attempt int
 	Message string
 	// Result is set for EventEnd alone. It is not changed any more.
-	Result *Result
+	Result *jobdir.TrialResult
 	// ResultFile is of result.json, for EventEnd; nil when it could not be
 	// written.
-	ResultFile *FileDigest
+	ResultFile *jobdir.FileDigest
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/harbor"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/verify"
 )
@@ -72,8 +73,8 @@ func (a *attempt) revoke(v *verdict) {
 	a.record(&exception.Error{Type: exception.RewardTamperedError, Message: "a reward file was changed after it was read"})
 }
 
-func (v *verdict) note() VerificationNote {
-	n := VerificationNote{
+func (v *verdict) note() jobdir.VerificationNote {
+	n := jobdir.VerificationNote{
 		ExitCode: v.res.ExitCode, OutputCutBytes: v.res.OutputCut,
 		RewardFiles: v.res.Evidence, ChangedLater: v.later, Suspicions: v.suspicions(),
 	}
@@ -143,7 +144,7 @@ func (a *attempt) killBeforeSeal(ctx context.Context) error {
 	kctx, cancel := context.WithTimeout(ctx, killLimit)
 	defer cancel()
 	err := a.sb.KillTree(kctx, a.born.mark, agentGrace)
-	a.notes.AgentKilled = &KillNote{Reason: "sealed verifier", ProvenGone: err == nil}
+	a.notes.AgentKilled = &jobdir.KillNote{Reason: "sealed verifier", ProvenGone: err == nil}
 	if err != nil {
 		a.notes.AgentKilled.Error = err.Error()
 		return &unprovenError{err}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/exception"
+	"github.com/proctor-run/proctor/jobdir"
 )
 
 // errCancelled is the cause of a trial's cancelled context.
@@ -27,7 +28,7 @@ func describe(err error) (typ, message string) {
 }
 
 // newExceptionInfo records an error. phase says where it happened.
-func newExceptionInfo(err error, phase string, now time.Time) *ExceptionInfo {
+func newExceptionInfo(err error, phase string, now time.Time) *jobdir.ExceptionInfo {
 	typ, message := describe(err)
 	var trace strings.Builder
 	fmt.Fprintf(&trace, "In phase %s:\n", phase)
@@ -38,5 +39,5 @@ func newExceptionInfo(err error, phase string, now time.Time) *ExceptionInfo {
 		fmt.Fprintf(&trace, "  caused by: %s\n", cause)
 	}
 	fmt.Fprintf(&trace, "%s: %s\n", typ, message)
-	return &ExceptionInfo{Type: typ, Message: message, Traceback: trace.String(), OccurredAt: Local(now)}
+	return &jobdir.ExceptionInfo{Type: typ, Message: message, Traceback: trace.String(), OccurredAt: jobdir.Local(now)}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/internal/procfs"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
@@ -62,7 +63,7 @@ func (a *attempt) noteLeft(ctx context.Context) {
 	})
 	if len(left) > 0 {
 		names := slices.Sorted(maps.Values(left))
-		a.notes.AgentLeft = &LeftNote{Processes: len(names), Names: names[:min(len(names), maxNames)]}
+		a.notes.AgentLeft = &jobdir.LeftNote{Processes: len(names), Names: names[:min(len(names), maxNames)]}
 	}
 }
 

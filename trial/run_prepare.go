@@ -8,6 +8,7 @@ import (
 	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/harbor"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
@@ -52,7 +53,7 @@ func (a *attempt) loadTask() (*harbor.Task, error) {
 
 // taskDir is where the task lies on this machine.
 func (a *attempt) taskDir() (string, error) {
-	if a.cfg.Task.Kind() == LocalTask {
+	if a.cfg.Task.Kind() == jobdir.LocalTask {
 		return *a.cfg.Task.Path, nil
 	}
 	if a.r.TaskDir == nil {
@@ -62,7 +63,7 @@ func (a *attempt) taskDir() (string, error) {
 }
 
 // taskBaseName is what a task is called before it is loaded.
-func taskBaseName(t TaskConfig) string {
+func taskBaseName(t jobdir.TaskConfig) string {
 	switch {
 	case t.Name != nil:
 		return *t.Name
@@ -158,7 +159,7 @@ func (a *attempt) sandboxOptions() harbor.SandboxOptions {
 	return harbor.SandboxOptions{
 		Backend:      a.r.Backend.Name(),
 		Can:          a.r.Backend.Capabilities(),
-		HostRoot:     a.r.Backend.Name() == BackendHost,
+		HostRoot:     a.r.Backend.Name() == jobdir.BackendHost,
 		Host:         a.r.Lookup,
 		Env:          cfg.Env.Map,
 		OverrideCPUs: cfg.OverrideCPUs, OverrideMemoryMB: cfg.OverrideMemoryMB,

@@ -11,6 +11,7 @@ import (
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/bounded"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/sandbox"
 )
@@ -19,10 +20,10 @@ import (
 // 6.5; Harbor job format, section 3.6). What goes wrong with a step is
 // recorded with the step; the error is what ends the trial as a whole.
 func (a *attempt) runSteps(ctx context.Context) error {
-	a.res.StepResults = make([]StepResult, 0, len(a.task.Config.Steps))
+	a.res.StepResults = make([]jobdir.StepResult, 0, len(a.task.Config.Steps))
 	for i := range a.task.Config.Steps {
 		step := &a.task.Config.Steps[i]
-		a.res.StepResults = append(a.res.StepResults, StepResult{StepName: step.Name})
+		a.res.StepResults = append(a.res.StepResults, jobdir.StepResult{StepName: step.Name})
 		res := &a.res.StepResults[i]
 		if err := a.runStep(ctx, step, res, i == len(a.task.Config.Steps)-1); err != nil {
 			return err
@@ -49,7 +50,7 @@ func (a *attempt) combineSteps() error {
 		return err
 	}
 	if combined != nil {
-		a.res.VerifierResult = &VerifierResult{Rewards: combined.Rewards}
+		a.res.VerifierResult = &jobdir.VerifierResult{Rewards: combined.Rewards}
 	}
 	for _, d := range mountedDirs {
 		// Only empty ones go; what is left there stays for people to see.
@@ -58,7 +59,7 @@ func (a *attempt) combineSteps() error {
 	return nil
 }
 
-func stepReward(res *StepResult) *reward.Result {
+func stepReward(res *jobdir.StepResult) *reward.Result {
 	if res.VerifierResult == nil {
 		return nil
 	}
@@ -79,7 +80,7 @@ func minReward(step *harbor.Step) reward.MinReward {
 	return m
 }
 
-func (a *attempt) runStep(ctx context.Context, step *harbor.Step, res *StepResult, last bool) error {
+func (a *attempt) runStep(ctx context.Context, step *harbor.Step, res *jobdir.StepResult, last bool) error {
 	a.phase = "step " + step.Name
 	dir := filepath.Join("steps", filepath.FromSlash(step.Name))
 	if !filepath.IsLocal(dir) || filepath.Clean(dir) == "steps" {
@@ -99,7 +100,7 @@ func (a *attempt) runStep(ctx context.Context, step *harbor.Step, res *StepResul
 }
 
 // workOnStep sets the step up, lets the agent work and verifies.
-func (a *attempt) workOnStep(ctx context.Context, step *harbor.Step, res *StepResult, last bool) error {
+func (a *attempt) workOnStep(ctx context.Context, step *harbor.Step, res *jobdir.StepResult, last bool) error {
 	if err := a.setUpStep(ctx, step); err != nil {
 		if typ, _ := describe(err); typ != exception.HealthcheckError && !errors.Is(err, errStepSetup) {
 			return err
@@ -135,7 +136,7 @@ func (a *attempt) workOnStep(ctx context.Context, step *harbor.Step, res *StepRe
 }
 
 // verifyStep records what goes wrong with the step.
-func (a *attempt) verifyStep(ctx context.Context, s *stage, res *StepResult) error {
+func (a *attempt) verifyStep(ctx context.Context, s *stage, res *jobdir.StepResult) error {
 	err := a.verify(ctx, s)
 	switch {
 	case err == nil:
@@ -154,7 +155,7 @@ func (a *attempt) verifyStep(ctx context.Context, s *stage, res *StepResult) err
 
 // recordStep keeps an error with its step; the first one counts, and the trial
 // itself has no exception.
-func (a *attempt) recordStep(res *StepResult, err error) {
+func (a *attempt) recordStep(res *jobdir.StepResult, err error) {
 	info := a.note(err)
 	a.log.printf("Step %s failed: %s", res.StepName, info.Message)
 	if res.ExceptionInfo == nil {

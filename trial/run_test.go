@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/exception"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/fake"
 	"github.com/proctor-run/proctor/trial"
@@ -64,7 +65,7 @@ func (f taskFiles) write(t testing.TB) string {
 type bench struct {
 	*trial.Runner
 	backend *fake.Backend
-	cfg     trial.Config
+	cfg     jobdir.TrialConfig
 	dir     string
 
 	mu     sync.Mutex
@@ -76,7 +77,7 @@ func newBench(t testing.TB, task taskFiles, cfg fake.Config) *bench {
 	cfg.Dir = t.TempDir()
 	b := &bench{backend: fake.New(cfg)}
 	t.Cleanup(func() { fake.Verify(t, b.backend) })
-	b.cfg = trial.NewConfig(trial.TaskConfig{Path: new(task.write(t))})
+	b.cfg = jobdir.NewTrialConfig(jobdir.TaskConfig{Path: new(task.write(t))})
 	b.cfg.TrialsDir, b.cfg.TrialName = t.TempDir(), "a-task__1234567"
 	b.dir = filepath.Join(b.cfg.TrialsDir, b.cfg.TrialName)
 	b.Runner = &trial.Runner{
@@ -92,7 +93,7 @@ func newBench(t testing.TB, task taskFiles, cfg fake.Config) *bench {
 	return b
 }
 
-func (b *bench) run(t testing.TB) *trial.Result {
+func (b *bench) run(t testing.TB) *jobdir.TrialResult {
 	t.Helper()
 	res, err := b.Run(t.Context(), b.cfg, 1)
 	if err != nil {
@@ -103,7 +104,7 @@ func (b *bench) run(t testing.TB) *trial.Result {
 
 // runTimed is run with a clock that stands still while something is done, so
 // that limits pass only when everything waits for them.
-func (b *bench) runTimed(t *testing.T) (res *trial.Result) {
+func (b *bench) runTimed(t *testing.T) (res *jobdir.TrialResult) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { res = b.run(t) })
 	return res
@@ -113,14 +114,14 @@ func rewardRule(file, content string) fake.Rule {
 	return fake.On("/tests/test.sh", fake.Write("/logs/verifier/"+file, content))
 }
 
-func exceptionType(r *trial.Result) string {
+func exceptionType(r *jobdir.TrialResult) string {
 	if r.ExceptionInfo == nil {
 		return ""
 	}
 	return r.ExceptionInfo.Type
 }
 
-func rewardsText(r *trial.Result) string {
+func rewardsText(r *jobdir.TrialResult) string {
 	if r.VerifierResult == nil {
 		return "no result"
 	}
@@ -144,7 +145,7 @@ func TestGoodTrial(t *testing.T) {
 			t.Errorf("%s holds %q, %v; want %q", name, got, err, want)
 		}
 	}
-	for _, phase := range []*trial.Timing{res.EnvironmentSetup, res.AgentSetup, res.AgentExecution, res.Verifier} {
+	for _, phase := range []*jobdir.Timing{res.EnvironmentSetup, res.AgentSetup, res.AgentExecution, res.Verifier} {
 		if phase == nil || phase.StartedAt == nil || phase.FinishedAt == nil {
 			t.Errorf("a phase has no timing: %+v", phase)
 		}
@@ -160,7 +161,7 @@ func TestGoodTrial(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stored, err := trial.ParseResult(data)
+	stored, err := jobdir.ParseTrialResult(data)
 	if err != nil || stored.TaskChecksum == "" || stored.AgentInfo.Version != "1.0.0" {
 		t.Errorf("stored result: %v, %+v", err, stored.AgentInfo)
 	}
@@ -175,7 +176,7 @@ func TestFaults(t *testing.T) {
 		name      string
 		task      taskFiles
 		fake      fake.Config
-		change    func(*trial.Config)
+		change    func(*jobdir.TrialConfig)
 		exception string
 		message   string // part of it
 		rewards   string
@@ -217,12 +218,12 @@ func TestFaults(t *testing.T) {
 		{name: "agent exits non-zero", task: goodTask(), change: commandAgent("work"),
 			fake:      fake.Config{Rules: []fake.Rule{fake.On("work", fake.Print("why"), fake.Exit(3)), reward}},
 			exception: "NonZeroAgentExitCodeError", message: "Command failed (exit 3): work\nstdout: why", rewards: "{'reward': 1.0}"},
-		{name: "agent set-up fails", task: goodTask(), change: func(c *trial.Config) {
+		{name: "agent set-up fails", task: goodTask(), change: func(c *jobdir.TrialConfig) {
 			commandAgent("work")(c)
 			c.Agent.Kwargs.Set("install", value.Str("get it"))
 		}, fake: fake.Config{Rules: []fake.Rule{fake.On("get it", fake.Exit(4)), reward}},
 			exception: "NonZeroAgentExitCodeError", message: "Command failed (exit 4): get it", rewards: "no result"},
-		{name: "unknown agent", task: goodTask(), change: func(c *trial.Config) { c.Agent.Name = new("zzz") },
+		{name: "unknown agent", task: goodTask(), change: func(c *jobdir.TrialConfig) { c.Agent.Name = new("zzz") },
 			exception: "ValueError", message: "Agent name zzz is not valid", rewards: "no result"},
 		{name: "tests cannot be uploaded", task: goodTask(),
 			fake:      fake.Config{Before: fake.FailAt(fake.OpUpload, 2, nil)},
@@ -245,11 +246,11 @@ func TestFaults(t *testing.T) {
 			exception: "RuntimeError", message: "removing the sandbox", rewards: "{'reward': 1.0}"},
 		{name: "GPUs", task: goodTask().with("task.toml", "[environment]\ngpus = 2\n"),
 			exception: "RuntimeError", message: "Task requires 2 GPU(s) but", rewards: "no result"},
-		{name: "resource requests", task: goodTask(), change: func(c *trial.Config) { c.Environment.CPUEnforcementPolicy = "request" },
+		{name: "resource requests", task: goodTask(), change: func(c *jobdir.TrialConfig) { c.Environment.CPUEnforcementPolicy = "request" },
 			exception: "ValueError", message: "does not support CPU resource requests", rewards: "no result"},
-		{name: "limit without a value", task: goodTask(), change: func(c *trial.Config) { c.Environment.MemoryEnforcementPolicy = "limit" },
+		{name: "limit without a value", task: goodTask(), change: func(c *jobdir.TrialConfig) { c.Environment.MemoryEnforcementPolicy = "limit" },
 			exception: "ValueError", message: "Memory resource mode 'limit' requires a task value or numeric override.", rewards: "no result"},
-		{name: "verification disabled", task: goodTask(), change: func(c *trial.Config) { c.Verifier.Disable = true },
+		{name: "verification disabled", task: goodTask(), change: func(c *jobdir.TrialConfig) { c.Verifier.Disable = true },
 			rewards: "no result"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -282,8 +283,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-func commandAgent(run string) func(*trial.Config) {
-	return func(c *trial.Config) {
+func commandAgent(run string) func(*jobdir.TrialConfig) {
+	return func(c *jobdir.TrialConfig) {
 		c.Agent.Name = new("command")
 		c.Agent.Kwargs = value.NewObject(0)
 		c.Agent.Kwargs.Set("run", value.Str(run))
@@ -339,13 +340,13 @@ func TestUnprovenDeathIsNotVerified(t *testing.T) {
 	}
 }
 
-func readNotes(t *testing.T, dir string) trial.Notes {
+func readNotes(t *testing.T, dir string) jobdir.Notes {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(dir, trial.NotesFile))
+	data, err := os.ReadFile(filepath.Join(dir, jobdir.NotesFile))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var notes trial.Notes
+	var notes jobdir.Notes
 	if err := json.Unmarshal(data, &notes); err != nil {
 		t.Fatal(err)
 	}
@@ -420,7 +421,7 @@ user = "worker"
 		fake.On("solve.sh", remember("agent")),
 		fake.On("test.sh", remember("tests"), fake.Write("/logs/verifier/reward.txt", "1")),
 	}})
-	b.cfg.Environment.Env = trial.EnvOf("BOTH", "job")
+	b.cfg.Environment.Env = jobdir.EnvOf("BOTH", "job")
 	b.run(t)
 	if got := seen["agent"]; got.User != "worker" || got.Env["FROM_TASK"] != "host value" || got.Env["BOTH"] != "job" || got.Env["SECRET_ANSWER"] != "" {
 		t.Errorf("agent ran as %q with %v", got.User, got.Env)

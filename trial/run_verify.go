@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/proctor-run/proctor/harbor"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/verify"
 )
@@ -54,7 +55,7 @@ func (a *attempt) verify(ctx context.Context, s *stage) error {
 		return a.underNetwork(ctx, a.sb, plan.AgentBaseline, plan.VerifierPhase, func() (err error) {
 			if v.res, err = verify.Run(ctx, a.sb, spec); err == nil {
 				// Also when the baseline cannot be brought back.
-				*s.verifierResult = &VerifierResult{Rewards: v.res.Rewards}
+				*s.verifierResult = &jobdir.VerifierResult{Rewards: v.res.Rewards}
 			}
 			return err
 		})
@@ -62,7 +63,7 @@ func (a *attempt) verify(ctx context.Context, s *stage) error {
 	if err != nil {
 		return err
 	}
-	*s.verifierResult = &VerifierResult{Rewards: v.res.Rewards}
+	*s.verifierResult = &jobdir.VerifierResult{Rewards: v.res.Rewards}
 	return nil
 }
 

@@ -10,12 +10,12 @@ import (
 	"strings"
 
 	"github.com/proctor-run/proctor/internal/version"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/docker"
 	"github.com/proctor-run/proctor/sandbox/egress"
 	"github.com/proctor-run/proctor/sandbox/oci"
 	"github.com/proctor-run/proctor/sandbox/oci/image"
-	"github.com/proctor-run/proctor/trial"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -68,7 +68,7 @@ type backendOptions struct {
 }
 
 // optionsOf reads the settings of an environment, given as --ek.
-func optionsOf(cfg trial.EnvironmentConfig, runtime string) (backendOptions, error) {
+func optionsOf(cfg jobdir.EnvironmentConfig, runtime string) (backendOptions, error) {
 	o := backendOptions{runtime: runtime}
 	if cfg.Kwargs == nil {
 		return o, nil

@@ -14,14 +14,15 @@ import (
 	"charm.land/lipgloss/v2"
 	"github.com/spf13/cobra"
 
-	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/score"
 	"github.com/proctor-run/proctor/value"
 )
 
 // compareFlags are the flags of compare.
 type compareFlags struct {
 	json bool
-	opts job.CompareOptions
+	opts score.CompareOptions
 }
 
 func newCompare(env *Env) *cobra.Command {
@@ -73,12 +74,12 @@ func compareJobs(ctx context.Context, env *Env, f *compareFlags, dirA, dirB stri
 	if err != nil {
 		return err
 	}
-	c, err := job.Compare(a, b, f.opts)
-	var different *job.DifferentTasksError
+	c, err := score.Compare(a, b, f.opts)
+	var different *score.DifferentTasksError
 	switch {
 	case errors.As(err, &different):
 		return withHint(usageErrorf("%w", err), "--allow-different-tasks compares them all the same")
-	case errors.Is(err, job.ErrNothingInCommon) || err != nil && f.opts.Reward != "":
+	case errors.Is(err, score.ErrNothingInCommon) || err != nil && f.opts.Reward != "":
 		return usageErrorf("%w", err)
 	case err != nil:
 		return withHint(usageErrorf("%w", err), "--reward chooses the reward that is compared")
@@ -90,8 +91,8 @@ func compareJobs(ctx context.Context, env *Env, f *compareFlags, dirA, dirB stri
 }
 
 // recordsIn reads the trials of a job, at least one of them in the group.
-func recordsIn(ctx context.Context, dir, group string) ([]job.Record, error) {
-	scanned, err := job.Scan(ctx, dir)
+func recordsIn(ctx context.Context, dir, group string) ([]jobdir.Record, error) {
+	scanned, err := jobdir.Scan(ctx, dir)
 	if err != nil && ctx.Err() == nil && !isDirectory(dir) {
 		return nil, usageErrorf("%q is not a job directory: %w", dir, err)
 	}
@@ -101,7 +102,7 @@ func recordsIn(ctx context.Context, dir, group string) ([]job.Record, error) {
 	if len(scanned.Records) == 0 {
 		return nil, usageErrorf("%q is not a job directory: it holds no trials", dir)
 	}
-	records := make([]job.Record, len(scanned.Records))
+	records := make([]jobdir.Record, len(scanned.Records))
 	groups := map[string]bool{}
 	for i := range scanned.Records {
 		records[i] = scanned.Records[i].Record
@@ -113,7 +114,7 @@ func recordsIn(ctx context.Context, dir, group string) ([]job.Record, error) {
 	return records, nil
 }
 
-func printComparison(w io.Writer, dirA, dirB string, c *job.Comparison) {
+func printComparison(w io.Writer, dirA, dirB string, c *score.Comparison) {
 	nameA, nameB := shortNames(dirA, dirB)
 	if len(c.Tasks) <= trialRows {
 		t := newTable("Task", "A", "B", "B - A", "Trials")
@@ -144,7 +145,7 @@ func shortNames(a, b string) (string, string) {
 	return a, b
 }
 
-func taskCell(p job.TaskPair) string {
+func taskCell(p score.TaskPair) string {
 	if p.DifferentContent {
 		return p.Task + " (contents differ)"
 	}
@@ -165,14 +166,14 @@ func signed(x float64) string {
 	return fmt.Sprintf("%+.3f", x)
 }
 
-func intervalText(c *job.Comparison) string {
+func intervalText(c *score.Comparison) string {
 	if math.IsNaN(c.Low) {
 		return "no interval with less than two tasks,"
 	}
 	return fmt.Sprintf("%g%% interval %s to %s", c.Confidence*100, signed(c.Low), signed(c.High))
 }
 
-func flakeText(f job.Flakes) string {
+func flakeText(f score.Flakes) string {
 	if f.Repeated == 0 {
 		return "unknown (one attempt each)"
 	}
@@ -234,7 +235,7 @@ func (x jsonNumber) MarshalJSON() ([]byte, error) {
 	return value.AppendPydanticFloat(nil, float64(x)), nil
 }
 
-func newJSONComparison(dirA, dirB string, c *job.Comparison) jsonComparison {
+func newJSONComparison(dirA, dirB string, c *score.Comparison) jsonComparison {
 	out := jsonComparison{
 		A: dirA, B: dirB, MeanA: jsonNumber(c.MeanA), MeanB: jsonNumber(c.MeanB),
 		Difference: jsonNumber(c.Difference), Low: jsonNumber(c.Low), High: jsonNumber(c.High), Confidence: c.Confidence,
@@ -248,6 +249,6 @@ func newJSONComparison(dirA, dirB string, c *job.Comparison) jsonComparison {
 	return out
 }
 
-func newJSONFlakes(f job.Flakes) jsonFlakes {
+func newJSONFlakes(f score.Flakes) jsonFlakes {
 	return jsonFlakes{f.Flaky, f.Repeated, jsonNumber(f.Rate())}
 }

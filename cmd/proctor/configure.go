@@ -16,8 +16,8 @@ import (
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/dotenv"
 	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox"
-	"github.com/proctor-run/proctor/trial"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -29,14 +29,14 @@ type given struct {
 
 // configure makes the job's configuration: that of the file or the default,
 // with the command line on top.
-func configure(env *Env, f *runFlags) (cfg job.Config, names given, err error) {
+func configure(env *Env, f *runFlags) (cfg jobdir.Config, names given, err error) {
 	if err := f.checkHub(); err != nil {
 		return cfg, names, err
 	}
 	if err := f.junit.check(); err != nil {
 		return cfg, names, err
 	}
-	cfg = job.NewConfig(env.Now().Local())
+	cfg = jobdir.NewConfig(env.Now().Local())
 	if f.config != "" {
 		if cfg, names, err = readConfig(env, f.config); err != nil {
 			return cfg, names, err
@@ -65,12 +65,12 @@ func configure(env *Env, f *runFlags) (cfg job.Config, names given, err error) {
 
 // readConfig reads a configuration file; keys that mean nothing are named in a
 // warning.
-func readConfig(env *Env, path string) (cfg job.Config, names given, err error) {
+func readConfig(env *Env, path string) (cfg jobdir.Config, names given, err error) {
 	data, format, names, err := readConfigFile("job", path)
 	if err != nil {
 		return cfg, names, err
 	}
-	cfg, report, err := job.ParseConfig(data, format, env.Now().Local())
+	cfg, report, err := jobdir.ParseConfig(data, format, env.Now().Local())
 	if err != nil {
 		return cfg, names, usageErrorf("%s: %w", path, err)
 	}
@@ -84,15 +84,15 @@ func readConfig(env *Env, path string) (cfg job.Config, names given, err error) 
 // of the names it has that proctor would choose otherwise. It may name proctor's
 // own environments as the command line does: data then has them as Harbor's
 // schema allows.
-func readConfigFile(what, path string) (data []byte, format job.Format, names given, err error) {
-	format, err = job.FormatOf(path)
+func readConfigFile(what, path string) (data []byte, format jobdir.Format, names given, err error) {
+	format, err = jobdir.FormatOf(path)
 	if err != nil {
 		return nil, format, names, withHint(usageErrorf("%w", err), "name the file .yaml or .json")
 	}
 	if data, err = os.ReadFile(path); err != nil {
 		return nil, format, names, usageErrorf("reading the %s configuration: %w", what, err)
 	}
-	doc, err := job.DecodeDocument(data, format)
+	doc, err := jobdir.DecodeDocument(data, format)
 	if err != nil {
 		return nil, format, names, usageErrorf("%s: %w", path, err)
 	}
@@ -104,7 +104,7 @@ func readConfigFile(what, path string) (data []byte, format job.Format, names gi
 		return nil, format, names, usageErrorf("%s: environment.type: %w", path, err)
 	}
 	if changed {
-		data, format = value.AppendDumps(nil, doc, value.DumpsOptions{}), job.JSON
+		data, format = value.AppendDumps(nil, doc, value.DumpsOptions{}), jobdir.JSON
 	}
 	return data, format, namedBy(doc), nil
 }
@@ -134,7 +134,7 @@ func adoptEnvironment(doc value.Value) (changed bool, err error) {
 		environment.Delete("type")
 		return true, nil
 	case sandbox.BackendSandbox, sandbox.BackendHost:
-		var set trial.EnvironmentConfig
+		var set jobdir.EnvironmentConfig
 		set.SetBackend(string(name))
 		environment.Delete("type")
 		environment.Set("import_path", value.Str(*set.ImportPath))

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/proctor-run/proctor/internal/vectors"
-	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/jobdir"
 )
 
 // cliVector is one recorded command line of Harbor's run: either the config.json
@@ -106,7 +106,7 @@ func configText(argv []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if cfg.JobName == job.NewConfig(standstill()).JobName {
+	if cfg.JobName == jobdir.NewConfig(standstill()).JobName {
 		cfg.JobName = "JOBNAME"
 	}
 	return string(cfg.AppendJSON(nil, env.Lookup)), nil

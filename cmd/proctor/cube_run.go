@@ -13,7 +13,9 @@ import (
 
 	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/score"
 	"github.com/proctor-run/proctor/trial"
 )
 
@@ -103,28 +105,28 @@ func runCube(ctx context.Context, env *Env, s *subject, f *runFlags, choice *cub
 
 // planCube plans a trial per task, agent and attempt. find gives each trial its
 // task.
-func planCube(env *Env, s *subject, cfg job.Config, r *cube.Registry, bench *cube.Benchmark) (*job.Prepared, func(trial.Config) (*trial.CubeTask, error), error) {
+func planCube(env *Env, s *subject, cfg jobdir.Config, r *cube.Registry, bench *cube.Benchmark) (*job.Prepared, func(jobdir.TrialConfig) (*trial.CubeTask, error), error) {
 	if isFile(resultFile(cfg.Dir())) {
 		return nil, nil, usageErrorf("job directory %q has results already: choose another name with --job-name", cfg.Dir())
 	}
 	configs := map[string]cube.TaskConfig{}
-	var tasks []job.Task
+	var tasks []jobdir.Task
 	for c, err := range bench.TaskConfigs() {
 		if err != nil {
 			return nil, nil, err
 		}
 		path := trial.CubePath(bench.Name(), c.TaskID())
 		configs[path] = c
-		task := trial.TaskConfig{Path: &path}
-		tasks, cfg.Tasks = append(tasks, job.Task{Config: task, Name: c.TaskMetadata().Base().ID}), append(cfg.Tasks, task)
+		task := jobdir.TaskConfig{Path: &path}
+		tasks, cfg.Tasks = append(tasks, jobdir.Task{Config: task, Name: c.TaskMetadata().Base().ID}), append(cfg.Tasks, task)
 	}
-	own, err := job.ConfiguredMetrics(cfg.Metrics, noMetricScripts)
+	own, err := score.ConfiguredMetrics(cfg.Metrics, noMetricScripts)
 	if err != nil {
 		return nil, nil, usageErrorf("%w", err)
 	}
 	p := &job.Prepared{
-		Config: cfg, ID: uuid.New(), StartedAt: trial.Local(env.Now()),
-		Metrics: job.NewMetrics(own, nil),
+		Config: cfg, ID: uuid.New(), StartedAt: jobdir.Local(env.Now()),
+		Metrics: score.NewMetrics(own, nil),
 	}
 	if p.Trials, err = job.Plan(cfg, p.ID, tasks, rand.IntN); err != nil {
 		return nil, nil, err
@@ -132,7 +134,7 @@ func planCube(env *Env, s *subject, cfg job.Config, r *cube.Registry, bench *cub
 	for i := range p.Trials {
 		p.Remaining = append(p.Remaining, i)
 	}
-	return p, func(tc trial.Config) (*trial.CubeTask, error) {
+	return p, func(tc jobdir.TrialConfig) (*trial.CubeTask, error) {
 		return cubeTaskOf(s, configs[*tc.Task.Path], r, bench)
 	}, nil
 }

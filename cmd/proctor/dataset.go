@@ -6,9 +6,8 @@ import (
 	"strconv"
 
 	"charm.land/lipgloss/v2"
+	"github.com/proctor-run/proctor/dataset"
 	"github.com/spf13/cobra"
-
-	"github.com/proctor-run/proctor/job"
 )
 
 func newDataset(env *Env) *cobra.Command {
@@ -67,7 +66,7 @@ func listDatasets(ctx context.Context, env *Env, path, url *string, asJSON bool)
 	}
 	ctx, stop := interruptible(ctx, env)
 	defer stop()
-	registry, err := job.ReadRegistry(ctx, path, url, job.FetchOptions{Now: env.Now(), Home: env.Getenv("HOME")})
+	registry, err := dataset.ReadRegistry(ctx, path, url, dataset.FetchOptions{Now: env.Now(), Home: env.Getenv("HOME")})
 	switch {
 	case ctx.Err() != nil:
 		return errInterrupted

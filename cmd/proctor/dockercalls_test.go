@@ -22,6 +22,7 @@ import (
 
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/vectors"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/docker"
 	"github.com/proctor-run/proctor/sandbox/fake"
@@ -136,7 +137,7 @@ func (s *dockerScenario) check(t *testing.T) {
 // recorded is a trial that was run on the recording backend.
 type recorded struct {
 	backend   *fake.Backend
-	result    *trial.Result
+	result    *jobdir.TrialResult
 	task, dir string
 }
 
@@ -162,7 +163,7 @@ func (s *dockerScenario) run(t *testing.T) *recorded {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, _, err := trial.ParseConfig(text)
+	cfg, _, err := jobdir.ParseTrialConfig(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +209,7 @@ func newRecorder(t *testing.T) *fake.Backend {
 	})
 }
 
-func (s *dockerScenario) compareResult(t *testing.T, res *trial.Result) {
+func (s *dockerScenario) compareResult(t *testing.T, res *jobdir.TrialResult) {
 	t.Helper()
 	var exception []string
 	if e := res.ExceptionInfo; e != nil {
@@ -231,7 +232,7 @@ func (s *dockerScenario) compareResult(t *testing.T, res *trial.Result) {
 	}
 }
 
-func gaveRewards(v *trial.VerifierResult) string {
+func gaveRewards(v *jobdir.VerifierResult) string {
 	if v == nil {
 		return "none"
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox/egress"
 	"github.com/proctor-run/proctor/sandbox/sandboxtest"
 	"github.com/proctor-run/proctor/trial"
@@ -67,7 +67,7 @@ func TestTaskWithAnAllowList(t *testing.T) {
 				{ direct 192.0.2.1/80; interfaces; } > /logs/artifacts/direct`, `
 				fetch good.test | grep -q 'hello from good.test' && echo 1 > /logs/verifier/reward.txt`)
 			res, _ := b.run(t)
-			if got := outcomeText(job.RecordOf(res)); got != `{"reward":1.0}` {
+			if got := outcomeText(jobdir.RecordOf(res)); got != `{"reward":1.0}` {
 				t.Errorf("outcome %s", got)
 			}
 			if got := b.file(t, "artifacts/good"); !strings.HasPrefix(got, "HTTP/1.1 200 OK") || !strings.Contains(got, "hello from good.test") {
@@ -109,7 +109,7 @@ func TestTaskWhosePhasesHaveNetworksOfTheirOwn(t *testing.T) {
 				interfaces > /logs/verifier/interfaces
 				grep -q 'HTTP/1.1 403' /logs/verifier/good && echo 1 > /logs/verifier/reward.txt`)
 			res, notes := b.run(t)
-			if got := outcomeText(job.RecordOf(res)); got != `{"reward":1.0}` {
+			if got := outcomeText(jobdir.RecordOf(res)); got != `{"reward":1.0}` {
 				t.Errorf("outcome %s", got)
 			}
 			for name, want := range map[string]string{
@@ -141,7 +141,7 @@ func TestSealedVerifierKeepsItsNetwork(t *testing.T) {
 				`(setsid sleep 86400 >/dev/null 2>&1 &)`, `fetch good.test | grep -q 'hello from good.test' && echo 1 > /logs/verifier/reward.txt`)
 			b.SealedVerifier = true
 			res, _ := b.run(t)
-			if got := outcomeText(job.RecordOf(res)); got != `{"reward":1.0}` {
+			if got := outcomeText(jobdir.RecordOf(res)); got != `{"reward":1.0}` {
 				t.Errorf("outcome %s", got)
 			}
 		})

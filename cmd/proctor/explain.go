@@ -6,7 +6,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/outcome"
 	"github.com/proctor-run/proctor/value"
 )
@@ -29,7 +29,7 @@ func explainOutcome(w io.Writer, x outcome.Explanation, line, path string) {
 
 // parsedResult reads what the file says about trials; nil if it cannot be read
 // as a whole, which an outcome does not need.
-func parsedResult(path string) *job.Result {
+func parsedResult(path string) *jobdir.Result {
 	if !isFile(path) {
 		return nil
 	}
@@ -37,7 +37,7 @@ func parsedResult(path string) *job.Result {
 	if err != nil {
 		return nil
 	}
-	r, err := job.ParseResult(data)
+	r, err := jobdir.ParseResult(data)
 	if err != nil {
 		return nil
 	}
@@ -47,7 +47,7 @@ func parsedResult(path string) *job.Result {
 type explainer struct {
 	w      io.Writer
 	x      outcome.Explanation
-	result *job.Result
+	result *jobdir.Result
 }
 
 // field writes a field, its value and a reason.
@@ -180,7 +180,7 @@ func (e *explainer) behind(s outcome.Sample) string {
 }
 
 // unscoredTrials are the trials that errored and have no rewards.
-func unscoredTrials(group *job.Eval) []string {
+func unscoredTrials(group *jobdir.Eval) []string {
 	scored := map[string]bool{}
 	for _, name := range group.RewardStats.Names() {
 		for _, entry := range group.RewardStats.Entries(name) {
@@ -201,9 +201,9 @@ func unscoredTrials(group *job.Eval) []string {
 }
 
 // firstWith finds the trial whose reward a metric of type max or min chose.
-func firstWith(group *job.Eval, s outcome.Sample) string {
+func firstWith(group *jobdir.Eval, s outcome.Sample) string {
 	names := group.RewardStats.Names()
-	if s.Key != string(job.MetricMax) && s.Key != string(job.MetricMin) || len(names) != 1 {
+	if s.Key != string(jobdir.MetricMax) && s.Key != string(jobdir.MetricMin) || len(names) != 1 {
 		return ""
 	}
 	for _, entry := range group.RewardStats.Entries(names[0]) {

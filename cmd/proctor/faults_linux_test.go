@@ -24,8 +24,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/proctor-run/proctor/internal/need"
-	"github.com/proctor-run/proctor/job"
-	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/jobdir"
 )
 
 // frontDoor is a socket before the engine's that can be taken away.
@@ -160,7 +159,7 @@ func TestDockerSocketThatVanishes(t *testing.T) {
 // trialMessages are the exceptions of a job's trials.
 func trialMessages(t *testing.T, dir string) string {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(dir, "*__*", job.ResultFile))
+	paths, err := filepath.Glob(filepath.Join(dir, "*__*", jobdir.ResultFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +169,7 @@ func trialMessages(t *testing.T, dir string) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := trial.ParseResult(data)
+		r, err := jobdir.ParseTrialResult(data)
 		if err != nil {
 			t.Fatal(err)
 		}

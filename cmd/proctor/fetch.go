@@ -6,18 +6,19 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/proctor-run/proctor/dataset"
 	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/job"
-	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/jobdir"
 )
 
 // fetchTasks brings tasks here that are not in local directories. An interrupt
 // ends that.
-func fetchTasks(ctx context.Context, env *Env) func(job.Config) (*job.Fetched, error) {
-	return func(cfg job.Config) (*job.Fetched, error) {
+func fetchTasks(ctx context.Context, env *Env) func(jobdir.Config) (*dataset.Fetched, error) {
+	return func(cfg jobdir.Config) (*dataset.Fetched, error) {
 		ctx, stop := interruptible(ctx, env)
 		defer stop()
-		fetched, err := job.Fetch(ctx, cfg, job.FetchOptions{
+		fetched, err := dataset.Fetch(ctx, cfg, dataset.FetchOptions{
 			Now: env.Now(), Home: env.Getenv("HOME"), Environ: env.Environ,
 			Say: func(text string) {
 				if !cfg.Quiet {
@@ -33,7 +34,7 @@ func fetchTasks(ctx context.Context, env *Env) func(job.Config) (*job.Fetched, e
 }
 
 // fetchedDirs are the directories that hold fetched tasks with their solutions.
-func fetchedDirs(env *Env, cfg *job.Config) []string {
+func fetchedDirs(env *Env, cfg *jobdir.Config) []string {
 	var dirs []string
 	add := func(dir string) {
 		if abs, err := filepath.Abs(dir); err == nil {
@@ -59,7 +60,7 @@ func fetchedDirs(env *Env, cfg *job.Config) []string {
 // takeFromGit has a path of a git repository looked up there that is not on this
 // machine. Harbor drops the repository unless there is such a task here, too,
 // and then finds no tasks.
-func takeFromGit(env *Env, set *job.Overrides, cfg *job.Config) {
+func takeFromGit(env *Env, set *job.Overrides, cfg *jobdir.Config) {
 	if set.GitURL == nil || set.Path == nil || len(cfg.Datasets) == 0 {
 		return
 	}
@@ -69,5 +70,5 @@ func takeFromGit(env *Env, set *job.Overrides, cfg *job.Config) {
 		return
 	}
 	cfg.Datasets = nil
-	cfg.Tasks = []trial.TaskConfig{{Path: &path, GitURL: set.GitURL, GitCommitID: set.GitCommit}}
+	cfg.Tasks = []jobdir.TaskConfig{{Path: &path, GitURL: set.GitURL, GitCommitID: set.GitCommit}}
 }

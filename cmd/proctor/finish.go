@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -29,14 +30,14 @@ func prepareError(err error) error {
 	if errors.Is(err, job.ErrNoTasks) {
 		return withHint(usageErrorf("%w", err), "name a task directory or a directory of tasks with -p")
 	}
-	if changed, ok := errors.AsType[*job.ChangedError](err); ok {
+	if changed, ok := errors.AsType[*jobdir.ChangedError](err); ok {
 		return changedError(changed)
 	}
 	return usageErrorf("%w", err)
 }
 
 // changedError says what can be done about a job that was begun otherwise.
-func changedError(err *job.ChangedError) error {
+func changedError(err *jobdir.ChangedError) error {
 	if err.Harmless() {
 		return withHint(usageErrorf("%w", err), "--accept-harmless resumes it; --job-name starts another job")
 	}

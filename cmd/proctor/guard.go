@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
@@ -19,7 +20,7 @@ func hostName() string {
 
 // guardJob keeps others from writing to a job directory until release. One
 // that is not there yet is guarded when it is made.
-func guardJob(env *Env, dir string) (g *job.Guard, err error) {
+func guardJob(env *Env, dir string) (g *jobdir.Guard, err error) {
 	if !isDirectory(dir) {
 		return nil, nil
 	}
@@ -27,7 +28,7 @@ func guardJob(env *Env, dir string) (g *job.Guard, err error) {
 	if err != nil {
 		return nil, err
 	}
-	g, err = job.Acquire(dir, job.Holder{Owner: owner, Host: hostName(), Since: env.Now().UTC()})
+	g, err = jobdir.Acquire(dir, jobdir.Holder{Owner: owner, Host: hostName(), Since: env.Now().UTC()})
 	return g, inUse(err)
 }
 
@@ -36,7 +37,7 @@ func inUse(err error) error {
 	if errors.Is(err, job.ErrOvertaken) {
 		return usageErrorf("%w", err)
 	}
-	if _, ok := errors.AsType[*job.InUseError](err); !ok {
+	if _, ok := errors.AsType[*jobdir.InUseError](err); !ok {
 		return err
 	}
 	return withHint(usageErrorf("%w", err), "wait for it to end, or end it; the guard of a process that is gone holds nobody up")

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/trial"
 	"github.com/proctor-run/proctor/value"
@@ -43,7 +43,7 @@ func hostileEnvironments() []environment {
 // hostileBench runs the hostile agent through a trial.Runner.
 type hostileBench struct {
 	*trial.Runner
-	cfg trial.Config
+	cfg jobdir.TrialConfig
 	dir string
 }
 
@@ -81,7 +81,7 @@ func newHostileBench(t *testing.T, e environment, toml string, change ...func(*b
 		"environment/Dockerfile": "FROM debian:bookworm-slim\nWORKDIR /app\n",
 		"tests/test.sh":          watchfulTests, "tests/processes.sh": listProcesses,
 	})
-	cfg := trial.NewConfig(trial.TaskConfig{Path: &task})
+	cfg := jobdir.NewTrialConfig(jobdir.TaskConfig{Path: &task})
 	cfg.TrialsDir, cfg.TrialName = filepath.Join(p.dir, "jobs"), "hostile__1234567"
 	cfg.Agent.Name = new("command")
 	cfg.Agent.Kwargs = value.NewObject(2)
@@ -94,7 +94,7 @@ func newHostileBench(t *testing.T, e environment, toml string, change ...func(*b
 	}
 }
 
-func (b *hostileBench) run(t *testing.T) (*trial.Result, trial.Notes) {
+func (b *hostileBench) run(t *testing.T) (*jobdir.TrialResult, jobdir.Notes) {
 	t.Helper()
 	res, err := b.Run(t.Context(), b.cfg, 1)
 	if err != nil {
@@ -102,13 +102,13 @@ func (b *hostileBench) run(t *testing.T) (*trial.Result, trial.Notes) {
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			for _, name := range []string{"agent/command.txt", "verifier/test-stdout.txt", trial.NotesFile, "exception.txt"} {
+			for _, name := range []string{"agent/command.txt", "verifier/test-stdout.txt", jobdir.NotesFile, "exception.txt"} {
 				data, _ := os.ReadFile(filepath.Join(b.dir, name))
 				t.Logf("%s:\n%s", name, data[:min(len(data), 4<<10)])
 			}
 		}
 	})
-	notes, err := trial.ReadNotes(b.dir)
+	notes, err := jobdir.ReadNotes(b.dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func TestHostileAgentIsDeadBeforeVerification(t *testing.T) {
 func (b *hostileBench) survives(t *testing.T, outcome string) {
 	t.Helper()
 	res, notes := b.run(t)
-	if got := outcomeText(job.RecordOf(res)); got != outcome {
+	if got := outcomeText(jobdir.RecordOf(res)); got != outcome {
 		t.Errorf("outcome %s, want %s", got, outcome)
 	}
 	if left := b.strangers(t); len(left) > 0 {
@@ -203,7 +203,7 @@ func TestWhatAnAgentLeavesStays(t *testing.T) {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
 			b := newHostileBench(t, e, "[agent]\ntimeout_sec = 60.0\n")
-			b.cfg.Agent.Env = trial.EnvOf("ATTACK", "quiet")
+			b.cfg.Agent.Env = jobdir.EnvOf("ATTACK", "quiet")
 			res, notes := b.run(t)
 			if left := b.strangers(t); len(left) != 1 {
 				t.Errorf("processes when the tests begin: %v, want one that the agent left", left)
@@ -232,9 +232,9 @@ func TestSealedVerifierAgainstWhatAnAgentLeaves(t *testing.T) {
 				t.Parallel()
 				b := newHostileBench(t, e, c.toml)
 				b.SealedVerifier = true
-				b.cfg.Agent.Env = trial.EnvOf("ATTACK", c.attack)
+				b.cfg.Agent.Env = jobdir.EnvOf("ATTACK", c.attack)
 				res, notes := b.run(t)
-				if got := outcomeText(job.RecordOf(res)); got != c.outcome {
+				if got := outcomeText(jobdir.RecordOf(res)); got != c.outcome {
 					t.Errorf("outcome %s, want %s", got, c.outcome)
 				}
 				if !notes.SealedVerifier || notes.Verification == nil || !notes.Verification.RewardFiles.Sealed {
@@ -266,9 +266,9 @@ func TestSealedSteps(t *testing.T) {
 			b := newHostileBench(t, e, "[[steps]]\nname = \"one\"\n[[steps]]\nname = \"two\"\n")
 			writeFiles(t, *b.cfg.Task.Path, map[string]string{"steps/one/instruction.md": "", "steps/two/instruction.md": ""})
 			b.SealedVerifier = true
-			b.cfg.Agent.Env = trial.EnvOf("ATTACK", "quiet")
+			b.cfg.Agent.Env = jobdir.EnvOf("ATTACK", "quiet")
 			res, notes := b.run(t)
-			if got := outcomeText(job.RecordOf(res)); got != `{"reward":0.25}` || len(notes.Steps) != 2 {
+			if got := outcomeText(jobdir.RecordOf(res)); got != `{"reward":0.25}` || len(notes.Steps) != 2 {
 				t.Errorf("outcome %s, steps %+v", got, notes.Steps)
 			}
 			for _, s := range notes.Steps {

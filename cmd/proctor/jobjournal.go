@@ -2,11 +2,10 @@ package main
 
 import (
 	"fmt"
+	"github.com/proctor-run/proctor/jobdir"
 	"io"
 	"strings"
 	"time"
-
-	"github.com/proctor-run/proctor/job"
 )
 
 // journalSummary is what job show says of a job's journal.
@@ -65,11 +64,11 @@ type journalSpent struct {
 
 // readJournalSummary is nil for a job without a journal, such as one of Harbor.
 func readJournalSummary(dir string) *journalSummary {
-	j, err := job.LoadJournal(dir)
+	j, err := jobdir.LoadJournal(dir)
 	if err == nil && len(j.Entries) == 0 && !j.Torn {
 		return nil
 	}
-	state := job.NewJournalState(j)
+	state := jobdir.NewJournalState(j)
 	s := &journalSummary{Runs: []journalRun{}, Trials: []journalTrial{}, Outside: []journalOutside{}}
 	if err != nil {
 		s.Problem = err.Error()
@@ -90,7 +89,7 @@ func readJournalSummary(dir string) *journalSummary {
 	return s
 }
 
-func newJournalRun(r job.JournalRun, last bool) journalRun {
+func newJournalRun(r jobdir.JournalRun, last bool) journalRun {
 	out := journalRun{Started: r.Start.Time, How: "killed", Host: r.Start.Host, Version: r.Start.Version}
 	owner := r.Start.Owner
 	if owner != nil {
@@ -106,7 +105,7 @@ func newJournalRun(r job.JournalRun, last bool) journalRun {
 	return out
 }
 
-func newJournalTrial(t *job.JournalTrial) journalTrial {
+func newJournalTrial(t *jobdir.JournalTrial) journalTrial {
 	out := journalTrial{Trial: t.Name, Attempts: []journalAttempt{}}
 	for _, a := range t.Attempts {
 		attempt := journalAttempt{Attempt: a.Number, Started: a.Started, SetAside: a.SetAside}

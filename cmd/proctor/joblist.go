@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"charm.land/lipgloss/v2"
+	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/score"
 	"github.com/spf13/cobra"
-
-	"github.com/proctor-run/proctor/job"
 )
 
 func newJobList(env *Env) *cobra.Command {
@@ -113,7 +113,7 @@ func listJobs(env *Env, dir string, asJSON bool) error {
 }
 
 func noJobs(env *Env, dir string) error {
-	if isFile(filepath.Join(dir, job.ConfigFile)) {
+	if isFile(filepath.Join(dir, jobdir.ConfigFile)) {
 		return withHint(usageErrorf("%q is a job, not a directory of jobs", dir), "proctor job show %s", dir)
 	}
 	fmt.Fprintf(env.Stdout, "no jobs in %s\n", clean(dir))
@@ -145,17 +145,17 @@ func headlineText(j jsonListed) string {
 // a job is none.
 func readListed(dir string, zone *time.Location) (j jsonListed, ok bool) {
 	j = jsonListed{Name: filepath.Base(dir), Dir: dir, State: stateUnreadable, Headlines: []jsonHeadline{}}
-	data, err := os.ReadFile(filepath.Join(dir, job.ResultFile))
+	data, err := os.ReadFile(filepath.Join(dir, jobdir.ResultFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		j.State, j.Error = stateUnfinished, "no result yet"
-		return j, isFile(filepath.Join(dir, job.ConfigFile))
+		return j, isFile(filepath.Join(dir, jobdir.ConfigFile))
 	}
-	var result job.Result
+	var result jobdir.Result
 	if err == nil {
-		result, err = job.ParseResult(data)
+		result, err = jobdir.ParseResult(data)
 	}
 	if err != nil {
-		j.Error = job.ResultFile + " cannot be read"
+		j.Error = jobdir.ResultFile + " cannot be read"
 		return j, true
 	}
 	started := result.StartedAt.In(zone)
@@ -165,7 +165,7 @@ func readListed(dir string, zone *time.Location) (j jsonListed, ok bool) {
 	}
 	j.Completed, j.Total, j.Errored = result.Stats.NCompletedTrials, result.NTotalTrials, result.Stats.NErroredTrials
 	for key, e := range result.Stats.Evals.All() {
-		if text, err := job.Headline(e); err == nil {
+		if text, err := score.Headline(e); err == nil {
 			j.Headlines = append(j.Headlines, jsonHeadline{Group: key, Text: text, NScored: e.NTrials})
 		}
 	}

@@ -3,16 +3,15 @@ package main
 import (
 	"errors"
 	"fmt"
+	"github.com/proctor-run/proctor/jobdir"
 	"io/fs"
 	"os"
-
-	"github.com/proctor-run/proctor/job"
 )
 
 // claimName makes the directory of a job that nobody gave a name. Jobs that
 // start in the same second get "-2", "-3" behind the time. release removes the
 // directories again that it made, when nothing was written to them.
-func claimName(cfg *job.Config, names given) (release func(), err error) {
+func claimName(cfg *jobdir.Config, names given) (release func(), err error) {
 	if names.jobName {
 		return func() {}, nil
 	}

@@ -1,13 +1,12 @@
 package main
 
 import (
+	"github.com/proctor-run/proctor/jobdir"
 	"os"
 	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
-
-	"github.com/proctor-run/proctor/job"
 )
 
 // Jobs without a name that start in the same second each get a directory.
@@ -19,7 +18,7 @@ func TestClaimNameInTheSameSecond(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range names {
 		wg.Go(func() {
-			cfg := job.Config{JobName: "2026-06-09__10-00-00", JobsDir: dir}
+			cfg := jobdir.Config{JobName: "2026-06-09__10-00-00", JobsDir: dir}
 			release, err := claimName(&cfg, given{})
 			if err != nil {
 				t.Error(err)
@@ -53,7 +52,7 @@ func TestClaimNameInTheSameSecond(t *testing.T) {
 func TestClaimNameLeavesGivenNamesAlone(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "jobs")
-	cfg := job.Config{JobName: "mine", JobsDir: dir}
+	cfg := jobdir.Config{JobName: "mine", JobsDir: dir}
 	release, err := claimName(&cfg, given{jobName: true})
 	if err != nil {
 		t.Fatal(err)

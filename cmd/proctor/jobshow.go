@@ -12,10 +12,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/score"
 	"github.com/spf13/cobra"
-
-	"github.com/proctor-run/proctor/job"
-	"github.com/proctor-run/proctor/trial"
 )
 
 func newJobShow(env *Env) *cobra.Command {
@@ -69,11 +68,11 @@ const (
 
 // classTexts say the classes in words, in the order in which they are shown.
 var classTexts = [][2]string{
-	{string(job.ClassScored), "scored"},
-	{string(job.ClassErroredWithReward), "errored, with a reward"},
-	{string(job.ClassErrored), "errored, without a reward"},
-	{string(job.ClassCancelled), "cancelled"},
-	{string(job.ClassUnscored), "no error and no reward"},
+	{string(jobdir.ClassScored), "scored"},
+	{string(jobdir.ClassErroredWithReward), "errored, with a reward"},
+	{string(jobdir.ClassErrored), "errored, without a reward"},
+	{string(jobdir.ClassCancelled), "cancelled"},
+	{string(jobdir.ClassUnscored), "no error and no reward"},
 	{classUnreadable, "result cannot be read"},
 	{classUnfinished, "never ended"},
 	{classNotRun, "never began"},
@@ -97,8 +96,8 @@ type jobSummary struct {
 	Problems   []string              `json:"problems"`
 	Unfinished []string              `json:"unfinished"`
 	Journal    *journalSummary       `json:"journal"` // null without one
-	records    []job.FileRecord      // of the trials, by directory
-	statistics job.Statistics
+	records    []jobdir.FileRecord   // of the trials, by directory
+	statistics score.Statistics
 }
 
 type errorSummary struct {
@@ -121,7 +120,7 @@ type slowPhase struct {
 }
 
 func readJobSummary(ctx context.Context, dir string, zone *time.Location) (*jobSummary, error) {
-	scanned, err := job.Scan(ctx, dir)
+	scanned, err := jobdir.Scan(ctx, dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, withHint(usageErrorf("%q is not a job directory: %w", dir, err), "'proctor job list' lists the jobs")
 	}
@@ -132,8 +131,8 @@ func readJobSummary(ctx context.Context, dir string, zone *time.Location) (*jobS
 		Dir: dir, State: stateUnfinished, Outcomes: map[string]int{}, records: scanned.Records,
 		Problems: []string{}, Unfinished: orEmpty(scanned.Unfinished),
 	}
-	if len(s.records) == 0 && !isFile(filepath.Join(dir, job.ResultFile)) {
-		return nil, withHint(usageErrorf("%q is not a job directory: it holds neither a %s nor trials", dir, job.ResultFile), "'proctor job list' lists the jobs")
+	if len(s.records) == 0 && !isFile(filepath.Join(dir, jobdir.ResultFile)) {
+		return nil, withHint(usageErrorf("%q is not a job directory: it holds neither a %s nor trials", dir, jobdir.ResultFile), "'proctor job list' lists the jobs")
 	}
 	for _, err := range scanned.Errors {
 		s.Problems = append(s.Problems, err.Error())
@@ -150,13 +149,13 @@ func readJobSummary(ctx context.Context, dir string, zone *time.Location) (*jobS
 // readResult takes the plan and the times from the job's own result.
 func (s *jobSummary) readResult(zone *time.Location) {
 	s.Planned = len(s.records) + len(s.Unfinished) + len(s.Problems)
-	data, err := os.ReadFile(filepath.Join(s.Dir, job.ResultFile))
-	var result job.Result
+	data, err := os.ReadFile(filepath.Join(s.Dir, jobdir.ResultFile))
+	var result jobdir.Result
 	if err == nil {
-		result, err = job.ParseResult(data)
+		result, err = jobdir.ParseResult(data)
 	}
 	if err != nil {
-		s.Problems = append(s.Problems, fmt.Sprintf("%s: %v; the planned number of trials is taken to be the number found", job.ResultFile, err))
+		s.Problems = append(s.Problems, fmt.Sprintf("%s: %v; the planned number of trials is taken to be the number found", jobdir.ResultFile, err))
 		return
 	}
 	s.Planned = max(result.NTotalTrials, len(s.records))
@@ -191,12 +190,12 @@ func (s *jobSummary) countOutcomes(unreadable int) {
 }
 
 func (s *jobSummary) estimate() {
-	records := make([]job.Record, len(s.records))
+	records := make([]jobdir.Record, len(s.records))
 	for i := range s.records {
 		records[i] = s.records[i].Record
 	}
-	s.statistics = job.NewStatistics(records, s.Planned)
-	slices.SortFunc(s.statistics.Groups, func(a, b job.GroupStatistics) int { return cmp.Compare(a.Group, b.Group) })
+	s.statistics = score.NewStatistics(records, s.Planned)
+	slices.SortFunc(s.statistics.Groups, func(a, b score.GroupStatistics) int { return cmp.Compare(a.Group, b.Group) })
 	s.Groups = newJSONStatistics(&s.statistics).Groups
 }
 
@@ -223,11 +222,11 @@ func (s *jobSummary) timePhases() {
 	byPhase := map[string][]float64{}
 	var all []slowPhase
 	for _, r := range s.records {
-		data, err := os.ReadFile(filepath.Join(s.Dir, r.Dir, job.ResultFile))
+		data, err := os.ReadFile(filepath.Join(s.Dir, r.Dir, jobdir.ResultFile))
 		if err != nil {
 			continue // it was there a moment ago; what is gone has no phases
 		}
-		result, err := trial.ParseResult(data)
+		result, err := jobdir.ParseTrialResult(data)
 		if err != nil {
 			s.Problems = append(s.Problems, fmt.Sprintf("%s: %v", r.Dir, err))
 			continue

@@ -13,8 +13,9 @@ import (
 	"charm.land/lipgloss/v2"
 	"github.com/spf13/cobra"
 
-	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/reward"
+	"github.com/proctor-run/proctor/score"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -116,11 +117,11 @@ func newDigest(s *jobSummary) *jobDigest {
 	for _, e := range s.Errors {
 		d.Exceptions = append(d.Exceptions, exceptionDigest{Type: e.Type, Count: len(e.Trials), Examples: slices.Clone(e.Trials[:min(maxExamples, len(e.Trials))])})
 	}
-	records := make([]job.Record, len(s.records))
+	records := make([]jobdir.Record, len(s.records))
 	for i, r := range s.records {
 		records[i] = r.Record
 	}
-	for _, t := range job.FlakyTasks(records) {
+	for _, t := range score.FlakyTasks(records) {
 		f := flakyDigest{Group: t.Group, Task: t.Task}
 		for _, r := range t.Rewards {
 			f.Rewards = append(f.Rewards, rewardsDocument(r))
@@ -128,7 +129,7 @@ func newDigest(s *jobSummary) *jobDigest {
 		}
 		d.Flaky = append(d.Flaky, f)
 	}
-	u := job.TotalUsage(records)
+	u := score.TotalUsage(records)
 	d.Usage = usageDigest{Input: intJSON(u.NInputTokens), Cache: intJSON(u.NCacheTokens), Output: intJSON(u.NOutputTokens), Cost: finite(u.CostUSD)}
 	return d
 }
@@ -136,16 +137,16 @@ func newDigest(s *jobSummary) *jobDigest {
 // headlinesOf reads the first metric of each group of the job's result.
 func headlinesOf(dir string) map[string]string {
 	headlines := map[string]string{}
-	data, err := os.ReadFile(filepath.Join(dir, job.ResultFile))
+	data, err := os.ReadFile(filepath.Join(dir, jobdir.ResultFile))
 	if err != nil {
 		return headlines // told among the problems
 	}
-	result, err := job.ParseResult(data)
+	result, err := jobdir.ParseResult(data)
 	if err != nil {
 		return headlines
 	}
 	for key, e := range result.Stats.Evals.All() {
-		if text, err := job.Headline(e); err == nil {
+		if text, err := score.Headline(e); err == nil {
 			headlines[key] = text
 		}
 	}

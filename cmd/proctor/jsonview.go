@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/job"
-	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/jobdir"
 )
 
 // jsonView writes one JSON object per event. docs/json-events.md is its
@@ -83,7 +83,7 @@ func (v *jsonView) event(e job.Event) {
 
 func (*jsonView) close() {}
 
-func newJSONResult(r *trial.Result) *jsonResult {
+func newJSONResult(r *jobdir.TrialResult) *jsonResult {
 	out := &jsonResult{Rewards: rewardsJSON(r)}
 	if x := r.ExceptionInfo; x != nil {
 		out.Exception = &jsonException{Type: x.Type, Message: x.Message}

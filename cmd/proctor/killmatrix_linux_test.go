@@ -15,8 +15,7 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/internal/need"
-	"github.com/proctor-run/proctor/job"
-	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -46,13 +45,13 @@ func boundaries() []boundary {
 		return boundary{name, name, func(c *cell) bool { return c.quickDone() && len(c.marks("at", name)) > 0 }}
 	}
 	return []boundary{
-		{"trial begun", "", func(c *cell) bool { return c.journalled(job.JournalTrialStarted) > c.quickBefore() }},
-		{"sandbox made", "", func(c *cell) bool { return c.journalled(job.JournalSandboxCreated) > c.quickBefore() }},
+		{"trial begun", "", func(c *cell) bool { return c.journalled(jobdir.JournalTrialStarted) > c.quickBefore() }},
+		{"sandbox made", "", func(c *cell) bool { return c.journalled(jobdir.JournalSandboxCreated) > c.quickBefore() }},
 		held("environment"), held("setup"), held("agent"), held("verifier"),
 		{"teardown", "", func(c *cell) bool { return len(c.marks("at", "verified")) > 0 }},
-		{"result written", "", func(c *cell) bool { return c.journalled(job.JournalTrialFinished) > c.quickBefore() }},
+		{"result written", "", func(c *cell) bool { return c.journalled(jobdir.JournalTrialFinished) > c.quickBefore() }},
 		{"last result", "", func(c *cell) bool { return len(c.results()) == len(c.tasks) }},
-		{"job finished", "", func(c *cell) bool { return c.journalled(job.JournalJobFinished) > 0 }},
+		{"job finished", "", func(c *cell) bool { return c.journalled(jobdir.JournalJobFinished) > 0 }},
 	}
 }
 
@@ -127,7 +126,7 @@ func (c *cell) marks(dir, phase string) []string {
 
 // results are the trials that have a result, by task.
 func (c *cell) results() map[string]string {
-	found, _ := filepath.Glob(filepath.Join(c.job, "*", job.ResultFile)) // the pattern is correct
+	found, _ := filepath.Glob(filepath.Join(c.job, "*", jobdir.ResultFile)) // the pattern is correct
 	byTask := map[string]string{}
 	for _, path := range found {
 		task, _, _ := strings.Cut(filepath.Base(filepath.Dir(path)), "__")
@@ -150,8 +149,8 @@ func (c *cell) quickBefore() int {
 	return 0
 }
 
-func (c *cell) journalled(kind job.JournalKind) int {
-	data, _ := os.ReadFile(filepath.Join(c.job, job.JournalFile))
+func (c *cell) journalled(kind jobdir.JournalKind) int {
+	data, _ := os.ReadFile(filepath.Join(c.job, jobdir.JournalFile))
 	return bytes.Count(data, []byte(`"event":"`+string(kind)+`"`))
 }
 
@@ -218,7 +217,7 @@ func (c *cell) final() string {
 	if result.FinishedAt == nil {
 		c.t.Error("the job has not finished")
 	}
-	result.ID, result.StartedAt, result.UpdatedAt, result.FinishedAt = [16]byte{}, trial.Time{}, nil, nil
+	result.ID, result.StartedAt, result.UpdatedAt, result.FinishedAt = [16]byte{}, jobdir.Time{}, nil, nil
 	doc, err := value.Decode(result.AppendJSON(nil))
 	if err != nil {
 		c.t.Fatal(err)
@@ -281,11 +280,11 @@ func (c *cell) checkNotTwice(finished map[string]file) {
 // checkNothingLeft looks for what the killed run has left.
 func (c *cell) checkNothingLeft(engine bool) {
 	c.t.Helper()
-	j, err := job.LoadJournal(c.job)
+	j, err := jobdir.LoadJournal(c.job)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	s := job.NewJournalState(j)
+	s := jobdir.NewJournalState(j)
 	if left := s.Outside(); len(left) > 0 || s.Running() != nil {
 		c.t.Errorf("the journal ends with %v outside, and %v running", left, s.Running())
 	}
@@ -298,8 +297,8 @@ func (c *cell) checkNothingLeft(engine bool) {
 		}
 		r.assertNothingLeft(c.t, c.p)
 	}
-	if _, err := os.Lstat(filepath.Join(c.job, job.GuardFile)); err == nil {
-		c.t.Errorf("%s is left", job.GuardFile)
+	if _, err := os.Lstat(filepath.Join(c.job, jobdir.GuardFile)); err == nil {
+		c.t.Errorf("%s is left", jobdir.GuardFile)
 	}
 }
 

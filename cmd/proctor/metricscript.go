@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/internal/bounded"
-	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/reward"
+	"github.com/proctor-run/proctor/score"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -28,7 +28,7 @@ const (
 
 // metricScripts computes metrics of type uv-script by running their scripts with
 // uv on this machine, with this program's variables.
-func metricScripts(ctx context.Context, env *Env) job.ScriptMetric {
+func metricScripts(ctx context.Context, env *Env) score.ScriptMetric {
 	return func(script string) func([]*reward.Rewards) (*value.Object, error) {
 		return func(trials []*reward.Rewards) (*value.Object, error) {
 			return reward.AggregateScript(ctx, env.runMetricScript, script, trials)

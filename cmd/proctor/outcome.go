@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/outcome"
 )
 
@@ -42,7 +42,7 @@ and what a consumer that follows the rules makes of the line.`,
 // file itself.
 func resultFile(path string) string {
 	if isDirectory(path) {
-		return filepath.Join(path, job.ResultFile)
+		return filepath.Join(path, jobdir.ResultFile)
 	}
 	return path
 }
@@ -67,5 +67,5 @@ func printOutcome(env *Env, path string, explained bool) error {
 // line end. It reads the job's result.json as it stands; without one the line
 // says so. The error is that of a result with numbers too long to print.
 func outcomeLine(jobDir string) (string, error) {
-	return outcome.Read(filepath.Join(jobDir, job.ResultFile)).Outcome.Line()
+	return outcome.Read(filepath.Join(jobDir, jobdir.ResultFile)).Outcome.Line()
 }

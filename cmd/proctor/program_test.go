@@ -18,8 +18,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
 	"github.com/proctor-run/proctor/internal/need"
-	"github.com/proctor-run/proctor/job"
-	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -155,13 +154,13 @@ var mirror = sync.OnceValues(func() (string, error) {
 })
 
 // jobRecords reads the trials of a job by task name.
-func jobRecords(t testing.TB, dir string) map[string]job.Record {
+func jobRecords(t testing.TB, dir string) map[string]jobdir.Record {
 	t.Helper()
-	scanned, err := job.Scan(context.Background(), dir)
+	scanned, err := jobdir.Scan(context.Background(), dir)
 	if err := errors.Join(append(scanned.Errors, err)...); err != nil {
 		t.Fatal(err)
 	}
-	records := map[string]job.Record{}
+	records := map[string]jobdir.Record{}
 	for _, r := range scanned.Records {
 		records[r.TaskName] = r.Record
 	}
@@ -169,13 +168,13 @@ func jobRecords(t testing.TB, dir string) map[string]job.Record {
 }
 
 // jobResult reads what a job's result.json says.
-func jobResult(t testing.TB, dir string) job.Result {
+func jobResult(t testing.TB, dir string) jobdir.Result {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(dir, job.ResultFile))
+	data, err := os.ReadFile(filepath.Join(dir, jobdir.ResultFile))
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, err := job.ParseResult(data)
+	result, err := jobdir.ParseResult(data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +182,7 @@ func jobResult(t testing.TB, dir string) job.Result {
 }
 
 // outcomeText is what came of a trial in the words of its result.
-func outcomeText(r job.Record) string {
+func outcomeText(r jobdir.Record) string {
 	var parts []string
 	if r.Rewards != nil {
 		parts = append(parts, string(value.AppendPydantic(nil, r.Rewards.Object(), 0)))
@@ -195,7 +194,7 @@ func outcomeText(r job.Record) string {
 }
 
 // metricsText is the metrics of all groups of a job, in order.
-func metricsText(r job.Result) string {
+func metricsText(r jobdir.Result) string {
 	var b strings.Builder
 	for key, e := range r.Stats.Evals.All() {
 		fmt.Fprintf(&b, "%s: %d trials, %d errors", key, e.NTrials, e.NErrors)
@@ -208,9 +207,9 @@ func metricsText(r job.Result) string {
 }
 
 // onlyTrial reads the result of a job's only trial.
-func onlyTrial(t testing.TB, dir string) (name string, result trial.Result) {
+func onlyTrial(t testing.TB, dir string) (name string, result jobdir.TrialResult) {
 	t.Helper()
-	found, err := filepath.Glob(filepath.Join(dir, "*", job.ResultFile))
+	found, err := filepath.Glob(filepath.Join(dir, "*", jobdir.ResultFile))
 	if err != nil || len(found) != 1 {
 		t.Fatalf("%d trials in %s, want 1 (%v)", len(found), dir, err)
 	}
@@ -218,7 +217,7 @@ func onlyTrial(t testing.TB, dir string) (name string, result trial.Result) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, err = trial.ParseResult(data)
+	result, err = jobdir.ParseTrialResult(data)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/trial"
 )
@@ -92,7 +93,7 @@ func runJob(ctx context.Context, env *Env, f *runFlags) error {
 
 // chooseEnvironment settles where the trials run, and writes it to the
 // configuration.
-func chooseEnvironment(ctx context.Context, env *Env, cfg *job.Config, runtime string, given bool) (string, backendOptions, error) {
+func chooseEnvironment(ctx context.Context, env *Env, cfg *jobdir.Config, runtime string, given bool) (string, backendOptions, error) {
 	name, ok := cfg.Environment.Backend()
 	if !ok {
 		return "", backendOptions{}, usageErrorf("environment.import_path names Python code, which proctor cannot run: %q", *cfg.Environment.ImportPath)
@@ -139,7 +140,7 @@ func readyBackend(ctx context.Context, env *Env, name string, opts backendOption
 
 // hiddenFromHost lists what commands on the host's own files must not see: the
 // results of this and other jobs, and the tasks with their solutions.
-func hiddenFromHost(cfg *job.Config) []string {
+func hiddenFromHost(cfg *jobdir.Config) []string {
 	paths := []string{cfg.JobsDir}
 	for _, t := range cfg.Tasks {
 		if t.Path != nil {
@@ -246,7 +247,7 @@ func startDraining(env *Env, v view) {
 	fmt.Fprintln(env.Stderr, "proctor: interrupted: running trials are being cancelled and recorded; interrupt again to stop at once")
 }
 
-func newView(env *Env, f *runFlags, cfg job.Config) view {
+func newView(env *Env, f *runFlags, cfg jobdir.Config) view {
 	if f.json {
 		return newJSONView(env.Stdout)
 	}

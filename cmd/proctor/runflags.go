@@ -6,6 +6,7 @@ import (
 
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/trial"
 )
 
@@ -31,13 +32,13 @@ type runFlags struct {
 	set        job.Overrides
 
 	// cube finds the tasks of a cube; nil runs Harbor tasks.
-	cube func(trial.Config) (*trial.CubeTask, error)
+	cube func(jobdir.TrialConfig) (*trial.CubeTask, error)
 	// amend changes tasks before they are run; nil leaves them.
-	amend func(trial.Config, *harbor.Task)
+	amend func(jobdir.TrialConfig, *harbor.Task)
 	// tell is told every event besides the view; nil for nobody.
 	tell func(job.Event)
 	// guard of the job's directory, if it is held.
-	guard *job.Guard
+	guard *jobdir.Guard
 
 	acceptHarmless bool
 }

@@ -14,7 +14,8 @@ import (
 
 	"github.com/proctor-run/proctor/internal/atomicfile"
 	"github.com/proctor-run/proctor/job"
-	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/score"
 )
 
 // scoreFlags are the flags of score.
@@ -111,12 +112,12 @@ func joinFailures(failures []error) error {
 	return &commandError{code: exitCode(failures[0]), err: errors.Join(failures...)}
 }
 
-func rescoreOptions(ctx context.Context, env *Env, f *scoreFlags) (job.RescoreOptions, error) {
-	var opts job.RescoreOptions
+func rescoreOptions(ctx context.Context, env *Env, f *scoreFlags) (score.RescoreOptions, error) {
+	var opts score.RescoreOptions
 	for _, name := range f.metrics {
-		switch m := job.MetricType(name); m {
-		case job.MetricMean, job.MetricSum, job.MetricMax, job.MetricMin:
-			opts.Metrics = append(opts.Metrics, job.Metric{Type: m})
+		switch m := jobdir.MetricType(name); m {
+		case jobdir.MetricMean, jobdir.MetricSum, jobdir.MetricMax, jobdir.MetricMin:
+			opts.Metrics = append(opts.Metrics, score.Metric{Type: m})
 		default:
 			return opts, usageErrorf("--metric %q: it is one of mean, sum, max and min", name)
 		}
@@ -129,8 +130,8 @@ func rescoreOptions(ctx context.Context, env *Env, f *scoreFlags) (job.RescoreOp
 }
 
 // rescore aggregates a directory again, and says why if it is no job's.
-func rescore(ctx context.Context, dir string, opts job.RescoreOptions) (*job.Rescored, error) {
-	r, err := job.Rescore(ctx, dir, opts)
+func rescore(ctx context.Context, dir string, opts score.RescoreOptions) (*score.Rescored, error) {
+	r, err := score.Rescore(ctx, dir, opts)
 	if errors.Is(err, fs.ErrNotExist) && !isDirectory(dir) {
 		return nil, usageErrorf("%q is not a job directory: %w", dir, err)
 	}
@@ -140,8 +141,8 @@ func rescore(ctx context.Context, dir string, opts job.RescoreOptions) (*job.Res
 	if err != nil {
 		return nil, err
 	}
-	if len(r.Records) == 0 && !isFile(filepath.Join(dir, job.ResultFile)) {
-		return nil, usageErrorf("%q is not a job directory: it holds neither a %s nor trials", dir, job.ResultFile)
+	if len(r.Records) == 0 && !isFile(filepath.Join(dir, jobdir.ResultFile)) {
+		return nil, usageErrorf("%q is not a job directory: it holds neither a %s nor trials", dir, jobdir.ResultFile)
 	}
 	return r, nil
 }
@@ -157,7 +158,7 @@ func isFile(path string) bool {
 }
 
 // scoreOne scores one job and reports whether its stored result agrees.
-func scoreOne(ctx context.Context, env *Env, f *scoreFlags, dir string, opts job.RescoreOptions, titled bool) (same bool, err error) {
+func scoreOne(ctx context.Context, env *Env, f *scoreFlags, dir string, opts score.RescoreOptions, titled bool) (same bool, err error) {
 	if f.write {
 		guard, err := guardJob(env, dir)
 		if err != nil {
@@ -172,7 +173,7 @@ func scoreOne(ctx context.Context, env *Env, f *scoreFlags, dir string, opts job
 	for _, text := range r.Warnings {
 		fmt.Fprintf(env.Stderr, "proctor: warning: %s: %s\n", clean(dir), clean(text))
 	}
-	var differences []job.Difference
+	var differences []score.Difference
 	if f.check {
 		differences = r.Check()
 	}
@@ -196,8 +197,8 @@ func scoreOne(ctx context.Context, env *Env, f *scoreFlags, dir string, opts job
 	return true, nil
 }
 
-func recordsOf(r *job.Rescored) []job.Record {
-	records := make([]job.Record, len(r.Records))
+func recordsOf(r *score.Rescored) []jobdir.Record {
+	records := make([]jobdir.Record, len(r.Records))
 	for i := range r.Records {
 		records[i] = r.Records[i].Record
 	}
@@ -205,8 +206,8 @@ func recordsOf(r *job.Rescored) []job.Record {
 }
 
 // writeResult replaces the job's result, if it changes.
-func writeResult(env *Env, f *scoreFlags, r *job.Rescored) error {
-	path := filepath.Join(r.Dir, job.ResultFile)
+func writeResult(env *Env, f *scoreFlags, r *score.Rescored) error {
+	path := filepath.Join(r.Dir, jobdir.ResultFile)
 	old, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("reading job result: %w", err)
@@ -222,8 +223,8 @@ func writeResult(env *Env, f *scoreFlags, r *job.Rescored) error {
 		if err := atomicfile.Write(path, data, resultMode(path)); err != nil {
 			return fmt.Errorf("writing job result: %w", err)
 		}
-		entry := job.JournalEntry{Kind: job.JournalResultWritten, ResultDigest: new(trial.DigestOf(data)), Reason: "proctor score --write"}
-		if err := job.AppendJournal(r.Dir, entry, env.Now); err != nil {
+		entry := jobdir.JournalEntry{Kind: jobdir.JournalResultWritten, ResultDigest: new(jobdir.DigestOf(data)), Reason: "proctor score --write"}
+		if err := jobdir.AppendJournal(r.Dir, entry, env.Now); err != nil {
 			return err
 		}
 	}

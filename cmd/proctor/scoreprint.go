@@ -3,16 +3,15 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"github.com/proctor-run/proctor/score"
 	"io"
 	"strings"
-
-	"github.com/proctor-run/proctor/job"
 )
 
 // maxUnfinished is up to how many directories without result are named.
 const maxUnfinished = 10
 
-func printUnfinished(w io.Writer, r *job.Rescored) {
+func printUnfinished(w io.Writer, r *score.Rescored) {
 	n := len(r.Unfinished)
 	if n == 0 {
 		return
@@ -28,7 +27,7 @@ func printUnfinished(w io.Writer, r *job.Rescored) {
 	fmt.Fprintf(w, "%d %s without a result, not counted: %s\n", n, noun, clean(names))
 }
 
-func printDifferences(w io.Writer, r *job.Rescored, differences []job.Difference) {
+func printDifferences(w io.Writer, r *score.Rescored, differences []score.Difference) {
 	for _, d := range differences {
 		fmt.Fprintln(w, clean(d.String()))
 	}
@@ -69,12 +68,12 @@ type jsonDifference struct {
 	Computed string `json:"computed"`
 }
 
-func printScoreJSON(w io.Writer, f *scoreFlags, r *job.Rescored, differences []job.Difference) error {
+func printScoreJSON(w io.Writer, f *scoreFlags, r *score.Rescored, differences []score.Difference) error {
 	out := jsonScore{
 		Job: r.Dir, Trials: len(r.Records), Unfinished: orEmpty(r.Unfinished), Warnings: orEmpty(r.Warnings),
 		Result: r.Result.AppendJSON(nil),
 	}
-	stats := job.NewStatistics(recordsOf(r), r.Result.NTotalTrials)
+	stats := score.NewStatistics(recordsOf(r), r.Result.NTotalTrials)
 	out.Statistics = newJSONStatistics(&stats)
 	if f.check {
 		equal := len(differences) == 0

@@ -4,11 +4,12 @@ import (
 	"fmt"
 
 	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/jobdir"
 )
 
 // keepSealing goes on with the sealed verifier that a job began with.
 func keepSealing(env *Env, f *runFlags, p *job.Prepared) {
-	if sealed, _, err := job.SealedBefore(p.Config.Dir()); err == nil && sealed && !f.sealed {
+	if sealed, _, err := jobdir.SealedBefore(p.Config.Dir()); err == nil && sealed && !f.sealed {
 		f.sealed = true
 		fmt.Fprintln(env.Stderr, "proctor: the job is resumed with --sealed-verifier, as it was started")
 		return
@@ -21,7 +22,7 @@ func warnSealing(env *Env, f *runFlags, p *job.Prepared) {
 	if len(p.Existing) == 0 {
 		return
 	}
-	before, known, err := job.SealedBefore(p.Config.Dir())
+	before, known, err := jobdir.SealedBefore(p.Config.Dir())
 	if err != nil || !known || before == f.sealed {
 		return
 	}

@@ -2,31 +2,31 @@ package main
 
 import (
 	"fmt"
+	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/score"
 	"io"
 	"math"
 	"strings"
-
-	"github.com/proctor-run/proctor/job"
 )
 
 // groupOf finds the statistics of a group; without trials it has none.
-func groupOf(s *job.Statistics, key string) job.GroupStatistics {
+func groupOf(s *score.Statistics, key string) score.GroupStatistics {
 	for _, g := range s.Groups {
 		if g.Group == key {
 			return g
 		}
 	}
-	return job.GroupStatistics{Group: key}
+	return score.GroupStatistics{Group: key}
 }
 
 // printGroupStatistics says on what the numbers of a group rest.
-func printGroupStatistics(w io.Writer, g job.GroupStatistics) {
+func printGroupStatistics(w io.Writer, g score.GroupStatistics) {
 	line := fmt.Sprintf("%s: %d scored, %d errored with a reward, %d errored without one (counted as 0)", count(g.Trials, "trial"),
-		g.Outcomes[job.ClassScored], g.Outcomes[job.ClassErroredWithReward], g.Outcomes[job.ClassErrored])
-	if n := g.Outcomes[job.ClassUnscored]; n > 0 {
+		g.Outcomes[jobdir.ClassScored], g.Outcomes[jobdir.ClassErroredWithReward], g.Outcomes[jobdir.ClassErrored])
+	if n := g.Outcomes[jobdir.ClassUnscored]; n > 0 {
 		line += fmt.Sprintf(", %d without error and reward", n)
 	}
-	if n := g.Outcomes[job.ClassCancelled]; n > 0 {
+	if n := g.Outcomes[jobdir.ClassCancelled]; n > 0 {
 		line += fmt.Sprintf(", %d cancelled", n)
 	}
 	fmt.Fprintln(w, line)
@@ -39,7 +39,7 @@ func printGroupStatistics(w io.Writer, g job.GroupStatistics) {
 	fmt.Fprintln(w)
 }
 
-func meanText(m job.NamedEstimate, named bool) string {
+func meanText(m score.NamedEstimate, named bool) string {
 	what := "Mean"
 	if named {
 		what += " " + clean(m.Name)
@@ -55,9 +55,9 @@ func theReward(named bool) string {
 	return "a reward"
 }
 
-func meanInterval(e job.Estimate) string {
+func meanInterval(e score.Estimate) string {
 	switch {
-	case e.Method != job.MethodNone:
+	case e.Method != score.MethodNone:
 		return fmt.Sprintf("%g%% interval %s to %s (%s)", 100*e.Confidence, decimals(e.Low), decimals(e.High), e.Method)
 	case e.Tasks < 2:
 		return "no interval with less than two tasks"
@@ -66,12 +66,12 @@ func meanInterval(e job.Estimate) string {
 }
 
 // printCoverage says how many of the planned trials the numbers rest on.
-func printCoverage(w io.Writer, s *job.Statistics) {
+func printCoverage(w io.Writer, s *score.Statistics) {
 	fmt.Fprintf(w, "Coverage: %d of %s a reward", s.WithReward, countHave(s.Planned, "planned trial"))
 	if s.Planned > 0 {
 		fmt.Fprintf(w, " (%s)", percent(s.Coverage()))
 	}
-	if n := s.Outcomes[job.ClassPending]; n > 0 {
+	if n := s.Outcomes[jobdir.ClassPending]; n > 0 {
 		fmt.Fprintf(w, ", %d pending", n)
 	}
 	fmt.Fprint(w, "\n\n")
@@ -89,30 +89,30 @@ type jsonStatistics struct {
 	Planned    int                   `json:"n_planned"`
 	WithReward int                   `json:"n_with_reward"`
 	Coverage   jsonNumber            `json:"coverage"` // n_with_reward / n_planned
-	Outcomes   map[job.Class]int     `json:"outcomes"`
+	Outcomes   map[jobdir.Class]int  `json:"outcomes"`
 	Groups     []jsonGroupStatistics `json:"groups"`
 }
 
 type jsonGroupStatistics struct {
-	Group      string            `json:"group"`
-	Trials     int               `json:"n_trials"`
-	WithReward int               `json:"n_with_reward"`
-	Outcomes   map[job.Class]int `json:"outcomes"`
-	Means      []jsonMean        `json:"means"`
-	Agreement  jsonAgreement     `json:"attempts"`
+	Group      string               `json:"group"`
+	Trials     int                  `json:"n_trials"`
+	WithReward int                  `json:"n_with_reward"`
+	Outcomes   map[jobdir.Class]int `json:"outcomes"`
+	Means      []jsonMean           `json:"means"`
+	Agreement  jsonAgreement        `json:"attempts"`
 }
 
 type jsonMean struct {
-	Reward        string     `json:"reward"`
-	Mean          jsonNumber `json:"mean"`
-	Low           jsonNumber `json:"low"`
-	High          jsonNumber `json:"high"`
-	Confidence    float64    `json:"confidence"`
-	Method        job.Method `json:"method"`
-	StandardError jsonNumber `json:"standard_error"`
-	Tasks         int        `json:"n_tasks"`
-	Trials        int        `json:"n_trials"`
-	WithReward    int        `json:"n_with_reward"`
+	Reward        string       `json:"reward"`
+	Mean          jsonNumber   `json:"mean"`
+	Low           jsonNumber   `json:"low"`
+	High          jsonNumber   `json:"high"`
+	Confidence    float64      `json:"confidence"`
+	Method        score.Method `json:"method"`
+	StandardError jsonNumber   `json:"standard_error"`
+	Tasks         int          `json:"n_tasks"`
+	Trials        int          `json:"n_trials"`
+	WithReward    int          `json:"n_with_reward"`
 }
 
 type jsonAgreement struct {
@@ -122,16 +122,16 @@ type jsonAgreement struct {
 	FlakeRate jsonNumber `json:"flake_rate"`
 }
 
-func newJSONStatistics(s *job.Statistics) *jsonStatistics {
+func newJSONStatistics(s *score.Statistics) *jsonStatistics {
 	out := &jsonStatistics{
 		Planned: s.Planned, WithReward: s.WithReward, Coverage: jsonNumber(s.Coverage()),
-		Outcomes: allClasses(s.Outcomes, job.Classes()), Groups: []jsonGroupStatistics{},
+		Outcomes: allClasses(s.Outcomes, jobdir.Classes()), Groups: []jsonGroupStatistics{},
 	}
 	for _, g := range s.Groups {
 		group := jsonGroupStatistics{
 			Group: g.Group, Trials: g.Trials, WithReward: g.WithReward, Means: []jsonMean{},
 			// No trial of a group is pending: what has not ended has no group.
-			Outcomes: allClasses(g.Outcomes, job.Classes()[:len(job.Classes())-1]),
+			Outcomes: allClasses(g.Outcomes, jobdir.Classes()[:len(jobdir.Classes())-1]),
 			Agreement: jsonAgreement{
 				Repeated: g.Agreement.Repeated, Agreeing: g.Agreement.Agreeing,
 				Share: jsonNumber(g.Agreement.Share()), FlakeRate: jsonNumber(g.Agreement.FlakeRate),
@@ -149,8 +149,8 @@ func newJSONStatistics(s *job.Statistics) *jsonStatistics {
 }
 
 // allClasses has every class, those that nothing is in with 0.
-func allClasses(counts map[job.Class]int, classes []job.Class) map[job.Class]int {
-	out := map[job.Class]int{}
+func allClasses(counts map[jobdir.Class]int, classes []jobdir.Class) map[jobdir.Class]int {
+	out := map[jobdir.Class]int{}
 	for _, c := range classes {
 		out[c] = counts[c]
 	}

@@ -12,8 +12,9 @@ import (
 	"charm.land/lipgloss/v2/table"
 
 	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/reward"
-	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/score"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -30,14 +31,14 @@ func printSummary(w io.Writer, out *job.Outcome) {
 	if len(out.Records) <= trialRows {
 		printTrials(w, out.Records)
 	}
-	stats := job.NewStatistics(out.Records, out.Result.NTotalTrials)
+	stats := score.NewStatistics(out.Records, out.Result.NTotalTrials)
 	for key, e := range out.Result.Stats.Evals.All() {
 		printGroup(w, key, e, out, groupOf(&stats, key))
 	}
 	printCoverage(w, &stats)
 }
 
-func printTrials(w io.Writer, records []job.Record) {
+func printTrials(w io.Writer, records []jobdir.Record) {
 	t := newTable("Trial", "Rewards", "Exception")
 	for _, r := range records {
 		t.Row(clean(r.TrialName), rewardsOf(r.Rewards), clean(r.ExceptionType))
@@ -46,7 +47,7 @@ func printTrials(w io.Writer, records []job.Record) {
 	fmt.Fprintln(w)
 }
 
-func printGroup(w io.Writer, key string, e *job.Eval, out *job.Outcome, stats job.GroupStatistics) {
+func printGroup(w io.Writer, key string, e *jobdir.Eval, out *job.Outcome, stats score.GroupStatistics) {
 	lipgloss.Fprintln(w, styleBold.Render(groupTitle(key, out)))
 	header := []string{"Trials", "Exceptions"}
 	row := []string{strconv.Itoa(e.NTrials), strconv.Itoa(e.NErrors)}
@@ -68,7 +69,7 @@ func printGroup(w io.Writer, key string, e *job.Eval, out *job.Outcome, stats jo
 	printCounts(w, e)
 }
 
-func printCounts(w io.Writer, e *job.Eval) {
+func printCounts(w io.Writer, e *jobdir.Eval) {
 	rewards := newTable("Reward", "Count")
 	some := false
 	for _, name := range e.RewardStats.Names() {
@@ -150,14 +151,14 @@ func rewardsOf(r *reward.Rewards) string {
 	return strings.Join(parts, " ")
 }
 
-func rewardsText(r *trial.Result) string {
+func rewardsText(r *jobdir.TrialResult) string {
 	if r.VerifierResult == nil {
 		return "no reward"
 	}
 	return "reward " + rewardsOf(r.VerifierResult.Rewards)
 }
 
-func rewardsJSON(r *trial.Result) json.RawMessage {
+func rewardsJSON(r *jobdir.TrialResult) json.RawMessage {
 	if r.VerifierResult == nil || r.VerifierResult.Rewards == nil {
 		return json.RawMessage("null")
 	}

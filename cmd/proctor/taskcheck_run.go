@@ -12,8 +12,8 @@ import (
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/job/taskcheck"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox"
-	"github.com/proctor-run/proctor/trial"
 )
 
 // checked is a task under check.
@@ -30,8 +30,8 @@ type checked struct {
 type checker struct {
 	env     *Env
 	flags   *checkFlags
-	cfg     job.Config // what all jobs have in common
-	prefix  string     // of the jobs' names
+	cfg     jobdir.Config // what all jobs have in common
+	prefix  string        // of the jobs' names
 	backend sandbox.Backend
 	// fromFile names the variables that the user meant for the tasks.
 	fromFile map[string]bool
@@ -158,7 +158,7 @@ func unlock(dir string) {
 
 // runChecks runs the trials of all tasks and judges them.
 func runChecks(ctx context.Context, env *Env, f *checkFlags, tasks []*checked, place string) (err error) {
-	c := &checker{env: env, flags: f, prefix: job.DefaultName(env.Now().Local()) + "-"}
+	c := &checker{env: env, flags: f, prefix: jobdir.DefaultName(env.Now().Local()) + "-"}
 	if c.fromFile, err = loadEnvFile(env, f.run.envFile); err != nil {
 		return err
 	}
@@ -171,7 +171,7 @@ func runChecks(ctx context.Context, env *Env, f *checkFlags, tasks []*checked, p
 	}
 	cfg.JobsDir = c.cfg.JobsDir
 	for _, t := range tasks {
-		cfg.Tasks = append(cfg.Tasks, trial.TaskConfig{Path: &t.dir})
+		cfg.Tasks = append(cfg.Tasks, jobdir.TaskConfig{Path: &t.dir})
 	}
 	name, opts, err := chooseEnvironment(ctx, env, &cfg, f.run.runtime, names.backend)
 	if err != nil {
@@ -231,7 +231,7 @@ func (c *checker) checkNetwork(ctx context.Context, tasks []*checked) error {
 	}
 	if len(running) > 0 {
 		c.flags.say(c.env, "%s: the solution without network", count(len(running), "task"))
-		c.flags.run.amend = func(_ trial.Config, task *harbor.Task) {
+		c.flags.run.amend = func(_ jobdir.TrialConfig, task *harbor.Task) {
 			taskcheck.TakeNetwork(&task.Config, can.SwitchNetwork && !task.HasCompose())
 		}
 		err := c.run(ctx, "offline", running, taskcheck.Offline(), func(t *checked, trials []taskcheck.Trial) { t.outcome.Offline = &trials[0] })
@@ -266,7 +266,7 @@ func (c *checker) run(ctx context.Context, name string, tasks []*checked, roles 
 	cfg := c.cfg
 	cfg.JobName, cfg.NAttempts, cfg.Agents, cfg.Tasks = c.prefix+name, 1, taskcheck.Agents(roles), nil
 	for _, t := range tasks {
-		cfg.Tasks = append(cfg.Tasks, trial.TaskConfig{Path: &t.dir})
+		cfg.Tasks = append(cfg.Tasks, jobdir.TaskConfig{Path: &t.dir})
 	}
 	prepared, err := job.Prepare(cfg, prepareOptions(ctx, c.env))
 	if err != nil {
@@ -279,7 +279,7 @@ func (c *checker) run(ctx context.Context, name string, tasks []*checked, roles 
 		}
 		c.asked = true
 	}
-	results := map[string]*trial.Result{}
+	results := map[string]*jobdir.TrialResult{}
 	c.flags.run.tell = func(e job.Event) {
 		if e.Trial != nil && e.Trial.Result != nil {
 			results[e.Trial.TrialName] = e.Trial.Result

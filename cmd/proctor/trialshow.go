@@ -11,10 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/spf13/cobra"
-
-	"github.com/proctor-run/proctor/job"
-	"github.com/proctor-run/proctor/trial"
 )
 
 func newTrialShow(env *Env) *cobra.Command {
@@ -67,15 +65,15 @@ type trialPhase struct {
 }
 
 // classOf is what came of a trial.
-func classOf(r *trial.Result) string {
-	rec := job.RecordOf(r)
+func classOf(r *jobdir.TrialResult) string {
+	rec := jobdir.RecordOf(r)
 	return string(rec.Class())
 }
 
 // phasesOf lists the phases of a trial, those of its steps among them.
-func phasesOf(r *trial.Result) []trialPhase {
+func phasesOf(r *jobdir.TrialResult) []trialPhase {
 	var list []trialPhase
-	add := func(kind, step string, t *trial.Timing) {
+	add := func(kind, step string, t *jobdir.Timing) {
 		if t == nil || t.StartedAt == nil || t.FinishedAt == nil {
 			return
 		}
@@ -104,20 +102,20 @@ func phasesOf(r *trial.Result) []trialPhase {
 
 // trialSummary is what trial show --json prints.
 type trialSummary struct {
-	Dir     string        `json:"dir"`
-	State   string        `json:"state"`
-	Trial   string        `json:"trial,omitempty"`
-	Task    string        `json:"task,omitempty"`
-	Agent   string        `json:"agent,omitempty"`
-	Outcome string        `json:"outcome"`
-	Result  *jsonResult   `json:"result"`
-	Cause   *jsonCause    `json:"cause"`
-	Steps   []stepSummary `json:"steps"`
-	Phases  []trialPhase  `json:"phases"`
-	Notes   *trial.Notes  `json:"notes"`
-	Earlier []string      `json:"earlier_attempts"`
-	Logs    []logTail     `json:"logs"`
-	result  *trial.Result // nil without one
+	Dir     string              `json:"dir"`
+	State   string              `json:"state"`
+	Trial   string              `json:"trial,omitempty"`
+	Task    string              `json:"task,omitempty"`
+	Agent   string              `json:"agent,omitempty"`
+	Outcome string              `json:"outcome"`
+	Result  *jsonResult         `json:"result"`
+	Cause   *jsonCause          `json:"cause"`
+	Steps   []stepSummary       `json:"steps"`
+	Phases  []trialPhase        `json:"phases"`
+	Notes   *jobdir.Notes       `json:"notes"`
+	Earlier []string            `json:"earlier_attempts"`
+	Logs    []logTail           `json:"logs"`
+	result  *jobdir.TrialResult // nil without one
 }
 
 type jsonCause struct {
@@ -159,16 +157,16 @@ func readTrialSummary(dir string, lines int) (*trialSummary, error) {
 }
 
 func (s *trialSummary) readResult(root *os.Root) error {
-	data, err := root.ReadFile(job.ResultFile)
+	data, err := root.ReadFile(jobdir.ResultFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s.readStarted(root)
 	}
 	if err != nil {
 		return fmt.Errorf("reading the trial: %w", err)
 	}
-	r, err := trial.ParseResult(data)
+	r, err := jobdir.ParseTrialResult(data)
 	if err != nil {
-		return withHint(usageErrorf("%s: %w", filepath.Join(s.Dir, job.ResultFile), err),
+		return withHint(usageErrorf("%s: %w", filepath.Join(s.Dir, jobdir.ResultFile), err),
 			"if this is a job directory use 'proctor job show'; if the file was cut short, 'proctor job resume' runs the trial again")
 	}
 	s.result, s.State, s.Outcome = &r, stateFinished, classOf(&r)
@@ -178,7 +176,7 @@ func (s *trialSummary) readResult(root *os.Root) error {
 	}
 	s.Result, s.Phases = newJSONResult(&r), append(s.Phases, phasesOf(&r)...)
 	for _, step := range r.StepResults {
-		x := trial.Result{VerifierResult: step.VerifierResult}
+		x := jobdir.TrialResult{VerifierResult: step.VerifierResult}
 		sum := stepSummary{Name: step.StepName, Rewards: rewardsJSON(&x)}
 		if e := step.ExceptionInfo; e != nil {
 			sum.Exception = &jsonException{Type: e.Type, Message: e.Message}
@@ -190,10 +188,10 @@ func (s *trialSummary) readResult(root *os.Root) error {
 
 // readStarted reads what a trial that has not ended left at its start.
 func (s *trialSummary) readStarted(root *os.Root) error {
-	data, err := root.ReadFile(job.ConfigFile)
+	data, err := root.ReadFile(jobdir.ConfigFile)
 	if err == nil {
-		var c trial.Config
-		if c, _, err = trial.ParseConfig(data); err == nil {
+		var c jobdir.TrialConfig
+		if c, _, err = jobdir.ParseTrialConfig(data); err == nil {
 			s.Trial = c.TrialName
 			if c.Task.Path != nil {
 				s.Task = filepath.Base(*c.Task.Path)
@@ -204,17 +202,17 @@ func (s *trialSummary) readStarted(root *os.Root) error {
 			return nil
 		}
 	}
-	return withHint(usageErrorf("%q is not a trial directory: it holds neither a readable %s nor the %s of a trial", s.Dir, job.ResultFile, job.ConfigFile),
+	return withHint(usageErrorf("%q is not a trial directory: it holds neither a readable %s nor the %s of a trial", s.Dir, jobdir.ResultFile, jobdir.ConfigFile),
 		"'proctor job show' names the trials of a job")
 }
 
 func (s *trialSummary) readNotes(root *os.Root) {
-	data, err := root.ReadFile(trial.NotesFile)
+	data, err := root.ReadFile(jobdir.NotesFile)
 	if err != nil {
 		return // a trial of Harbor has none
 	}
-	var n trial.Notes
-	if json.Unmarshal(data, &n) == nil && n.Schema == trial.NotesSchema {
+	var n jobdir.Notes
+	if json.Unmarshal(data, &n) == nil && n.Schema == jobdir.NotesSchema {
 		s.Notes = &n
 	}
 }

@@ -10,8 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/proctor-run/proctor/dataset"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/trial"
 	"github.com/proctor-run/proctor/value"
@@ -81,7 +83,7 @@ func startTrial(ctx context.Context, env *Env, f *trialFlags) error {
 		return err
 	}
 	// What chooses an environment and fetches tasks knows jobs.
-	as := job.Config{JobsDir: cfg.TrialsDir, Environment: cfg.Environment, Tasks: []trial.TaskConfig{cfg.Task}, Quiet: f.run.json}
+	as := jobdir.Config{JobsDir: cfg.TrialsDir, Environment: cfg.Environment, Tasks: []jobdir.TaskConfig{cfg.Task}, Quiet: f.run.json}
 	backendName, opts, err := chooseEnvironment(ctx, env, &as, f.run.runtime, named)
 	if err != nil {
 		return err
@@ -95,7 +97,7 @@ func startTrial(ctx context.Context, env *Env, f *trialFlags) error {
 		cfg.TrialName = job.TrialName(task.IDName(), rand.IntN)
 	}
 	dir := filepath.Join(cfg.TrialsDir, cfg.TrialName)
-	if isFile(filepath.Join(dir, job.ResultFile)) {
+	if isFile(filepath.Join(dir, jobdir.ResultFile)) {
 		return withHint(usageErrorf("%q holds a trial that has ended", dir), "name another with --trial-name, or none")
 	}
 	backend, closeBackend, err := readyBackend(ctx, env, backendName, opts)
@@ -116,11 +118,11 @@ func startTrial(ctx context.Context, env *Env, f *trialFlags) error {
 // configureTrial makes the trial's configuration: that of the file or the
 // default, with the command line on top. named tells whether it names an
 // environment.
-func configureTrial(env *Env, f *trialFlags) (cfg trial.Config, named bool, err error) {
+func configureTrial(env *Env, f *trialFlags) (cfg jobdir.TrialConfig, named bool, err error) {
 	if f.run.config == "" && f.run.set.Path == nil {
 		return cfg, false, withHint(usageErrorf("%w", job.ErrNoTrialTask), "name a task directory with -p")
 	}
-	cfg = trial.NewConfig(trial.TaskConfig{})
+	cfg = jobdir.NewTrialConfig(jobdir.TaskConfig{})
 	if f.run.config != "" {
 		if cfg, named, err = readTrialConfig(env, f.run.config); err != nil {
 			return cfg, named, err
@@ -147,7 +149,7 @@ func configureTrial(env *Env, f *trialFlags) (cfg trial.Config, named bool, err 
 	return cfg, named || f.set.EnvironmentType != nil || f.set.EnvironmentImportPath != nil, nil
 }
 
-func readTrialConfig(env *Env, path string) (cfg trial.Config, named bool, err error) {
+func readTrialConfig(env *Env, path string) (cfg jobdir.TrialConfig, named bool, err error) {
 	data, format, names, err := readConfigFile("trial", path)
 	if err != nil {
 		return cfg, false, err
@@ -163,17 +165,17 @@ func readTrialConfig(env *Env, path string) (cfg trial.Config, named bool, err e
 }
 
 // findTask finds the task on this machine, or brings it here.
-func findTask(ctx context.Context, env *Env, cfg job.Config) (job.FetchedTask, error) {
+func findTask(ctx context.Context, env *Env, cfg jobdir.Config) (dataset.FetchedTask, error) {
 	t := cfg.Tasks[0]
-	if t.Kind() == trial.LocalTask {
+	if t.Kind() == jobdir.LocalTask {
 		if !isDirectory(*t.Path) {
-			return job.FetchedTask{}, usageErrorf("there is no task directory %q", *t.Path)
+			return dataset.FetchedTask{}, usageErrorf("there is no task directory %q", *t.Path)
 		}
-		return job.FetchedTask{Task: job.Task{Config: t, Name: harbor.LocalName(*t.Path)}, Dir: *t.Path}, nil
+		return dataset.FetchedTask{Task: jobdir.Task{Config: t, Name: harbor.LocalName(*t.Path)}, Dir: *t.Path}, nil
 	}
 	fetched, err := fetchTasks(ctx, env)(cfg)
 	if err != nil {
-		return job.FetchedTask{}, prepareError(err)
+		return dataset.FetchedTask{}, prepareError(err)
 	}
 	for _, w := range fetched.Warnings {
 		fmt.Fprintf(env.Stderr, "proctor: warning: %s\n", clean(w))
@@ -181,7 +183,7 @@ func findTask(ctx context.Context, env *Env, cfg job.Config) (job.FetchedTask, e
 	return fetched.Tasks[0], nil
 }
 
-func runTrial(ctx context.Context, env *Env, f *trialFlags, cfg trial.Config, task job.FetchedTask, backend sandbox.Backend) (*trial.Result, error) {
+func runTrial(ctx context.Context, env *Env, f *trialFlags, cfg jobdir.TrialConfig, task dataset.FetchedTask, backend sandbox.Backend) (*jobdir.TrialResult, error) {
 	owner, err := sandbox.Self()
 	if err != nil {
 		return nil, err
@@ -190,7 +192,7 @@ func runTrial(ctx context.Context, env *Env, f *trialFlags, cfg trial.Config, ta
 	defer stop()
 	runner := trial.Runner{
 		Backend: backend, Lookup: env.Lookup, Now: env.Now, Owner: owner, SealedVerifier: f.run.sealed,
-		TaskDir: func(trial.TaskConfig) (string, error) { return task.Dir, nil },
+		TaskDir: func(jobdir.TaskConfig) (string, error) { return task.Dir, nil },
 	}
 	result, err := runner.Run(ctx, cfg, 1)
 	if err == nil && ctx.Err() != nil {
@@ -200,7 +202,7 @@ func runTrial(ctx context.Context, env *Env, f *trialFlags, cfg trial.Config, ta
 	return result, err
 }
 
-func printTrialStart(w io.Writer, cfg trial.Config, task job.FetchedTask, backend string) {
+func printTrialStart(w io.Writer, cfg jobdir.TrialConfig, task dataset.FetchedTask, backend string) {
 	agent := ""
 	switch {
 	case cfg.Agent.Name != nil:
@@ -213,7 +215,7 @@ func printTrialStart(w io.Writer, cfg trial.Config, task job.FetchedTask, backen
 }
 
 // finish prints the result and turns it into an exit code.
-func (f *trialFlags) finish(env *Env, dir string, r *trial.Result) error {
+func (f *trialFlags) finish(env *Env, dir string, r *jobdir.TrialResult) error {
 	if f.run.json {
 		s, err := readTrialSummary(dir, 0)
 		if err == nil {
@@ -232,7 +234,7 @@ func (f *trialFlags) finish(env *Env, dir string, r *trial.Result) error {
 }
 
 // printTrialEnd says how a trial ended, in Harbor's words.
-func printTrialEnd(w io.Writer, r *trial.Result) {
+func printTrialEnd(w io.Writer, r *jobdir.TrialResult) {
 	fmt.Fprintf(w, "Trial completed!\nTrial name: %s\nTask: %s\nStarted: %s\nFinished: %s\n",
 		clean(r.TrialName), clean(r.TaskName), pythonTime(r.StartedAt), pythonTime(r.FinishedAt))
 	switch {
@@ -245,7 +247,7 @@ func printTrialEnd(w io.Writer, r *trial.Result) {
 	}
 }
 
-func rewardsRepr(r *trial.Result) string {
+func rewardsRepr(r *jobdir.TrialResult) string {
 	if r.VerifierResult.Rewards == nil {
 		return "None"
 	}
@@ -253,7 +255,7 @@ func rewardsRepr(r *trial.Result) string {
 }
 
 // pythonTime is a time as Python's str() has it.
-func pythonTime(t *trial.Time) string {
+func pythonTime(t *jobdir.Time) string {
 	if t == nil {
 		return "None"
 	}

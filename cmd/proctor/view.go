@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/trial"
 )
 
@@ -107,7 +108,7 @@ func phaseText(k trial.EventKind) string {
 }
 
 // resultText is the outcome of a trial in a few words, the cause first.
-func resultText(r *trial.Result) string {
+func resultText(r *jobdir.TrialResult) string {
 	took := ""
 	if r.StartedAt != nil && r.FinishedAt != nil {
 		took = fmt.Sprintf(" (%s)", duration(r.FinishedAt.In(time.UTC).Sub(r.StartedAt.In(time.UTC))))

@@ -21,21 +21,22 @@ var pure = []string{"value", "exception", "reward", "outcome", "atif"}
 // A room also may import what lies below itself, and everything that its
 // neighbours may import: arrows are followed.
 var arrows = map[string][]string{
-	"cmd":       {"job", "sandbox/docker", "sandbox/oci", "sandbox/guest", "cube/cubes"},
-	"job":       {"trial"},
-	"trial":     {"harbor", "agent"},
-	"harbor":    {"cube", "verify", "sandbox"},
-	"agent":     {"cube", "sandbox", "atif"},
-	"verify":    {"sandbox", "reward"},
-	"cube":      {"sandbox"},
-	"sandbox":   {},
-	"internal":  {},
-	"examples":  {},
-	"benchmark": {"cmd", "job"},
+	"cmd":      {"job", "sandbox/docker", "sandbox/oci", "sandbox/guest", "cube/cubes"},
+	"job":      {"trial", "score", "dataset"},
+	"trial":    {"harbor", "agent", "jobdir"},
+	"score":    {"jobdir"},
+	"dataset":  {"jobdir"},
+	"jobdir":   {"harbor", "verify"},
+	"harbor":   {"cube", "verify", "sandbox"},
+	"agent":    {"cube", "sandbox", "atif"},
+	"verify":   {"sandbox", "reward"},
+	"cube":     {"sandbox"},
+	"sandbox":  {},
+	"internal": {},
 }
 
 // testHelpers may be imported by any test.
-var testHelpers = []string{"sandbox/sandboxtest", "sandbox/fake", "cube/cubetest", "internal/vectors", "internal/need"}
+var testHelpers = []string{"sandbox/sandboxtest", "sandbox/fake", "cube/cubetest", "internal/vectors", "internal/need", "internal/jobtest"}
 
 // banned names say nothing about what a package is for.
 var banned = []string{"util", "utils", "common", "types", "models", "helpers", "manager"}

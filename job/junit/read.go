@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/proctor-run/proctor/job"
-	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/score"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -26,7 +26,7 @@ const maxResult = 64 << 20
 // that cannot be read is a case with an error; the error of Read is that of a
 // directory which is no job's.
 func Read(ctx context.Context, dir string, o Options) (*Report, error) {
-	scanned, err := job.Scan(ctx, dir)
+	scanned, err := jobdir.Scan(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +35,7 @@ func Read(ctx context.Context, dir string, o Options) (*Report, error) {
 		return nil, err
 	}
 	if len(scanned.Records) == 0 && len(scanned.Errors) == 0 && r.result == nil {
-		return nil, fmt.Errorf("reading job directory %q: it holds neither a %s nor trials: %w", dir, job.ResultFile, fs.ErrNotExist)
+		return nil, fmt.Errorf("reading job directory %q: it holds neither a %s nor trials: %w", dir, jobdir.ResultFile, fs.ErrNotExist)
 	}
 	r.addTrials(scanned.Records)
 	r.addUnreadable(scanned.Errors)
@@ -48,24 +48,24 @@ type reader struct {
 	dir     string
 	options Options
 	report  *Report
-	result  *job.Result // nil without a readable one
-	lock    *job.Lock
+	result  *jobdir.Result // nil without a readable one
+	lock    *jobdir.Lock
 }
 
 // readJob reads what the job says of itself; not being able to is no error,
 // its trials count.
 func (r *reader) readJob() error {
-	data, err := os.ReadFile(filepath.Join(r.dir, job.ResultFile))
+	data, err := os.ReadFile(filepath.Join(r.dir, jobdir.ResultFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("reading job result: %w", err)
 	}
 	if err == nil {
-		if result, err := job.ParseResult(data); err == nil {
+		if result, err := jobdir.ParseResult(data); err == nil {
 			r.result = &result
 		}
 	}
-	if data, err := os.ReadFile(filepath.Join(r.dir, job.LockFile)); err == nil {
-		if lock, err := job.ParseLock(data); err == nil {
+	if data, err := os.ReadFile(filepath.Join(r.dir, jobdir.LockFile)); err == nil {
+		if lock, err := jobdir.ParseLock(data); err == nil {
 			r.lock = &lock
 		}
 	}
@@ -83,19 +83,19 @@ func (r *reader) suite(name string) *Suite {
 	return &r.report.Suites[len(r.report.Suites)-1]
 }
 
-func (r *reader) addTrials(records []job.FileRecord) {
+func (r *reader) addTrials(records []jobdir.FileRecord) {
 	sorted := slices.Clone(records)
-	slices.SortFunc(sorted, func(a, b job.FileRecord) int {
+	slices.SortFunc(sorted, func(a, b jobdir.FileRecord) int {
 		return cmp.Or(cmp.Compare(a.EvalsKey(), b.EvalsKey()), cmp.Compare(a.TaskName, b.TaskName), cmp.Compare(a.StartedAt, b.StartedAt), cmp.Compare(a.Dir, b.Dir))
 	})
 	type attempts struct{ group, task string }
 	count, seen := map[attempts]int{}, map[attempts]int{}
-	plain := make([]job.Record, len(sorted))
+	plain := make([]jobdir.Record, len(sorted))
 	for i := range sorted {
 		count[attempts{sorted[i].EvalsKey(), sorted[i].TaskName}]++
 		plain[i] = sorted[i].Record
 	}
-	stats := job.NewStatistics(plain, len(plain))
+	stats := score.NewStatistics(plain, len(plain))
 	for i := range sorted {
 		rec := &sorted[i]
 		key := attempts{rec.EvalsKey(), rec.TaskName}
@@ -119,7 +119,7 @@ func (r *reader) addTrials(records []job.FileRecord) {
 }
 
 // properties say of a group what its cases cannot.
-func (r *reader) properties(rec *job.FileRecord, stats *job.Statistics) []Property {
+func (r *reader) properties(rec *jobdir.FileRecord, stats *score.Statistics) []Property {
 	var list []Property
 	add := func(name, value string) {
 		if value != "" {
@@ -143,7 +143,7 @@ func (r *reader) properties(rec *job.FileRecord, stats *job.Statistics) []Proper
 		for _, m := range g.Means {
 			add("mean."+m.Name, value.FloatRepr(m.Mean))
 			add("mean."+m.Name+".n_tasks", strconv.Itoa(m.Tasks))
-			if m.Method != job.MethodNone {
+			if m.Method != score.MethodNone {
 				add("mean."+m.Name+".interval", fmt.Sprintf("%s to %s (%s, %g%%)", value.FloatRepr(m.Low), value.FloatRepr(m.High), m.Method, 100*m.Confidence))
 			}
 		}
@@ -156,7 +156,7 @@ func (r *reader) properties(rec *job.FileRecord, stats *job.Statistics) []Proper
 }
 
 // fill says what came of a trial.
-func (r *reader) fill(c *Case, rec *job.FileRecord) {
+func (r *reader) fill(c *Case, rec *jobdir.FileRecord) {
 	result, err := r.readTrial(rec.Dir)
 	if err != nil { // it could be read a moment ago
 		c.State, c.Type, c.Message = Errored, "UnreadableResult", err.Error()
@@ -185,8 +185,8 @@ func (r *reader) fill(c *Case, rec *job.FileRecord) {
 	}
 }
 
-func (r *reader) readTrial(name string) (*trial.Result, error) {
-	path := filepath.Join(r.dir, name, job.ResultFile)
+func (r *reader) readTrial(name string) (*jobdir.TrialResult, error) {
+	path := filepath.Join(r.dir, name, jobdir.ResultFile)
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -198,12 +198,12 @@ func (r *reader) readTrial(name string) (*trial.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	result, err := trial.ParseResult(data)
+	result, err := jobdir.ParseTrialResult(data)
 	return &result, err
 }
 
 // below says which rewards are below the threshold; empty for none.
-func (r *reader) below(rec *job.FileRecord) string {
+func (r *reader) below(rec *jobdir.FileRecord) string {
 	threshold := value.Float(r.options.PassAt)
 	var low []string
 	check := func(name string, x value.Number) {
@@ -235,7 +235,7 @@ func (r *reader) below(rec *job.FileRecord) string {
 }
 
 // outputOf are the facts about a trial that have no element.
-func outputOf(rec *job.FileRecord, result *trial.Result) string {
+func outputOf(rec *jobdir.FileRecord, result *jobdir.TrialResult) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "trial: %s\n", rec.Dir)
 	if rec.Rewards != nil {
@@ -251,7 +251,7 @@ func outputOf(rec *job.FileRecord, result *trial.Result) string {
 	}
 	for _, p := range []struct {
 		name string
-		at   *trial.Timing
+		at   *jobdir.Timing
 	}{{"environment", result.EnvironmentSetup}, {"agent setup", result.AgentSetup}, {"agent", result.AgentExecution}, {"verifier", result.Verifier}} {
 		if t := p.at; t != nil && t.StartedAt != nil && t.FinishedAt != nil {
 			fmt.Fprintf(&b, "%s: %s s\n", p.name, seconds(t.FinishedAt.In(time.UTC).Sub(t.StartedAt.In(time.UTC))))
@@ -275,7 +275,7 @@ func (r *reader) addUnreadable(errs []error) {
 }
 
 // addPending adds the planned trials that have no result.
-func (r *reader) addPending(scanned *job.Scanned) {
+func (r *reader) addPending(scanned *jobdir.Scanned) {
 	missing := len(scanned.Unfinished)
 	if r.result != nil {
 		missing = max(r.result.NTotalTrials-len(scanned.Records)-len(scanned.Errors), 0)
@@ -302,7 +302,7 @@ func (r *reader) addPending(scanned *job.Scanned) {
 }
 
 // pendingByLock tells which trials of the plan have no record.
-func (r *reader) pendingByLock(records []job.FileRecord) []Case {
+func (r *reader) pendingByLock(records []jobdir.FileRecord) []Case {
 	if r.lock == nil {
 		return nil
 	}
@@ -314,12 +314,12 @@ func (r *reader) pendingByLock(records []job.FileRecord) []Case {
 	var pending []Case
 	for i := range r.lock.Trials {
 		t := &r.lock.Trials[i]
-		rec := job.Record{TaskName: t.Task.Name}
+		rec := jobdir.Record{TaskName: t.Task.Name}
 		if t.Agent.Name != nil {
 			rec.AgentName = *t.Agent.Name
 		}
 		if t.Agent.ModelName != nil {
-			if model := trial.SplitModel(*t.Agent.ModelName); model != nil {
+			if model := jobdir.SplitModel(*t.Agent.ModelName); model != nil {
 				rec.ModelName = model.Name
 			}
 		}

@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/proctor-run/proctor/job/taskcheck"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/reward"
-	"github.com/proctor-run/proctor/trial"
 )
 
 // A task whose solution gets its reward, and whose tests also reward no work.
@@ -20,7 +20,7 @@ func Example() {
 	}
 	var trials []taskcheck.Trial
 	for _, role := range roles { // they would be run here
-		result := &trial.Result{AgentExecution: &trial.Timing{}, VerifierResult: &trial.VerifierResult{Rewards: one}}
+		result := &jobdir.TrialResult{AgentExecution: &jobdir.Timing{}, VerifierResult: &jobdir.VerifierResult{Rewards: one}}
 		trials = append(trials, taskcheck.Trial{Role: role, Result: result})
 	}
 	report := taskcheck.NewReport("a-task")

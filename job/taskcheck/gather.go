@@ -4,13 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/proctor-run/proctor/jobdir"
 	"io"
 	"io/fs"
 	"os"
 	"path"
 	"strings"
-
-	"github.com/proctor-run/proctor/trial"
 )
 
 // maxOutput bounds what is read of a file that a trial left, in bytes.
@@ -18,7 +17,7 @@ const maxOutput = 1 << 20
 
 // Gather reads what a trial left in its directory beside its result. What is
 // not there is empty: the trial may have ended before.
-func Gather(dir string, role Role, result *trial.Result) (Trial, error) {
+func Gather(dir string, role Role, result *jobdir.TrialResult) (Trial, error) {
 	t := Trial{Role: role, Name: result.TrialName, Result: result}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -34,23 +33,23 @@ func Gather(dir string, role Role, result *trial.Result) (Trial, error) {
 	if err != nil {
 		return t, fmt.Errorf("reading trial %q: %w", result.TrialName, err)
 	}
-	data, err := readFile(root, trial.NotesFile)
+	data, err := readFile(root, jobdir.NotesFile)
 	if err != nil {
 		return t, nil //nolint:nilerr // a trial without notes has noticed nothing
 	}
-	var notes trial.Notes
+	var notes jobdir.Notes
 	if err := json.Unmarshal(data, &notes); err != nil {
-		return t, fmt.Errorf("reading %s of trial %q: %w", trial.NotesFile, result.TrialName, err)
+		return t, fmt.Errorf("reading %s of trial %q: %w", jobdir.NotesFile, result.TrialName, err)
 	}
 	t.Suspicions = noticed(&notes)
 	return t, nil
 }
 
-func noticed(n *trial.Notes) []string {
+func noticed(n *jobdir.Notes) []string {
 	var list []string
 	verifications := n.Steps
 	if len(verifications) == 0 && n.Verification != nil {
-		verifications = []trial.VerificationNote{*n.Verification}
+		verifications = []jobdir.VerificationNote{*n.Verification}
 	}
 	for _, v := range verifications {
 		list = append(list, v.Suspicions...)
@@ -62,7 +61,7 @@ func noticed(n *trial.Notes) []string {
 }
 
 // readAll reads a file of the agent; a trial of several steps has one for each.
-func readAll(root *os.Root, result *trial.Result, name string) (string, error) {
+func readAll(root *os.Root, result *jobdir.TrialResult, name string) (string, error) {
 	places := []string{name}
 	for _, s := range result.StepResults {
 		places = append(places, path.Join("steps", s.StepName, name))

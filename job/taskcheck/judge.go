@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"github.com/proctor-run/proctor/harbor"
-	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/reward"
-	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/score"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -56,7 +56,7 @@ func JudgeReference(r *Report, o Outcome) (usable bool) {
 }
 
 // began reports whether the agent was reached.
-func began(r *trial.Result) bool { return r.AgentExecution != nil || len(r.StepResults) > 0 }
+func began(r *jobdir.TrialResult) bool { return r.AgentExecution != nil || len(r.StepResults) > 0 }
 
 // Solved reports whether the solution got what it should in every trial.
 func Solved(o Outcome) bool {
@@ -81,7 +81,7 @@ func names(trials []Trial) []string {
 	return out
 }
 
-func rewardsOf(r *trial.Result) *reward.Rewards {
+func rewardsOf(r *jobdir.TrialResult) *reward.Rewards {
 	if r.VerifierResult == nil {
 		return nil
 	}
@@ -89,7 +89,7 @@ func rewardsOf(r *trial.Result) *reward.Rewards {
 }
 
 // reaches reports whether a trial has the reward; having none counts as 0.
-func reaches(r *trial.Result, goal float64) bool {
+func reaches(r *jobdir.TrialResult, goal float64) bool {
 	x, err := harbor.ScalarReward(rewardsOf(r))
 	return err == nil && math.Abs(x-goal) <= tolerance
 }
@@ -159,7 +159,7 @@ func judgeRepeats(r *Report, oracles []Trial) {
 	c.Message = fmt.Sprintf("%d runs of the solution come to the same", len(oracles))
 	first := oracles[0].Result
 	for _, t := range oracles[1:] {
-		if !job.SameRewards(rewardsOf(first), rewardsOf(t.Result)) || exceptionType(first) != exceptionType(t.Result) {
+		if !score.SameRewards(rewardsOf(first), rewardsOf(t.Result)) || exceptionType(first) != exceptionType(t.Result) {
 			c.Status = Fail
 			c.Message = fmt.Sprintf("runs of the same solution differ: %s and %s", outcomeText(first), outcomeText(t.Result))
 			c.Fix = "look for times, random numbers, the network, and processes that are still starting; compare verifier/test-stdout.txt of the trials"
@@ -169,7 +169,7 @@ func judgeRepeats(r *Report, oracles []Trial) {
 }
 
 // outcomeText is the rewards of a trial, or why there are none.
-func outcomeText(r *trial.Result) string {
+func outcomeText(r *jobdir.TrialResult) string {
 	rewards := rewardsOf(r)
 	if rewards == nil {
 		return "no reward (" + exceptionText(r) + ")"
@@ -183,7 +183,7 @@ func outcomeText(r *trial.Result) string {
 	return ""
 }
 
-func exceptionType(r *trial.Result) string {
+func exceptionType(r *jobdir.TrialResult) string {
 	if x := exceptionOf(r); x != nil {
 		return x.Type
 	}
@@ -191,7 +191,7 @@ func exceptionType(r *trial.Result) string {
 }
 
 // exceptionOf is the exception of a trial, or the first of its steps.
-func exceptionOf(r *trial.Result) *trial.ExceptionInfo {
+func exceptionOf(r *jobdir.TrialResult) *jobdir.ExceptionInfo {
 	if r.ExceptionInfo != nil {
 		return r.ExceptionInfo
 	}
@@ -207,7 +207,7 @@ func exceptionOf(r *trial.Result) *trial.ExceptionInfo {
 const maxException = 300
 
 // exceptionText is the exception's type and the first line of its message.
-func exceptionText(r *trial.Result) string {
+func exceptionText(r *jobdir.TrialResult) string {
 	x := exceptionOf(r)
 	if x == nil {
 		return "no exception"

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/reward"
-	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/score"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -30,7 +30,7 @@ func JudgeNetwork(r *Report, o Outcome) {
 		r.Add(c)
 		return
 	}
-	same := job.SameRewards(rewardsOf(t.Result), rewardsOf(ofKind(o.Reference, KindOracle)[0].Result))
+	same := score.SameRewards(rewardsOf(t.Result), rewardsOf(ofKind(o.Reference, KindOracle)[0].Result))
 	switch {
 	case same && o.Reach == ReachVerifier:
 		c.Message = "the tests come to the same without network"
@@ -84,7 +84,7 @@ func JudgeChannel(r *Report, o Outcome) {
 	r.Add(c)
 }
 
-func judgeAttempt(t Trial, nop *trial.Result) AttemptResult {
+func judgeAttempt(t Trial, nop *jobdir.TrialResult) AttemptResult {
 	a := AttemptResult{Name: t.Role.Attempt, Trial: t.Name, Noticed: t.Suspicions, Rewards: json.RawMessage("null")}
 	if a.Noticed == nil {
 		a.Noticed = []string{}
@@ -112,7 +112,7 @@ func effectOf(got, nop *reward.Rewards) Effect {
 		return EffectLost
 	case isPlanted(got):
 		return EffectForged
-	case job.SameRewards(got, nop):
+	case score.SameRewards(got, nop):
 		return EffectNone
 	}
 	return EffectChanged
@@ -133,18 +133,18 @@ func isPlanted(r *reward.Rewards) bool {
 func phases(trials []Trial) []Phase {
 	kinds := []struct {
 		name string
-		of   func(r *trial.Result) []*trial.Timing
+		of   func(r *jobdir.TrialResult) []*jobdir.Timing
 	}{
-		{"environment", func(r *trial.Result) []*trial.Timing { return []*trial.Timing{r.EnvironmentSetup} }},
-		{"agent", func(r *trial.Result) []*trial.Timing {
-			all := []*trial.Timing{r.AgentExecution}
+		{"environment", func(r *jobdir.TrialResult) []*jobdir.Timing { return []*jobdir.Timing{r.EnvironmentSetup} }},
+		{"agent", func(r *jobdir.TrialResult) []*jobdir.Timing {
+			all := []*jobdir.Timing{r.AgentExecution}
 			for _, s := range r.StepResults {
 				all = append(all, s.AgentExecution)
 			}
 			return all
 		}},
-		{"verifier", func(r *trial.Result) []*trial.Timing {
-			all := []*trial.Timing{r.Verifier}
+		{"verifier", func(r *jobdir.TrialResult) []*jobdir.Timing {
+			all := []*jobdir.Timing{r.Verifier}
 			for _, s := range r.StepResults {
 				all = append(all, s.Verifier)
 			}
@@ -167,7 +167,7 @@ func phases(trials []Trial) []Phase {
 	return list
 }
 
-func total(timings []*trial.Timing) (seconds float64, ok bool) {
+func total(timings []*jobdir.Timing) (seconds float64, ok bool) {
 	for _, t := range timings {
 		if t != nil && t.StartedAt != nil && t.FinishedAt != nil {
 			seconds += t.FinishedAt.In(time.UTC).Sub(t.StartedAt.In(time.UTC)).Seconds()

@@ -11,7 +11,7 @@ package taskcheck
 import (
 	"encoding/json"
 
-	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -58,10 +58,10 @@ func Channel() []Role {
 // Agents returns the agents of a job whose n-th trial of a task has the n-th
 // role. The plan of such a job with one attempt lists for each task the trials
 // of all roles, in order.
-func Agents(roles []Role) []trial.AgentConfig {
-	agents := make([]trial.AgentConfig, len(roles))
+func Agents(roles []Role) []jobdir.AgentConfig {
+	agents := make([]jobdir.AgentConfig, len(roles))
 	for i, r := range roles {
-		agents[i] = trial.NewAgentConfig()
+		agents[i] = jobdir.NewAgentConfig()
 		switch r.Kind {
 		case KindOracle, KindOffline:
 			agents[i].Name = new("oracle")
@@ -80,7 +80,7 @@ func Agents(roles []Role) []trial.AgentConfig {
 type Trial struct {
 	Role   Role
 	Name   string
-	Result *trial.Result
+	Result *jobdir.TrialResult
 	// Output is what the agent's command printed, for KindChannel.
 	Output string
 	// ExitCode of the solution, empty for 0.

@@ -12,17 +12,17 @@ import (
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/job/taskcheck"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/reward"
-	"github.com/proctor-run/proctor/trial"
 	"github.com/proctor-run/proctor/value"
 )
 
 // got is a trial that was run: its reward as text, "" for none, or "never" for
 // one whose environment could not be made.
 func got(kind taskcheck.Kind, text string, exception string) taskcheck.Trial {
-	start := trial.UTC(time.Unix(100, 0))
-	end := trial.UTC(time.Unix(102, 0))
-	r := &trial.Result{TrialName: string(kind) + "__" + text, AgentExecution: &trial.Timing{StartedAt: &start, FinishedAt: &end}}
+	start := jobdir.UTC(time.Unix(100, 0))
+	end := jobdir.UTC(time.Unix(102, 0))
+	r := &jobdir.TrialResult{TrialName: string(kind) + "__" + text, AgentExecution: &jobdir.Timing{StartedAt: &start, FinishedAt: &end}}
 	switch text {
 	case "":
 	case "never":
@@ -40,10 +40,10 @@ func got(kind taskcheck.Kind, text string, exception string) taskcheck.Trial {
 			}
 			rewards.Set(name, x)
 		}
-		r.VerifierResult = &trial.VerifierResult{Rewards: rewards}
+		r.VerifierResult = &jobdir.VerifierResult{Rewards: rewards}
 	}
 	if exception != "" {
-		r.ExceptionInfo = &trial.ExceptionInfo{Type: exception, Message: "because\nof that"}
+		r.ExceptionInfo = &jobdir.ExceptionInfo{Type: exception, Message: "because\nof that"}
 	}
 	return taskcheck.Trial{Role: taskcheck.Role{Kind: kind}, Name: r.TrialName, Result: r}
 }
@@ -210,9 +210,9 @@ func TestJudgeChannel(t *testing.T) {
 func TestPlanFollowsRoles(t *testing.T) {
 	t.Parallel()
 	roles := slices.Concat(taskcheck.Reference(2), taskcheck.Offline(), taskcheck.Channel())
-	cfg := job.NewConfig(time.Unix(0, 0))
+	cfg := jobdir.NewConfig(time.Unix(0, 0))
 	cfg.Agents = taskcheck.Agents(roles)
-	tasks := []job.Task{{Config: trial.TaskConfig{Path: new("a")}}, {Config: trial.TaskConfig{Path: new("b")}}}
+	tasks := []jobdir.Task{{Config: jobdir.TaskConfig{Path: new("a")}}, {Config: jobdir.TaskConfig{Path: new("b")}}}
 	planned, err := job.Plan(cfg, [16]byte{}, tasks, func(int) int { return 0 })
 	if err != nil || len(planned) != 2*len(roles) {
 		t.Fatal(len(planned), err)
@@ -298,7 +298,7 @@ func TestGather(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	result := &trial.Result{TrialName: "x"}
+	result := &jobdir.TrialResult{TrialName: "x"}
 	empty, err := taskcheck.Gather(dir, taskcheck.Role{Kind: taskcheck.KindOracle}, result)
 	if err != nil || empty.ExitCode != "" || empty.Suspicions != nil {
 		t.Errorf("%+v, %v", empty, err)
@@ -306,12 +306,12 @@ func TestGather(t *testing.T) {
 	write("agent/exit-code.txt", "7\n")
 	write("agent/command.txt", "hello")
 	write("steps/a/agent/command.txt", " again")
-	write(trial.NotesFile, `{"schema": "proctor-trial-v1", "verification": {"suspicions": ["one"]}, "agent_left": {"processes": 2, "names": []}}`)
+	write(jobdir.NotesFile, `{"schema": "proctor-trial-v1", "verification": {"suspicions": ["one"]}, "agent_left": {"processes": 2, "names": []}}`)
 	oracle, err := taskcheck.Gather(dir, taskcheck.Role{Kind: taskcheck.KindOracle}, result)
 	if err != nil || oracle.ExitCode != "7" || !slices.Equal(oracle.Suspicions, []string{"one", "the agent left 2 processes running"}) {
 		t.Errorf("%+v, %v", oracle, err)
 	}
-	result.StepResults = []trial.StepResult{{StepName: "a"}, {StepName: "../../b"}}
+	result.StepResults = []jobdir.StepResult{{StepName: "a"}, {StepName: "../../b"}}
 	if _, err := taskcheck.Gather(dir, taskcheck.Role{Kind: taskcheck.KindChannel}, result); err == nil {
 		t.Error("a step that leads out of the trial is read")
 	}

@@ -1,6 +1,0 @@
-//go:build !unix
-
-package job
-
-// syncDir: elsewhere directories cannot be waited for.
-func syncDir(string) error { return nil }

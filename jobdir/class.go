@@ -1,0 +1,36 @@
+package jobdir
+
+import "github.com/proctor-run/proctor/exception"
+
+// Class is what came of a trial.
+type Class string
+
+// The classes. Every planned trial is in one of them.
+const (
+	ClassScored            Class = "scored"                 // a reward and no exception
+	ClassErroredWithReward Class = "errored_with_reward"    // both
+	ClassErrored           Class = "errored_without_reward" // an exception alone
+	ClassUnscored          Class = "unscored"               // neither: not verified, or the rewards are null
+	ClassCancelled         Class = "cancelled"              // ended by an interrupt
+	ClassPending           Class = "pending"                // has no result
+)
+
+// Classes lists all of them, in the order in which they are shown.
+func Classes() []Class {
+	return []Class{ClassScored, ClassErroredWithReward, ClassErrored, ClassUnscored, ClassCancelled, ClassPending}
+}
+
+// Class is what came of the trial.
+func (r *Record) Class() Class {
+	switch {
+	case r.ExceptionType == exception.CancelledError:
+		return ClassCancelled
+	case r.ExceptionType != "" && r.Rewards != nil:
+		return ClassErroredWithReward
+	case r.ExceptionType != "":
+		return ClassErrored
+	case r.Rewards == nil:
+		return ClassUnscored
+	}
+	return ClassScored
+}

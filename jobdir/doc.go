@@ -1,0 +1,20 @@
+// Package jobdir holds what job and trial directories hold, and runs nothing.
+//
+// [Config] says what a job runs and [Result] what came of it; [TrialConfig] and
+// [TrialResult] say the same of one trial. They are plain values that read and
+// write Harbor's files byte for byte: begin with [ParseConfig] and
+// [Config.AppendJSON], [ParseResult] and [Result.AppendJSON],
+// [ParseTrialConfig], [ParseTrialResult], [ParseLock] and [Lock.AppendJSON].
+// Readers accept what Harbor accepts, older spellings included, and report
+// every problem of a document at once, each with its place.
+//
+// Proctor's own files stand beside them: the journal ([LoadJournal],
+// [OpenJournal]), the notes of a trial ([ReadNotes]) and the guard that keeps a
+// second process out of a directory ([Acquire]). [Scan] reads a whole directory
+// as one small [Record] per trial and keeps no documents.
+//
+// Values of env maps that look like credentials are redacted on every write;
+// a value that was read back is therefore the redacted one. Nothing here reads
+// the environment of the process: where a rule needs it, a lookup function is
+// passed in.
+package jobdir

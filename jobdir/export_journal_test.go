@@ -1,0 +1,56 @@
+package jobdir
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// WriteJournal opens a journal, appends entries and closes it again. sizes are
+// those before and after each.
+func WriteJournal(dir string, now func() time.Time, entries ...JournalEntry) (sizes []int64, err error) {
+	j, err := OpenJournal(dir, now)
+	if err != nil {
+		return nil, err
+	}
+	sizes = []int64{j.size}
+	for i, e := range entries {
+		write := j.Append
+		if i%2 == 0 {
+			write = j.AppendSync
+		}
+		err = errors.Join(err, write(e))
+		sizes = append(sizes, j.size)
+	}
+	return sizes, errors.Join(err, j.Close())
+}
+
+// JournalAppender returns a function that appends n entries at once and tells
+// how often the disk was waited for.
+func JournalAppender(tb testing.TB, dir string, n int, wait bool) func() (syncs int) {
+	j, err := OpenJournal(dir, time.Now)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = j.Close() })
+	entry := JournalEntry{Kind: JournalTrialStarted, Trial: "hello-world__abcdefg", Task: "hello-world", Attempt: 1, Plan: strings.Repeat("0", 64)}
+	write := j.Append
+	if wait {
+		write = j.AppendSync
+	}
+	return func() int {
+		before := j.syncs
+		var wg sync.WaitGroup
+		for range n {
+			wg.Go(func() {
+				if err := write(entry); err != nil {
+					tb.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		return j.syncs - before
+	}
+}

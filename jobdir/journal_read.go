@@ -1,0 +1,129 @@
+package jobdir
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Journal is what was read of a journal.
+type Journal struct {
+	Entries []JournalEntry
+	// Torn: the last line is not whole, and left out. Its writer was killed
+	// before anything came of it.
+	Torn bool
+	// Size is the length of what is whole, in bytes: where the next entry goes.
+	Size int64
+}
+
+// JournalError is a line of a journal that cannot be read and is not the last
+// one: the file was damaged, and not by a crash.
+type JournalError struct {
+	Line int // counts from 1
+	Err  error
+	size int64
+}
+
+func (e *JournalError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Err) }
+
+func (e *JournalError) Unwrap() error { return e.Err }
+
+// ReadJournal reads a journal. A last line that is not whole is dropped. For
+// other lines that cannot be read the error is a *JournalError of the first;
+// the result then holds the entries of all others, for every line stands for
+// itself.
+func ReadJournal(r io.Reader) (Journal, error) {
+	var j Journal
+	var damaged, last *JournalError // last: of the line before
+	in := bufio.NewReaderSize(r, 64<<10)
+	for n := 1; ; n++ {
+		line, size, err := readJournalLine(in)
+		if err != nil {
+			return j, fmt.Errorf("reading journal: %w", err)
+		}
+		if size == 0 {
+			break
+		}
+		if last != nil {
+			// A line follows, so that one was no end.
+			j.Size += last.size
+			if damaged == nil {
+				damaged = last
+			}
+		}
+		entry, err := parseJournalLine(line, size)
+		if err != nil {
+			last = &JournalError{Line: n, Err: err, size: size}
+			continue
+		}
+		last = nil
+		j.Entries = append(j.Entries, entry)
+		j.Size += size
+	}
+	j.Torn = last != nil
+	if damaged != nil {
+		return j, damaged
+	}
+	return j, nil
+}
+
+// LoadJournal reads the journal of a job directory, see [ReadJournal]. A
+// directory without one gives an empty journal.
+func LoadJournal(dir string) (j Journal, err error) {
+	path := filepath.Join(dir, JournalFile)
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Journal{}, nil
+	}
+	if err != nil {
+		return Journal{}, fmt.Errorf("reading journal: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if j, err = ReadJournal(f); err != nil {
+		return j, fmt.Errorf("%s: %w", path, err)
+	}
+	return j, nil
+}
+
+// readJournalLine reads a line with its end and tells its size; of one that is
+// too long it returns only the beginning.
+func readJournalLine(in *bufio.Reader) (line []byte, size int64, err error) {
+	for {
+		part, err := in.ReadSlice('\n')
+		size += int64(len(part))
+		if size <= maxJournalLine {
+			line = append(line, part...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case err == nil || errors.Is(err, io.EOF):
+			return line, size, nil
+		}
+		return nil, size, err
+	}
+}
+
+func parseJournalLine(line []byte, size int64) (JournalEntry, error) {
+	var e JournalEntry
+	if size > maxJournalLine {
+		return e, fmt.Errorf("longer than %d bytes", maxJournalLine)
+	}
+	text, whole := bytes.CutSuffix(line, []byte{'\n'})
+	if !whole {
+		return e, errors.New("it has no end")
+	}
+	if err := json.Unmarshal(text, &e); err != nil {
+		return e, err
+	}
+	if e.Kind == "" {
+		return e, errors.New("it does not name its event")
+	}
+	return e, nil
+}

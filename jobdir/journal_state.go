@@ -1,0 +1,237 @@
+package jobdir
+
+import (
+	"math/big"
+	"time"
+
+	"github.com/proctor-run/proctor/sandbox"
+)
+
+// JournalState is what a journal comes to.
+type JournalState struct {
+	// Runs of the job, each by one process, in order.
+	Runs []JournalRun
+	// Trials in the order in which they were begun first.
+	Trials []*JournalTrial
+	// Retries is how often a trial was tried again within a run.
+	Retries int
+
+	ByName map[string]*JournalTrial
+}
+
+// JournalRun is one start of a job.
+type JournalRun struct {
+	Start JournalEntry
+	// End is nil when it did not say how it ended: its process was killed, or
+	// is still there.
+	End *JournalEntry
+}
+
+// JournalTrial is what the journal knows of a trial.
+type JournalTrial struct {
+	Name, Task string
+	Plan       string // digest of what it asks for, of the last attempt
+	Attempts   []JournalAttempt
+}
+
+// JournalAttempt is one attempt of a trial.
+type JournalAttempt struct {
+	Number  int
+	Started time.Time
+	// Agent: when the agent began to work, zero if it did not.
+	Agent time.Time
+	// Finish is nil when the attempt was not seen to end.
+	Finish *JournalEntry
+	// Sandboxes that were made for it.
+	Sandboxes []JournalSandbox
+	// SetAside says why its files were moved to attempts/; "" if they were not.
+	SetAside string
+
+	run int // number of runs that had begun
+}
+
+// JournalSandbox is something that was made outside of the job directory.
+type JournalSandbox struct {
+	Trial, Backend, ID string
+	Created            time.Time
+	// Gone: it was removed. Kept: it was stopped and left on purpose.
+	Gone, Kept bool
+}
+
+// NewJournalState goes through a journal. Entries that make no sense where they
+// stand are passed over.
+func NewJournalState(j Journal) *JournalState {
+	s := &JournalState{ByName: map[string]*JournalTrial{}}
+	for _, e := range j.Entries {
+		s.add(e)
+	}
+	return s
+}
+
+func (s *JournalState) add(e JournalEntry) {
+	switch e.Kind {
+	case JournalJobStarted, JournalJobResumed:
+		s.cleaned(e.Backend)
+		s.Runs = append(s.Runs, JournalRun{Start: e})
+	case JournalJobFinished, JournalJobInterrupted, JournalJobFailed:
+		if n := len(s.Runs); n > 0 {
+			s.Runs[n-1].End = &e
+		}
+	case JournalTrialStarted:
+		t := s.trial(e.Trial)
+		t.Task, t.Plan = e.Task, e.Plan
+		if a := s.last(e.Trial); a != nil && a.Finish != nil && a.run == len(s.Runs) {
+			s.Retries++
+		}
+		t.Attempts = append(t.Attempts, JournalAttempt{Number: e.Attempt, Started: e.Time, run: len(s.Runs)})
+	default:
+		if a := s.last(e.Trial); a != nil {
+			a.add(e)
+		}
+	}
+}
+
+func (a *JournalAttempt) add(e JournalEntry) {
+	switch e.Kind {
+	case JournalAgentStarted:
+		if a.Agent.IsZero() { // once per step
+			a.Agent = e.Time
+		}
+	case JournalTrialFinished:
+		a.Finish = &e
+	case JournalSetAside:
+		a.SetAside = e.Reason
+	case JournalSandboxCreated:
+		a.Sandboxes = append(a.Sandboxes, JournalSandbox{Trial: e.Trial, Backend: e.Backend, ID: e.Sandbox, Created: e.Time})
+	case JournalSandboxRemoved, JournalSandboxKept:
+		for i := range a.Sandboxes {
+			if b := &a.Sandboxes[i]; b.ID == e.Sandbox && b.Backend == e.Backend {
+				b.Gone, b.Kept = e.Kind == JournalSandboxRemoved, e.Kind == JournalSandboxKept
+			}
+		}
+	}
+}
+
+func (s *JournalState) trial(name string) *JournalTrial {
+	t, ok := s.ByName[name]
+	if !ok {
+		t = &JournalTrial{Name: name}
+		s.ByName[name] = t
+		s.Trials = append(s.Trials, t)
+	}
+	return t
+}
+
+// last is the last attempt of a trial, nil if there is none.
+func (s *JournalState) last(name string) *JournalAttempt {
+	t, ok := s.ByName[name]
+	if !ok || len(t.Attempts) == 0 {
+		return nil
+	}
+	return &t.Attempts[len(t.Attempts)-1]
+}
+
+// neverEnded says how far a trial came that left no result.
+func (s *JournalState) NeverEnded(name string) string {
+	if a := s.last(name); a != nil && a.Finish == nil && !a.Agent.IsZero() {
+		return "it never ended; its agent had begun"
+	}
+	return "it never ended"
+}
+
+// cleaned takes it that what dead runs left in a backend is gone: every run
+// removes that before it starts.
+func (s *JournalState) cleaned(backend string) {
+	for _, t := range s.Trials {
+		for i := range t.Attempts {
+			for k := range t.Attempts[i].Sandboxes {
+				if b := &t.Attempts[i].Sandboxes[k]; b.Backend == backend && !b.Kept {
+					b.Gone = true
+				}
+			}
+		}
+	}
+}
+
+// Running is the owner of the last run when it has not said how it ended; nil
+// otherwise. Its process may have been killed, see [sandbox.Owner.Alive].
+func (s *JournalState) Running() *sandbox.Owner {
+	if n := len(s.Runs); n > 0 && s.Runs[n-1].End == nil {
+		return s.Runs[n-1].Start.Owner
+	}
+	return nil
+}
+
+// Outside lists what was made outside of the job directory and not removed as
+// far as the journal knows, in order. Cleaning up after a killed run is not
+// written here.
+func (s *JournalState) Outside() []JournalSandbox {
+	var list []JournalSandbox
+	for _, t := range s.Trials {
+		for _, a := range t.Attempts {
+			for _, b := range a.Sandboxes {
+				if !b.Gone {
+					list = append(list, b)
+				}
+			}
+		}
+	}
+	return list
+}
+
+// Results are the digests of the results of trials whose last attempt ended.
+func (s *JournalState) Results() map[string]FileDigest {
+	digests := map[string]FileDigest{}
+	for _, t := range s.Trials {
+		if a := s.last(t.Name); a != nil && a.Finish != nil && a.Finish.ResultDigest != nil && a.SetAside == "" {
+			digests[t.Name] = *a.Finish.ResultDigest
+		}
+	}
+	return digests
+}
+
+// JournalSpent is what was paid for over all attempts, also those whose
+// results do not count.
+type JournalSpent struct {
+	// Agents is the number of times an agent began to work; of Unknown of them
+	// it is not known what they took, for they were not seen to end.
+	Agents, Unknown int
+	// Reported of the others said what they cost, CostUSD in all.
+	Reported int
+	CostUSD  float64
+	// Tokens, as far as they were reported.
+	InputTokens, OutputTokens *big.Int
+}
+
+// Spent adds up what was paid for.
+func (s *JournalState) Spent() JournalSpent {
+	sum := JournalSpent{InputTokens: new(big.Int), OutputTokens: new(big.Int)}
+	for _, t := range s.Trials {
+		for _, a := range t.Attempts {
+			sum.add(a)
+		}
+	}
+	return sum
+}
+
+func (s *JournalSpent) add(a JournalAttempt) {
+	if !a.Agent.IsZero() {
+		s.Agents++
+	}
+	if a.Finish == nil {
+		if !a.Agent.IsZero() {
+			s.Unknown++
+		}
+		return
+	}
+	if a.Finish.CostUSD != nil {
+		s.Reported++
+		s.CostUSD += *a.Finish.CostUSD
+	}
+	if n, ok := new(big.Int).SetString(string(a.Finish.InputTokens), 10); ok {
+		s.InputTokens.Add(s.InputTokens, n)
+	}
+	if n, ok := new(big.Int).SetString(string(a.Finish.OutputTokens), 10); ok {
+		s.OutputTokens.Add(s.OutputTokens, n)
+	}
+}

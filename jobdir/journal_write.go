@@ -1,0 +1,151 @@
+package jobdir
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// journal appends to the journal of a job. A nil journal records nothing. Its
+// methods may be called concurrently.
+type JournalWriter struct {
+	f   *os.File
+	now func() time.Time
+
+	mu     sync.Mutex // guards what follows, and the order of lines
+	size   int64
+	failed error // after it nothing that is written can be relied on
+
+	// One wait for the disk serves all that were written before it began.
+	syncing sync.Mutex // guards what follows
+	synced  int64
+	syncs   int
+}
+
+// openJournal opens the journal of a directory, and makes it if there is none.
+// A line that a killed writer did not finish is cut off.
+func OpenJournal(dir string, now func() time.Time) (*JournalWriter, error) {
+	path := filepath.Join(dir, JournalFile)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("opening journal: %w", err)
+	}
+	size, err := wholeSize(f)
+	if err == nil && size == 0 {
+		err = syncDir(dir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("opening journal: %w", errors.Join(err, f.Close()))
+	}
+	return &JournalWriter{f: f, now: now, size: size, synced: size}, nil
+}
+
+// wholeSize cuts off a last line that is not whole and returns the size.
+func wholeSize(f *os.File) (int64, error) {
+	j, err := ReadJournal(f)
+	if damaged := (*JournalError)(nil); err != nil && !errors.As(err, &damaged) {
+		return 0, err // other damage is for readers to tell
+	}
+	if j.Torn {
+		return j.Size, f.Truncate(j.Size)
+	}
+	return j.Size, nil
+}
+
+func (j *JournalWriter) Close() error {
+	if j == nil {
+		return nil
+	}
+	return j.f.Close()
+}
+
+// note appends an entry without waiting for the disk.
+func (j *JournalWriter) Append(e JournalEntry) error {
+	_, err := j.write(e)
+	return err
+}
+
+// decide appends an entry and returns when it is on the disk.
+func (j *JournalWriter) AppendSync(e JournalEntry) error {
+	end, err := j.write(e)
+	if err != nil || j == nil {
+		return err
+	}
+	return j.sync(end)
+}
+
+// append writes an entry and returns where it ends.
+func (j *JournalWriter) write(e JournalEntry) (end int64, err error) {
+	if j == nil {
+		return 0, nil
+	}
+	e.Time = j.now().UTC()
+	line, err := e.line()
+	if err != nil {
+		return 0, fmt.Errorf("writing journal: %w", err)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.failed != nil {
+		return 0, j.failed
+	}
+	if _, err := j.f.Write(line); err != nil {
+		// What was written of the line goes again, so that the next finds an end.
+		err = fmt.Errorf("writing journal: %w", err)
+		if cut := j.f.Truncate(j.size); cut != nil {
+			j.failed = err
+		}
+		return 0, err
+	}
+	j.size += int64(len(line))
+	return j.size, nil
+}
+
+// sync returns when everything before end is on the disk.
+func (j *JournalWriter) sync(end int64) error {
+	j.syncing.Lock()
+	defer j.syncing.Unlock()
+	if j.synced >= end {
+		return nil
+	}
+	j.mu.Lock()
+	written, failed := j.size, j.failed
+	j.mu.Unlock()
+	if failed != nil {
+		return failed
+	}
+	j.syncs++
+	if err := j.f.Sync(); err != nil {
+		err = fmt.Errorf("writing journal: %w", err)
+		// What the disk did not take may be gone from memory too.
+		j.mu.Lock()
+		j.failed = err
+		j.mu.Unlock()
+		return err
+	}
+	j.synced = written
+	return nil
+}
+
+// AppendJournal adds one entry to the journal of a job directory, and returns
+// when it is on the disk. A directory without a journal stays without.
+func AppendJournal(dir string, e JournalEntry, now func() time.Time) error {
+	if _, err := os.Stat(filepath.Join(dir, JournalFile)); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	j, err := OpenJournal(dir, now)
+	if err != nil {
+		return err
+	}
+	return errors.Join(j.AppendSync(e), j.Close())
+}
+
+// begun reports whether the journal has entries.
+func (j *JournalWriter) Begun() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.size > 0
+}

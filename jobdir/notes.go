@@ -1,0 +1,106 @@
+package jobdir
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/proctor-run/proctor/internal/atomicfile"
+	"github.com/proctor-run/proctor/verify"
+)
+
+// NotesFile is the name of proctor's own file in a trial directory. It lies
+// beside the files that Harbor also writes and says what those have no place
+// for.
+const NotesFile = "proctor.json"
+
+// Notes is the content of a trial's proctor.json. Fields may be added.
+type Notes struct {
+	// Schema is NotesSchema.
+	Schema string `json:"schema"`
+	// Attempt counts from 1; earlier attempts lie under attempts/.
+	Attempt int `json:"attempt"`
+	// Backend is the sandbox backend, SandboxID the name it gave.
+	Backend   string `json:"backend"`
+	SandboxID string `json:"sandbox_id,omitempty"`
+	// Errors are all errors of the trial in order; the result has the first.
+	Errors []NotedError `json:"errors"`
+	// AgentKilled tells what was done about the agent's processes after its
+	// deadline, or before a sealed verifier; nil when it ended by itself. Of
+	// several steps it is the last one's.
+	AgentKilled *KillNote `json:"agent_killed,omitempty"`
+	// AgentLeft tells what an agent that ended by itself left running while
+	// the verifier worked; nil when it left nothing or was not asked for.
+	AgentLeft *LeftNote `json:"agent_left,omitempty"`
+	// SealedVerifier: the trial was run with a sealed reward channel.
+	SealedVerifier bool `json:"sealed_verifier"`
+	// Verification is nil when the verifier did not start. Of several steps
+	// it is the last one's, and Steps has all.
+	Verification *VerificationNote  `json:"verification,omitempty"`
+	Steps        []VerificationNote `json:"steps,omitempty"`
+	// Warnings that concern this trial.
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// NotesSchema names the format of proctor.json.
+const NotesSchema = "proctor-trial-v1"
+
+// NotedError is one error with the phase in which it happened.
+type NotedError struct {
+	Phase   string `json:"phase"`
+	Type    string `json:"type"`
+	Message string `json:"message"`
+}
+
+// KillNote tells how the agent's processes were ended.
+type KillNote struct {
+	// Reason is "deadline" or "sealed verifier".
+	Reason string `json:"reason"`
+	// ProvenGone is true when no process of the agent was left. When it is
+	// false, the verifier was not started.
+	ProvenGone bool   `json:"proven_gone"`
+	Error      string `json:"error,omitempty"`
+}
+
+// LeftNote tells what an agent left running.
+type LeftNote struct {
+	Processes int `json:"processes"`
+	// Names of some of them, as they call themselves.
+	Names []string `json:"names"`
+}
+
+// VerificationNote is what the verification left besides the rewards.
+type VerificationNote struct {
+	// Step is empty for a single-step task.
+	Step     string `json:"step,omitempty"`
+	ExitCode int    `json:"exit_code"`
+	// OutputCutBytes of test-stdout.txt were dropped.
+	OutputCutBytes int64           `json:"output_cut_bytes"`
+	RewardFiles    verify.Evidence `json:"reward_files"`
+	// ChangedLater are the reward files at the trial's end, when they are not
+	// those that the rewards were read from.
+	ChangedLater []verify.RewardFile `json:"changed_later,omitempty"`
+	// Suspicions say in words what the evidence shows, empty for nothing.
+	Suspicions []string `json:"suspicions"`
+}
+
+// ReadNotes reads the proctor.json of a trial directory.
+func ReadNotes(dir string) (n Notes, err error) {
+	data, err := os.ReadFile(filepath.Join(dir, NotesFile))
+	if err == nil {
+		err = json.Unmarshal(data, &n)
+	}
+	if err != nil {
+		return n, fmt.Errorf("reading the notes of a trial: %w", err)
+	}
+	return n, nil
+}
+
+func (n *Notes) Write(dir string) error {
+	data, err := json.MarshalIndent(n, "", "  ")
+	if err != nil {
+		return err
+	}
+	return atomicfile.WriteUnsynced(filepath.Join(dir, NotesFile), append(data, '\n'), 0o644)
+}

@@ -1,0 +1,319 @@
+package jobdir
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/proctor-run/proctor/reward"
+	"github.com/proctor-run/proctor/value"
+)
+
+// scanRecord reads the record of a result.json without building the document.
+// It checks that all of the text is JSON and that what it reads is spelled as
+// runners write it. Anything else, right or wrong, makes it give up: then the
+// full reader must decide.
+func scanRecord(data []byte, in *interner) (FileRecord, bool) {
+	if !utf8.Valid(data) || bytes.HasPrefix(data, []byte("\ufeff")) {
+		return FileRecord{}, false
+	}
+	s := scanner{data: data, in: in}
+	rec := s.result()
+	s.space()
+	if s.failed || s.pos != len(data) {
+		return FileRecord{}, false
+	}
+	return rec, true
+}
+
+// interner keeps one copy of texts that many trials share.
+type interner map[string]string
+
+func (in interner) intern(b []byte) string {
+	if s, ok := in[string(b)]; ok {
+		return s
+	}
+	s := string(b)
+	in[s] = s
+	return s
+}
+
+// scanner walks over JSON text. After a failure all its methods do nothing and
+// return zero values.
+type scanner struct {
+	data   []byte
+	pos    int
+	depth  int
+	failed bool
+	in     *interner
+}
+
+// Limits beyond which the scanner leaves a text to the full reader.
+const (
+	maxScanDepth  = 1000
+	maxScanDigits = 1000
+)
+
+func (s *scanner) fail() { s.failed = true }
+
+// Keys that every result has; seen is a set of them.
+const (
+	seenTaskName = 1 << iota
+	seenTrialName
+	seenTrialURI
+	seenTaskID
+	seenTaskChecksum
+	seenConfig
+	seenAgentInfo
+	seenAll = 1<<iota - 1
+)
+
+func (s *scanner) result() FileRecord {
+	var rec FileRecord
+	var own, steps Usage
+	hasOwn, seen := false, 0
+	s.object(func(key []byte) {
+		switch string(key) {
+		case "task_name":
+			seen |= seenTaskName
+			rec.TaskName = s.shared()
+		case "trial_name":
+			seen |= seenTrialName
+			rec.TrialName = s.text()
+		case "trial_uri":
+			seen |= seenTrialURI
+			s.string()
+		case "task_id":
+			seen |= seenTaskID
+			s.skip()
+		case "config":
+			seen |= seenConfig
+			s.skip()
+		case "task_checksum":
+			seen |= seenTaskChecksum
+			rec.TaskChecksum = s.shared()
+		case "source":
+			rec.Source = ""
+			if !s.null() {
+				rec.Source = s.shared()
+			}
+		case "agent_info":
+			seen |= seenAgentInfo
+			s.agentInfo(&rec)
+		case "agent_result":
+			own, hasOwn = s.usage()
+		case "verifier_result":
+			rec.Rewards = s.verifierResult()
+		case "exception_info":
+			rec.ExceptionType = s.exceptionType()
+		case "started_at":
+			rec.StartedAt = s.micros()
+		case "step_results":
+			steps = s.steps()
+		default:
+			s.skip()
+		}
+	})
+	if seen != seenAll {
+		s.fail()
+	}
+	rec.Usage = steps
+	if hasOwn {
+		rec.Usage = own
+	}
+	return rec
+}
+
+func (s *scanner) agentInfo(rec *FileRecord) {
+	named := false
+	rec.ModelName = ""
+	s.object(func(key []byte) {
+		switch string(key) {
+		case "name":
+			rec.AgentName, named = s.shared(), true
+		case "model_info":
+			rec.ModelName = ""
+			if s.null() {
+				return
+			}
+			modelNamed := false
+			s.object(func(key []byte) {
+				if string(key) != "name" {
+					s.skip()
+					return
+				}
+				rec.ModelName, modelNamed = s.shared(), true
+			})
+			if !modelNamed {
+				s.fail()
+			}
+		default:
+			s.skip()
+		}
+	})
+	if !named {
+		s.fail()
+	}
+}
+
+// usage reads an agent result or null; given tells which.
+func (s *scanner) usage() (u Usage, given bool) {
+	if s.null() {
+		return u, false
+	}
+	s.object(func(key []byte) {
+		switch string(key) {
+		case "n_input_tokens":
+			u.NInputTokens = s.optInt()
+		case "n_cache_tokens":
+			u.NCacheTokens = s.optInt()
+		case "n_output_tokens":
+			u.NOutputTokens = s.optInt()
+		case "cost_usd":
+			u.CostUSD = s.optFloat()
+		default:
+			s.skip()
+		}
+	})
+	return u, true
+}
+
+func (s *scanner) steps() Usage {
+	var total Usage
+	if s.null() {
+		return total
+	}
+	s.array(func() {
+		var u Usage
+		s.object(func(key []byte) {
+			if string(key) == "agent_result" {
+				u, _ = s.usage()
+				return
+			}
+			s.skip()
+		})
+		total.Add(u)
+	})
+	return total
+}
+
+func (s *scanner) verifierResult() *reward.Rewards {
+	if s.null() {
+		return nil
+	}
+	var rewards *reward.Rewards
+	s.object(func(key []byte) {
+		if string(key) != "rewards" {
+			s.skip()
+			return
+		}
+		if s.null() {
+			rewards = nil
+			return
+		}
+		rewards = &reward.Rewards{}
+		s.object(func(key []byte) {
+			name := s.in.intern(key)
+			if s.null() {
+				rewards.Set(name, value.Float(math.NaN()))
+				return
+			}
+			if x := s.number(); !s.failed {
+				rewards.Set(name, x)
+			}
+		})
+	})
+	return rewards
+}
+
+func (s *scanner) exceptionType() string {
+	if s.null() {
+		return ""
+	}
+	kind := ""
+	s.object(func(key []byte) {
+		if string(key) == "exception_type" {
+			kind = s.shared()
+			return
+		}
+		s.skip()
+	})
+	if kind == "" {
+		s.fail()
+	}
+	return kind
+}
+
+// micros reads a UTC time or null as microseconds since 1970.
+func (s *scanner) micros() int64 {
+	if s.null() {
+		return 0
+	}
+	t, err := ParseTime(string(s.string()))
+	if err != nil {
+		s.fail()
+		return 0
+	}
+	return microsOf(t)
+}
+
+func (s *scanner) optInt() *value.Int {
+	if s.null() {
+		return nil
+	}
+	n, ok := s.number().(value.Int)
+	if !ok {
+		s.fail()
+		return nil
+	}
+	return &n
+}
+
+func (s *scanner) optFloat() *float64 {
+	if s.null() {
+		return nil
+	}
+	x := s.number()
+	if s.failed {
+		return nil
+	}
+	f, err := value.ToFloat(x)
+	if err != nil {
+		s.fail()
+		return nil
+	}
+	return &f
+}
+
+// text reads a string.
+func (s *scanner) text() string { return string(s.string()) }
+
+// shared reads a string that many trials have in common.
+func (s *scanner) shared() string {
+	b := s.string()
+	if s.failed {
+		return ""
+	}
+	return s.in.intern(b)
+}
+
+// number reads an int or a float.
+func (s *scanner) number() value.Number {
+	token, integral := s.numberToken()
+	if s.failed {
+		return nil
+	}
+	if !integral {
+		f, _ := strconv.ParseFloat(string(token), 64) // out of range is infinite or zero
+		return value.Float(f)
+	}
+	if n, err := strconv.ParseInt(string(token), 10, 64); err == nil {
+		return value.NewInt(n)
+	}
+	n, err := value.ParseInt(string(token))
+	if err != nil {
+		s.fail()
+	}
+	return n
+}
