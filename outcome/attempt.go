@@ -30,7 +30,8 @@ type Finalized struct {
 	Error  string // "" if completed
 
 	// Outcome is the task's result. Its score counts where all trials
-	// completed, even if they were not all that were planned.
+	// completed; if they were not all that were planned, then only where the
+	// process completed too.
 	Outcome       Status
 	OutcomeScore  float64
 	OutcomeReason Code // may be set although the outcome is completed
@@ -57,10 +58,11 @@ func (a Attempt) Finalize() (Finalized, error) {
 	if reason == "" {
 		reason = trialReason(f.Trials, allCompleted)
 	}
-	if allCompleted {
+	asPlanned := a.Expected == nil || len(f.Trials) == *a.Expected
+	if allCompleted && (asPlanned || a.Host.Status == Completed) {
 		f.OutcomeScore = aggregate
 	}
-	if allCompleted && (a.Expected == nil || len(f.Trials) == *a.Expected) {
+	if allCompleted && asPlanned {
 		f.Final, f.Status, f.Score = true, AttemptCompleted, aggregate
 		f.Outcome, f.OutcomeReason = Completed, reason
 		return f, nil

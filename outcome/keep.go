@@ -71,8 +71,6 @@ func (k Keep) Of(scores []float64) (JobScore, error) {
 	switch policy {
 	case KeepBest:
 		s.Kept = []float64{scores[best(scores)]}
-		s.Score = s.Kept[0]
-		return s, nil
 	case DropLowest:
 		s.Kept = dropLowest(scores, k.Drop)
 	case KeepAboveBound:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -259,5 +260,24 @@ func TestExplain(t *testing.T) {
 	}
 	if x := outcome.Explain([]byte(`{"stats": {"evals": {"g": {"metrics": [{"mean": null}]}}}}`)); x.Err == nil || x.Outcome != outcome.Malformed() {
 		t.Errorf("got %+v", x)
+	}
+}
+
+// TestKeptNegativeZero: a job's score is the mean of what is kept, so a kept
+// minus 0 scores 0 (outcome mapping, section 10).
+func TestKeptNegativeZero(t *testing.T) {
+	t.Parallel()
+	minus0 := math.Copysign(0, -1)
+	for _, policy := range []outcome.KeepPolicy{outcome.KeepAll, outcome.KeepBest, outcome.DropLowest, outcome.KeepAboveBound} {
+		got, err := outcome.Keep{Policy: policy}.Of([]float64{minus0})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Score != 0 || math.Signbit(got.Score) {
+			t.Errorf("%s: score %v, want 0", policy, got.Score)
+		}
+		if len(got.Kept) != 1 || !math.Signbit(got.Kept[0]) {
+			t.Errorf("%s: kept %v, want minus 0 itself", policy, got.Kept)
+		}
 	}
 }
