@@ -163,7 +163,7 @@ func (f *foundTasks) look(t dataset.FetchedTask, cfg jobdir.Config, o PrepareOpt
 	if _, seen := f.homes[key]; seen {
 		return
 	}
-	home := taskHome{dir: t.Dir, digest: t.Digest, name: filepath.Base(t.Dir)}
+	home := taskHome{dir: t.Dir, digest: t.Digest, name: filterName(t.Task)}
 	if t.Commit != "" {
 		home.commit = &t.Commit
 	}
@@ -178,7 +178,6 @@ func (f *foundTasks) look(t dataset.FetchedTask, cfg jobdir.Config, o PrepareOpt
 		f.warnings = append(f.warnings, fmt.Sprintf("task %q: %v", t.Dir, err))
 		return
 	}
-	home.name = task.Name
 	for _, loc := range task.Report.Unknown {
 		f.warnings = append(f.warnings, fmt.Sprintf("%s: unknown key %s is ignored", filepath.Join(t.Dir, "task.toml"), loc))
 	}

@@ -27,7 +27,7 @@ type taskHome struct {
 	dir    string
 	commit *string // of a git task
 	digest string  // content hash; empty if it could not be made
-	name   string  // as results call it
+	name   string  // as filters and locks call it
 }
 
 func resolveTasks(cfg jobdir.Config, o PrepareOptions) (*foundTasks, error) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -98,5 +99,39 @@ func TestNotFetched(t *testing.T) {
 	o.Fetch = nil
 	if _, err := job.Prepare(cfg, o); err == nil || !strings.Contains(err.Error(), "nothing here fetches them") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestLockNamesTasksByDirectory: locks call a task what filters call it, the
+// resolved directory's name or the last part of the path in a repository, and
+// not what its task.toml says (Harbor job format, sections 2.2 and 6.3).
+func TestLockNamesTasksByDirectory(t *testing.T) {
+	t.Parallel()
+	r := newGitRepo(t, "tasks/in-git")
+	dir := t.TempDir()
+	local := filepath.Join(dir, "Local.Name_1")
+	link := filepath.Join(dir, "link")
+	writeTask(t, local, "x")
+	named := []byte("[task]\nname = \"org/named\"\n")
+	if err := errors.Join(
+		os.Symlink(local, link),
+		os.WriteFile(filepath.Join(local, "task.toml"), named, 0o644),
+		os.WriteFile(filepath.Join(r.dir, "tasks/in-git/task.toml"), named, 0o644),
+	); err != nil {
+		t.Fatal(err)
+	}
+	r.commit()
+	cfg := sourcesConfig(t, t.TempDir())
+	cfg.Tasks = []trial.TaskConfig{{Path: &local}, {Path: &link}, gitTask(r.url(), "tasks/in-git", nil)}
+	p, err := job.Prepare(cfg, sourceOptions(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, locked := range p.Lock.Trials {
+		got = append(got, locked.Task.Name)
+	}
+	if want := []string{"Local.Name_1", "Local.Name_1", "in-git"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
