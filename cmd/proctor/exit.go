@@ -60,6 +60,19 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
+// asHarbor gives refusals Harbor's exit code when that is asked for: 1 for
+// everything but flags that cannot be read (Harbor job format, section 7).
+func asHarbor(err error, asked bool) error {
+	ce, ok := errors.AsType[*commandError](err)
+	if !asked || !ok || ce.code != exitUsage {
+		return err
+	}
+	if ce.err == nil {
+		return errQuiet(exitFailed)
+	}
+	return &commandError{code: exitFailed, err: err, hint: ce.hint}
+}
+
 // report prints the error and its hint, unless it is quiet.
 func report(env *Env, err error) {
 	var ce *commandError

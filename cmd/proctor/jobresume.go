@@ -59,7 +59,7 @@ the job was started. The exit codes are those of run.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return resumeJob(cmd.Context(), env, f)
+			return asHarbor(resumeJob(cmd.Context(), env, f), f.run.harborExitCodes)
 		},
 	}
 	fs := cmd.Flags()
@@ -75,7 +75,7 @@ the job was started. The exit codes are those of run.`,
 	fs.BoolVar(&f.run.sealed, "sealed-verifier", false, "as for run; a job that was started with it keeps it")
 	fs.StringVar(&f.run.envFile, "env-file", "", "read variables from this `file` before anything else")
 	fs.BoolVar(&f.run.json, "json", false, "write one JSON object per event to standard output, nothing else")
-	fs.BoolVar(&f.run.harborExitCodes, "harbor-exit-codes", false, "exit with 0 also when trials errored, as Harbor does")
+	fs.BoolVar(&f.run.harborExitCodes, "harbor-exit-codes", false, "exit as Harbor does: with 0 also when trials errored, with 1 when the job is refused")
 	fs.BoolVar(&f.run.outcomeLine, "outcome-line", false, "print the line BASE_BENCHMARK_RESULT={…} at the end")
 	optionalVar(fs, &f.run.failUnder, parseFloat, "fail-under", "", "exit with 4 when the mean of the scores is below this `number`")
 	optionalVar(fs, &f.run.failUnderCoverage, parseFloat, "fail-under-coverage", "", "exit with 4 when a smaller `fraction` of the trials (0 to 1) has a reward")
