@@ -211,7 +211,7 @@ func (f *fetcher) dataset(ctx context.Context, d jobdir.DatasetConfig) (FetchedD
 	}
 	names := make([]string, len(found.Tasks))
 	for i, t := range found.Tasks {
-		names[i] = filterName(t.Task)
+		names[i] = TaskName(t.Task)
 	}
 	kept, err := harbor.Filter{Include: d.TaskNames, Exclude: d.ExcludeTaskNames, Limit: d.NTasks}.Apply(names)
 	if err != nil {
@@ -225,9 +225,10 @@ func (f *fetcher) dataset(ctx context.Context, d jobdir.DatasetConfig) (FetchedD
 	return found, nil
 }
 
-// filterName is what filters call a task: the resolved directory's name of a
-// local one, else the package's name or the last part of the path.
-func filterName(t jobdir.Task) string {
+// TaskName is what filters and locks call a task: the resolved directory's name
+// of a local one, else the package's name or the last part of the path (Harbor
+// job format, section 2.2).
+func TaskName(t jobdir.Task) string {
 	if t.Config.Kind() == jobdir.LocalTask {
 		return harbor.LocalName(*t.Config.Path)
 	}

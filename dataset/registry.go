@@ -146,7 +146,7 @@ func (f *fetcher) registryDataset(ctx context.Context, d jobdir.DatasetConfig) (
 		}
 		task := FetchedTask{Task: jobdir.Task{Config: cfg}}
 		if cfg.Kind() == jobdir.LocalTask {
-			task.Dir, task.Name = t.Path, filterName(task.Task)
+			task.Dir, task.Name = t.Path, TaskName(task.Task)
 		} else {
 			task.Name = path.Base(t.Path)
 		}

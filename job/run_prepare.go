@@ -163,7 +163,7 @@ func (f *foundTasks) look(t dataset.FetchedTask, cfg jobdir.Config, o PrepareOpt
 	if _, seen := f.homes[key]; seen {
 		return
 	}
-	home := taskHome{dir: t.Dir, digest: t.Digest, name: filterName(t.Task)}
+	home := taskHome{dir: t.Dir, digest: t.Digest, name: dataset.TaskName(t.Task)}
 	if t.Commit != "" {
 		home.commit = &t.Commit
 	}
