@@ -122,7 +122,7 @@ func TestLockNamesTasksByDirectory(t *testing.T) {
 	}
 	r.commit()
 	cfg := sourcesConfig(t, t.TempDir())
-	cfg.Tasks = []trial.TaskConfig{{Path: &local}, {Path: &link}, gitTask(r.url(), "tasks/in-git", nil)}
+	cfg.Tasks = []jobdir.TaskConfig{{Path: &local}, {Path: &link}, gitTask(r.url(), "tasks/in-git", nil)}
 	p, err := job.Prepare(cfg, sourceOptions(t))
 	if err != nil {
 		t.Fatal(err)
