@@ -181,7 +181,11 @@ func (t *ActionTool) Execute(ctx context.Context, a Action) (Result, error) {
 	}
 	out, err := t.run(ctx, d, a)
 	if err != nil {
-		return Failed(err), nil
+		failed := Failed(err)
+		if mistake, ok := err.(*argumentError); ok {
+			failed.invalid = invalidArguments(a.Name, mistake.why, d.params.names())
+		}
+		return failed, nil
 	}
 	content, err := resultContent(out)
 	if err != nil {

@@ -1,6 +1,12 @@
 package cube
 
-import "strings"
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/proctor-run/proctor/cube/typed"
+)
 
 // Observation is what an agent sees after a step: contents in order.
 type Observation struct {
@@ -49,6 +55,34 @@ func (o *Observation) Messages() (List, error) {
 	return out, nil
 }
 
+// checkObservation refuses what the driver, or whoever writes the output, could
+// not handle: no observation, content that is nil, data that contains itself.
+func checkObservation(obs *Observation, source string) error {
+	if obs == nil {
+		return TypeErrorf("%s returned no observation", source)
+	}
+	for i, c := range obs.Contents {
+		if isNil(c) {
+			return TypeErrorf("%s returned an observation whose content %d is nil", source, i)
+		}
+		if s, ok := c.(*StructuredContent); ok {
+			if err := typed.CheckNesting(fmt.Sprintf("content %d of what %s returned", i, source), s.Data.Value); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// isNil reports whether an interface holds nothing, or a nil pointer.
+func isNil(c Content) bool {
+	if c == nil {
+		return true
+	}
+	v := reflect.ValueOf(c)
+	return v.Kind() == reflect.Pointer && v.IsNil()
+}
+
 // EnvironmentOutput is what a step returns.
 type EnvironmentOutput struct {
 	Obs    *Observation `json:"obs" cube:"required"`
@@ -60,7 +94,8 @@ type EnvironmentOutput struct {
 	// Info is what Evaluate told; empty when it was not called. In JSON it
 	// also has the key "profiling", see FullInfo.
 	Info Info `json:"info" default:"{}"`
-	// Error is set when an action failed; the step then ended the task.
+	// Error is set when an action failed; the step then ended the task, unless
+	// the task follows the later rules.
 	Error *StepError `json:"error"`
 
 	// Profiling is how long the parts of the step took. It is nil in an output

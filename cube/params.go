@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/proctor-run/proctor/cube/typed"
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/internal/dump"
 	"github.com/proctor-run/proctor/value"
 )
@@ -230,33 +231,63 @@ func schemaType(python string) string {
 	return "string"
 }
 
-// read turns arguments into the function's input. What does not fit is a
-// TypeError in Python's words: models are told what they did wrong.
+// argumentError is about arguments that do not fit. Its text is Python's: models
+// are told what they did wrong.
+type argumentError struct {
+	error
+	why string // in the words of the later line
+}
+
+// ErrorType returns "TypeError".
+func (*argumentError) ErrorType() string { return exception.TypeError }
+
+// read turns arguments into the function's input. What does not fit is an
+// *argumentError.
 func (p *params) read(call string, args *Object) (reflect.Value, error) {
-	for name := range args.All() {
-		if !p.input.Has(name) {
-			return reflect.Value{}, TypeErrorf("%s got an unexpected keyword argument %s", call, quote(name))
-		}
+	missing := p.missing(args)
+	extra, hasExtra := unexpected(p.schema, orEmpty(args))
+	var why string
+	switch {
+	case len(missing) > 0:
+		why = "missing a required argument: " + missing[0]
+	case hasExtra:
+		why = unexpectedArgument(extra)
 	}
-	var missing []string
-	for _, name := range p.required {
-		if !args.Has(name) {
-			missing = append(missing, quote(name))
-		}
-	}
-	if len(missing) > 0 {
-		return reflect.Value{}, TypeErrorf("%s missing %d required positional argument%s: %s",
-			call, len(missing), plural(len(missing)), enumerate(missing))
-	}
-	if name, ok := unexpected(p.schema, args); ok {
-		return reflect.Value{}, TypeErrorf("%s got an unexpected keyword argument %s", call, quote(name))
+	switch {
+	case hasExtra:
+		return reflect.Value{}, &argumentError{TypeErrorf("%s %s", call, unexpectedArgument(extra)), why}
+	case len(missing) > 0:
+		return reflect.Value{}, &argumentError{TypeErrorf("%s missing %d required positional argument%s: %s",
+			call, len(missing), plural(len(missing)), enumerate(missing)), why}
 	}
 	in, err := p.input.Read(args)
 	if invalid, ok := errors.AsType[*ValidationError](err); ok {
 		first := invalid.Errors[0]
-		return reflect.Value{}, TypeErrorf("%s argument %s: %s", call, quote(first.Loc.String()), first.Msg)
+		why := fmt.Sprintf("argument %s: %s", quote(first.Loc.String()), first.Msg)
+		return reflect.Value{}, &argumentError{TypeErrorf("%s %s", call, why), why}
 	}
 	return in.Elem(), err
+}
+
+// names returns the names of the parameters, in order.
+func (p *params) names() []string {
+	fields := p.input.Fields()
+	out := make([]string, len(fields))
+	for i, f := range fields {
+		out[i] = f.Name
+	}
+	return out
+}
+
+// missing returns the quoted names of required arguments that are not there.
+func (p *params) missing(args *Object) []string {
+	var out []string
+	for _, name := range p.required {
+		if !args.Has(name) {
+			out = append(out, quote(name))
+		}
+	}
+	return out
 }
 
 // unexpected finds a key, at any depth, that the schema does not name: what an

@@ -144,6 +144,12 @@ type TaskCommon struct {
 	// RejectAgentStop hands the stop action to the tool like any other. In
 	// JSON it is the opposite, accept_agent_stop.
 	RejectAgentStop bool `json:"accept_agent_stop" default:"true" cube:"invert"`
+	// LaterRules switches to what the later line of CUBE does (CUBE server,
+	// dialect B): the stop action is always one of the actions, whatever
+	// RejectAgentStop says, and takes no arguments; an action that fails, or
+	// whose arguments do not fit, does not end the task, the agent is told. It
+	// is not part of the task's data.
+	LaterRules bool `json:"-"`
 
 	tool      Tool
 	container Container

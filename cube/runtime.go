@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"sync"
 
+	"github.com/proctor-run/proctor/cube/typed"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -56,6 +57,9 @@ func (c *contextValues) set(key string, item any) error {
 	if isData(item) {
 		v, err := ValueOf(item)
 		if err != nil {
+			return fmt.Errorf("setting %q: %w", key, err)
+		}
+		if err := typed.CheckNesting("the value", v); err != nil {
 			return fmt.Errorf("setting %q: %w", key, err)
 		}
 		item = value.Clone(v)

@@ -42,21 +42,27 @@ func (t *Task) evaluate(ctx context.Context, obs *Observation) (s score, err err
 		s.num, s.info, err = t.problem.Evaluate(ctx, obs)
 		return err
 	})
+	if err == nil {
+		err = typed.CheckNesting("info of Evaluate", s.info)
+	}
 	return s, err
 }
 
-// Step executes actions in order and tells what became of the task (CUBE,
+// Step executes actions in order and returns what became of the task (CUBE,
 // section 4.4). A stop action, if the task accepts it, and an action that fails
 // end the task and skip the actions after them. When the task has ended, or
-// ValidatePerStep is set, it is evaluated.
+// ValidatePerStep is set, it is evaluated. With LaterRules an action that fails
+// does not end the task, and the actions after it are executed.
 //
 // Step is not atomic: what the actions before a failure did stays done. An
 // error means that there is no output: an unknown action, a tool or a hook that
 // could not work. The task can still be evaluated and must still be closed.
 func (t *Task) Step(ctx context.Context, actions ...Action) (*EnvironmentOutput, error) {
-	if err := t.brokenErr(); err != nil {
+	ctx, err := t.enter(ctx)
+	if err != nil {
 		return nil, err
 	}
+	defer t.leave()
 	out := &EnvironmentOutput{Obs: &Observation{}, Profiling: &Profiling{}}
 	if err := t.execute(ctx, out, actions); err != nil {
 		return nil, err
@@ -73,7 +79,6 @@ func (t *Task) Step(ctx context.Context, actions ...Action) (*EnvironmentOutput,
 	var s score
 	if out.Done || t.c.ValidatePerStep {
 		start := t.now()
-		var err error
 		if s, err = t.evaluate(ctx, out.Obs); err != nil {
 			return nil, err
 		}
@@ -86,7 +91,6 @@ func (t *Task) Step(ctx context.Context, actions ...Action) (*EnvironmentOutput,
 	if s.info != nil {
 		out.Info = s.info.Clone() // the cube may go on using its own
 	}
-	var err error
 	out.Reward, err = s.reward()
 	if err != nil {
 		return nil, err
@@ -97,9 +101,10 @@ func (t *Task) Step(ctx context.Context, actions ...Action) (*EnvironmentOutput,
 func (t *Task) execute(ctx context.Context, out *EnvironmentOutput, actions []Action) error {
 	for _, a := range actions {
 		if a.Name == StopName && t.AcceptsStop() {
-			out.Obs.Contents = append(out.Obs.Contents, Text(stopText))
-			out.Done = true
-			return nil
+			if t.stop(out, a) {
+				return nil
+			}
+			continue
 		}
 		start := t.now()
 		var r Result
@@ -112,17 +117,20 @@ func (t *Task) execute(ctx context.Context, out *EnvironmentOutput, actions []Ac
 		}
 		out.Profiling.ToolExecute += t.now().Sub(start).Seconds()
 		out.Profiling.Actions++
-		switch {
-		case r.Err != nil:
-			out.Error = r.Err
-			out.Done = true
-			return nil
-		case r.Obs != nil:
-			out.Obs.Append(r.Obs)
-		default:
+		if r.Err == nil && r.Obs == nil {
 			return ValueErrorf("Unknown result type from calling action %s with args %s: got NoneType, expected Observation or StepError",
 				quote(a.Name), value.Repr(orEmpty(a.Arguments)))
 		}
+		if r.Err != nil {
+			if t.failed(out, a, r); out.Done {
+				return nil
+			}
+			continue
+		}
+		if err := checkObservation(r.Obs, "action "+quote(a.Name)); err != nil {
+			return err
+		}
+		out.Obs.Append(r.Obs)
 	}
 	return nil
 }
@@ -137,8 +145,8 @@ func (t *Task) postprocess(ctx context.Context, out *EnvironmentOutput) error {
 		if err != nil {
 			return err
 		}
-		if out.Obs == nil {
-			return TypeErrorf("PostprocessObs of %s returned no observation", typed.ClassName(t.problem))
+		if err := checkObservation(out.Obs, "PostprocessObs of "+typed.ClassName(t.problem)); err != nil {
+			return err
 		}
 	}
 	out.Profiling.ObsPostprocess = t.now().Sub(start).Seconds()

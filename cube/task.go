@@ -3,35 +3,46 @@ package cube
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
 	"github.com/proctor-run/proctor/cube/infra"
 	"github.com/proctor-run/proctor/cube/typed"
+	"github.com/proctor-run/proctor/exception"
 )
 
 // Task is a problem that has been set up: its container runs and its tool is
-// built. One goroutine uses it; Close may come from another, and must be called.
+// built. Its methods may be called from any number of goroutines: one at a time
+// is inside the problem or the tool, the others wait. Close interrupts whoever is
+// inside, and must be called.
 //
 //	obs, info, err := task.Reset(ctx)
 //	out, err := task.Step(ctx, actions...) // until out.Done
 //	err = task.Close(ctx)
+//
+// A method that is called with a context that has ended does nothing and returns
+// the context's error. After Close, Reset, Step, Evaluate and PrivilegedInfo are
+// [ErrClosed], and there are no actions.
 type Task struct {
 	problem Problem
 	c       *TaskCommon
 	now     func() time.Time
 
-	mu       sync.Mutex // guards what Close releases and broken
-	broken   error
-	released bool
+	turns
+	release sync.Mutex // one at a time releases what the task holds
+	freed   bool       // the container is stopped
 }
+
+// ErrClosed is returned by the methods of a task that was closed.
+var ErrClosed = exception.New(exception.RuntimeError, "the task is closed")
 
 // NewTask sets a problem up (CUBE, section 4.3): it launches the container, if
 // the metadata wants one and there is an infra or a backend, and builds the
-// tool. When it returns an error, nothing is left running.
+// tool. When it returns an error, nothing is left running. Whoever calls it, not
+// only through [TaskConfigBase.Build], closes the task when it cannot be handed
+// on; a Make that fails later may also return it beside the error.
 func NewTask(ctx context.Context, p Problem) (*Task, error) {
-	t := &Task{problem: p, c: p.common(), now: time.Now}
+	t := &Task{problem: p, c: p.common(), now: time.Now, turns: newTurns()}
 	if baseOf(p.TaskMetadata()) == nil {
 		return nil, missingField(p, "metadata")
 	}
@@ -44,10 +55,7 @@ func NewTask(ctx context.Context, p Problem) (*Task, error) {
 	if err := t.construct(ctx); err != nil {
 		ctx, cancel := detached(ctx)
 		defer cancel()
-		return nil, joinCleanup(err, t.release(ctx))
-	}
-	if m, ok := ctx.Value(makingKey{}).(*making); ok {
-		m.tasks = append(m.tasks, t)
+		return nil, joinCleanup(err, t.free(ctx))
 	}
 	return t, nil
 }
@@ -138,41 +146,69 @@ func (t *Task) Tool() Tool { return t.c.tool }
 func (t *Task) Container() Container { return t.c.container }
 
 // AcceptsStop reports whether the stop action ends the task. What drives the
-// agent then offers it [StopAction] besides the action set.
-func (t *Task) AcceptsStop() bool { return !t.c.RejectAgentStop }
+// agent then offers it [StopAction] besides the action set, unless it is in it
+// ([Task.UseLaterRules]).
+func (t *Task) AcceptsStop() bool { return t.c.LaterRules || !t.c.RejectAgentStop }
 
-// ActionSet returns what the agent can do now. The stop action is not in it. A
-// panic in the cube's code gives nothing and closes the task.
+// UseLaterRules switches the task to what the later line of CUBE does; see
+// [TaskCommon]. It is called before the first Reset.
+func (t *Task) UseLaterRules() { t.c.LaterRules = true }
+
+// ActionSet returns what the agent can do now. The stop action is not in it,
+// unless the task follows the later rules. A panic in the cube's code gives
+// nothing and closes the task.
 func (t *Task) ActionSet() []ActionSchema {
+	ctx, err := t.enter(context.Background())
+	if err != nil {
+		return nil
+	}
+	defer t.leave()
 	var actions []ActionSchema
-	_ = t.hook(context.Background(), "ActionSet", func() error { // the next Step returns the error
-		actions = t.c.tool.Actions()
+	_ = t.hook(ctx, "ActionSet", func() error { // the next Step returns the error
+		offered := t.c.tool.Actions()
 		if f, ok := t.problem.(ActionFilter); ok {
-			actions = f.FilterActions(actions)
+			offered = f.FilterActions(offered)
 		}
+		actions = offered
 		return nil
 	})
+	if t.c.LaterRules && t.brokenErr() == nil {
+		actions = withStop(actions)
+	}
 	return actions
 }
 
 // Reset brings the task to its start.
 func (t *Task) Reset(ctx context.Context) (obs *Observation, info Info, err error) {
-	err = t.hook(ctx, "Reset", func() error {
-		obs, info, err = t.problem.Reset(ctx)
-		return err
-	})
+	ctx, err = t.enter(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	if obs == nil {
-		return nil, nil, TypeErrorf("Reset of %s returned no observation", typed.ClassName(t.problem))
+	defer t.leave()
+	err = t.hook(ctx, "Reset", func() (err error) {
+		obs, info, err = t.problem.Reset(ctx)
+		return err
+	})
+	if err == nil {
+		err = checkObservation(obs, "Reset of "+typed.ClassName(t.problem))
+	}
+	if err == nil {
+		err = typed.CheckNesting("info of Reset", info)
+	}
+	if err != nil {
+		return nil, nil, err
 	}
 	return obs, info, nil
 }
 
 // Evaluate scores the task now. It may be called before, during and after an
-// episode.
+// episode, not after Close.
 func (t *Task) Evaluate(ctx context.Context, obs *Observation) (reward float64, info Info, err error) {
+	ctx, err = t.enter(ctx)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer t.leave()
 	score, err := t.evaluate(ctx, obs)
 	if err != nil {
 		return 0, nil, err
@@ -188,92 +224,36 @@ func (t *Task) PrivilegedInfo(ctx context.Context) (content Content, err error) 
 	if !ok {
 		return &StructuredContent{}, nil
 	}
-	err = t.hook(ctx, "PrivilegedInfo", func() error {
+	ctx, err = t.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer t.leave()
+	err = t.hook(ctx, "PrivilegedInfo", func() (err error) {
 		content, err = p.PrivilegedInfo(ctx)
 		return err
 	})
-	if err == nil && content == nil {
+	if err == nil && isNil(content) {
 		content = &StructuredContent{}
 	}
 	return content, err
 }
 
-// Status returns the problem's line about its state, "" when it has none.
+// Status returns the problem's line about its state, "" when it has none. It can
+// be asked for after Close, too.
 func (t *Task) Status() string {
+	s, ok := t.problem.(StatusReporter)
+	if !ok {
+		return ""
+	}
+	t.turn <- struct{}{}
+	defer func() { <-t.turn }()
 	status := ""
-	if s, ok := t.problem.(StatusReporter); ok {
-		_ = t.hook(context.Background(), "Status", func() error { // the next Step returns the error
-			status = s.Status()
-			return nil
-		})
-	}
+	_ = t.call(context.Background(), "Status", func() error { // the next Step returns the error
+		status = s.Status()
+		return nil
+	})
 	return status
-}
-
-// hook calls code of the cube. After a panic in it nothing is known about the
-// task's state: it is closed at once and refuses to go on.
-func (t *Task) hook(ctx context.Context, name string, f func() error) error {
-	if err := t.brokenErr(); err != nil {
-		return err
-	}
-	err := guarded(name, f)
-	if _, panicked := err.(*PanicError); panicked {
-		return t.breakDown(ctx, err)
-	}
-	return err
-}
-
-func (t *Task) brokenErr() error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.broken
-}
-
-func (t *Task) breakDown(ctx context.Context, cause error) error {
-	t.mu.Lock()
-	t.broken = RuntimeErrorf("the task was closed after a %w", cause)
-	t.mu.Unlock()
-	return joinCleanup(cause, t.Close(ctx))
-}
-
-// Close releases everything: it calls the problem's own Close, closes the tool
-// and stops the container. Each happens whatever became of the others, and
-// although ctx may have ended. A second Close only calls the problem's and the
-// tool's again.
-func (t *Task) Close(ctx context.Context) error {
-	ctx, cancel := detached(ctx)
-	defer cancel()
-	var own error
-	if c, ok := t.problem.(Closer); ok {
-		own = guarded("Close", func() error { return c.Close(ctx) })
-	}
-	return joined(own, t.release(ctx))
-}
-
-// release closes the tool and stops the container, and forgets the container
-// once it is stopped.
-func (t *Task) release(ctx context.Context) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var errs []error
-	if t.c.tool != nil {
-		errs = append(errs, guarded("tool Close", func() error { return t.c.tool.Close(ctx) }))
-	}
-	if t.released {
-		return joined(errs...)
-	}
-	var err error
-	switch {
-	case t.c.handle != nil:
-		err = guarded("handle Close", func() error { return t.c.handle.Close(ctx) })
-	case t.c.container != nil:
-		err = guarded("container Stop", func() error { return t.c.container.Stop(ctx) })
-	}
-	t.released = err == nil
-	if err != nil {
-		err = fmt.Errorf("stopping the container of task %q: %w", t.ID(), err)
-	}
-	return joined(append(errs, err)...)
 }
 
 // joined is errors.Join, but one error alone stays what it is.

@@ -3,6 +3,7 @@ package cube
 import (
 	"context"
 	"reflect"
+	"slices"
 )
 
 // TaskConfig is all that a worker needs to make a task: its JSON and the
@@ -42,6 +43,8 @@ type taskConfigData interface {
 	setMetadata(Metadata) error
 	bind(r *Registry, whole Typed)
 	registry() *Registry
+	// trackBuilt returns what notes the tasks that Build makes from here on.
+	trackBuilt() *[]*Task
 }
 
 var _ taskConfigData = (*TaskConfigBase[Metadata])(nil)
@@ -74,6 +77,9 @@ type TaskConfigBase[M Metadata] struct {
 	// config around this one.
 	reg   *Registry
 	whole TaskConfig
+
+	// built is set in the copy of a config that one call of Make gets.
+	built *[]*Task
 }
 
 // TaskMetadata returns the metadata, nil when there is none.
@@ -92,6 +98,11 @@ func (c *TaskConfigBase[M]) bind(r *Registry, whole Typed) {
 }
 
 func (c *TaskConfigBase[M]) registry() *Registry { return c.reg }
+
+func (c *TaskConfigBase[M]) trackBuilt() *[]*Task {
+	c.built = new([]*Task)
+	return c.built
+}
 
 // TaskID returns the native id, below the path of sub-benchmarks if it is set.
 // An empty path counts as set.
@@ -123,7 +134,11 @@ func (c *TaskConfigBase[M]) Build(ctx context.Context, rc RuntimeContext, backen
 	}
 	common.RuntimeContext = rc
 	common.ContainerBackend = backend
-	return NewTask(ctx, p)
+	t, err := NewTask(ctx, p)
+	if err == nil && c.built != nil {
+		*c.built = append(*c.built, t)
+	}
+	return t, err
 }
 
 // copyConfig returns a shallow copy of a task config.
@@ -135,21 +150,20 @@ func copyConfig(c TaskConfig) TaskConfig {
 	return copied
 }
 
-// making notes the tasks that were set up during one call of Make.
-type making struct{ tasks []*Task }
-
-type makingKey struct{}
-
-// makeTask calls Make and turns a panic or a missing task into an error. A task
-// that was set up before Make failed is closed: nobody else knows of it.
+// makeTask calls Make and turns a panic or a missing task into an error. Tasks
+// that were set up before Make failed are closed: nobody else knows of them. The
+// config is the call's own.
 func makeTask(ctx context.Context, cfg TaskConfig, rc RuntimeContext, backend ContainerBackend) (t *Task, err error) {
-	m := &making{}
+	built := cfg.trackBuilt()
 	defer func() {
 		if err == nil {
 			return
 		}
+		if t != nil && !slices.Contains(*built, t) {
+			*built = append(*built, t)
+		}
 		t = nil
-		for _, made := range m.tasks {
+		for _, made := range *built {
 			err = joinCleanup(err, made.Close(ctx))
 		}
 	}()
@@ -159,7 +173,7 @@ func makeTask(ctx context.Context, cfg TaskConfig, rc RuntimeContext, backend Co
 			return nil, err
 		}
 	}
-	t, err = cfg.Make(context.WithValue(ctx, makingKey{}, m), rc, backend)
+	t, err = cfg.Make(ctx, rc, backend)
 	if err == nil && t == nil {
 		err = TypeErrorf("%s made no task", cfg.TypeName())
 	}

@@ -15,8 +15,9 @@ import (
 //		answer *int
 //	}
 //
-// A tool serves one task; its methods are not called concurrently, except that
-// Close may come at any time.
+// A tool serves one task, which calls its methods one at a time, except that
+// Close comes all the same when a method does not return although its context
+// has ended.
 type Tool interface {
 	// Actions returns the schemas of what the tool can do, in order.
 	Actions() []ActionSchema
@@ -34,6 +35,10 @@ type Tool interface {
 type Result struct {
 	Obs *Observation
 	Err *StepError
+
+	// invalid is what the later line of CUBE tells the agent when the arguments
+	// of the action do not fit, which is no error there.
+	invalid string
 }
 
 // Observed is the result of an action that worked.

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/value"
@@ -301,14 +302,14 @@ func checkClose(ctx context.Context, c *conformance) error {
 				return fmt.Errorf("making task %q: %w", cfg.TaskID(), err)
 			}
 			rctx, cancel := context.WithCancel(ctx)
-			if breakReset {
-				cancel()
+			if breakReset { // in the middle of it, if it takes that long
+				rctx, cancel = context.WithTimeout(ctx, time.Millisecond)
 			}
 			_, _, _ = task.Reset(rctx) // whether it works does not matter here
 			cancel()
-			for _, time := range []string{"first", "second"} {
+			for _, which := range []string{"first", "second"} {
 				if err := task.Close(ctx); err != nil {
-					return fmt.Errorf("%s Close: %w", time, err)
+					return fmt.Errorf("%s Close: %w", which, err)
 				}
 			}
 			if err := c.leftovers(); err != nil {

@@ -84,6 +84,9 @@ func MarshalIndent(v Typed, indent int) ([]byte, error) {
 // per level. Text that UTF-8 cannot hold is an error, as in
 // the reference.
 func AppendModel(dst []byte, v value.Value, indent int) ([]byte, error) {
+	if err := CheckNesting("what is written as JSON", v); err != nil {
+		return nil, err
+	}
 	if path, bad := surrogateIn(v); bad {
 		return nil, exception.Errorf(exception.ValueError, "writing JSON: %s holds a lone surrogate, which UTF-8 cannot", path)
 	}

@@ -215,3 +215,40 @@ func goValue(v value.Value) any {
 	}
 	return nil
 }
+
+// CheckNesting refuses a value that is nested too deep, one that contains itself
+// above all: walking it would exhaust the stack, which no recover catches. what
+// names the value in the error.
+func CheckNesting(what string, v value.Value) error {
+	if nestedDeeper(v, maxNesting) {
+		return exception.Errorf(exception.ValueError, "%s is nested deeper than %d levels, or contains itself", what, maxNesting)
+	}
+	return nil
+}
+
+// maxNesting leaves room around what a parser has read at its own limit.
+const maxNesting = value.MaxDepth + 100
+
+func nestedDeeper(v value.Value, levels int) bool {
+	switch v := v.(type) {
+	case value.List:
+		if levels == 0 {
+			return true
+		}
+		for _, item := range v {
+			if nestedDeeper(item, levels-1) {
+				return true
+			}
+		}
+	case *value.Object:
+		if levels == 0 {
+			return true
+		}
+		for _, item := range v.All() {
+			if nestedDeeper(item, levels-1) {
+				return true
+			}
+		}
+	}
+	return false
+}
