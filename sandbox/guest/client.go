@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/internal/frames"
 )
 
 // Options of a connection to a supervisor.
@@ -47,8 +48,8 @@ type Client struct {
 	opts Options
 	in   io.ReadCloser
 	out  io.WriteCloser
-	w    frameWriter
-	bufs buffers
+	w    *frames.Writer
+	bufs frames.Pool
 	done chan struct{} // closed when reading has ended
 
 	mu     sync.Mutex
@@ -64,7 +65,7 @@ type Client struct {
 // the context ends or the timeout passes.
 type ending struct {
 	timeout time.Duration // 0 means none
-	typ     frameType
+	typ     frames.Type
 	payload []byte
 	limit   time.Duration // for the supervisor's answer to the frame
 }
@@ -75,8 +76,8 @@ var cancel = ending{typ: reqCancel, limit: answerLimit}
 // call is one request under way.
 type call struct {
 	id     uint32
-	data   *inbox  // output, a tar, and at last the reply
-	credit *credit // for standard input or a tar
+	data   *frames.Inbox  // output, a tar, and at last the reply
+	credit *frames.Credit // for standard input or a tar
 
 	over      chan struct{} // closed by end
 	abandoned chan struct{} // closed when the supervisor did not answer to ending
@@ -88,7 +89,7 @@ type call struct {
 // fails. Reading from r must end when r is closed.
 func Dial(ctx context.Context, r io.ReadCloser, w io.WriteCloser, opts Options) (*Client, error) {
 	c := &Client{
-		opts: opts, in: r, out: w, w: frameWriter{w: w},
+		opts: opts, in: r, out: w, w: frames.NewWriter(w),
 		done: make(chan struct{}), calls: map[uint32]*call{},
 	}
 	stop := context.AfterFunc(ctx, func() { c.closePipes() })
@@ -107,15 +108,15 @@ func Dial(ctx context.Context, r io.ReadCloser, w io.WriteCloser, opts Options) 
 // greet sends and reads at the same time: a supervisor that refuses at once
 // must not keep the client in its write.
 func (c *Client) greet() error {
-	own := greeting{protocol: protocolVersion, build: c.opts.Build}
+	own := greetingOf(c.opts.Build)
 	sent := make(chan error, 1)
 	go func() {
-		_, err := c.out.Write(own.encode())
+		_, err := c.out.Write(own.Encode())
 		sent <- err
 	}()
-	theirs, err := readGreeting(c.in)
+	theirs, err := frames.ReadGreeting(c.in, magic)
 	if err == nil {
-		err = theirs.check(own)
+		err = checkGreeting(own, theirs)
 	}
 	if err != nil {
 		c.closePipes()
@@ -152,9 +153,9 @@ func (c *Client) Done() <-chan struct{} { return c.done }
 // read is the only reader of the connection. It never waits for a consumer
 // and never writes.
 func (c *Client) read() {
-	r := bufio.NewReaderSize(c.in, maxData)
+	r := bufio.NewReaderSize(c.in, frames.MaxData)
 	for {
-		f, err := readFrame(r, &c.bufs, replyLimit)
+		f, err := frames.Read(r, &c.bufs, replyLimit)
 		if err == nil {
 			err = c.dispatch(f)
 		}
@@ -169,36 +170,36 @@ func (c *Client) read() {
 	}
 }
 
-func (c *Client) dispatch(f frame) error {
+func (c *Client) dispatch(f frames.Frame) error {
 	c.mu.Lock()
-	k := c.calls[f.id]
+	k := c.calls[f.ID]
 	c.mu.Unlock()
 	if k == nil {
 		return nil // of a call that was given up
 	}
-	switch f.typ {
+	switch f.Type {
 	case repStdout, repStderr:
-		return k.data.push(f)
+		return k.data.Push(f)
 	case repCredit:
-		n, err := creditOf(f.payload)
+		n, err := frames.CreditOf(f.Payload)
 		if err != nil {
 			return err
 		}
-		return k.credit.add(n)
+		return k.credit.Add(n)
 	case repDone:
-		k.credit.close()
-		k.data.end(f)
+		k.credit.Close()
+		k.data.End(f)
 		return nil
 	default:
-		return fmt.Errorf("%w: unknown frame of type %d", errProtocol, f.typ)
+		return fmt.Errorf("%w: unknown frame of type %d", frames.ErrProtocol, f.Type)
 	}
 }
 
 // begin registers a call, sends its request and sees to its ending. Every call
 // that has begun is given to end.
-func (c *Client) begin(ctx context.Context, typ frameType, payload []byte, e ending) (*call, error) {
+func (c *Client) begin(ctx context.Context, typ frames.Type, payload []byte, e ending) (*call, error) {
 	k := &call{
-		data: newInbox(), credit: newCredit(),
+		data: frames.NewInbox(window), credit: frames.NewCredit(window),
 		over: make(chan struct{}), abandoned: make(chan struct{}),
 	}
 	c.mu.Lock()
@@ -256,15 +257,15 @@ func (c *Client) watch(ctx context.Context, k *call, e ending) {
 
 func (c *Client) end(k *call) {
 	close(k.over)
-	k.credit.close()
+	k.credit.Close()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.calls, k.id)
 }
 
 // send writes a frame; when that fails the connection is over.
-func (c *Client) send(typ frameType, id uint32, payload []byte) error {
-	if err := c.w.send(typ, id, payload); err != nil {
+func (c *Client) send(typ frames.Type, id uint32, payload []byte) error {
+	if err := c.w.Send(typ, id, payload); err != nil {
 		return c.lost()
 	}
 	return nil
@@ -294,30 +295,30 @@ func (c *Client) goneLocked() error {
 }
 
 // next returns the next data frame of k, or its reply as the last one.
-func (c *Client) next(k *call) (frame, error) {
-	f, ok := k.data.pop(c.done, k.abandoned)
+func (c *Client) next(k *call) (frames.Frame, error) {
+	f, ok := k.data.Pop(c.done, k.abandoned)
 	if ok {
 		return f, nil
 	}
 	select {
 	case <-c.done:
-		return frame{}, c.lost()
+		return frames.Frame{}, c.lost()
 	default:
-		return frame{}, errSilent
+		return frames.Frame{}, errSilent
 	}
 }
 
 // consumed takes back a data frame and grants the supervisor as much.
-func (c *Client) consumed(k *call, pending *int, f frame) {
-	grant := k.data.granted(pending, len(f.payload))
-	c.bufs.put(f.payload)
+func (c *Client) consumed(k *call, f frames.Frame) {
+	grant := k.data.Consumed(len(f.Payload))
+	c.bufs.Put(f.Payload)
 	if grant > 0 {
-		_ = c.w.sendCredit(reqCredit, k.id, grant)
+		_ = c.w.SendCredit(reqCredit, k.id, grant)
 	}
 }
 
 // ask makes a call that has no data.
-func (c *Client) ask(ctx context.Context, typ frameType, payload []byte, e ending) (reply, error) {
+func (c *Client) ask(ctx context.Context, typ frames.Type, payload []byte, e ending) (reply, error) {
 	k, err := c.begin(ctx, typ, payload, e)
 	if err != nil {
 		return reply{}, err
@@ -328,15 +329,15 @@ func (c *Client) ask(ctx context.Context, typ frameType, payload []byte, e endin
 		if err != nil {
 			return reply{}, err
 		}
-		if f.typ == repDone {
+		if f.Type == repDone {
 			return c.result(ctx, f)
 		}
 	}
 }
 
 // result is what a reply says, as the contract has it.
-func (c *Client) result(ctx context.Context, f frame) (reply, error) {
-	r, err := decodeReply(f.payload)
+func (c *Client) result(ctx context.Context, f frames.Frame) (reply, error) {
+	r, err := decodeReply(f.Payload)
 	if err == nil && r.failure == failCanceled {
 		err = context.Cause(ctx)
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/internal/frames"
 )
 
 // Exit codes of what could not be started, as shells have them.
@@ -83,43 +84,42 @@ func nameOf(cmd sandbox.Command) string {
 
 // collect hands output to the sinks until the reply comes.
 func (c *Client) collect(k *call, out *sinks) (reply, error) {
-	pending := 0
 	for {
 		f, err := c.next(k)
 		if err != nil {
 			return reply{}, err
 		}
-		switch f.typ {
+		switch f.Type {
 		case repDone:
-			return decodeReply(f.payload)
+			return decodeReply(f.Payload)
 		case repStderr:
-			out.write(true, f.payload)
+			out.write(true, f.Payload)
 		default:
-			out.write(false, f.payload)
+			out.write(false, f.Payload)
 		}
-		c.consumed(k, &pending, f)
+		c.consumed(k, f)
 	}
 }
 
 // feed sends standard input as far as the command reads it.
 func (c *Client) feed(k *call, stdin io.Reader) {
-	p := newPacket(maxData)
+	p := frames.NewPacket(frames.MaxData)
 	for {
-		n := k.credit.take(maxData, k.over, c.done)
+		n := k.credit.Take(frames.MaxData, k.over, c.done)
 		if n == 0 {
 			return
 		}
-		m, err := stdin.Read(p.space(n))
-		k.credit.giveBack(n - m)
+		m, err := stdin.Read(p.Space(n))
+		k.credit.GiveBack(n - m)
 		if m > 0 {
-			if c.w.sendPacket(reqData, k.id, p[:headerSize+m]) != nil {
+			if c.w.SendPacket(reqData, k.id, p, m) != nil {
 				return
 			}
 		} else {
-			k.credit.giveBack(frameCost)
+			k.credit.GiveBack(frames.Cost)
 		}
 		if err != nil { // the command reads end of file, whatever the reason
-			_ = c.w.send(reqDataEnd, k.id, nil)
+			_ = c.w.Send(reqDataEnd, k.id, nil)
 			return
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/proctor-run/proctor/sandbox/internal/frames"
 )
 
 // Upload unpacks a tar stream below dir, see sandbox.Sandbox. It reads from
@@ -21,7 +23,7 @@ func (c *Client) Upload(ctx context.Context, dir string, tar io.Reader) error {
 		if err != nil {
 			return fmt.Errorf("uploading to %q: %w", dir, errors.Join(readErr, err))
 		}
-		if f.typ != repDone {
+		if f.Type != repDone {
 			continue
 		}
 		_, err = c.result(ctx, f)
@@ -38,27 +40,27 @@ func (c *Client) Upload(ctx context.Context, dir string, tar io.Reader) error {
 // pour sends the stream as far as the supervisor wants it, and returns the
 // error of the reader.
 func (c *Client) pour(k *call, tar io.Reader) error {
-	p := newPacket(maxData)
+	p := frames.NewPacket(frames.MaxData)
 	for {
-		n := k.credit.take(maxData, c.done, k.abandoned)
+		n := k.credit.Take(frames.MaxData, c.done, k.abandoned)
 		if n == 0 {
 			return nil // the reply says why
 		}
-		m, err := tar.Read(p.space(n))
+		m, err := tar.Read(p.Space(n))
 		if m > 0 {
-			k.credit.giveBack(n - m)
-			if c.w.sendPacket(reqData, k.id, p[:headerSize+m]) != nil {
+			k.credit.GiveBack(n - m)
+			if c.w.SendPacket(reqData, k.id, p, m) != nil {
 				return nil
 			}
 		} else {
-			k.credit.giveBack(n + frameCost)
+			k.credit.GiveBack(n + frames.Cost)
 		}
 		switch {
 		case errors.Is(err, io.EOF):
-			_ = c.w.send(reqDataEnd, k.id, nil)
+			_ = c.w.Send(reqDataEnd, k.id, nil)
 			return nil
 		case err != nil:
-			_ = c.w.send(reqDataEnd, k.id, []byte("the stream broke off"))
+			_ = c.w.Send(reqDataEnd, k.id, []byte("the stream broke off"))
 			return err
 		}
 	}
@@ -72,13 +74,12 @@ func (c *Client) Download(ctx context.Context, path string, tar io.Writer) error
 	}
 	defer c.end(k)
 	var writeErr error
-	pending := 0
 	for {
 		f, err := c.next(k)
 		if err != nil {
 			return fmt.Errorf("downloading %q: %w", path, errors.Join(writeErr, err))
 		}
-		if f.typ == repDone {
+		if f.Type == repDone {
 			_, err := c.result(ctx, f)
 			if writeErr != nil {
 				err = writeErr
@@ -89,10 +90,10 @@ func (c *Client) Download(ctx context.Context, path string, tar io.Writer) error
 			return nil
 		}
 		if writeErr == nil {
-			if _, writeErr = tar.Write(f.payload); writeErr != nil {
+			if _, writeErr = tar.Write(f.Payload); writeErr != nil {
 				_ = c.send(reqCancel, k.id, nil)
 			}
 		}
-		c.consumed(k, &pending, f)
+		c.consumed(k, f)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/internal/frames"
 )
 
 // puppet is a supervisor that does what a test says: it gets the client's
@@ -19,9 +20,9 @@ import (
 func puppet(t testing.TB, play func(r io.Reader, w io.Writer)) *Client {
 	t.Helper()
 	c, err := dialPuppet(t, func(r io.Reader, w io.Writer) {
-		own := greeting{protocol: protocolVersion, build: "b"}
-		_, _ = w.Write(own.encode())
-		if _, err := readGreeting(r); err == nil {
+		own := greetingOf("b")
+		_, _ = w.Write(own.Encode())
+		if _, err := frames.ReadGreeting(r, magic); err == nil {
 			play(r, w)
 		}
 	})
@@ -53,10 +54,10 @@ func dialPuppet(t testing.TB, play func(r io.Reader, w io.Writer)) (*Client, err
 	return c, err
 }
 
-func rawFrame(typ frameType, id uint32, payload []byte) []byte {
+func rawFrame(typ frames.Type, id uint32, payload []byte) []byte {
 	var b bytes.Buffer
-	w := frameWriter{w: &b}
-	_ = w.send(typ, id, payload)
+	w := frames.NewWriter(&b)
+	_ = w.Send(typ, id, payload)
 	return b.Bytes()
 }
 
@@ -66,12 +67,12 @@ func TestGreetingThatDoesNotMatch(t *testing.T) {
 		said string
 		want []string
 	}{
-		"other protocol": {string(greeting{protocol: 99, build: "b"}.encode()), []string{"protocol 99", "protocol 1", "must be the same"}},
-		"other build":    {string(greeting{protocol: protocolVersion, build: "old"}.encode()), []string{`build "old"`, `build "b"`}},
+		"other protocol": {string(frames.Greeting{Magic: magic, Version: 99, Text: "b"}.Encode()), []string{"protocol 99", "protocol 1", "must be the same"}},
+		"other build":    {string(greetingOf("old").Encode()), []string{`build "old"`, `build "b"`}},
 		"something else": {"bash: proctor: No such file or directory\n", []string{"no proctor guest", "bash: proctor"}},
 		"short":          {"oops", []string{`said "oops" and ended`}},
 		"nothing":        {"", []string{"ended before its greeting"}},
-		"long build":     {magic + "\x00\x00\x00\x01\xff\xff", []string{"build version of 65535 bytes"}},
+		"long build":     {magic + "\x00\x00\x00\x01\xff\xff", []string{"text of 65535 bytes"}},
 		"half":           {magic + "\x00\x00", []string{"reading the greeting"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -105,15 +106,15 @@ func TestDialObeysItsContext(t *testing.T) {
 func TestHostileSupervisor(t *testing.T) {
 	t.Parallel()
 	credit := func(n uint32) []byte { return binary.BigEndian.AppendUint32(nil, n) }
-	full := rawFrame(repStdout, 1, make([]byte, maxData))
+	full := rawFrame(repStdout, 1, make([]byte, frames.MaxData))
 	for name, said := range map[string][]byte{
 		"garbage":             []byte(strings.Repeat("\xfe\xfd", 1000)),
 		"huge frame":          {byte(repStdout), 0, 0, 0, 1, 0xff, 0xff, 0xff, 0xff},
 		"frame that ends":     full[:100],
 		"unknown type":        rawFrame(200, 1, nil),
 		"request":             rawFrame(reqExec, 1, nil),
-		"more than a window":  bytes.Repeat(full, window/maxData+1),
-		"many empty frames":   bytes.Repeat(rawFrame(repStdout, 1, nil), window/frameCost+1),
+		"more than a window":  bytes.Repeat(full, window/frames.MaxData+1),
+		"many empty frames":   bytes.Repeat(rawFrame(repStdout, 1, nil), window/frames.Cost+1),
 		"credit not taken":    rawFrame(repCredit, 1, credit(window)),
 		"credit of no number": rawFrame(repCredit, 1, []byte{1}),
 	} {
@@ -121,7 +122,7 @@ func TestHostileSupervisor(t *testing.T) {
 			t.Parallel()
 			hold := make(chan struct{})
 			c := puppet(t, func(r io.Reader, w io.Writer) {
-				_, _ = readFrame(r, new(buffers), requestLimit)
+				_, _ = frames.Read(r, new(frames.Pool), requestLimit)
 				_, _ = w.Write(said)
 			})
 			first := true
@@ -151,11 +152,11 @@ func TestMalformedReply(t *testing.T) {
 	t.Parallel()
 	for _, payload := range [][]byte{nil, {0}, {0, 0}, {0, 0, 0, 200}, append(reply{}.encode(), 0), bytes.Repeat([]byte{0xff}, 40)} {
 		c := puppet(t, func(r io.Reader, w io.Writer) {
-			_, _ = readFrame(r, new(buffers), requestLimit)
+			_, _ = frames.Read(r, new(frames.Pool), requestLimit)
 			_, _ = w.Write(rawFrame(repDone, 1, payload))
 			_, _ = io.Copy(io.Discard, r)
 		})
-		if _, err := c.Exec(t.Context(), sandbox.Command{Shell: "x"}); !errors.Is(err, errProtocol) {
+		if _, err := c.Exec(t.Context(), sandbox.Command{Shell: "x"}); !errors.Is(err, frames.ErrProtocol) {
 			t.Errorf("reply %x: got error %v, want a protocol error", payload, err)
 		}
 	}
@@ -164,7 +165,7 @@ func TestMalformedReply(t *testing.T) {
 func TestFramesOfUnknownCallsAreIgnored(t *testing.T) {
 	t.Parallel()
 	c := puppet(t, func(r io.Reader, w io.Writer) {
-		_, _ = readFrame(r, new(buffers), requestLimit)
+		_, _ = frames.Read(r, new(frames.Pool), requestLimit)
 		_, _ = w.Write(rawFrame(repDone, 77, nil))
 		_, _ = w.Write(rawFrame(repStdout, 78, []byte("x")))
 		_, _ = w.Write(rawFrame(repDone, 1, reply{message: "m1"}.encode()))
@@ -201,7 +202,7 @@ func TestStuckSupervisor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stop := make(chan struct{})
 		c := puppet(t, func(r io.Reader, _ io.Writer) {
-			_, _ = readFrame(r, new(buffers), requestLimit)
+			_, _ = frames.Read(r, new(frames.Pool), requestLimit)
 			<-stop
 		})
 		_, err := c.Exec(t.Context(), sandbox.Command{Shell: "x", Timeout: time.Minute, Grace: time.Second})
@@ -217,7 +218,7 @@ func TestCloseEndsCalls(t *testing.T) {
 	t.Parallel()
 	begun := make(chan struct{})
 	c := puppet(t, func(r io.Reader, _ io.Writer) {
-		_, _ = readFrame(r, new(buffers), requestLimit)
+		_, _ = frames.Read(r, new(frames.Pool), requestLimit)
 		close(begun)
 		_, _ = io.Copy(io.Discard, r)
 	})

@@ -20,16 +20,8 @@
 //
 // # Protocol
 //
-// Both sides begin with a greeting: the magic "proctor-guest\n", the protocol
-// version (4 bytes), and the build version (2 bytes of length, then text).
-// Neither goes on when the other's versions differ from its own.
-//
-// Then frames follow: type (1 byte), call id (4 bytes), payload length
-// (4 bytes), payload; all numbers big-endian. The client chooses the ids. Data
-// in both directions flows against credit: a sender has [window] bytes per
-// call, and the receiver grants more as it consumes. So each side's memory is
-// bounded per call, and one call that is not read does not hold up another.
-//
-// The side inside is not trusted: lengths are checked before anything is
-// allocated, and any breach of the protocol ends the connection with an error.
+// The protocol is that of package frames. Both sides begin with a greeting,
+// whose text is the build version; neither continues when the other's differs
+// from its own. The client chooses the ids, one per call. A sender has 512 KiB
+// per call and direction before the receiver grants more.
 package guest

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/proctor-run/proctor/sandbox/internal/frames"
 )
 
 // download sends p as a tar stream. Links are not followed from p on; what
@@ -30,8 +32,8 @@ func (s *server) download(c *service, p string) error {
 	if err != nil {
 		return err
 	}
-	out := bufio.NewWriterSize(&callWriter{s: s, c: c}, maxData)
-	w := packer{tw: tar.NewWriter(out), buf: make([]byte, maxData)}
+	out := bufio.NewWriterSize(&callWriter{s: s, c: c}, frames.MaxData)
+	w := packer{tw: tar.NewWriter(out), buf: make([]byte, frames.MaxData)}
 	if fi.IsDir() {
 		w.root, err = os.OpenRoot(p)
 		if err == nil {
@@ -64,11 +66,11 @@ type callWriter struct {
 func (w *callWriter) Write(p []byte) (int, error) {
 	sent := 0
 	for sent < len(p) {
-		n := w.c.credit.take(min(len(p)-sent, maxData), w.c.canceled, nil)
+		n := w.c.credit.Take(min(len(p)-sent, frames.MaxData), w.c.canceled, nil)
 		if n == 0 {
 			return sent, errCanceled
 		}
-		if err := w.s.w.send(repStdout, w.c.id, p[sent:sent+n]); err != nil {
+		if err := w.s.w.Send(repStdout, w.c.id, p[sent:sent+n]); err != nil {
 			return sent, err
 		}
 		sent += n

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/proctor-run/proctor/sandbox/internal/frames"
 )
 
 // defaultPath is set where neither image nor Spec nor Command have a PATH.
@@ -65,7 +67,7 @@ func (s *server) exec(e *execution, q execRequest) reply {
 		go s.feed(e.call, pipes.stdin) // ends with the call
 	}
 	var pumps sync.WaitGroup
-	for typ, pipe := range map[frameType]*os.File{repStdout: pipes.stdout, repStderr: pipes.stderr} {
+	for typ, pipe := range map[frames.Type]*os.File{repStdout: pipes.stdout, repStderr: pipes.stderr} {
 		if pipe != nil {
 			pumps.Go(func() { s.pump(e.call, typ, pipe) })
 		}
@@ -114,8 +116,8 @@ func (s *server) tell(c *service, q execRequest, text string) {
 		return
 	}
 	text = text[:min(len(text), maxMessage)]
-	if n := c.credit.take(len(text), nil, nil); n == len(text) {
-		_ = s.w.send(typ, c.id, []byte(text))
+	if n := c.credit.Take(len(text), nil, nil); n == len(text) {
+		_ = s.w.Send(typ, c.id, []byte(text))
 	}
 }
 
@@ -266,19 +268,18 @@ func lookUp(name, dir string, env []string) (string, error) {
 // any more the client is not granted more, and stops.
 func (s *server) feed(c *service, pipe *os.File) {
 	defer func() { _ = pipe.Close() }()
-	pending := 0
 	for {
-		f, ok := c.in.pop(c.canceled, nil)
-		if !ok || f.typ == reqDataEnd {
+		f, ok := c.in.Pop(c.canceled, nil)
+		if !ok || f.Type == reqDataEnd {
 			return
 		}
-		_, err := pipe.Write(f.payload)
-		s.bufs.put(f.payload)
+		_, err := pipe.Write(f.Payload)
+		s.bufs.Put(f.Payload)
 		if err != nil {
 			return
 		}
-		if n := c.in.granted(&pending, len(f.payload)); n > 0 {
-			_ = s.w.sendCredit(repCredit, c.id, n)
+		if n := c.in.Consumed(len(f.Payload)); n > 0 {
+			_ = s.w.SendCredit(repCredit, c.id, n)
 		}
 	}
 }
@@ -286,20 +287,20 @@ func (s *server) feed(c *service, pipe *os.File) {
 // pump sends a pipe's content until it ends or interrupt is called. Then it
 // sends what the pipe still holds: that was written before the command's end.
 // What others write later is read and dropped, so that they can go on.
-func (s *server) pump(c *service, typ frameType, pipe *os.File) {
-	buf := newPacket(maxData)
+func (s *server) pump(c *service, typ frames.Type, pipe *os.File) {
+	buf := frames.NewPacket(frames.MaxData)
 	send := func(most int, read func([]byte) (int, error)) (int, error) {
-		n := c.credit.take(most, nil, nil)
-		m, err := read(buf.space(n))
+		n := c.credit.Take(most, nil, nil)
+		m, err := read(buf.Space(n))
 		if m <= 0 {
-			c.credit.giveBack(n + frameCost)
+			c.credit.GiveBack(n + frames.Cost)
 			return 0, err
 		}
-		c.credit.giveBack(n - m)
-		return m, errors.Join(err, s.w.sendPacket(typ, c.id, buf[:headerSize+m]))
+		c.credit.GiveBack(n - m)
+		return m, errors.Join(err, s.w.SendPacket(typ, c.id, buf, m))
 	}
 	for {
-		_, err := send(maxData, pipe.Read)
+		_, err := send(frames.MaxData, pipe.Read)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			break
 		}
@@ -312,7 +313,7 @@ func (s *server) pump(c *service, typ frameType, pipe *os.File) {
 	raw, err := pipe.SyscallConn()
 	for left := unread(raw); err == nil && left > 0; {
 		var n int
-		n, err = send(min(left, maxData), func(p []byte) (int, error) { return readNow(raw, p) })
+		n, err = send(min(left, frames.MaxData), func(p []byte) (int, error) { return readNow(raw, p) })
 		left -= n
 	}
 	go func() { // ends with the last process that holds the pipe

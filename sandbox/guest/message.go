@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/internal/frames"
 )
 
 // execRequest asks for a command. Env is complete but for HOME and PATH.
@@ -199,7 +200,7 @@ func (s *scanner) texts() []string {
 
 func (s *scanner) finish(what string) error {
 	if s.bad || len(s.rest) > 0 {
-		return fmt.Errorf("%w: malformed %s", errProtocol, what)
+		return fmt.Errorf("%w: malformed %s", frames.ErrProtocol, what)
 	}
 	return nil
 }

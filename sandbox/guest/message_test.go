@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/proctor-run/proctor/sandbox/internal/frames"
 )
 
 func TestRequestsSurviveTheWire(t *testing.T) {
@@ -53,37 +55,40 @@ func TestLongMessagesAreCut(t *testing.T) {
 func FuzzReplies(f *testing.F) {
 	f.Add(rawFrame(repDone, 1, reply{code: 1, message: "m"}.encode()))
 	f.Add(append(rawFrame(repStdout, 2, []byte("out")), rawFrame(repCredit, 3, []byte{0, 0, 1, 0})...))
+	now := make(chan struct{})
+	close(now)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c := &Client{calls: map[uint32]*call{}}
 		for id := range uint32(4) {
-			k := &call{id: id, data: newInbox(), credit: newCredit()}
-			k.credit.take(100, nil, nil)
+			k := &call{id: id, data: frames.NewInbox(window), credit: frames.NewCredit(window)}
+			k.credit.Take(100, nil, nil)
 			c.calls[id] = k
 		}
 		r := bytes.NewReader(data)
 		for {
-			fr, err := readFrame(r, &c.bufs, replyLimit)
+			fr, err := frames.Read(r, &c.bufs, replyLimit)
 			if err != nil {
 				break
 			}
-			if len(fr.payload) > maxData {
-				t.Fatalf("a frame of %d bytes was let in", len(fr.payload))
+			if len(fr.Payload) > frames.MaxData {
+				t.Fatalf("a frame of %d bytes was let in", len(fr.Payload))
 			}
 			if c.dispatch(fr) != nil {
 				break
 			}
 		}
 		for _, k := range c.calls {
-			if k.data.size > window+maxData+frameCost || k.credit.left > window {
-				t.Fatalf("%d bytes are held, credit is %d", k.data.size, k.credit.left)
+			credit := k.credit.Take(2*window, now, nil)
+			if held := k.data.Held(); held > window+frames.MaxData+frames.Cost || credit > window {
+				t.Fatalf("%d bytes are held, credit is %d", held, credit)
 			}
 			for {
-				fr, ok := k.data.tryPop()
+				fr, ok := k.data.Pop(now, nil)
 				if !ok {
 					break
 				}
-				if fr.typ == repDone {
-					_, _ = decodeReply(fr.payload)
+				if fr.Type == repDone {
+					_, _ = decodeReply(fr.Payload)
 				}
 			}
 		}
@@ -96,28 +101,18 @@ func FuzzRequests(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r := bytes.NewReader(data)
 		for {
-			fr, err := readFrame(r, new(buffers), requestLimit)
+			fr, err := frames.Read(r, new(frames.Pool), requestLimit)
 			if err != nil {
 				return
 			}
-			if q, err := decodeExecRequest(fr.payload); err == nil {
+			if q, err := decodeExecRequest(fr.Payload); err == nil {
 				again, err := decodeExecRequest(q.encode())
 				if err != nil || !reflect.DeepEqual(again, q) {
 					t.Fatalf("%+v came back as %+v, %v", q, again, err)
 				}
 			}
-			_, _ = decodeKillRequest(fr.payload)
-			_, _ = creditOf(fr.payload)
-		}
-	})
-}
-
-func FuzzGreeting(f *testing.F) {
-	f.Add(greeting{protocol: 1, build: "b"}.encode())
-	f.Fuzz(func(t *testing.T, data []byte) {
-		g, err := readGreeting(bytes.NewReader(data))
-		if err == nil && !bytes.HasPrefix(data, g.encode()) {
-			t.Fatalf("%q was read as %+v", data, g)
+			_, _ = decodeKillRequest(fr.Payload)
+			_, _ = frames.CreditOf(fr.Payload)
 		}
 	})
 }

@@ -11,6 +11,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/proctor-run/proctor/sandbox/internal/frames"
 )
 
 // Main is the supervisor. It serves the client at the other ends of stdin and
@@ -34,8 +36,8 @@ func Main(stdin, stdout *os.File, stderr io.Writer, build string) int {
 
 // server is the state of the supervisor.
 type server struct {
-	w        frameWriter
-	bufs     buffers
+	w        *frames.Writer
+	bufs     frames.Pool
 	proc     *procDir
 	self     int
 	started  uint64 // the start time of self
@@ -53,8 +55,8 @@ type server struct {
 // service is the inner side of one call.
 type service struct {
 	id       uint32
-	in       *inbox  // standard input or a tar
-	credit   *credit // for output or a tar
+	in       *frames.Inbox  // standard input or a tar
+	credit   *frames.Credit // for output or a tar
 	canceled chan struct{}
 	once     sync.Once // closes canceled
 	exec     *execution
@@ -64,7 +66,7 @@ func (c *service) cancel() { c.once.Do(func() { close(c.canceled) }) }
 
 func newServer(stdout *os.File) (*server, error) {
 	s := &server{
-		w: frameWriter{w: stdout}, self: os.Getpid(), children: make(chan os.Signal, 1),
+		w: frames.NewWriter(stdout), self: os.Getpid(), children: make(chan os.Signal, 1),
 		calls: map[uint32]*service{}, byPID: map[int]*execution{}, marks: map[string]map[key]bool{},
 	}
 	s.init = s.self == 1
@@ -101,21 +103,21 @@ func holdSignals(children chan os.Signal) {
 
 func (s *server) serve(stdin io.Reader, stdout io.Writer, build string) error {
 	defer s.killAll()
-	own := greeting{protocol: protocolVersion, build: build}
-	if _, err := stdout.Write(own.encode()); err != nil {
+	own := greetingOf(build)
+	if _, err := stdout.Write(own.Encode()); err != nil {
 		return fmt.Errorf("greeting: %w", err)
 	}
-	theirs, err := readGreeting(stdin)
+	theirs, err := frames.ReadGreeting(stdin, magic)
 	if err == nil {
-		err = theirs.check(own)
+		err = checkGreeting(own, theirs)
 	}
 	if err != nil {
 		return fmt.Errorf("greeting: %w", err)
 	}
 	go s.reap() // until the process ends
-	r := bufio.NewReaderSize(stdin, maxData)
+	r := bufio.NewReaderSize(stdin, frames.MaxData)
 	for {
-		f, err := readFrame(r, &s.bufs, requestLimit)
+		f, err := frames.Read(r, &s.bufs, requestLimit)
 		if err == nil {
 			err = s.dispatch(f)
 		}
@@ -127,53 +129,53 @@ func (s *server) serve(stdin io.Reader, stdout io.Writer, build string) error {
 
 // dispatch never waits: what takes time gets a goroutine, which lives as long
 // as its call.
-func (s *server) dispatch(f frame) error {
+func (s *server) dispatch(f frames.Frame) error {
 	s.mu.Lock()
-	c := s.calls[f.id]
+	c := s.calls[f.ID]
 	s.mu.Unlock()
-	switch f.typ {
+	switch f.Type {
 	case reqExec, reqMark, reqKillTree, reqUpload, reqDownload:
 		if c != nil {
-			return fmt.Errorf("%w: call %d is begun twice", errProtocol, f.id)
+			return fmt.Errorf("%w: call %d is begun twice", frames.ErrProtocol, f.ID)
 		}
 		return s.start(f)
 	}
 	if c == nil {
 		return nil // of a call that is over
 	}
-	switch f.typ {
+	switch f.Type {
 	case reqData:
-		return c.in.push(f)
+		return c.in.Push(f)
 	case reqDataEnd:
-		c.in.end(f)
+		c.in.End(f)
 	case reqCredit:
-		n, err := creditOf(f.payload)
+		n, err := frames.CreditOf(f.Payload)
 		if err != nil {
 			return err
 		}
-		return c.credit.add(n)
+		return c.credit.Add(n)
 	case reqCancel:
 		c.cancel()
 	case reqKill:
-		q, err := decodeKillRequest(f.payload)
+		q, err := decodeKillRequest(f.Payload)
 		if err != nil {
 			return err
 		}
 		s.killExec(c, q.grace)
 	default:
-		return fmt.Errorf("%w: unknown frame of type %d", errProtocol, f.typ)
+		return fmt.Errorf("%w: unknown frame of type %d", frames.ErrProtocol, f.Type)
 	}
 	return nil
 }
 
 // start begins a call. Requests are decoded here, so that a malformed one ends
 // the connection.
-func (s *server) start(f frame) error {
-	c := &service{id: f.id, in: newInbox(), credit: newCredit(), canceled: make(chan struct{})}
+func (s *server) start(f frames.Frame) error {
+	c := &service{id: f.ID, in: frames.NewInbox(window), credit: frames.NewCredit(window), canceled: make(chan struct{})}
 	var work func() reply
-	switch f.typ {
+	switch f.Type {
 	case reqExec:
-		q, err := decodeExecRequest(f.payload)
+		q, err := decodeExecRequest(f.Payload)
 		if err != nil {
 			return err
 		}
@@ -182,15 +184,15 @@ func (s *server) start(f frame) error {
 	case reqMark:
 		work = s.mark
 	case reqKillTree:
-		q, err := decodeKillRequest(f.payload)
+		q, err := decodeKillRequest(f.Payload)
 		if err != nil {
 			return err
 		}
 		work = func() reply { return s.killTree(c, q) }
 	case reqUpload:
-		work = func() reply { return replyOf(s.upload(c, string(f.payload))) }
+		work = func() reply { return replyOf(s.upload(c, string(f.Payload))) }
 	case reqDownload:
-		work = func() reply { return replyOf(s.download(c, string(f.payload))) }
+		work = func() reply { return replyOf(s.download(c, string(f.Payload))) }
 	}
 	s.mu.Lock()
 	s.calls[c.id] = c
@@ -201,7 +203,7 @@ func (s *server) start(f frame) error {
 		s.mu.Lock()
 		delete(s.calls, c.id)
 		s.mu.Unlock()
-		_ = s.w.send(repDone, c.id, r.encode()) // a broken pipe ends serve as well
+		_ = s.w.Send(repDone, c.id, r.encode()) // a broken pipe ends serve as well
 	}()
 	return nil
 }

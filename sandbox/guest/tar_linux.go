@@ -40,33 +40,32 @@ func (s *server) upload(c *service, dir string) error {
 
 // callReader reads what the client sends for a call.
 type callReader struct {
-	s       *server
-	c       *service
-	frame   []byte // the whole of it, to be given back
-	rest    []byte // what is not read of it yet
-	pending int
-	err     error
+	s     *server
+	c     *service
+	frame []byte // the whole of it, to be given back
+	rest  []byte // what is not read of it yet
+	err   error
 }
 
 func (r *callReader) Read(p []byte) (int, error) {
 	for len(r.rest) == 0 {
-		r.s.bufs.put(r.frame)
+		r.s.bufs.Put(r.frame)
 		r.frame = nil
 		if r.err != nil {
 			return 0, r.err
 		}
-		f, ok := r.c.in.pop(r.c.canceled, nil)
+		f, ok := r.c.in.Pop(r.c.canceled, nil)
 		switch {
 		case !ok:
 			r.err = errCanceled
-		case f.typ == reqDataEnd && len(f.payload) > 0:
-			r.err = errors.New(string(f.payload))
-		case f.typ == reqDataEnd:
+		case f.Type == reqDataEnd && len(f.Payload) > 0:
+			r.err = errors.New(string(f.Payload))
+		case f.Type == reqDataEnd:
 			r.err = io.EOF
 		default:
-			r.frame, r.rest = f.payload, f.payload
-			if n := r.c.in.granted(&r.pending, len(f.payload)); n > 0 {
-				_ = r.s.w.sendCredit(repCredit, r.c.id, n)
+			r.frame, r.rest = f.Payload, f.Payload
+			if n := r.c.in.Consumed(len(f.Payload)); n > 0 {
+				_ = r.s.w.SendCredit(repCredit, r.c.id, n)
 			}
 		}
 	}

@@ -13,14 +13,8 @@
 //
 // # Protocol
 //
-// The relay begins with its greeting: the magic "proctor-relay\n", the
-// protocol version and the port that it listens on (2 bytes each). Then frames
-// follow in both directions: type (1 byte), stream id (4 bytes), payload
-// length (4 bytes), payload; all numbers big-endian. The relay opens streams
-// and chooses their ids. Data flows against credit: a sender has [Window]
-// bytes per stream, and the receiver grants more as they are read. So memory
-// is bounded for each stream, and a stream that nobody reads holds up no other.
-//
-// The side inside is not trusted: lengths are checked before anything is
-// allocated, and any breach of the protocol ends the connection with an error.
+// The protocol is that of package frames. The relay begins with its greeting,
+// whose text is the port that it listens on; the outer side has none. The
+// relay opens streams and chooses their ids. A sender has [Window] bytes per
+// stream and direction.
 package tunnel

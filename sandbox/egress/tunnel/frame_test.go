@@ -6,9 +6,11 @@ import (
 	"errors"
 	"io"
 	"testing"
+
+	"github.com/proctor-run/proctor/sandbox/internal/frames"
 )
 
-func raw(typ frameType, id uint32, payload ...byte) []byte {
+func raw(typ frames.Type, id uint32, payload ...byte) []byte {
 	b := binary.BigEndian.AppendUint32([]byte{byte(typ)}, id)
 	b = binary.BigEndian.AppendUint32(b, uint32(len(payload)))
 	return append(b, payload...)
@@ -17,8 +19,8 @@ func raw(typ frameType, id uint32, payload ...byte) []byte {
 func TestBreachesEndTheConnection(t *testing.T) {
 	t.Parallel()
 	flood := raw(frameOpen, 1)
-	for range Window/maxData + 1 {
-		flood = append(flood, raw(frameData, 1, make([]byte, maxData)...)...)
+	for range Window/frames.MaxData + 1 {
+		flood = append(flood, raw(frameData, 1, make([]byte, frames.MaxData)...)...)
 	}
 	var many []byte
 	for id := range uint32(MaxStreams + 1) {
@@ -37,7 +39,7 @@ func TestBreachesEndTheConnection(t *testing.T) {
 		"huge":                 {byte(frameData), 0, 0, 0, 1, 0xff, 0xff, 0xff, 0xff},
 	} {
 		m := NewMux(bytes.NewReader(in), io.Discard)
-		if err := m.Run(); !errors.Is(err, errProtocol) {
+		if err := m.Run(); !errors.Is(err, frames.ErrProtocol) {
 			t.Errorf("%s: got %v, want a protocol error", name, err)
 		}
 	}
@@ -57,14 +59,15 @@ func TestBreachesEndTheConnection(t *testing.T) {
 
 func TestReadHello(t *testing.T) {
 	t.Parallel()
-	if port, err := ReadHello(bytes.NewReader(hello(4711))); err != nil || port != 4711 {
+	if port, err := ReadHello(bytes.NewReader(hello(4711).Encode())); err != nil || port != 4711 {
 		t.Errorf("got %d, %v", port, err)
 	}
-	other := hello(1)
-	other[len(magic)+1]++
+	other, word := hello(1), hello(1)
+	other.Version++
+	word.Text = "http"
 	for name, in := range map[string][]byte{
-		"nothing": nil, "short": hello(1)[:9], "shell": []byte("bash: proctor-guest: cannot execute\n"),
-		"version": other, "port": hello(0),
+		"nothing": nil, "short": hello(1).Encode()[:9], "shell": []byte("bash: proctor-guest: cannot execute\n"),
+		"version": other.Encode(), "port": hello(0).Encode(), "no port": word.Encode(),
 	} {
 		if _, err := ReadHello(bytes.NewReader(in)); err == nil {
 			t.Errorf("%s: no error", name)
@@ -104,7 +107,7 @@ func FuzzMux(f *testing.F) {
 }
 
 func FuzzReadHello(f *testing.F) {
-	f.Add(hello(80))
+	f.Add(hello(80).Encode())
 	f.Fuzz(func(t *testing.T, in []byte) {
 		port, err := ReadHello(bytes.NewReader(in))
 		if err == nil && port == 0 {

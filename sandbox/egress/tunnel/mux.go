@@ -1,17 +1,18 @@
 package tunnel
 
 import (
-	"bufio"
-	"encoding/binary"
 	"fmt"
 	"io"
 	"sync"
+
+	"github.com/proctor-run/proctor/sandbox/internal/frames"
 )
 
 // Mux is one end of a pair of pipes that carries streams.
 type Mux struct {
 	r      io.Reader
-	w      frameWriter
+	w      *frames.Writer
+	pool   frames.Pool
 	opener bool
 	queue  chan *Stream  // opened by the other side, not accepted yet
 	over   chan struct{} // closed when Run has ended
@@ -27,7 +28,7 @@ func NewMux(r io.Reader, w io.Writer) *Mux { return newMux(r, w, false) }
 
 func newMux(r io.Reader, w io.Writer, opener bool) *Mux {
 	return &Mux{
-		r: r, w: frameWriter{w: w}, opener: opener,
+		r: r, w: frames.NewWriter(w), opener: opener,
 		queue: make(chan *Stream, MaxStreams), over: make(chan struct{}), streams: map[uint32]*Stream{},
 	}
 }
@@ -36,14 +37,7 @@ func newMux(r io.Reader, w io.Writer, opener bool) *Mux {
 // why: io.EOF at an orderly end. All streams are over then. It never waits for
 // whoever uses the streams, and never writes.
 func (m *Mux) Run() error {
-	in := frameReader{r: bufio.NewReaderSize(m.r, 2*maxData)}
-	var err error
-	for err == nil {
-		var f frame
-		if f, err = in.next(); err == nil {
-			err = m.dispatch(f)
-		}
-	}
+	err := frames.Serve(m.r, &m.pool, limit, m.dispatch)
 	m.mu.Lock()
 	m.err = err
 	all := m.streams
@@ -56,37 +50,46 @@ func (m *Mux) Run() error {
 	return err
 }
 
-func (m *Mux) dispatch(f frame) error {
+func (m *Mux) dispatch(f frames.Frame) error {
 	m.mu.Lock()
-	s := m.streams[f.id]
+	s := m.streams[f.ID]
 	m.mu.Unlock()
-	if f.typ == frameOpen {
-		return m.opened(s, f.id)
+	switch f.Type {
+	case frameOpen:
+		return m.opened(s, f.ID)
+	case frameData, frameEnd, frameReset, frameCredit:
+	default:
+		return fmt.Errorf("%w: unknown frame of type %d", frames.ErrProtocol, f.Type)
 	}
 	if s == nil {
+		m.pool.Put(f.Payload)
 		return nil // of a stream that was given up here
 	}
-	switch f.typ {
+	switch f.Type {
 	case frameData:
-		return s.push(f.payload)
+		return s.in.Push(f)
 	case frameEnd:
-		if s.end() {
+		if s.end(f) {
 			m.release(s)
 		}
 	case frameReset:
 		s.fail(ErrReset)
 		m.release(s)
 	case frameCredit:
-		return s.grant(binary.BigEndian.Uint32(f.payload))
+		n, err := frames.CreditOf(f.Payload)
+		if err != nil {
+			return err
+		}
+		return s.credit.Add(n)
 	}
 	return nil
 }
 
-// opened takes a stream of the other side in. Beyond the queue's length nobody
-// opens streams that keeps to MaxStreams.
+// opened takes a stream of the other side in. One that keeps to MaxStreams
+// never has more waiting than the queue is long.
 func (m *Mux) opened(old *Stream, id uint32) error {
 	if m.opener || old != nil {
-		return fmt.Errorf("%w: stream %d cannot be opened", errProtocol, id)
+		return fmt.Errorf("%w: stream %d cannot be opened", frames.ErrProtocol, id)
 	}
 	s := newStream(m, id)
 	m.mu.Lock()
@@ -94,13 +97,13 @@ func (m *Mux) opened(old *Stream, id uint32) error {
 	n := len(m.streams)
 	m.mu.Unlock()
 	if n > MaxStreams {
-		return fmt.Errorf("%w: more than %d streams", errProtocol, MaxStreams)
+		return fmt.Errorf("%w: more than %d streams", frames.ErrProtocol, MaxStreams)
 	}
 	select {
 	case m.queue <- s:
 		return nil
 	default:
-		return fmt.Errorf("%w: %d streams are waiting", errProtocol, MaxStreams)
+		return fmt.Errorf("%w: %d streams are waiting", frames.ErrProtocol, MaxStreams)
 	}
 }
 
@@ -133,10 +136,8 @@ func (m *Mux) open() (*Stream, error) {
 	s := newStream(m, m.lastID)
 	m.streams[s.id] = s
 	m.mu.Unlock()
-	return s, m.send(frameOpen, s.id, nil)
+	return s, m.w.Send(frameOpen, s.id, nil)
 }
-
-func (m *Mux) send(typ frameType, id uint32, payload []byte) error { return m.w.send(typ, id, payload) }
 
 func (m *Mux) release(s *Stream) {
 	m.mu.Lock()

@@ -25,7 +25,7 @@ func Relay(r io.Reader, w io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("listening on the loopback interface: %w", err)
 	}
-	if _, err := w.Write(hello(port)); err != nil {
+	if _, err := w.Write(hello(port).Encode()); err != nil {
 		return errors.Join(fmt.Errorf("greeting: %w", err), l.Close())
 	}
 	m := newMux(r, w, true)
@@ -122,14 +122,14 @@ func carry(m *Mux, c *os.File) {
 	defer s.Close()
 	var out sync.WaitGroup
 	out.Go(func() {
-		if _, err := io.CopyBuffer(onlyWriter{c}, onlyReader{s}, make([]byte, maxData)); err != nil {
+		if _, err := io.CopyBuffer(onlyWriter{c}, onlyReader{s}, make([]byte, maxPayload)); err != nil {
 			reset(c)
 			_ = s.Close()
 			return
 		}
 		shutdown(c)
 	})
-	if _, err := io.CopyBuffer(onlyWriter{s}, onlyReader{c}, make([]byte, maxData)); err != nil {
+	if _, err := io.CopyBuffer(onlyWriter{s}, onlyReader{c}, make([]byte, maxPayload)); err != nil {
 		_ = s.Close()
 	} else {
 		_ = s.CloseWrite()

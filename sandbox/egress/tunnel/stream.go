@@ -2,11 +2,12 @@ package tunnel
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"sync"
+
+	"github.com/proctor-run/proctor/sandbox/internal/frames"
 )
 
 var (
@@ -23,22 +24,22 @@ type Stream struct {
 	id     uint32
 	ctx    context.Context // ends with the stream
 	cancel context.CancelFunc
+	in     *frames.Inbox
+	credit *frames.Credit
 
-	mu      sync.Mutex
-	change  sync.Cond
-	in      []byte // not read yet
-	base    []byte // the array that in lies in, from its start
-	granted int    // what the other side may still send
-	pending int    // read and not granted again
-	inEnd   bool   // the other side sends no more
-	credit  int    // what this side may still send
-	outEnd  bool   // this side sends no more
-	err     error  // why both directions are over
+	// The reader's.
+	payload []byte // the whole of a frame, to be given back
+	rest    []byte // what is not read of it yet
+	atEnd   bool   // all of the other side's data is read
+
+	mu     sync.Mutex
+	inEnd  bool  // the other side sends no more
+	outEnd bool  // this side sends no more
+	err    error // why both directions are over
 }
 
 func newStream(m *Mux, id uint32) *Stream {
-	s := &Stream{mux: m, id: id, granted: Window, credit: Window}
-	s.change.L = &s.mu
+	s := &Stream{mux: m, id: id, in: frames.NewInbox(Window), credit: frames.NewCredit(Window)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
@@ -51,32 +52,36 @@ func (s *Stream) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	s.mu.Lock()
-	for len(s.in) == 0 && !s.inEnd && s.err == nil {
-		s.change.Wait()
+	if len(s.rest) == 0 && !s.atEnd {
+		f, _ := s.in.Pop(s.ctx.Done(), nil)
+		s.payload, s.rest, s.atEnd = f.Payload, f.Payload, f.Type == frameEnd
 	}
-	if s.err != nil {
-		defer s.mu.Unlock()
-		return 0, s.err
+	if err := s.failure(); err != nil {
+		return 0, err
 	}
-	n := copy(p, s.in)
-	if n == 0 {
-		s.mu.Unlock()
+	if s.atEnd {
 		return 0, io.EOF
 	}
-	s.in = s.in[n:]
-	s.pending += n
-	grant := 0
-	if s.pending >= Window/4 && !s.inEnd {
-		grant, s.pending = s.pending, 0
-		s.granted += grant
-	}
-	s.mu.Unlock()
-	if grant > 0 {
-		// When the pipe is broken the next Read tells.
-		_ = s.mux.send(frameCredit, s.id, binary.BigEndian.AppendUint32(nil, uint32(grant)))
+	n := copy(p, s.rest)
+	s.rest = s.rest[n:]
+	if len(s.rest) == 0 {
+		grant := s.in.Consumed(len(s.payload))
+		s.mux.pool.Put(s.payload)
+		s.payload = nil
+		if grant > 0 {
+			// When the pipe is broken the next Read says so.
+			_ = s.mux.w.SendCredit(frameCredit, s.id, grant)
+		}
 	}
 	return n, nil
+}
+
+// failure is why both directions are over, or nil. The stream's context does
+// not end before it is set.
+func (s *Stream) failure() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
 }
 
 // Write sends p as far as the other side has room for it, and returns when all
@@ -84,12 +89,15 @@ func (s *Stream) Read(p []byte) (int, error) {
 func (s *Stream) Write(p []byte) (int, error) {
 	sent := 0
 	for len(p) > 0 {
-		n, err := s.take(len(p))
-		if err != nil {
-			return sent, err
+		n := s.credit.Take(min(len(p), maxPayload), nil, nil)
+		if n == 0 {
+			if err := s.failure(); err != nil {
+				return sent, err
+			}
+			return sent, ErrClosed
 		}
-		if err := s.mux.send(frameData, s.id, p[:n]); err != nil {
-			return sent, err
+		if err := s.mux.w.Send(frameData, s.id, p[:n]); err != nil {
+			return sent, fmt.Errorf("sending on a stream: %w", err)
 		}
 		sent += n
 		p = p[n:]
@@ -97,25 +105,7 @@ func (s *Stream) Write(p []byte) (int, error) {
 	return sent, nil
 }
 
-// take waits for credit and takes up to want bytes of it.
-func (s *Stream) take(want int) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for s.credit == 0 && s.err == nil && !s.outEnd {
-		s.change.Wait()
-	}
-	switch {
-	case s.err != nil:
-		return 0, s.err
-	case s.outEnd:
-		return 0, ErrClosed
-	}
-	n := min(want, s.credit, maxData)
-	s.credit -= n
-	return n, nil
-}
-
-// CloseWrite tells the other side that no more data will come.
+// CloseWrite ends this side's direction: the other side reads an end of file.
 func (s *Stream) CloseWrite() error {
 	s.mu.Lock()
 	if s.err != nil || s.outEnd {
@@ -124,12 +114,15 @@ func (s *Stream) CloseWrite() error {
 	}
 	s.outEnd = true
 	over := s.inEnd
-	s.change.Broadcast()
 	s.mu.Unlock()
+	s.credit.Close()
 	if over { // before the other side knows and opens another stream
 		s.mux.release(s)
 	}
-	return s.mux.send(frameEnd, s.id, nil)
+	if err := s.mux.w.Send(frameEnd, s.id, nil); err != nil {
+		return fmt.Errorf("ending a stream: %w", err)
+	}
+	return nil
 }
 
 // Close ends the stream. What the other side has not read yet may be lost,
@@ -139,68 +132,32 @@ func (s *Stream) Close() error {
 		return nil
 	}
 	s.mux.release(s)
-	return s.mux.send(frameReset, s.id, nil)
-}
-
-// fail ends both directions; it reports whether the other side has to be told.
-func (s *Stream) fail(err error) bool {
-	s.cancel()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.err != nil {
-		return false
-	}
-	over := s.inEnd && s.outEnd
-	s.err, s.in, s.base = err, nil, nil
-	s.change.Broadcast()
-	return !over
-}
-
-// push takes data in. More than was granted is a breach.
-func (s *Stream) push(p []byte) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.inEnd || len(p) > s.granted {
-		return fmt.Errorf("%w: stream %d: %d bytes after the end, or more than the %d granted", errProtocol, s.id, len(p), s.granted)
-	}
-	s.granted -= len(p)
-	if s.err == nil {
-		s.store(p)
-		s.change.Broadcast()
+	if err := s.mux.w.Send(frameReset, s.id, nil); err != nil {
+		return fmt.Errorf("closing a stream: %w", err)
 	}
 	return nil
 }
 
-// store appends p to what is not read yet, which never is more than Window.
-func (s *Stream) store(p []byte) {
-	if need := len(s.in) + len(p); cap(s.in) < need {
-		to := s.base
-		if cap(to) < need {
-			to = make([]byte, 0, max(need, 2*cap(to)))
-			s.base = to
-		}
-		s.in = append(to[:0], s.in...)
+// fail ends both directions; it reports whether the other side does not know
+// yet.
+func (s *Stream) fail(err error) bool {
+	s.mu.Lock()
+	failed, over := s.err != nil, s.inEnd && s.outEnd
+	if !failed {
+		s.err = err
 	}
-	s.in = append(s.in, p...)
+	s.mu.Unlock()
+	s.cancel()
+	s.credit.Close()
+	s.in.Drop()
+	return !failed && !over
 }
 
 // end notes that the other side sends no more.
-func (s *Stream) end() (over bool) {
+func (s *Stream) end(f frames.Frame) (over bool) {
+	s.in.End(f)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.inEnd = true
-	s.change.Broadcast()
 	return s.outEnd
-}
-
-// grant books credit. More than was ever taken is a breach.
-func (s *Stream) grant(n uint32) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if uint64(n) > uint64(Window-s.credit) {
-		return fmt.Errorf("%w: stream %d: credit of %d bytes, %d are under way", errProtocol, s.id, n, Window-s.credit)
-	}
-	s.credit += int(n)
-	s.change.Broadcast()
-	return nil
 }

@@ -122,10 +122,7 @@ func TestAStreamThatIsNotReadHoldsUpNoOther(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ignored.mu.Lock()
-	held := len(ignored.in)
-	ignored.mu.Unlock()
-	if held > Window {
+	if held := ignored.in.Held(); held > Window {
 		t.Errorf("%d bytes are held for a stream that nobody reads, at most %d are allowed", held, Window)
 	}
 	_ = ignored.Close()
