@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/gitfetch"
+	"github.com/proctor-run/proctor/internal/homedir"
 	"github.com/proctor-run/proctor/jobdir"
 )
 
@@ -172,7 +172,7 @@ func agree(cfg jobdir.Config) error {
 // cacheFor is where tasks are kept: the download directory, or the task cache.
 func (f *fetcher) cacheFor(downloadDir *string) (taskCache, error) {
 	if downloadDir != nil {
-		dir, err := filepath.Abs(expandHome(*downloadDir, f.o.Home))
+		dir, err := filepath.Abs(homedir.Expand(*downloadDir, f.o.Home))
 		return taskCache{dir}, err
 	}
 	dir, err := cacheDir(f.o.Home)
@@ -184,13 +184,6 @@ func cacheDir(home string) (string, error) {
 		return "", errors.New("finding the task cache: there is no home directory; set HOME, or download_dir in the configuration")
 	}
 	return filepath.Join(home, ".cache", "harbor"), nil
-}
-
-func expandHome(path, home string) string {
-	if rest, ok := strings.CutPrefix(path, "~"); ok && home != "" && (rest == "" || rest[0] == '/') {
-		return home + rest
-	}
-	return path
 }
 
 // dataset finds a registry's or a package's tasks and filters them.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/internal/gitfetch"
+	"github.com/proctor-run/proctor/internal/homedir"
 	"github.com/proctor-run/proctor/internal/pep440"
 	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/jobdir"
@@ -182,7 +183,7 @@ func (f *fetcher) registry(ctx context.Context, d jobdir.DatasetConfig) (*Regist
 	switch {
 	case d.RegistryPath != nil:
 		key, name = *d.RegistryPath, *d.RegistryPath
-		read = func() ([]byte, error) { return readRegistryFile(expandHome(key, f.o.Home)) }
+		read = func() ([]byte, error) { return readRegistryFile(homedir.Expand(key, f.o.Home)) }
 	case d.RegistryURL != nil:
 		key, name = *d.RegistryURL, gitfetch.Anonymous(*d.RegistryURL)
 		read = func() ([]byte, error) { return f.download(ctx, key) }

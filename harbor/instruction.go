@@ -1,12 +1,12 @@
 package harbor
 
 import (
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/proctor-run/proctor/exception"
+	"github.com/proctor-run/proctor/internal/homedir"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -53,10 +53,7 @@ func readText(path string) (string, error) {
 func readExtras(o LoadOptions) ([]string, error) {
 	var texts []string
 	for _, given := range o.ExtraInstructions {
-		path := given
-		if rest, ok := strings.CutPrefix(given, "~"); ok && o.Home != "" && (rest == "" || rest[0] == '/') {
-			path = filepath.Join(o.Home, rest)
-		}
+		path := homedir.Expand(given, o.Home)
 		if !exists(path) {
 			return nil, exception.Errorf(exception.FileNotFoundError, "Extra instruction file not found: %s", given)
 		}

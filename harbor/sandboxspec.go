@@ -1,18 +1,11 @@
 package harbor
 
 import (
-	"context"
-	"fmt"
 	"math"
-	"os"
-	"path"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/proctor-run/proctor/exception"
-	"github.com/proctor-run/proctor/internal/bounded"
-	"github.com/proctor-run/proctor/internal/clock"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/value"
 )
@@ -22,9 +15,6 @@ import (
 type SandboxOptions struct {
 	Backend string // its name, for messages
 	Can     sandbox.Capabilities
-	// HostRoot: the backend brings its own root file system, so that a task
-	// needs to define none.
-	HostRoot bool
 	// Host finds variables of the host, for templates.
 	Host Lookup
 	// Env is added to the task's.
@@ -119,7 +109,7 @@ func (t *Task) image(table *Environment, dir string, o SandboxOptions) (sandbox.
 	if exists(filepath.Join(dir, "Dockerfile")) {
 		img.Build = &sandbox.Build{ContextDir: dir, Name: t.ShortName}
 	}
-	if img.Ref == "" && img.Build == nil && !o.HostRoot && !o.isCompose(dir) {
+	if img.Ref == "" && img.Build == nil && !o.Can.OwnRoot && !o.isCompose(dir) {
 		return img, exception.Errorf(exception.FileNotFoundError, "Task environment directory %s has no environment definition. "+
 			"Expected a Dockerfile, a docker-compose.yaml or [environment].docker_image.", dir)
 	}
@@ -192,75 +182,6 @@ func (o SandboxOptions) limited(what, policy string, value *value.Int, enforced 
 	return max(amount(value), 0), nil
 }
 
-// UploadEnvironment copies environment/ to the working directory of a sandbox
-// that is a prebuilt image, unless the directory has a Dockerfile or a compose
-// file (section 5.3).
-func (t *Task) UploadEnvironment(ctx context.Context, sb sandbox.Sandbox, spec sandbox.Spec, hostRoot bool) error {
-	dir := t.EnvironmentDir()
-	if spec.Image.Ref == "" || spec.Image.Build != nil || hostRoot || t.HasCompose() {
-		return nil
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil || len(entries) == 0 {
-		return nil // a missing directory has nothing to upload
-	}
-	target := spec.Workdir
-	if target == "" {
-		if target, err = Workdir(ctx, sb, ""); err != nil {
-			return err
-		}
-	}
-	if err := sandbox.UploadDir(ctx, sb, dir, target); err != nil {
-		return fmt.Errorf("uploading %q: %w", filepath.Base(dir), err)
-	}
-	return nil
-}
-
-// Workdir asks a sandbox where commands of a user run.
-func Workdir(ctx context.Context, sb sandbox.Sandbox, user string) (string, error) {
-	out := bounded.NewTail(4 << 10)
-	if _, err := sb.Exec(ctx, sandbox.Command{Shell: "pwd", User: user, Stdout: out}); err != nil {
-		return "", fmt.Errorf("asking for the working directory: %w", err)
-	}
-	if dir := strings.TrimSpace(out.String()); path.IsAbs(dir) {
-		return dir, nil
-	}
-	return "/", nil
-}
-
-// Wait runs the check until the environment is healthy (section 4.5). now is
-// the clock. When ctx ends, its cause is returned.
-func (check *Healthcheck) Wait(ctx context.Context, sb sandbox.Sandbox, user string, now func() time.Time) error {
-	started := now()
-	// The limit of one attempt is cut to whole seconds; none below one.
-	limit := time.Duration(math.Trunc(check.TimeoutSec)) * time.Second
-	for failures := 0; ; {
-		begun := now()
-		status, err := sb.Exec(ctx, sandbox.Command{Shell: check.Command, User: user, Timeout: limit})
-		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case err != nil:
-			return fmt.Errorf("running the healthcheck: %w", err)
-		case status.TimedOut:
-			return exception.Errorf(exception.RuntimeError, "Command timed out after %d seconds", int(limit/time.Second))
-		case status.Code == 0:
-			return nil
-		}
-		wait := check.StartIntervalSec
-		if begun.Sub(started).Seconds() >= check.StartPeriodSec {
-			failures++
-			if failures >= check.Retries {
-				return exception.Errorf(exception.HealthcheckError, "Healthcheck failed after %d consecutive retries: %s", check.Retries, check.Command)
-			}
-			wait = check.IntervalSec
-		}
-		if err := clock.Sleep(ctx, Seconds(wait)); err != nil {
-			return err
-		}
-	}
-}
-
 // Seconds converts seconds of a task file, within what a Duration can hold.
 func Seconds(s float64) time.Duration {
 	switch {
@@ -270,34 +191,4 @@ func Seconds(s float64) time.Duration {
 		return math.MaxInt64
 	}
 	return time.Duration(s * float64(time.Second))
-}
-
-// EmptyDirs makes each an empty directory that anyone may write to; what
-// stands there is replaced, a mount point is kept (section 4.3).
-func EmptyDirs(ctx context.Context, sb sandbox.Sandbox, dirs ...string) error {
-	return emptyDirs(ctx, sb, " && chmod 777 -- %[1]s", dirs)
-}
-
-// EmptyForTests empties what a verification writes to, and the tests of an
-// earlier one. Who may write to the tests does not change (section 6.5).
-func EmptyForTests(ctx context.Context, sb sandbox.Sandbox) error {
-	if err := EmptyDirs(ctx, sb, VerifierLogsDir); err != nil {
-		return err
-	}
-	return emptyDirs(ctx, sb, "", []string{TestsDir})
-}
-
-func emptyDirs(ctx context.Context, sb sandbox.Sandbox, then string, dirs []string) error {
-	for _, dir := range dirs {
-		quoted, err := Linux.Quote(dir)
-		if err != nil {
-			return err
-		}
-		command := fmt.Sprintf("if [ -L %[1]s ] || { [ -e %[1]s ] && [ ! -d %[1]s ]; }; then rm -rf -- %[1]s; fi && "+
-			"mkdir -p -- %[1]s && find %[1]s -mindepth 1 -maxdepth 1 -exec rm -rf -- {} +"+then, quoted)
-		if _, err := sb.Exec(ctx, sandbox.Command{Shell: command, User: "root"}); err != nil {
-			return fmt.Errorf("emptying %q: %w", dir, err)
-		}
-	}
-	return nil
 }

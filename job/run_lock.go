@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/proctor-run/proctor/agent"
+	"github.com/proctor-run/proctor/internal/homedir"
 	"github.com/proctor-run/proctor/internal/version"
 	"github.com/proctor-run/proctor/jobdir"
 )
@@ -21,11 +22,11 @@ func newLock(p *Prepared, f *foundTasks, o PrepareOptions) (*jobdir.Lock, error)
 		NConcurrentTrials: p.Config.NConcurrentTrials,
 		Retry:             p.Config.Retry,
 	}
-	extra, err := fileLocks(p.Config.ExtraInstructionPaths)
+	extra, err := fileLocks(p.Config.ExtraInstructionPaths, o.Home)
 	if err != nil {
 		return nil, err
 	}
-	compose, err := fileLocks(p.Config.Environment.ExtraDockerCompose)
+	compose, err := fileLocks(p.Config.Environment.ExtraDockerCompose, "")
 	if err != nil {
 		return nil, err
 	}
@@ -119,11 +120,12 @@ func (s skillLocks) of(a jobdir.AgentConfig) ([]jobdir.SkillLock, error) {
 	return locks, nil
 }
 
-// fileLocks pins files by their content.
-func fileLocks(paths []string) ([]jobdir.FileLock, error) {
+// fileLocks pins files by their content. A path below ~ is one below home,
+// unless that is empty.
+func fileLocks(paths []string, home string) ([]jobdir.FileLock, error) {
 	var locks []jobdir.FileLock
 	for _, path := range paths {
-		data, err := os.ReadFile(path)
+		data, err := os.ReadFile(homedir.Expand(path, home))
 		if err != nil {
 			return nil, fmt.Errorf("pinning %q: %w", path, err)
 		}

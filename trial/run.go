@@ -5,14 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/proctor-run/proctor/agent"
-	"github.com/proctor-run/proctor/exception"
+	"github.com/proctor-run/proctor/environment"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/atomicfile"
 	"github.com/proctor-run/proctor/internal/clock"
@@ -62,7 +61,6 @@ const DefaultOutputLimit = 16 << 20
 // Bounds of what is done after the work, when the trial's own context may
 // have ended.
 const (
-	destroyLimit = 60 * time.Second
 	recoverLimit = 60 * time.Second
 	killLimit    = 30 * time.Second
 )
@@ -88,7 +86,7 @@ func (r *Runner) Run(ctx context.Context, cfg jobdir.TrialConfig, attemptNumber 
 		a.fail(ctx, err)
 	}
 	a.destroy(ctx)
-	a.lookAgain()
+	a.recheckEvidence()
 	res, err := a.finish(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("writing the result of trial %q: %w", cfg.TrialName, err)
@@ -110,26 +108,18 @@ type attempt struct {
 	task      *harbor.Task
 	agent     agent.Agent
 	oracle    *agent.Oracle // the agent, when it is the oracle
-	spec      sandbox.Spec
 	equipment equipment
+	env       *environment.Environment
 
 	cube *cubeRun // nil for a Harbor task that is run the usual way
 
 	egress       *lineLog // nil when no sandbox needs it
 	fixedNetwork bool     // phases cannot have policies of their own
 
-	sb          sandbox.Sandbox // nil before and after
-	collected   bool            // artifacts were collected
-	agentKilled bool            // after its last deadline
-	born        birth           // when the environment was ready, before the agent
+	collected   bool     // artifacts were collected
+	agentKilled bool     // after its last deadline
+	baseline    baseline // when the environment was ready, before the agent
 	verdicts    []*verdict
-}
-
-// Directories of a trial that the sandbox sees, on the host and inside.
-var mountedDirs = []struct{ host, inside string }{
-	{"verifier", "/logs/verifier"},
-	{"agent", agent.LogDirInSandbox},
-	{"artifacts", harbor.ArtifactsDir},
 }
 
 func (r *Runner) begin(cfg jobdir.TrialConfig, n int) (*attempt, error) {
@@ -137,10 +127,8 @@ func (r *Runner) begin(cfg jobdir.TrialConfig, n int) (*attempt, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, d := range mountedDirs {
-		if err := os.MkdirAll(filepath.Join(dir, d.host), 0o755); err != nil {
-			return nil, err
-		}
+	if err := environment.MakeLogDirs(dir); err != nil {
+		return nil, err
 	}
 	log, err := openLog(filepath.Join(dir, "trial.log"), r.JobLog)
 	if err != nil {
@@ -187,11 +175,14 @@ func (a *attempt) work(ctx context.Context) error {
 	if err := a.setUpEnvironment(ctx); err != nil {
 		return err
 	}
-	if err := a.noteBirth(ctx); err != nil {
+	if err := a.noteBaseline(ctx); err != nil {
 		return err
 	}
-	if err := a.uploadSkills(ctx); err != nil {
+	if err := a.equip(ctx); err != nil {
 		return err
+	}
+	if a.cube != nil {
+		return a.runHarborCube(ctx)
 	}
 	if err := a.setUpAgent(ctx); err != nil {
 		return err
@@ -238,7 +229,7 @@ func (a *attempt) runSingle(ctx context.Context) error {
 	}
 	err := a.verify(ctx, s)
 	if errors.Is(err, errVerifierLimit) {
-		return exception.Errorf(exception.VerifierTimeoutError, "Verifier execution timed out after %s seconds", a.verifierLimit(nil))
+		return environment.VerifierPassed(a.verifierLimit(nil))
 	}
 	return err
 }
@@ -289,7 +280,7 @@ func (a *attempt) fail(ctx context.Context, err error) {
 		err = errCancelled
 	}
 	a.record(err)
-	if a.sb == nil || a.task == nil || a.collected {
+	if a.sandbox() == nil || a.task == nil || a.collected {
 		return
 	}
 	rctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recoverLimit)
@@ -302,24 +293,21 @@ func (a *attempt) fail(ctx context.Context, err error) {
 func (a *attempt) destroy(ctx context.Context) {
 	if a.cube != nil {
 		a.closeCube(ctx)
+	}
+	if a.env == nil || a.env.Sandbox() == nil {
 		return
 	}
-	if a.sb == nil {
-		return
-	}
-	dctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), destroyLimit)
-	defer cancel()
-	sb := a.sb
-	a.sb = nil
-	if stopper, ok := sandbox.As[sandbox.Stopper](sb); ok && a.keepsSandbox() {
-		hint, err := stopper.Stop(dctx)
+	if a.keepsSandbox() {
+		hint, err := a.env.Keep(ctx)
 		if err == nil {
 			a.log.printf("The sandbox is kept: %s", hint)
 			return
 		}
-		a.warn("keeping the sandbox: %v", err)
+		if !errors.Is(err, sandbox.ErrUnsupported) {
+			a.warn("keeping the sandbox: %v", err)
+		}
 	}
-	if err := sb.Destroy(dctx); err != nil {
+	if err := a.env.Close(ctx); err != nil {
 		a.phase = "teardown"
 		a.record(fmt.Errorf("removing the sandbox: %w", err))
 	}
@@ -351,6 +339,17 @@ func (a *attempt) finish(ctx context.Context) (*jobdir.TrialResult, error) {
 	return a.res, nil
 }
 
+// sandbox returns the sandbox of the agent, nil before and after.
+func (a *attempt) sandbox() sandbox.Sandbox {
+	switch {
+	case a.env != nil:
+		return a.env.Sandbox()
+	case a.cube != nil:
+		return a.cube.sb
+	}
+	return nil
+}
+
 func (a *attempt) hostDir(name string) string { return filepath.Join(a.dir, name) }
 
 func (a *attempt) outputLimit() int64 {
@@ -360,28 +359,20 @@ func (a *attempt) outputLimit() int64 {
 	return DefaultOutputLimit
 }
 
-// timed runs one phase with a time limit; limitErr is its error when the limit
-// passes. A limit below zero means none.
-func (a *attempt) timed(ctx context.Context, timing **jobdir.Timing, limit time.Duration, limitErr error, f func(context.Context) error) error {
+// timed runs one phase with a time limit; passed is its error when the limit
+// passes.
+func (a *attempt) timed(ctx context.Context, timing **jobdir.Timing, limit environment.Limit, passed error, f func(context.Context) error) error {
 	started := jobdir.UTC(a.r.Now())
 	*timing = &jobdir.Timing{StartedAt: &started}
 	defer func() {
 		finished := jobdir.UTC(a.r.Now())
 		(*timing).FinishedAt = &finished
 	}()
-	pctx, cancel := ctx, context.CancelFunc(func() {})
-	if limit >= 0 {
-		pctx, cancel = context.WithTimeoutCause(ctx, limit, limitErr)
-	}
-	defer cancel()
-	err := f(pctx)
-	switch {
-	case err == nil || pctx.Err() == nil:
-		return err
-	case ctx.Err() != nil:
+	err := limit.Bound(ctx, passed, f)
+	if err != nil && ctx.Err() != nil {
 		return errCancelled
 	}
-	return limitErr
+	return err
 }
 
 // agentInfo is what results say of the agent.

@@ -15,18 +15,10 @@ import (
 
 func (a *attempt) agentEnv(step *harbor.Step) agent.Env {
 	return agent.Env{
-		Sandbox: a.sb, User: userName(a.task.Config.AgentUser(step)),
+		Sandbox: a.sandbox(), User: a.env.AgentUser(step),
 		LogDir: a.hostDir("agent"), OutputLimit: a.outputLimit(),
 		MCPServers: a.equipment.servers, SkillsDir: a.equipment.skillsDir,
 	}
-}
-
-// userName is empty for the image's user.
-func userName(u *harbor.User) string {
-	if u == nil {
-		return ""
-	}
-	return u.String()
 }
 
 // setUpAgent prepares the agent within its set-up limit.
@@ -34,8 +26,8 @@ func (a *attempt) setUpAgent(ctx context.Context) error {
 	a.phase = "agent setup"
 	a.emit(EventAgentSetupStart, "")
 	limit := a.agentSetupLimit()
-	err := a.timed(ctx, &a.res.AgentSetup, limit.duration(),
-		exception.Errorf(exception.AgentSetupTimeoutError, "Agent setup timed out after %s seconds", limit),
+	err := a.timed(ctx, &a.res.AgentSetup, limit,
+		limit.Passed(exception.AgentSetupTimeoutError, "Agent setup"),
 		func(ctx context.Context) error { return a.agent.Setup(ctx, a.agentEnv(nil)) })
 	a.res.AgentInfo = agentInfo(a.cfg.Agent, a.agent.Info())
 	return err
@@ -49,17 +41,17 @@ func (a *attempt) letWork(ctx context.Context, s *stage) error {
 	a.emit(EventAgentStart, "")
 	*s.agentResult = &jobdir.AgentResult{}
 	a.agentKilled = false
-	mark, err := a.sb.Mark(ctx)
+	mark, err := a.sandbox().Mark(ctx)
 	if err != nil {
 		return err
 	}
 	limit := a.agentLimit(s.step)
 	task := agent.Task{Instruction: s.instruction}
-	if d := limit.duration(); d >= 0 {
+	if d := limit.Duration(); d >= 0 {
 		task.Deadline = a.r.Now().Add(d)
 	}
-	passed := exception.Errorf(exception.AgentTimeoutError, "Agent execution timed out after %s seconds", limit)
-	err = a.timed(ctx, s.agentTiming, limit.duration(), passed, func(ctx context.Context) error {
+	passed := limit.Passed(exception.AgentTimeoutError, "Agent execution")
+	err = a.timed(ctx, s.agentTiming, limit, passed, func(ctx context.Context) error {
 		result, err := a.agent.Run(ctx, a.agentEnv(s.step), task)
 		*s.agentResult = newAgentResult(result)
 		return err
@@ -74,7 +66,7 @@ func (a *attempt) letWork(ctx context.Context, s *stage) error {
 func (a *attempt) killAgent(ctx context.Context, mark sandbox.Mark, passed error) error {
 	kctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killLimit)
 	defer cancel()
-	killErr := a.sb.KillTree(kctx, mark, agentGrace)
+	killErr := a.sandbox().KillTree(kctx, mark, agentGrace)
 	a.agentKilled = true
 	a.notes.AgentKilled = &jobdir.KillNote{Reason: "deadline", ProvenGone: killErr == nil}
 	if killErr == nil {

@@ -96,7 +96,7 @@ func guessKind(source string) string {
 }
 
 func (a *attempt) isDir(ctx context.Context, source string) (bool, error) {
-	status, err := a.sb.Exec(ctx, sandbox.Command{Argv: []string{"test", "-d", source}, User: "root"})
+	status, err := a.sandbox().Exec(ctx, sandbox.Command{Argv: []string{"test", "-d", source}, User: "root"})
 	if err != nil {
 		return false, fmt.Errorf("looking at %q: %w", source, err)
 	}
@@ -107,7 +107,7 @@ func (a *attempt) downloadFile(ctx context.Context, source string, root *os.Root
 	if err := root.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 		return err
 	}
-	return sandbox.DownloadFile(ctx, a.sb, source, root, target, sandbox.DefaultDownloadLimits)
+	return sandbox.DownloadFile(ctx, a.sandbox(), source, root, target, sandbox.DefaultDownloadLimits)
 }
 
 func (a *attempt) downloadDir(ctx context.Context, artifact harbor.Artifact, root *os.Root, target string) error {
@@ -119,7 +119,7 @@ func (a *attempt) downloadDir(ctx context.Context, artifact harbor.Artifact, roo
 		return err
 	}
 	defer dir.Close()
-	sb := a.sb
+	sb := a.sandbox()
 	if len(artifact.Exclude) > 0 {
 		sb = excluding{sb, artifact.Exclude}
 	}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/cube"
+	harborcube "github.com/proctor-run/proctor/cube/cubes/harbor"
+	"github.com/proctor-run/proctor/environment"
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/atomicfile"
@@ -42,74 +44,63 @@ type cubeRun struct {
 	info   agent.Info
 	task   *cube.Task // nil before it is made and after it is closed
 	steps  int
+	sb     sandbox.Sandbox // of a cube's own container; nil for none
 }
 
 // findCube returns the cube task that the trial runs, nil when it runs a
-// Harbor task the usual way.
+// Harbor task.
 func (a *attempt) findCube() (*CubeTask, error) {
-	if a.r.Cube != nil {
-		return a.r.Cube(a.cfg)
+	if a.r.Cube == nil {
+		return nil, nil
 	}
-	if a.cfg.Agent.Name != nil && *a.cfg.Agent.Name == ScriptedAgent {
-		return a.harborCube()
-	}
-	return nil, nil
+	return a.r.Cube(a.cfg)
 }
 
-// harborCube offers the trial's Harbor task as a cube task, in the sandbox that
-// the trial would start.
-func (a *attempt) harborCube() (*CubeTask, error) {
-	task, err := a.loadTask()
-	if err != nil {
-		return nil, err
-	}
-	a.task = task
-	sum, err := harbor.Checksum(task.Dir)
-	if err != nil {
-		return nil, err
-	}
-	a.res.TaskName, a.res.TaskChecksum = task.Name, sum
-	a.fixedNetwork = true // a reset brings another sandbox
-	if err := a.refuseUnsupported(); err != nil {
-		return nil, err
-	}
-	if a.spec, err = a.newSpec(); err != nil {
-		return nil, err
-	}
-	cfg, err := harbor.NewCubeTaskConfig(task.Dir)
-	if err != nil {
-		return nil, err
-	}
-	limit := a.verifierLimit(nil)
-	cfg.Within(harbor.CubeRun{Spec: &a.spec, LogRoot: a.dir, VerifierEnv: a.cfg.Verifier.Env.Map, VerifierSec: limit.sec})
-	return &CubeTask{Name: task.Name, Checksum: sum, Make: func(ctx context.Context, b sandbox.Backend) (*cube.Task, error) {
-		rc, err := harbor.CubeRuntimeContext(a.r.Lookup)
-		if err != nil {
-			return nil, err
-		}
-		return cfg.Make(ctx, rc, cube.NewLocalContainerBackend(b))
-	}}, nil
+// stepped reports whether the agent of a Harbor task works through CUBE's layer.
+func (a *attempt) stepped() bool {
+	return a.cfg.Agent.Name != nil && *a.cfg.Agent.Name == ScriptedAgent
 }
 
-// runCube goes through the phases with a cube task.
-func (a *attempt) runCube(ctx context.Context, source *CubeTask) error {
+// prepareCube builds the agent of a task that runs through CUBE's layer.
+func (a *attempt) prepareCube(source *CubeTask) (err error) {
 	if a.r.SealedVerifier {
 		return exception.Errorf(exception.ValueError, "the verifier of %s cannot be sealed: a task that runs through CUBE's layer judges itself", source.Name)
 	}
 	c := &cubeRun{source: source}
 	a.cube = c
 	a.res.TaskName, a.res.TaskChecksum = source.Name, source.Checksum
-	var err error
 	if c.agent, c.info, err = a.newCubeAgent(source); err != nil {
 		return err
 	}
 	a.res.AgentInfo = agentInfo(a.cfg.Agent, c.info)
+	return nil
+}
+
+// runCube goes through the phases with a cube's task.
+func (a *attempt) runCube(ctx context.Context, source *CubeTask) error {
+	if err := a.prepareCube(source); err != nil {
+		return err
+	}
 	if err := a.makeCube(ctx); err != nil {
 		return err
 	}
+	return a.runEpisode(ctx)
+}
+
+// runHarborCube goes through CUBE's layer with the trial's Harbor task, in the
+// trial's own environment.
+func (a *attempt) runHarborCube(ctx context.Context) (err error) {
+	if a.cube.task, err = harborcube.NewTask(ctx, a.env); err != nil {
+		return err
+	}
+	return a.runEpisode(ctx)
+}
+
+// runEpisode lets the agent play and scores what it did.
+func (a *attempt) runEpisode(ctx context.Context) error {
 	a.phase = "agent setup"
 	a.emit(EventAgentSetupStart, "")
-	if err := a.timed(ctx, &a.res.AgentSetup, -1, nil, func(context.Context) error { return nil }); err != nil {
+	if err := a.timed(ctx, &a.res.AgentSetup, environment.Limit{}, nil, func(context.Context) error { return nil }); err != nil {
 		return err
 	}
 	if err := a.playCube(ctx); err != nil {
@@ -118,8 +109,9 @@ func (a *attempt) runCube(ctx context.Context, source *CubeTask) error {
 		}
 		a.record(err)
 	}
-	if a.task != nil && a.sb != nil {
+	if a.env != nil {
 		a.collectArtifacts(ctx, nil)
+		a.noteLeft(ctx)
 	}
 	if a.cfg.Verifier.Disable {
 		return nil
@@ -127,36 +119,27 @@ func (a *attempt) runCube(ctx context.Context, source *CubeTask) error {
 	return a.evaluateCube(ctx)
 }
 
-// makeCube sets the task up: environment setup.
+// makeCube sets the task of a cube up: environment setup.
 func (a *attempt) makeCube(ctx context.Context) error {
 	a.phase = "environment setup"
 	a.emit(EventEnvironmentStart, "")
-	a.spec.Progress = func(message string) { a.emit(EventProgress, message) }
-	limit := limit{}
-	if a.task != nil {
-		limit = a.environmentLimit()
-	}
-	return a.timed(ctx, &a.res.EnvironmentSetup, limit.duration(),
-		exception.Errorf(exception.EnvironmentStartTimeoutError, "Environment start timed out after %s seconds", limit),
-		func(ctx context.Context) (err error) {
-			if a.cube.task, err = a.cube.source.Make(ctx, a.r.Backend); err != nil {
-				return err
-			}
-			a.useCubeSandbox()
-			return nil
-		})
+	return a.timed(ctx, &a.res.EnvironmentSetup, environment.Limit{}, nil, func(ctx context.Context) (err error) {
+		if a.cube.task, err = a.cube.source.Make(ctx, a.r.Backend); err != nil {
+			return err
+		}
+		a.useCubeSandbox()
+		return nil
+	})
 }
 
 // useCubeSandbox notes the sandbox that the task runs in, if there is one. It
 // belongs to the task, which removes it.
 func (a *attempt) useCubeSandbox() {
-	if p, ok := a.cube.task.Problem().(interface{ Sandbox() sandbox.Sandbox }); ok {
-		a.sb = p.Sandbox()
-	} else if c := a.cube.task.Container(); c != nil {
-		a.sb, _ = cube.SandboxOf(c)
+	if c := a.cube.task.Container(); c != nil {
+		a.cube.sb, _ = cube.SandboxOf(c)
 	}
-	if a.sb != nil {
-		a.notes.SandboxID = a.sb.ID()
+	if a.cube.sb != nil {
+		a.notes.SandboxID = a.cube.sb.ID()
 	}
 }
 
@@ -172,9 +155,9 @@ func (a *attempt) playCube(ctx context.Context) error {
 	}
 	a.res.AgentResult = &jobdir.AgentResult{}
 	var mark sandbox.Mark
-	if a.sb != nil {
+	if sb := a.sandbox(); sb != nil {
 		var err error
-		if mark, err = a.sb.Mark(ctx); err != nil {
+		if mark, err = sb.Mark(ctx); err != nil {
 			return err
 		}
 	}
@@ -182,13 +165,13 @@ func (a *attempt) playCube(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("keeping the steps: %w", err)
 	}
-	passed := exception.Errorf(exception.AgentTimeoutError, "Agent execution timed out after %s seconds", limit)
-	err = a.timed(ctx, &a.res.AgentExecution, limit.duration(), passed, func(ctx context.Context) error { return a.cubeEpisode(ctx, log) })
+	passed := limit.Passed(exception.AgentTimeoutError, "Agent execution")
+	err = a.timed(ctx, &a.res.AgentExecution, limit, passed, func(ctx context.Context) error { return a.cubeEpisode(ctx, log) })
 	a.res.AgentResult.Metadata = cube.Pairs("n_steps", a.cube.steps)
 	if closeErr := log.Close(); err == nil && closeErr != nil {
 		err = fmt.Errorf("keeping the steps: %w", closeErr)
 	}
-	if !errors.Is(err, passed) || a.sb == nil {
+	if !errors.Is(err, passed) || a.sandbox() == nil {
 		return err
 	}
 	return a.killAgent(ctx, mark, passed)
@@ -261,16 +244,15 @@ func (a *attempt) evaluateCube(ctx context.Context) error {
 	}
 	var score float64
 	var info cube.Info
-	passed := exception.Errorf(exception.VerifierTimeoutError, "Verifier execution timed out after %s seconds", limit)
-	err := a.timed(ctx, &a.res.Verifier, limit.duration(), passed, func(ctx context.Context) (err error) {
+	err := a.timed(ctx, &a.res.Verifier, limit, environment.VerifierPassed(limit), func(ctx context.Context) (err error) {
 		score, info, err = a.cube.task.Evaluate(ctx, nil)
 		return err
 	})
+	if p, ok := a.cube.task.Problem().(*harborcube.Task); ok {
+		return a.takeVerdict(p.Verdict(), err)
+	}
 	if err != nil {
 		return err
-	}
-	if p, ok := a.cube.task.Problem().(*harbor.CubeTask); ok {
-		return a.takeVerdict(p.Verdict())
 	}
 	rewards := &reward.Rewards{}
 	rewards.Set(reward.Name, value.Float(score))
@@ -284,26 +266,32 @@ func (a *attempt) evaluateCube(ctx context.Context) error {
 	return atomicfile.WriteIn(a.hostDir("verifier"), "info.json", value.AppendPydantic(nil, info, jobdir.Indent), 0o644)
 }
 
-// takeVerdict records what a Harbor task's own verifier said.
-func (a *attempt) takeVerdict(v *harbor.CubeVerdict) error {
-	res := v.Verification
-	note := (&verdict{res: res}).note()
-	a.notes.Verification = &note
-	if v.Err != nil && res.Rewards == nil {
-		return v.Err
+// takeVerdict records what a Harbor task's own verifier said, which is nil when
+// it was not asked. err is why the evaluation failed as a whole.
+func (a *attempt) takeVerdict(said *harborcube.Verdict, err error) error {
+	if said == nil {
+		return err
 	}
-	a.res.VerifierResult = &jobdir.VerifierResult{Rewards: res.Rewards}
+	v := a.newVerdict(&stage{verifierResult: &a.res.VerifierResult})
+	v.res = said.Verification
+	if err != nil {
+		return err
+	}
+	if said.Err != nil && v.res.Rewards == nil {
+		return said.Err
+	}
+	a.res.VerifierResult = &jobdir.VerifierResult{Rewards: v.res.Rewards}
 	return nil
 }
 
-// closeCube closes the task, which removes its sandbox.
+// closeCube closes the task. A cube's own sandbox goes with it.
 func (a *attempt) closeCube(ctx context.Context) {
 	task := a.cube.task
-	a.cube.task, a.sb = nil, nil
+	a.cube.task, a.cube.sb = nil, nil
 	if task == nil {
 		return
 	}
-	if !a.cfg.Environment.Delete {
+	if a.env == nil && !a.cfg.Environment.Delete {
 		a.warn("the sandbox is not kept: it belongs to the cube's task")
 	}
 	if err := task.Close(ctx); err != nil {

@@ -1,8 +1,9 @@
 package trial
 
 import (
-	"github.com/proctor-run/proctor/jobdir"
 	"time"
+
+	"github.com/proctor-run/proctor/jobdir"
 )
 
 // EventKind names a point in a trial's life (Harbor job format, section 3.4).

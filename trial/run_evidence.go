@@ -40,11 +40,11 @@ func (a *attempt) movedTo(dir string) {
 	}
 }
 
-// lookAgain compares the reward files, when nothing runs any more that could
+// recheckEvidence compares the reward files, when nothing runs any more that could
 // write to them, with those that the rewards were read from, and writes the
 // notes of all verifications. What was changed behind a sealed verifier gives
 // no reward.
-func (a *attempt) lookAgain() {
+func (a *attempt) recheckEvidence() {
 	mounted := a.r.Backend.Capabilities().Mounted
 	for _, v := range a.verdicts {
 		if now := verify.RewardFiles(v.dir); mounted && *v.stage.verifierResult != nil && !slices.EqualFunc(now, v.res.Evidence.After, sameFile) {
@@ -116,21 +116,21 @@ func (v *verdict) suspicions() []string {
 	return found
 }
 
-// birth is the moment when the environment was ready: what is younger is the
+// baseline is the moment when the environment was ready: what is younger is the
 // agent's.
-type birth struct {
+type baseline struct {
 	mark      sandbox.Mark // only for a sealed verifier
 	processes processes    // nil for an agent that is trusted
 }
 
-// noteBirth is called before the agent is set up.
-func (a *attempt) noteBirth(ctx context.Context) (err error) {
+// noteBaseline is called before the agent is set up.
+func (a *attempt) noteBaseline(ctx context.Context) (err error) {
 	a.notes.SealedVerifier = a.r.SealedVerifier
 	if !a.trusted() {
-		a.born.processes = a.list(ctx)
+		a.baseline.processes = a.list(ctx)
 	}
 	if a.r.SealedVerifier {
-		a.born.mark, err = a.sb.Mark(ctx)
+		a.baseline.mark, err = a.sandbox().Mark(ctx)
 	}
 	return err
 }
@@ -138,12 +138,12 @@ func (a *attempt) noteBirth(ctx context.Context) (err error) {
 // killBeforeSeal ends everything that was started since the environment was
 // ready.
 func (a *attempt) killBeforeSeal(ctx context.Context) error {
-	if !a.r.SealedVerifier || a.sb == nil {
+	if !a.r.SealedVerifier || a.sandbox() == nil {
 		return nil
 	}
 	kctx, cancel := context.WithTimeout(ctx, killLimit)
 	defer cancel()
-	err := a.sb.KillTree(kctx, a.born.mark, agentGrace)
+	err := a.sandbox().KillTree(kctx, a.baseline.mark, agentGrace)
 	a.notes.AgentKilled = &jobdir.KillNote{Reason: "sealed verifier", ProvenGone: err == nil}
 	if err != nil {
 		a.notes.AgentKilled.Error = err.Error()

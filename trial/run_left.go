@@ -42,7 +42,7 @@ func (a *attempt) list(ctx context.Context) processes {
 	lctx, cancel := context.WithTimeout(ctx, leftLimit)
 	defer cancel()
 	out := bounded.NewTail(leftOutput)
-	if _, err := a.sb.Exec(lctx, sandbox.Command{Shell: leftScript, User: "root", Stdout: out}); err != nil {
+	if _, err := a.sandbox().Exec(lctx, sandbox.Command{Shell: leftScript, User: "root", Stdout: out}); err != nil {
 		return nil
 	}
 	return parseProcesses(out.Bytes())
@@ -53,12 +53,12 @@ func (a *attempt) list(ctx context.Context) processes {
 // the tests do.
 func (a *attempt) noteLeft(ctx context.Context) {
 	a.notes.AgentLeft = nil
-	if a.sb == nil || a.agentKilled || a.trusted() || a.born.processes == nil {
+	if a.sandbox() == nil || a.agentKilled || a.trusted() || a.baseline.processes == nil {
 		return
 	}
 	left := a.list(ctx)
 	maps.DeleteFunc(left, func(id, _ string) bool {
-		_, before := a.born.processes[id]
+		_, before := a.baseline.processes[id]
 		return before
 	})
 	if len(left) > 0 {

@@ -1,7 +1,6 @@
 package trial
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -47,22 +46,4 @@ func mountable(can sandbox.Capabilities) string {
 		return "directories of the host and volumes only (types 'bind' and 'volume')"
 	}
 	return "directories of the host only (type 'bind')"
-}
-
-// openVolumes lets any user of the sandbox write to the volumes, which begin
-// as root's.
-func (a *attempt) openVolumes(ctx context.Context) error {
-	open := sandbox.Command{Argv: []string{"chmod", "777", "--"}, User: "root"}
-	for _, m := range a.spec.Mounts {
-		if m.Volume && !m.ReadOnly {
-			open.Argv = append(open.Argv, m.Target)
-		}
-	}
-	if len(open.Argv) == 3 {
-		return nil
-	}
-	if _, err := a.sb.Exec(ctx, open); err != nil {
-		return fmt.Errorf("opening the volumes: %w", err)
-	}
-	return nil
 }

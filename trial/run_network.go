@@ -128,7 +128,7 @@ func (a *attempt) watchNetwork(spec *sandbox.Spec, switches bool) error {
 // runAgent lets the agent work on a stage under the policy of its phase.
 func (a *attempt) runAgent(ctx context.Context, s *stage) error {
 	plan := a.network(s.step)
-	return a.underNetwork(ctx, a.sb, plan.AgentBaseline, plan.AgentPhase, func() error { return a.letWork(ctx, s) })
+	return a.underNetwork(ctx, a.sandbox(), plan.AgentBaseline, plan.AgentPhase, func() error { return a.letWork(ctx, s) })
 }
 
 // underNetwork does work while a sandbox has the policy of a phase, and goes

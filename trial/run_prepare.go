@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 
 	"github.com/proctor-run/proctor/agent"
+	harborcube "github.com/proctor-run/proctor/cube/cubes/harbor"
+	"github.com/proctor-run/proctor/environment"
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/jobdir"
@@ -29,18 +31,43 @@ func (a *attempt) prepare() error {
 	if a.r.Amend != nil {
 		a.r.Amend(a.cfg, task)
 	}
+	if a.stepped() {
+		if err := harborcube.Check(task); err != nil {
+			return err
+		}
+		a.fixedNetwork = true // a reset brings another sandbox
+	}
 	if err := a.refuseUnsupported(); err != nil {
 		return err
 	}
-	if err := a.equip(); err != nil {
+	if err := a.findEquipment(); err != nil {
 		return err
 	}
-	if a.agent, err = a.newAgent(); err != nil {
+	if a.stepped() {
+		err = a.prepareCube(&CubeTask{Name: task.Name, Checksum: sum})
+	} else if a.agent, err = a.newAgent(); err == nil {
+		a.res.AgentInfo = agentInfo(a.cfg.Agent, a.agent.Info())
+	}
+	if err != nil {
 		return err
 	}
-	a.res.AgentInfo = agentInfo(a.cfg.Agent, a.agent.Info())
-	a.spec, err = a.newSpec()
-	return err
+	return a.planEnvironment()
+}
+
+// planEnvironment describes the trial's environment, which is started later.
+func (a *attempt) planEnvironment() error {
+	spec, err := a.newSpec()
+	if err != nil {
+		return err
+	}
+	spec.Progress = func(message string) { a.emit(EventProgress, message) }
+	a.env = environment.New(environment.Config{
+		Backend: a.r.Backend, Task: a.task, Spec: spec, Logs: a.dir,
+		StartLimit: a.environmentLimit(), Uploads: a.equipment.uploads(),
+		Lookup: a.r.Lookup, VerifierEnv: a.cfg.Verifier.Env.Map,
+		OutputLimit: a.outputLimit(), Sealed: a.r.SealedVerifier, Now: a.r.Now,
+	})
+	return nil
 }
 
 func (a *attempt) loadTask() (*harbor.Task, error) {
@@ -48,7 +75,7 @@ func (a *attempt) loadTask() (*harbor.Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	return harbor.Load(dir, harbor.LoadOptions{ExtraInstructions: a.cfg.ExtraInstructionPaths})
+	return harbor.Load(dir, harbor.LoadOptions{ExtraInstructions: a.cfg.ExtraInstructionPaths, Home: a.home()})
 }
 
 // taskDir is where the task lies on this machine.
@@ -159,7 +186,6 @@ func (a *attempt) sandboxOptions() harbor.SandboxOptions {
 	return harbor.SandboxOptions{
 		Backend:      a.r.Backend.Name(),
 		Can:          a.r.Backend.Capabilities(),
-		HostRoot:     a.r.Backend.Name() == jobdir.BackendHost,
 		Host:         a.r.Lookup,
 		Env:          cfg.Env.Map,
 		OverrideCPUs: cfg.OverrideCPUs, OverrideMemoryMB: cfg.OverrideMemoryMB,
@@ -176,12 +202,7 @@ func isThere(path string) bool {
 
 // mounts are the trial's directories, then those of the configuration.
 func (a *attempt) mounts() ([]sandbox.Mount, error) {
-	var all []sandbox.Mount
-	if a.r.Backend.Capabilities().Mounted {
-		for _, d := range mountedDirs {
-			all = append(all, sandbox.Mount{Source: a.hostDir(d.host), Target: d.inside})
-		}
-	}
+	all := environment.LogMounts(a.r.Backend.Capabilities(), a.dir)
 	for _, m := range a.cfg.Environment.Mounts {
 		mount, err := a.mount(m)
 		if err != nil {

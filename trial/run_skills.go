@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"github.com/proctor-run/proctor/agent"
+	"github.com/proctor-run/proctor/environment"
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/harbor"
-	"github.com/proctor-run/proctor/sandbox"
 )
 
 // equipment is what an agent is given besides its task (Harbor agent format,
@@ -21,8 +21,8 @@ type equipment struct {
 	servers   []agent.MCPServer
 }
 
-// equip finds the skills and the MCP servers of the task and the configuration.
-func (a *attempt) equip() error {
+// findEquipment finds the skills and the MCP servers of the task and the configuration.
+func (a *attempt) findEquipment() error {
 	skills, err := agent.FindSkills(a.cfg.Agent.Skills, a.home())
 	if err != nil {
 		return err
@@ -61,28 +61,21 @@ func mcpServers(lists ...[]harbor.MCPServer) []agent.MCPServer {
 	return all
 }
 
-// uploadSkills puts the skills where every user of the sandbox can read them.
-// What the image has there under other names stays.
-func (a *attempt) uploadSkills(ctx context.Context) error {
-	if len(a.equipment.skills) == 0 {
-		return nil
+// uploads are the skills as the environment takes them.
+func (e *equipment) uploads() []environment.Upload {
+	var all []environment.Upload
+	for _, s := range e.skills {
+		all = append(all, environment.Upload{What: fmt.Sprintf("skill %q", s.Name), Dir: s.Dir, Target: path.Join(e.skillsDir, s.Name)})
 	}
-	a.phase = "uploading skills"
-	read := sandbox.Command{Argv: []string{"chmod", "-R", "a+rX", "--"}, User: "root"}
-	for _, s := range a.equipment.skills {
-		dir := path.Join(a.equipment.skillsDir, s.Name)
-		if err := harbor.EmptyDirs(ctx, a.sb, dir); err != nil {
-			return err
-		}
-		if err := sandbox.UploadDir(ctx, a.sb, s.Dir, dir); err != nil {
-			return fmt.Errorf("uploading skill %q: %w", s.Name, err)
-		}
-		read.Argv = append(read.Argv, dir)
+	return all
+}
+
+// equip brings the skills into the sandbox.
+func (a *attempt) equip(ctx context.Context) error {
+	if len(a.equipment.skills) > 0 {
+		a.phase = "uploading skills"
 	}
-	if _, err := a.sb.Exec(ctx, read); err != nil {
-		return fmt.Errorf("opening the skills to the agent: %w", err)
-	}
-	return nil
+	return a.env.Equip(ctx)
 }
 
 // home is the home directory of whoever runs trials; empty for none.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/proctor-run/proctor/environment"
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/bounded"
@@ -52,9 +53,9 @@ func (a *attempt) combineSteps() error {
 	if combined != nil {
 		a.res.VerifierResult = &jobdir.VerifierResult{Rewards: combined.Rewards}
 	}
-	for _, d := range mountedDirs {
+	for _, d := range environment.LogDirs() {
 		// Only empty ones go; what is left there stays for people to see.
-		_ = os.Remove(a.hostDir(d.host))
+		_ = os.Remove(a.hostDir(d.Name))
 	}
 	return nil
 }
@@ -169,29 +170,30 @@ var errStepSetup = errors.New("the step's set-up failed")
 // script and waits for its healthcheck, all as the step's agent user.
 func (a *attempt) setUpStep(ctx context.Context, step *harbor.Step) error {
 	if !a.r.Backend.Capabilities().Mounted {
-		if err := harbor.EmptyDirs(ctx, a.sb, harbor.AgentLogsDir); err != nil {
+		if err := environment.EmptyDirs(ctx, a.sandbox(), harbor.AgentLogsDir); err != nil {
 			return err
 		}
 	}
-	user := userName(a.task.Config.AgentUser(step))
+	user := a.env.AgentUser(step)
 	files := filepath.Join(a.task.StepDir(step.Name), "workdir")
 	if isThere(files) {
 		if err := a.stageFiles(ctx, step, files, user); err != nil {
 			return err
 		}
 	}
-	if step.Healthcheck == nil {
-		return nil
+	err := a.env.WaitForStep(ctx, step)
+	if ctx.Err() != nil {
+		return errCancelled
 	}
-	return a.healthcheck(ctx, step.Healthcheck, user)
+	return err
 }
 
 func (a *attempt) stageFiles(ctx context.Context, step *harbor.Step, files, user string) error {
-	workdir, err := harbor.Workdir(ctx, a.sb, user)
+	workdir, err := environment.Workdir(ctx, a.sandbox(), user)
 	if err != nil {
 		return err
 	}
-	if err := sandbox.UploadDir(ctx, a.sb, files, workdir); err != nil {
+	if err := sandbox.UploadDir(ctx, a.sandbox(), files, workdir); err != nil {
 		return err
 	}
 	if !isThere(filepath.Join(files, "setup.sh")) {
@@ -202,7 +204,7 @@ func (a *attempt) stageFiles(ctx context.Context, step *harbor.Step, files, user
 		return err
 	}
 	tail := bounded.NewTail(4 << 10)
-	status, err := a.sb.Exec(ctx, sandbox.Command{Shell: "bash " + script, User: user, Stdout: tail})
+	status, err := a.sandbox().Exec(ctx, sandbox.Command{Shell: "bash " + script, User: user, Stdout: tail})
 	if err != nil {
 		return err
 	}
@@ -229,15 +231,15 @@ func (a *attempt) pointOracle(step *harbor.Step) {
 // archiveStep moves what the step left in the mounted directories to the
 // directory of the step.
 func (a *attempt) archiveStep(dir string) error {
-	for _, d := range mountedDirs {
-		entries, err := os.ReadDir(a.hostDir(d.host))
+	for _, d := range environment.LogDirs() {
+		entries, err := os.ReadDir(a.hostDir(d.Name))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		to := filepath.Join(a.dir, dir, d.host)
+		to := filepath.Join(a.dir, dir, d.Name)
 		if err := os.MkdirAll(to, 0o755); err != nil {
 			return err
 		}
@@ -246,7 +248,7 @@ func (a *attempt) archiveStep(dir string) error {
 			if err := os.RemoveAll(target); err != nil {
 				return err
 			}
-			if err := os.Rename(filepath.Join(a.hostDir(d.host), e.Name()), target); err != nil {
+			if err := os.Rename(filepath.Join(a.hostDir(d.Name), e.Name()), target); err != nil {
 				return err
 			}
 		}

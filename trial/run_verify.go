@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/proctor-run/proctor/environment"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox"
@@ -24,36 +25,17 @@ func (a *attempt) verify(ctx context.Context, s *stage) error {
 	a.phase = "verification"
 	a.emit(EventVerificationStart, "")
 	v := a.newVerdict(s)
-	spec := verify.Spec{
-		Script: a.task.Config.Environment.OS.TestScript(),
-		Env: func() ([]string, error) {
-			env, err := harbor.ResolveEnv(a.task.Config.VerifierEnv(s.step, a.cfg.Verifier.Env.Map), a.r.Lookup)
-			return harbor.Assignments(env), err
-		},
-		User:        userName(a.task.Config.VerifierUser(s.step)),
-		LogDir:      a.hostDir("verifier"),
-		Mounted:     a.r.Backend.Capabilities().Mounted,
-		OutputLimit: a.outputLimit(),
-		Sealed:      a.r.SealedVerifier,
-		Now:         a.r.Now,
-	}
-	err := a.timed(ctx, s.verifierTiming, a.verifierLimit(s.step).duration(), errVerifierLimit, func(ctx context.Context) (err error) {
+	err := a.timed(ctx, s.verifierTiming, a.verifierLimit(s.step), errVerifierLimit, func(ctx context.Context) (err error) {
 		if err := a.killBeforeSeal(ctx); err != nil {
 			return err
 		}
 		if a.separate(s.step) {
-			v.res, err = a.verifySeparately(ctx, s.step, spec)
+			v.res, err = a.verifySeparately(ctx, s.step)
 			return err
 		}
-		if s.step != nil {
-			spec.Prepare = func(ctx context.Context) error {
-				return harbor.EmptyForTests(ctx, a.sb)
-			}
-		}
-		spec.TestDirs = a.testDirs(s.step)
 		plan := a.network(s.step)
-		return a.underNetwork(ctx, a.sb, plan.AgentBaseline, plan.VerifierPhase, func() (err error) {
-			if v.res, err = verify.Run(ctx, a.sb, spec); err == nil {
+		return a.underNetwork(ctx, a.sandbox(), plan.AgentBaseline, plan.VerifierPhase, func() (err error) {
+			if v.res, err = a.env.Verify(ctx, s.step); err == nil {
 				// Also when the baseline cannot be brought back.
 				*s.verifierResult = &jobdir.VerifierResult{Rewards: v.res.Rewards}
 			}
@@ -67,28 +49,15 @@ func (a *attempt) verify(ctx context.Context, s *stage) error {
 	return nil
 }
 
-// testDirs are the task's tests and then the step's, as far as they are there.
-func (a *attempt) testDirs(step *harbor.Step) []string {
-	if step == nil {
-		return []string{a.task.TestsDir()}
-	}
-	var dirs []string
-	for _, dir := range []string{a.task.TestsDir(), filepath.Join(a.task.StepDir(step.Name), "tests")} {
-		if isThere(dir) {
-			dirs = append(dirs, dir)
-		}
-	}
-	return dirs
-}
-
 func (a *attempt) separate(step *harbor.Step) bool {
 	return a.task.Config.VerifierMode(step) == harbor.Separate
 }
 
 // verifySeparately starts the verifier's own sandbox, gives it the artifacts
 // and nothing else of the agent's, and runs the tests that its image holds.
-func (a *attempt) verifySeparately(ctx context.Context, step *harbor.Step, spec verify.Spec) (verify.Result, error) {
+func (a *attempt) verifySeparately(ctx context.Context, step *harbor.Step) (verify.Result, error) {
 	var none verify.Result
+	spec := a.env.VerifySpec(step)
 	table := a.task.Config.VerifierEnvironment(step)
 	plan := a.network(step)
 	sbSpec, err := a.environmentSpec(&table, a.task.VerifierDir(step), *plan.VerifierBaseline, nil)
@@ -112,14 +81,12 @@ func (a *attempt) verifySeparately(ctx context.Context, step *harbor.Step, spec 
 		return none, fmt.Errorf("starting the verifier's sandbox: %w", err)
 	}
 	defer func() {
-		dctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), destroyLimit)
-		defer cancel()
-		if err := sb.Destroy(dctx); err != nil {
+		if err := environment.Destroy(ctx, sb); err != nil {
 			a.warn("removing the verifier's sandbox: %v", err)
 		}
 	}()
 	spec.Prepare = func(ctx context.Context) error {
-		if err := harbor.EmptyDirs(ctx, sb, harbor.VerifierLogsDir); err != nil {
+		if err := environment.EmptyDirs(ctx, sb, harbor.VerifierLogsDir); err != nil {
 			return err
 		}
 		return a.uploadArtifacts(ctx, sb, step)
@@ -156,7 +123,7 @@ func (a *attempt) uploadArtifacts(ctx context.Context, sb sandbox.Sandbox, step 
 			}
 			continue
 		}
-		if err := harbor.EmptyDirs(ctx, sb, artifact.UploadTarget()); err != nil {
+		if err := environment.EmptyDirs(ctx, sb, artifact.UploadTarget()); err != nil {
 			return err
 		}
 		if err := sandbox.UploadDir(ctx, sb, host, artifact.UploadTarget()); err != nil {

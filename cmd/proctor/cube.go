@@ -12,6 +12,7 @@ import (
 
 	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/cube/cubes"
+	harborcube "github.com/proctor-run/proctor/cube/cubes/harbor"
 	"github.com/proctor-run/proctor/cube/cubetest"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/sandbox"
@@ -101,17 +102,17 @@ func harborCube(env *Env, path string) (*subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	register := func(r *cube.Registry, oracle bool) (*harbor.CubeConfig, error) {
-		return harbor.RegisterCube(r, harbor.CubeOptions{Path: abs, Host: env.Lookup, Oracle: oracle})
+	register := func(r *cube.Registry, oracle bool) (*harborcube.Config, error) {
+		return harborcube.Register(r, harborcube.Options{Path: abs, Host: env.Lookup, Oracle: oracle})
 	}
 	cfg, err := register(cube.NewRegistry(cube.Options{}), true)
 	if err != nil {
 		return nil, withHint(usageErrorf("%w", err), "a Harbor task is a directory with task.toml and instruction.md")
 	}
 	def := cfg.Definition()
-	tasks := map[string]*harbor.CubeMetadata{}
+	tasks := map[string]*harborcube.Metadata{}
 	for _, m := range def.Tasks {
-		tasks[m.Base().ID] = m.(*harbor.CubeMetadata)
+		tasks[m.Base().ID] = m.(*harborcube.Metadata)
 	}
 	return &subject{
 		name: def.Metadata.Name, path: abs, needs: true,
@@ -128,11 +129,11 @@ func harborCube(env *Env, path string) (*subject, error) {
 }
 
 // harborOracle plays a task's solution.
-func harborOracle(env *Env, m *harbor.CubeMetadata) cube.Agent {
+func harborOracle(env *Env, m *harborcube.Metadata) cube.Agent {
 	t, err := harbor.Load(m.Path, harbor.LoadOptions{})
 	var actions []cube.Action
 	if err == nil {
-		actions, err = t.OracleActions(env.Lookup)
+		actions, err = harborcube.OracleActions(t, env.Lookup)
 	}
 	if err != nil {
 		return cube.AgentFunc(func(context.Context, *cube.Observation, []cube.ActionSchema) ([]cube.Action, error) {

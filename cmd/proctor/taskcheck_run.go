@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	harborcube "github.com/proctor-run/proctor/cube/cubes/harbor"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/job/taskcheck"
@@ -101,7 +102,7 @@ func checkFiles(dir string) *checked {
 	if !static.Valid {
 		return t
 	}
-	meta, err := harbor.NewCubeMetadata(dir)
+	meta, err := harborcube.NewMetadata(dir)
 	var task *harbor.Task
 	if err == nil {
 		task, err = harbor.Load(dir, harbor.LoadOptions{})

@@ -23,16 +23,19 @@ var pure = []string{"value", "exception", "reward", "outcome", "atif"}
 var arrows = map[string][]string{
 	"cmd":      {"job", "sandbox/docker", "sandbox/oci", "sandbox/guest", "cube/cubes"},
 	"job":      {"trial", "score", "dataset"},
-	"trial":    {"harbor", "agent", "jobdir"},
+	"trial":    {"agent", "environment", "cube/cubes/harbor", "jobdir"},
 	"score":    {"jobdir"},
 	"dataset":  {"jobdir"},
 	"jobdir":   {"harbor", "verify"},
-	"harbor":   {"cube", "verify", "sandbox"},
+	"harbor":   {"sandbox"},
 	"agent":    {"cube", "sandbox", "atif"},
 	"verify":   {"sandbox", "reward"},
 	"cube":     {"sandbox"},
 	"sandbox":  {},
 	"internal": {},
+
+	"environment":       {"verify", "harbor", "sandbox"},
+	"cube/cubes/harbor": {"environment", "cube"},
 }
 
 // testHelpers may be imported by any test.
@@ -107,8 +110,9 @@ func allowed(from, to string) bool {
 		return !isBackend(to) || isBackend(from)
 	}
 	reach := reachable(room)
+	_, own := arrows[to]
 	return slices.ContainsFunc(reach, func(r string) bool {
-		return to == r || strings.HasPrefix(to, r+"/") && (!isBackend(to) || isBackend(r))
+		return to == r || strings.HasPrefix(to, r+"/") && !own && (!isBackend(to) || isBackend(r))
 	})
 }
 
@@ -121,7 +125,11 @@ func isBackend(p string) bool {
 	})
 }
 
+// roomOf is a package that has arrows of its own, else the top of its path.
 func roomOf(p string) string {
+	if _, own := arrows[p]; own {
+		return p
+	}
 	room, _, _ := strings.Cut(p, "/")
 	return room
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/proctor-run/proctor/harbor"
+	harborcube "github.com/proctor-run/proctor/cube/cubes/harbor"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/score"
@@ -90,7 +90,7 @@ func rewardsOf(r *jobdir.TrialResult) *reward.Rewards {
 
 // reaches reports whether a trial has the reward; having none counts as 0.
 func reaches(r *jobdir.TrialResult, goal float64) bool {
-	x, err := harbor.ScalarReward(rewardsOf(r))
+	x, err := harborcube.ScalarReward(rewardsOf(r))
 	return err == nil && math.Abs(x-goal) <= tolerance
 }
 

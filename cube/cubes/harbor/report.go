@@ -1,13 +1,13 @@
-package harbor
+package harborcube
 
 import (
 	"fmt"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/proctor-run/proctor/cube"
+	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/value"
 	"github.com/proctor-run/proctor/verify"
@@ -23,12 +23,12 @@ const maxReport = 64 << 20
 const maxCounted = 100_000
 
 // info is what a step tells of an evaluation (CUBE server, section 3.2).
-func (v *CubeVerdict) info(logDir string) cube.Info {
+func (v *Verdict) info(logDir string) cube.Info {
 	output := ""
-	if data, err := readBounded(filepath.Join(logDir, verify.OutputFile), maxReport); err == nil {
+	if data, err := bounded.ReadIn(logDir, verify.OutputFile, maxReport); err == nil {
 		output = strings.ToValidUTF8(string(data), "\uFFFD")
 	}
-	results, ok := ctrfResults(filepath.Join(logDir, "ctrf.json"))
+	results, ok := ctrfResults(logDir)
 	if !ok {
 		results = pytestResults(output)
 	}
@@ -80,8 +80,8 @@ const (
 
 // ctrfResults reads a report in the Common Test Report Format: name to passed
 // or failed.
-func ctrfResults(path string) (*value.Object, bool) {
-	data, err := readBounded(path, maxReport)
+func ctrfResults(logDir string) (*value.Object, bool) {
+	data, err := bounded.ReadIn(logDir, "ctrf.json", maxReport)
 	if err != nil {
 		return nil, false
 	}

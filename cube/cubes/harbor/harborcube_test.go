@@ -1,4 +1,4 @@
-package harbor_test
+package harborcube_test
 
 import (
 	"os"
@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/proctor-run/proctor/cube"
-	"github.com/proctor-run/proctor/harbor"
+	harborcube "github.com/proctor-run/proctor/cube/cubes/harbor"
 	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/sandbox/fake"
 	"github.com/proctor-run/proctor/value"
@@ -57,10 +57,10 @@ func TestCubeEpisode(t *testing.T) {
 			}})
 			defer fake.Verify(t, backend)
 			reg := cube.NewRegistry(cube.Options{Sandbox: backend})
-			if _, err := harbor.RegisterCube(reg, harbor.CubeOptions{}); err != nil {
+			if _, err := harborcube.Register(reg, harborcube.Options{}); err != nil {
 				t.Fatal(err)
 			}
-			cfg, err := harbor.NewCubeTaskConfig(cubeDir(t, ""))
+			cfg, err := harborcube.NewTaskConfig(cubeDir(t, ""))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -106,7 +106,7 @@ func TestCubeEpisode(t *testing.T) {
 
 func TestCubeRefusals(t *testing.T) {
 	t.Parallel()
-	cfg, err := harbor.NewCubeTaskConfig(cubeDir(t, ""))
+	cfg, err := harborcube.NewTaskConfig(cubeDir(t, ""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,10 +121,10 @@ func TestScalarReward(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := harbor.ScalarReward(r); err != nil || got != 3.5/3 {
+	if got, err := harborcube.ScalarReward(r); err != nil || got != 3.5/3 {
 		t.Errorf("mean %v, %v", got, err)
 	}
-	if got, err := harbor.ScalarReward(nil); err != nil || got != 0 {
+	if got, err := harborcube.ScalarReward(nil); err != nil || got != 0 {
 		t.Errorf("none %v, %v", got, err)
 	}
 }

@@ -1,4 +1,4 @@
-package harbor_test
+package harborcube_test
 
 import (
 	"slices"
@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/proctor-run/proctor/cube"
-	"github.com/proctor-run/proctor/harbor"
+	harborcube "github.com/proctor-run/proctor/cube/cubes/harbor"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/fake"
 )
@@ -27,7 +27,7 @@ func TestCubeNetworks(t *testing.T) {
 		"another agent phase": {toml: "[agent]\nnetwork_mode = \"no-network\"\n", want: "cannot change network policy after start"},
 	} {
 		backend := fake.New(fake.Config{Dir: t.TempDir(), Capabilities: c.can})
-		cfg, err := harbor.NewCubeTaskConfig(cubeDir(t, c.toml))
+		cfg, err := harborcube.NewTaskConfig(cubeDir(t, c.toml))
 		if err != nil {
 			t.Fatal(err)
 		}
