@@ -57,7 +57,18 @@ func (c *BashToolConfig) Make(_ context.Context, container cube.Container) (cube
 // take. Line arguments of read_file may be text such as "10-20".
 type TerminalToolConfig struct {
 	BashToolConfig
-	MaxTimeout *int `json:"max_timeout"` // seconds
+	// MaxTimeout caps the timeout of a command, in seconds; a command without
+	// one gets it too.
+	MaxTimeout *int `json:"max_timeout"`
+}
+
+// Validate refuses an output format that there is not, and a cap that caps
+// nothing.
+func (c *TerminalToolConfig) Validate() error {
+	if c.MaxTimeout != nil && *c.MaxTimeout <= 0 {
+		return cube.ValueErrorf("max_timeout: Input should be greater than 0")
+	}
+	return c.BashToolConfig.Validate()
 }
 
 // TypeName returns "cube.tools.terminal.TerminalToolConfig".

@@ -3,8 +3,14 @@ package shell_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -184,5 +190,112 @@ func TestTimeoutIsCapped(t *testing.T) {
 	}
 	if got := num(box.requests[0].(*cube.Object), "timeout"); got != 30 {
 		t.Errorf("timeout %d, want 30", got)
+	}
+}
+
+// local runs commands here, in a shell without a container.
+type local struct{ dir string }
+
+func (*local) ID() string                 { return "local" }
+func (*local) Stop(context.Context) error { return nil }
+
+func (l *local) Exec(ctx context.Context, req infra.ExecRequest) (infra.ExecResult, error) {
+	cmd := exec.CommandContext(ctx, "sh", "-c", req.Command)
+	cmd.Dir = l.dir
+	out, err := cmd.CombinedOutput()
+	if _, failed := errors.AsType[*exec.ExitError](err); failed {
+		err = nil
+	}
+	if err != nil {
+		return infra.ExecResult{}, err
+	}
+	return infra.ExecResult{Stdout: string(out), ExitCode: cmd.ProcessState.ExitCode()}, nil
+}
+
+func TestWriteOfLargeFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	cfg := shell.NewBashToolConfig()
+	cfg.EnableFileActions = true
+	tool, err := cfg.Make(t.Context(), &local{dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string]string{
+		"plain":  strings.Repeat("0123456789abcdef\n", 40_000),
+		"quotes": strings.Repeat("'", 200_000),
+		"wide":   strings.Repeat("ä€😀%s\\n", 40_000),
+		"empty":  "",
+		"small":  "it's %d\n",
+	} {
+		for range 2 { // the second replaces what the first wrote
+			r, err := tool.Execute(t.Context(), cube.NewAction("write_file", "path", "sub/"+name, "content", content))
+			if err != nil || r.Err != nil {
+				t.Fatal(name, err, r.Err)
+			}
+			want := fmt.Sprintf("Wrote %d bytes to sub/%s", utf8.RuneCountInString(content), name)
+			if got := r.Obs.Contents[0].(*cube.TextContent).Data; got != want {
+				t.Fatalf("got %.200q, want %q", got, want)
+			}
+		}
+		got, err := os.ReadFile(filepath.Join(dir, "sub", name))
+		if err != nil || string(got) != content {
+			t.Errorf("%s: %d bytes were written of %d, %v", name, len(got), len(content), err)
+		}
+	}
+}
+
+func runBash(t *testing.T, cfg cube.ToolConfig, box *container, args ...any) string {
+	t.Helper()
+	tool, err := cfg.Make(t.Context(), box)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := tool.Execute(t.Context(), cube.NewAction("bash", append([]any{"command", "x"}, args...)...))
+	if err != nil || r.Err != nil {
+		t.Fatal(err, r.Err)
+	}
+	return r.Obs.Contents[0].(*cube.TextContent).Data
+}
+
+func TestEnvelopeSurvivesTruncation(t *testing.T) {
+	t.Parallel()
+	cfg := shell.NewBashToolConfig()
+	cfg.OutputFormat, cfg.MaxOutputBytes = "returncode_envelope", 10
+	for code, want := range map[int]string{
+		3:   "<returncode>3</returncode>\n<output>\nab\n[... 16 bytes elided ...]\nstuvwxyz\n</output>",
+		124: "<returncode>124</returncode>\n<output>\nab\n[... 39 bytes elided ...]\ner 120s]\n</output>",
+	} {
+		box := &container{results: cube.List{cube.Pairs("stdout", "abcdefghijklmnopqrstuvwxyz", "exit_code", code)}}
+		if diff := cmp.Diff(want, runBash(t, cfg, box)); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+func TestNoTimeoutDoesNotGetAroundTheCap(t *testing.T) {
+	t.Parallel()
+	capped := shell.NewTerminalToolConfig()
+	capped.MaxTimeout = new(30)
+	for _, c := range []struct {
+		cfg           cube.ToolConfig
+		timeout, want int
+	}{
+		{capped, 0, 30}, {capped, -1, 30}, {capped, 31, 30}, {capped, 7, 7},
+		{shell.NewBashToolConfig(), 0, 0}, {shell.NewBashToolConfig(), 1000, 1000},
+	} {
+		box := &container{results: cube.List{cube.Pairs("exit_code", 0)}}
+		runBash(t, c.cfg, box, "timeout", c.timeout)
+		if got := num(box.requests[0].(*cube.Object), "timeout"); got != c.want {
+			t.Errorf("timeout %d: got %d, want %d", c.timeout, got, c.want)
+		}
+	}
+	box := &container{}
+	if got := runBash(t, shell.NewBashToolConfig(), box, "timeout", -1); !strings.HasPrefix(got, "Error: timeout") || len(box.requests) > 0 {
+		t.Errorf("got %q after %v", got, box.requests)
+	}
+	capped.MaxTimeout = new(0)
+	if err := capped.Validate(); err == nil {
+		t.Error("a cap of 0 is accepted")
 	}
 }

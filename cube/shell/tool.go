@@ -72,8 +72,11 @@ type bashInput struct {
 
 func (t *Tool) bash(ctx context.Context, in bashInput) (any, error) {
 	timeout := in.Timeout
-	if t.maxTimeout != nil {
-		timeout = min(timeout, *t.maxTimeout)
+	if limit := t.maxTimeout; limit != nil && (timeout <= 0 || timeout > *limit) {
+		timeout = *limit // 0 is no timeout, and must not get around the cap
+	}
+	if timeout < 0 {
+		return "Error: timeout must be a number of seconds, or 0 for none.", nil
 	}
 	r, err := t.container.Exec(ctx, cube.ExecRequest{
 		Command: in.Command,
@@ -85,7 +88,7 @@ func (t *Tool) bash(ctx context.Context, in bashInput) (any, error) {
 		return nil, err
 	}
 	if t.cfg.OutputFormat == "returncode_envelope" {
-		return Truncate(envelope(r, timeout), t.cfg.MaxOutputBytes), nil
+		return envelope(r, timeout, t.cfg.MaxOutputBytes), nil
 	}
 	return Truncate(plain(r, timeout), t.cfg.MaxOutputBytes), nil
 }
@@ -117,7 +120,9 @@ func plain(r cube.ExecResult, timeout int) string {
 
 const noOutput = "(no output)"
 
-func envelope(r cube.ExecResult, timeout int) string {
+// envelope truncates what a command printed, never the envelope around it:
+// agents parse that.
+func envelope(r cube.ExecResult, timeout, limit int) string {
 	body := strings.Join(streams(r), "\n")
 	if body == "" {
 		body = noOutput
@@ -125,7 +130,7 @@ func envelope(r cube.ExecResult, timeout int) string {
 	if r.ExitCode == cube.TimedOutCode {
 		body += fmt.Sprintf("\n[timed out after %ds]", timeout)
 	}
-	return fmt.Sprintf("<returncode>%d</returncode>\n<output>\n%s\n</output>", r.ExitCode, body)
+	return fmt.Sprintf("<returncode>%d</returncode>\n<output>\n%s\n</output>", r.ExitCode, Truncate(body, limit))
 }
 
 // Truncate keeps a fifth of limit bytes from the beginning of s and the rest
@@ -203,19 +208,42 @@ type writeInput struct {
 	Content string `json:"content" desc:"The whole new content."`
 }
 
+// maxWord bounds one quoted word of a command line, in bytes: Linux takes 128
+// KiB for all of an argument, and the command is one.
+const maxWord = 96 << 10
+
 func (t *Tool) writeFile(ctx context.Context, in writeInput) (any, error) {
 	r, err := t.exec(ctx, "mkdir -p "+infra.ShellQuote(path.Dir(in.Path)))
+	for rest, redirect := in.Content, " > "; err == nil && r.ExitCode == 0 && (rest != "" || redirect == " > "); redirect = " >> " {
+		var word string
+		word, rest = quotedWord(rest)
+		r, err = t.exec(ctx, "printf '%s' "+word+redirect+infra.ShellQuote(in.Path))
+	}
 	if err != nil {
 		return nil, err
-	}
-	if r.ExitCode == 0 {
-		content := "'" + strings.ReplaceAll(in.Content, "'", `'\''`) + "'"
-		if r, err = t.exec(ctx, "printf '%s' "+content+" > "+infra.ShellQuote(in.Path)); err != nil {
-			return nil, err
-		}
 	}
 	if r.ExitCode != 0 {
 		return fmt.Sprintf("Error writing %s: %s", in.Path, failure(r)), nil
 	}
 	return fmt.Sprintf("Wrote %d bytes to %s", utf8.RuneCountInString(in.Content), in.Path), nil
+}
+
+// quotedWord quotes as much of s as fits into one word, whole characters, and
+// returns what is left.
+func quotedWord(s string) (word, rest string) {
+	size, end := 0, len(s)
+	for i, r := range s {
+		width := utf8.RuneLen(r)
+		switch r {
+		case '\'':
+			width = len(`'\''`)
+		case utf8.RuneError:
+			width = utf8.UTFMax // as many bytes as it may have
+		}
+		if size += width; size > maxWord {
+			end = i
+			break
+		}
+	}
+	return "'" + strings.ReplaceAll(s[:end], "'", `'\''`) + "'", s[end:]
 }
