@@ -54,8 +54,8 @@ func (s *ActionSchema) CheckDescriptions() error {
 		if !ok {
 			return ValueErrorf("parameter '%s' invalid", name)
 		}
-		desc, _ := property.Get("description")
-		if s, ok := desc.(Str); !ok || strings.TrimSpace(string(s)) == "" {
+		desc, _ := property.Get("description") // any text that is not blank, also that of a number
+		if !value.Truth(desc) || strings.TrimSpace(PythonText(desc)) == "" {
 			return ValueErrorf("parameter '%s' missing description", name)
 		}
 	}

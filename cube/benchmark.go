@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"sync/atomic"
 )
 
 // Setup is what a benchmark's [Runtime] is set up with.
@@ -26,7 +27,8 @@ func (s *Setup) Infra() Infra { return s.infra }
 func (s *Setup) Set(key string, value any) error { return s.c.set(key, value) }
 
 // Benchmark is a benchmark that has been set up. Spawn may be called from any
-// number of goroutines; Close must be called, when all tasks are closed.
+// number of goroutines; Close must be called, when all tasks are closed. After
+// it there are no more tasks, and a second Close does nothing.
 type Benchmark struct {
 	sel     *Selection
 	infra   Infra
@@ -34,6 +36,7 @@ type Benchmark struct {
 	runtime Runtime
 	view    map[string]bool
 	subs    []*Benchmark // of composites
+	closed  atomic.Bool
 }
 
 // Make provisions what the benchmark needs, if there is an infra, and sets it
@@ -58,7 +61,10 @@ func (s *Selection) Make(ctx context.Context, infra Infra) (*Benchmark, error) {
 	for _, e := range tasks {
 		b.view[e.ID] = true
 	}
-	return b, b.setup(ctx)
+	if err := b.setup(ctx); err != nil {
+		return nil, err
+	}
+	return b, nil
 }
 
 func provision(ctx context.Context, infra Infra, r Resource) error {
@@ -112,6 +118,9 @@ func (b *Benchmark) Spawn(ctx context.Context, cfg TaskConfig) (*Task, error) {
 	if err != nil {
 		return nil, err
 	}
+	if b.closed.Load() || leaf.closed.Load() {
+		return nil, RuntimeErrorf("benchmark %s is closed: it makes no more tasks", quote(b.Name()))
+	}
 	return leaf.sel.reg.MakeTask(ctx, cfg, leaf.rc, leaf.sel.cfg.Base().ContainerBackend)
 }
 
@@ -126,6 +135,9 @@ func (b *Benchmark) selected(cfg TaskConfig) error {
 // Close stops what Setup started. A composite closes all its parts, whatever
 // becomes of each, and never fails: what went wrong is logged.
 func (b *Benchmark) Close(ctx context.Context) error {
+	if b.closed.Swap(true) {
+		return nil
+	}
 	if b.sel.def == nil {
 		b.closeSubs(ctx)
 		return nil

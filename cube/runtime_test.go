@@ -121,7 +121,6 @@ func TestContainerExec(t *testing.T) {
 	}})
 	defer fake.Verify(t, backend)
 	cfg := cube.NewContainerConfig("img")
-	cfg.Ports = []int{80}
 	c, err := cube.NewLocalContainerBackend(backend).Launch(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -223,11 +222,121 @@ func TestLocalInfra(t *testing.T) {
 	if _, err := infra.Launch(t.Context(), &service); cube.ErrorType(err) != "ResourceNotReadyError" {
 		t.Errorf("got %v", err)
 	}
-	if err := infra.Provision(t.Context(), &service); err != nil {
+	wantMessage(t, infra.Provision(t.Context(), &service), "(got 0 containers)")
+}
+
+// TestWhatIsProvisionedCanBeLaunched: what Launch refuses, Provision refuses, in
+// the same words.
+func TestWhatIsProvisionedCanBeLaunched(t *testing.T) {
+	t.Parallel()
+	machine := registry(t, cube.Options{Sandbox: fake.New(fake.Config{Dir: t.TempDir()}), CacheRoot: t.TempDir()}).NewLocalInfra()
+	image := cube.Default[infra.DockerImageConfig]()
+	image.Name, image.Image = "image", "img"
+	gpu := image
+	gpu.Name, gpu.GPU = "gpu", true
+	script := cube.Default[infra.DockerServiceConfig]()
+	script.Name, script.DockerImages, script.LaunchScript = "script", []string{"img"}, "docker run img"
+	two := script
+	two.Name, two.DockerImages = "two", []string{"a", "b"}
+	for want, r := range map[string]infra.Resource{
+		"LocalInfraConfig launches the containers of tasks, and no DockerImageConfig ('image')":                 &image,
+		"LocalInfraConfig does not support DockerImageConfig ('gpu')":                                           &gpu,
+		"LocalInfraConfig runs no launch scripts: it launches the containers of tasks, and 'script' is not one": &script,
+		"(got 2 containers)": &two,
+	} {
+		wantMessage(t, machine.Provision(t.Context(), r), want)
+		if status, err := machine.ProvisionStatus(t.Context(), r); err != nil || status == "ready" {
+			t.Errorf("%s: status %q, %v", r.Base().Name, status, err)
+		}
+		if err := machine.Register(r, nil); err != nil { // by hand
+			t.Fatal(err)
+		}
+		_, err := machine.Launch(t.Context(), r)
+		wantMessage(t, err, want)
+	}
+}
+
+func TestPortsAreRefused(t *testing.T) {
+	t.Parallel()
+	backend := fake.New(fake.Config{Dir: t.TempDir()})
+	defer fake.Verify(t, backend)
+	cfg := cube.NewContainerConfig("img")
+	cfg.Ports = []int{8080}
+	_, err := cube.NewLocalContainerBackend(backend).Launch(t.Context(), cfg)
+	wantMessage(t, err, `launching image "img": sandboxes have no way to make its ports [8080] reachable from outside`)
+	equal(t, "class", cube.ErrorType(err), "ContainerLaunchError")
+	equal(t, "created", backend.Count(fake.OpCreate), 0)
+}
+
+func TestBenchmarkIsClosedOnce(t *testing.T) {
+	t.Parallel()
+	for _, composite := range []bool{false, true} {
+		log := &democube.Log{}
+		reg := registryWith(t, cube.Options{}, log)
+		var cfg cube.BenchmarkConfig = &democube.ConfigA{}
+		if composite {
+			cfg = cube.NewComposite("all", cfg)
+		}
+		bench, err := reg.Make(t.Context(), cfg, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := bench.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		equal(t, "calls", log.Lines(), []string{"close A"})
+		for c, err := range bench.TaskConfigs() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			task, err := bench.Spawn(t.Context(), c)
+			if task != nil {
+				t.Error("a task was made")
+			}
+			wantMessage(t, err, "is closed: it makes no more tasks")
+		}
+	}
+}
+
+// unready cannot be set up.
+type unready struct{ thief }
+
+func (*unready) TypeName() string { return "test_cube.Unready" }
+
+func (u *unready) Definition() cube.Definition {
+	def := u.thief.Definition()
+	def.TaskConfig = &installedTask{}
+	def.Runtime = func() cube.Runtime { return &democube.Runtime{SetupErr: errHook} }
+	return def
+}
+
+func TestMakeThatFailsReturnsNoBenchmark(t *testing.T) {
+	t.Parallel()
+	reg := registry(t, cube.Options{})
+	if err := reg.Add(&unready{}, &installedTask{}); err != nil {
 		t.Fatal(err)
 	}
-	_, err = infra.Launch(t.Context(), &service)
-	wantMessage(t, err, "(got 0 containers)")
+	bench, err := reg.Make(t.Context(), &unready{}, nil)
+	if bench != nil || !errors.Is(err, errHook) {
+		t.Errorf("got %v, %v", bench, err)
+	}
+}
+
+func TestDescriptionsThatAreNoText(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		description any
+		ok          bool
+	}{{7, true}, {"x", true}, {" ", false}, {nil, false}, {0, false}} {
+		schema := cube.ActionSchema{Name: "n", Description: "d", Parameters: cube.Pairs("properties", cube.Pairs("p", cube.Pairs("description", c.description)))}
+		if err := schema.CheckDescriptions(); (err == nil) != c.ok {
+			t.Errorf("%v: %v", c.description, err)
+		}
+	}
+	missing := cube.ActionSchema{Name: "n", Description: "d", Parameters: cube.Pairs("properties", cube.Pairs("p", cube.Pairs()))}
+	wantMessage(t, missing.CheckDescriptions(), "parameter 'p' missing description")
 }
 
 func TestProvisionStore(t *testing.T) {

@@ -240,7 +240,11 @@ func printInstalled(env *Env, f *cubeFlags, sel *cube.Selection, root string) er
 		return err
 	}
 	if f.json {
-		return printJSON(env, cube.Pairs("name", sel.Name(), "tasks", n, "cache", filepath.Join(root, sel.Name())))
+		return printJSON(env, cube.Pairs("name", sel.Name(), "tasks", n, "cache", filepath.Join(root, sel.Name()), "installable", sel.Installable()))
+	}
+	if !sel.Installable() {
+		fmt.Fprintf(env.Stdout, "%s: nothing to install\n", clean(sel.Name()))
+		return nil
 	}
 	fmt.Fprintf(env.Stdout, "%s: %s installed\n", clean(sel.Name()), count(n, "task"))
 	return nil

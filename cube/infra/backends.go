@@ -52,7 +52,8 @@ func NewLocalContainerBackend(b sandbox.Backend) *LocalContainerBackend {
 func (b *LocalContainerBackend) attach(h Host) { b.sandbox = h.Sandbox }
 
 // Launch creates a sandbox of the config's image. Limits that the sandbox
-// backend cannot enforce are dropped; a GPU that it cannot give is an error.
+// backend cannot enforce are dropped; a GPU that it cannot give is an error, and
+// so are ports, which sandboxes do not make reachable from outside.
 func (b *LocalContainerBackend) Launch(ctx context.Context, cfg *ContainerConfig) (Container, error) {
 	if b.sandbox == nil {
 		return nil, exception.Errorf(ContainerLaunchErrorKind, "launching image %q: no sandbox backend is wired in", cfg.Image)
@@ -96,6 +97,9 @@ func launchSandbox(ctx context.Context, backend sandbox.Backend, l launch) (Cont
 		ctx, cancel = context.WithTimeout(ctx, l.timeout)
 		defer cancel()
 	}
+	if len(l.cfg.Ports) > 0 {
+		return nil, exception.Errorf(ContainerLaunchErrorKind, "launching image %q: sandboxes have no way to make its ports %v reachable from outside", l.cfg.Image, l.cfg.Ports)
+	}
 	owner, err := sandbox.Self()
 	if err != nil {
 		return nil, exception.Errorf(ContainerLaunchErrorKind, "launching image %q: %w", l.cfg.Image, err)
@@ -111,7 +115,7 @@ func launchSandbox(ctx context.Context, backend sandbox.Backend, l launch) (Cont
 	if err != nil {
 		return nil, exception.Errorf(ContainerLaunchErrorKind, "launching image %q: %w", l.cfg.Image, err)
 	}
-	return &sandboxContainer{sb: sb, ports: l.cfg.Ports, keep: l.keep}, nil
+	return &sandboxContainer{sb: sb, keep: l.keep}, nil
 }
 
 func resourcesOf(cfg *ContainerConfig, can sandbox.Capabilities) sandbox.Resources {

@@ -65,9 +65,11 @@ func ResourceNotReady(name, fingerprint string) error {
 		"  Or:  infra.provision(resource)               # automated, if supported"}
 }
 
+const unsupportedResourceType = "UnsupportedResourceType"
+
 // UnsupportedResource is the error for a resource that an infra cannot serve.
 func UnsupportedResource(i Infra, r Resource) error {
-	return &exception.Error{Type: "UnsupportedResourceType", Message: typed.ClassName(i) + " does not support " + typed.ClassName(r) +
+	return &exception.Error{Type: unsupportedResourceType, Message: typed.ClassName(i) + " does not support " + typed.ClassName(r) +
 		" ('" + r.Base().Name + "'). Check infra.capabilities() vs resource.requirements()."}
 }
 
@@ -144,10 +146,10 @@ func (c *LocalInfraConfig) ProvisionStatus(_ context.Context, r Resource) (Provi
 func (c *LocalInfraConfig) key(name string) string { return name + "@" + c.Fingerprint() }
 
 // Provision notes that the resource may be launched: images are fetched when
-// they are first needed.
+// they are first needed. What Launch could not start is refused here already.
 func (c *LocalInfraConfig) Provision(_ context.Context, r Resource) error {
-	if !CanServe(c, r) {
-		return UnsupportedResource(c, r)
+	if _, err := c.containerOf(r); err != nil {
+		return err
 	}
 	if c.store == nil {
 		return nil
@@ -166,8 +168,7 @@ func (c *LocalInfraConfig) Register(r Resource, info *value.Object) error {
 
 // Launch starts the container of a task.
 func (c *LocalInfraConfig) Launch(ctx context.Context, r Resource) (Handle, error) {
-	service, ok := r.(*DockerServiceConfig)
-	if !ok || c.sandbox == nil || !CanServe(c, r) {
+	if !CanServe(c, r) {
 		return nil, UnsupportedResource(c, r)
 	}
 	status, err := c.ProvisionStatus(ctx, r)
@@ -177,14 +178,35 @@ func (c *LocalInfraConfig) Launch(ctx context.Context, r Resource) (Handle, erro
 	if status != Ready {
 		return nil, ResourceNotReady(r.Base().Name, c.Fingerprint())
 	}
-	if service.container == nil || len(service.DockerImages) != 1 {
-		return nil, exception.Errorf(exception.RuntimeError, "LocalDockerServiceHandle.container is only defined for single-container resources (got %d containers).", len(service.DockerImages))
+	cfg, err := c.containerOf(r)
+	if err != nil {
+		return nil, err
 	}
-	container, err := launchSandbox(ctx, c.sandbox, launch{name: "cube-task", cfg: service.container, network: sandbox.NetworkPublic})
+	container, err := launchSandbox(ctx, c.sandbox, launch{name: "cube-task", cfg: cfg, network: sandbox.NetworkPublic})
 	if err != nil {
 		return nil, err
 	}
 	return containerHandle{container}, nil
+}
+
+// containerOf returns the config of the one container that a resource comes to,
+// or why it cannot be launched here.
+func (c *LocalInfraConfig) containerOf(r Resource) (*ContainerConfig, error) {
+	if !CanServe(c, r) {
+		return nil, UnsupportedResource(c, r)
+	}
+	service, ok := r.(*DockerServiceConfig)
+	switch {
+	case !ok:
+		return nil, exception.Errorf(unsupportedResourceType, "%s launches the containers of tasks, and no %s ('%s')",
+			typed.ClassName(c), typed.ClassName(r), r.Base().Name)
+	case len(service.DockerImages) != 1:
+		return nil, exception.Errorf(exception.RuntimeError, "LocalDockerServiceHandle.container is only defined for single-container resources (got %d containers).", len(service.DockerImages))
+	case service.container == nil:
+		return nil, exception.Errorf(unsupportedResourceType, "%s runs no launch scripts: it launches the containers of tasks, and '%s' is not one",
+			typed.ClassName(c), r.Base().Name)
+	}
+	return service.container, nil
 }
 
 // containerHandle is a launched container.

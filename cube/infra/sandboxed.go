@@ -16,9 +16,8 @@ import (
 
 // sandboxContainer is a sandbox as a Container.
 type sandboxContainer struct {
-	sb    sandbox.Sandbox
-	ports []int
-	keep  bool
+	sb   sandbox.Sandbox
+	keep bool
 }
 
 var _ Container = (*sandboxContainer)(nil)

@@ -68,8 +68,8 @@ type Task struct {
 	cube.TaskBase[*Metadata]
 }
 
-// TypeName returns "arithmetic_cube.task.ArithmeticTask".
-func (*Task) TypeName() string { return "arithmetic_cube.task.ArithmeticTask" }
+// TypeName returns "arithmetic_cube.task.SolveArithmeticTask".
+func (*Task) TypeName() string { return "arithmetic_cube.task.SolveArithmeticTask" }
 
 // Reset asks the question.
 func (t *Task) Reset(ctx context.Context) (*cube.Observation, cube.Info, error) {

@@ -120,3 +120,52 @@ func TestToolTexts(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// TestDocumentsOfTheReference reads documents as the reference writes them and
+// writes the same bytes (CUBE server, section 5).
+func TestDocumentsOfTheReference(t *testing.T) {
+	t.Parallel()
+	const (
+		metadata = `{"id":"add-3-4","split":"test","abstract_description":"","recommended_max_steps":2,"container_config":null,` +
+			`"a":3,"b":4,"op":"+","expected":7,"_type":"arithmetic_cube.task.ArithmeticTaskMetadata"}`
+		toolConfig = `{"_type":"arithmetic_cube.tool.ArithmeticToolConfig"}`
+		taskConfig = `{"metadata":` + metadata + `,"seed":null,"tool_config":` + toolConfig + `,"sub_bench_name":null,` +
+			`"_type":"arithmetic_cube.task.ArithmeticTaskConfig"}`
+		task = `{"metadata":` + metadata + `,"execution_info":null,"tool_config":` + toolConfig + `,"container_backend":null,` +
+			`"runtime_context":null,"validate_per_step":false,"accept_agent_stop":true,"_type":"arithmetic_cube.task.SolveArithmeticTask"}`
+		config = `{"task_ids":["add-3-4"],"resources":[],"container_backend":null,"tool_config":` + toolConfig + `,"seed_generator":null,` +
+			`"_type":"arithmetic_cube.benchmark.ArithmeticBenchmarkConfig"}`
+	)
+	reg := cube.NewRegistry(cube.Options{})
+	if err := arithmetic.Register(reg); err != nil {
+		t.Fatal(err)
+	}
+	for family, text := range map[string]string{
+		"cube.task.TaskMetadata": metadata, "cube.task.TaskConfig": taskConfig, "cube.tool.ToolConfig": toolConfig,
+		"cube.task.Task": task, "cube.benchmark.BenchmarkConfig": config,
+	} {
+		v, err := reg.LoadAs(family, []byte(text))
+		if err != nil {
+			t.Errorf("%s: %v", family, err)
+			continue
+		}
+		got, err := cube.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(text, string(got)); diff != "" {
+			t.Error(diff)
+		}
+	}
+	loaded, err := reg.LoadTask(t.Context(), []byte(task))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := loaded.Step(t.Context(), cube.NewAction("submit_answer", "answer", 7))
+	if err != nil || out.Reward != 1 {
+		t.Errorf("got %+v, %v", out, err)
+	}
+	if err := loaded.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
