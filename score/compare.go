@@ -47,7 +47,9 @@ type Comparison struct {
 	// jobs were equally good: the exact two-sided sign test.
 	SignP float64
 
-	FlakesA, FlakesB Flakes
+	// AgreementA and AgreementB compare the attempts of a job by the reward
+	// that is compared; one without it counts as 0.
+	AgreementA, AgreementB Agreement
 }
 
 // TaskPair is one task in both jobs.
@@ -58,15 +60,6 @@ type TaskPair struct {
 	TrialsB          int
 	DifferentContent bool // the jobs ran different contents under this name
 }
-
-// Flakes tells how far the attempts of a job agree.
-type Flakes struct {
-	Flaky    int // tasks whose attempts scored differently
-	Repeated int // tasks with more than one attempt
-}
-
-// Rate is the share of repeated tasks that are flaky; nan without any.
-func (f Flakes) Rate() float64 { return float64(f.Flaky) / float64(f.Repeated) }
 
 // A DifferentTasksError names tasks whose contents differ between two jobs.
 type DifferentTasksError struct{ Tasks []string }
@@ -102,7 +95,7 @@ func Compare(a, b []jobdir.Record, opts CompareOptions) (*Comparison, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Comparison{Reward: opts.Reward, Confidence: opts.Confidence, FlakesA: flakes(tasksA), FlakesB: flakes(tasksB)}
+	c := &Comparison{Reward: opts.Reward, Confidence: opts.Confidence, AgreementA: agreementOfScores(tasksA), AgreementB: agreementOfScores(tasksB)}
 	if c.Confidence == 0 {
 		c.Confidence = 0.95
 	}
@@ -186,18 +179,17 @@ func score(r *jobdir.Record, name string) (float64, error) {
 	return f, nil
 }
 
-func flakes(tasks map[string]*scores) Flakes {
-	var f Flakes
+// agreementOfScores compares attempts by the number that stands for them.
+func agreementOfScores(tasks map[string]*scores) Agreement {
+	var all [][]string
 	for _, s := range tasks {
-		if len(s.values) < 2 {
-			continue
+		keys := make([]string, len(s.values))
+		for i, x := range s.values {
+			keys[i] = string(appendNumberKey(nil, value.Float(x)))
 		}
-		f.Repeated++
-		if slices.Min(s.values) != slices.Max(s.values) {
-			f.Flaky++
-		}
+		all = append(all, keys)
 	}
-	return f
+	return agreementOf(all)
 }
 
 func (c *Comparison) pair(a, b map[string]*scores) {

@@ -59,8 +59,11 @@ func TestCompare(t *testing.T) {
 	if !near(c.SignP, 1) {
 		t.Errorf("got sign test %v", c.SignP)
 	}
-	if c.FlakesA != (score.Flakes{Flaky: 1, Repeated: 1}) || c.FlakesB != (score.Flakes{Flaky: 1, Repeated: 2}) || c.FlakesB.Rate() != 0.5 {
-		t.Errorf("got flakes %+v and %+v", c.FlakesA, c.FlakesB)
+	if a := c.AgreementA; a.Flaky() != 1 || a.Repeated != 1 || a.FlakeRate != 1 {
+		t.Errorf("job A agrees with itself as %+v", a)
+	}
+	if b := c.AgreementB; b.Flaky() != 1 || b.Repeated != 2 || b.Share() != 0.5 {
+		t.Errorf("job B agrees with itself as %+v", b)
 	}
 }
 

@@ -73,3 +73,12 @@ func removeLast(names []string, name string) []string {
 	}
 	return names
 }
+
+// TotalUsage is what trials consumed together.
+func TotalUsage(records []jobdir.Record) jobdir.Usage {
+	var total jobdir.Usage
+	for _, r := range records {
+		total.Add(r.Usage)
+	}
+	return total
+}

@@ -26,8 +26,6 @@ type Estimate struct {
 	Trials        int
 	// Scored trials have the reward; the others count as 0.
 	Scored int
-	// Flakes tells how far attempts at the same task agree.
-	Flakes Flakes
 }
 
 // Method is how an interval came about.
@@ -65,7 +63,7 @@ func EstimateMean(records []jobdir.Record, group, reward string) (Estimate, erro
 			}
 		}
 	}
-	e.Tasks, e.Flakes = len(tasks), flakes(tasks)
+	e.Tasks = len(tasks)
 	means := make([]float64, 0, len(tasks))
 	fractions := true
 	for _, s := range tasks {

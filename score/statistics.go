@@ -5,7 +5,6 @@ import (
 
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/reward"
-	"github.com/proctor-run/proctor/value"
 )
 
 // Statistics say how far the numbers of a job can be trusted: on how many of
@@ -92,73 +91,4 @@ func newGroupStatistics(key string, records []jobdir.Record) GroupStatistics {
 		}
 	}
 	return g
-}
-
-// Agreement tells how far the attempts at the same task come to the same. Two
-// attempts agree when both have the same rewards, 1 and 1.0 being the same and
-// nan and nan too, or when both have none. Cancelled attempts do not count.
-type Agreement struct {
-	Repeated int // tasks with at least two attempts
-	Agreeing int // of these, the tasks whose attempts all agree
-	// FlakeRate is the probability that two attempts at the same task
-	// disagree: of each repeated task the share of pairs of attempts that do,
-	// averaged over the tasks. It is nan without repeated tasks.
-	FlakeRate float64
-}
-
-// Share of the repeated tasks whose attempts all agree; nan without any.
-func (a Agreement) Share() float64 { return float64(a.Agreeing) / float64(a.Repeated) }
-
-// AgreementOf compares the attempts at each task, a task being its name and
-// its dataset.
-func AgreementOf(records []jobdir.Record) Agreement {
-	type task struct{ dataset, name string }
-	attempts := map[task][]*reward.Rewards{}
-	for i := range records {
-		if r := &records[i]; r.Class() != jobdir.ClassCancelled {
-			key := task{r.Dataset(), r.TaskName}
-			attempts[key] = append(attempts[key], r.Rewards)
-		}
-	}
-	var a Agreement
-	var rates []float64
-	for _, list := range attempts {
-		if len(list) < 2 {
-			continue
-		}
-		a.Repeated++
-		differing := 0
-		for i, x := range list {
-			for _, y := range list[:i] {
-				if !SameRewards(x, y) {
-					differing++
-				}
-			}
-		}
-		if differing == 0 {
-			a.Agreeing++
-		}
-		rates = append(rates, 2*float64(differing)/float64(len(list)*(len(list)-1)))
-	}
-	slices.Sort(rates) // a fixed order of addition
-	a.FlakeRate, _, _ = meanInterval(rates, 0.95)
-	return a
-}
-
-// SameRewards reports whether two trials have the same rewards, in whatever
-// order: equal numbers under the same names, or both none.
-func SameRewards(a, b *reward.Rewards) bool {
-	if (a == nil) != (b == nil) || a.Len() != b.Len() {
-		return false
-	}
-	for name, x := range a.All() {
-		y, ok := b.Get(name)
-		if !ok {
-			return false
-		}
-		if c, ordered := value.Compare(x, y); (!ordered || c != 0) && !(isNaN(x) && isNaN(y)) {
-			return false
-		}
-	}
-	return true
 }

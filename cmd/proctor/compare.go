@@ -132,7 +132,7 @@ func printComparison(w io.Writer, dirA, dirB string, c *score.Comparison) {
 	fmt.Fprintf(w, "B  %s: mean %s (%s)\n", clean(nameB), decimals(c.MeanB), count(trialsB, "trial"))
 	fmt.Fprintf(w, "B - A: %s, %s over %s in both\n", signed(c.Difference), intervalText(c), count(len(c.Tasks), "task"))
 	fmt.Fprintf(w, "B wins %d, loses %d, ties %d; sign test p = %s\n", c.Wins, c.Losses, c.Ties, decimals(c.SignP))
-	fmt.Fprintf(w, "Flaky tasks: A %s, B %s\n", flakeText(c.FlakesA), flakeText(c.FlakesB))
+	fmt.Fprintf(w, "Flaky tasks: A %s, B %s\n", flakeText(c.AgreementA), flakeText(c.AgreementB))
 	printOnly(w, "A", c.OnlyA)
 	printOnly(w, "B", c.OnlyB)
 }
@@ -173,11 +173,11 @@ func intervalText(c *score.Comparison) string {
 	return fmt.Sprintf("%g%% interval %s to %s", c.Confidence*100, signed(c.Low), signed(c.High))
 }
 
-func flakeText(f score.Flakes) string {
-	if f.Repeated == 0 {
+func flakeText(a score.Agreement) string {
+	if a.Repeated == 0 {
 		return "unknown (one attempt each)"
 	}
-	return fmt.Sprintf("%d of %d (%.0f%%)", f.Flaky, f.Repeated, 100*f.Rate())
+	return fmt.Sprintf("%d of %d (%.0f%%)", a.Flaky(), a.Repeated, 100*float64(a.Flaky())/float64(a.Repeated))
 }
 
 func printOnly(w io.Writer, name string, tasks []string) {
@@ -240,7 +240,7 @@ func newJSONComparison(dirA, dirB string, c *score.Comparison) jsonComparison {
 		A: dirA, B: dirB, MeanA: jsonNumber(c.MeanA), MeanB: jsonNumber(c.MeanB),
 		Difference: jsonNumber(c.Difference), Low: jsonNumber(c.Low), High: jsonNumber(c.High), Confidence: c.Confidence,
 		Wins: c.Wins, Losses: c.Losses, Ties: c.Ties, SignP: jsonNumber(c.SignP),
-		FlakesA: newJSONFlakes(c.FlakesA), FlakesB: newJSONFlakes(c.FlakesB),
+		FlakesA: newJSONFlakes(c.AgreementA), FlakesB: newJSONFlakes(c.AgreementB),
 		Tasks: make([]jsonPair, len(c.Tasks)), OnlyA: orEmpty(c.OnlyA), OnlyB: orEmpty(c.OnlyB),
 	}
 	for i, p := range c.Tasks {
@@ -249,6 +249,6 @@ func newJSONComparison(dirA, dirB string, c *score.Comparison) jsonComparison {
 	return out
 }
 
-func newJSONFlakes(f score.Flakes) jsonFlakes {
-	return jsonFlakes{f.Flaky, f.Repeated, jsonNumber(f.Rate())}
+func newJSONFlakes(a score.Agreement) jsonFlakes {
+	return jsonFlakes{a.Flaky(), a.Repeated, jsonNumber(float64(a.Flaky()) / float64(a.Repeated))}
 }
