@@ -2,8 +2,9 @@ package job
 
 import (
 	"fmt"
-	"github.com/proctor-run/proctor/jobdir"
 	"slices"
+
+	"github.com/proctor-run/proctor/jobdir"
 )
 
 // ErrForeignTrial is the error of a job directory that holds a trial which the

@@ -3,11 +3,12 @@ package job
 import (
 	"errors"
 	"fmt"
-	"github.com/proctor-run/proctor/jobdir"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
+
+	"github.com/proctor-run/proctor/jobdir"
 )
 
 // orphansDir is where directories go that belong to no trial of a resumed job:
@@ -15,21 +16,10 @@ import (
 // without a result inside. Below it each job has a directory of its name.
 const orphansDir = ".set-aside"
 
-// resumed is what a resumed job has to set aside before it goes on.
-type resumed struct {
-	// earlier has the trials whose directory holds an earlier attempt, with why
-	// they run again.
-	earlier map[int]string
-	// orphans are names of directories in the job that no trial takes over.
-	orphans    []string
-	orphansDir string
-	repairs    []repair
-}
-
 // setEarlierAside makes room for a trial that runs again, and returns the
 // number of the attempt that it is.
 func (p *Prepared) setEarlierAside(i int, j *jobdir.JournalWriter) (attempt int, err error) {
-	why, again := p.resumed.earlier[i]
+	why, again := p.Earlier[i]
 	if !again {
 		return 1, nil
 	}
@@ -75,14 +65,14 @@ func nextAttempt(dir string) (int, error) {
 }
 
 func (p *Prepared) setOrphansAside(j *jobdir.JournalWriter) error {
-	if len(p.resumed.orphans) == 0 {
+	if len(p.Orphans) == 0 {
 		return nil
 	}
-	to := p.resumed.orphansDir
+	to := p.OrphansDir
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		return fmt.Errorf("setting directories aside: %w", err)
 	}
-	for _, name := range p.resumed.orphans {
+	for _, name := range p.Orphans {
 		if err := j.AppendSync(jobdir.JournalEntry{Kind: jobdir.JournalSetAside, Trial: name, Reason: "no trial of the job fits"}); err != nil {
 			return err
 		}

@@ -53,10 +53,6 @@ type Resumed struct {
 	ConfiguredDir string
 	// Again are the trials of the directory that run again, under their names.
 	Again []Again
-	// Orphans are directories that no planned trial can take over. They are
-	// moved to OrphansDir when the job runs.
-	Orphans    []string
-	OrphansDir string
 	// Repaired says which damaged files are made again when the job runs, of
 	// what, and why.
 	Repaired []string
@@ -106,10 +102,10 @@ func PrepareResume(dir string, o ResumeOptions) (*Resumed, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.secrets = findSecrets(cfg, o.Host)
-	r.Warnings = slices.Concat(r.Warnings, found.warnings, found.editedConfig(stored, o.Host), r.secrets.warnings())
+	r.Redacted = true
+	r.Warnings = slices.Concat(r.Warnings, found.warnings, found.editedConfig(stored, o.Host), findSecrets(cfg, o.Host).warnings())
 	r.takeOver(found.loose, o.Host)
-	r.resumed.repairs, r.Repaired = found.repairs, found.repaired
+	r.Repairs, r.Repaired = found.repairs, found.repaired
 	if why != "" {
 		r.Repaired = append([]string{why}, r.Repaired...)
 	}
@@ -131,7 +127,7 @@ func (r *Resumed) takeOver(loose []looseDir, host jobdir.HostEnv) {
 		free[key] = append(free[key], i)
 	}
 	r.OrphansDir = filepath.Join(filepath.Dir(r.Config.Dir()), orphansDir, filepath.Base(r.Config.Dir()))
-	r.resumed = resumed{earlier: map[int]string{}, orphansDir: r.OrphansDir}
+	r.Earlier = map[int]string{}
 	for _, d := range loose {
 		fits := free[d.plan]
 		if len(fits) == 0 {
@@ -141,10 +137,9 @@ func (r *Resumed) takeOver(loose []looseDir, host jobdir.HostEnv) {
 		i := fits[0]
 		free[d.plan] = fits[1:]
 		r.Trials[i].TrialName = d.name
-		r.resumed.earlier[i] = d.reason
+		r.Earlier[i] = d.reason
 		r.Again = append(r.Again, Again{TrialName: d.name, Reason: d.reason})
 	}
-	r.resumed.orphans = r.Orphans
 }
 
 // resumeDir is a job directory with the trials that do not stay as they are.
@@ -153,7 +148,7 @@ type resumeDir struct {
 	loose    []looseDir
 	warnings []string
 
-	repairs  []repair
+	repairs  []Repair
 	repaired []string
 
 	// Of the journal.

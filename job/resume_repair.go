@@ -15,12 +15,6 @@ import (
 	"github.com/proctor-run/proctor/jobdir"
 )
 
-// repair is a file of a job directory that is made again when the job goes on.
-type repair struct {
-	path string
-	data []byte
-}
-
 // readJournal reads what the journal knows; damage to it is told.
 func (d *resumeDir) readJournal() error {
 	j, err := jobdir.LoadJournal(d.path)
@@ -139,7 +133,7 @@ func (d *resumeDir) checkTrialConfig(name string, result *jobdir.TrialResult, ho
 	if err == nil {
 		return
 	}
-	d.repairs = append(d.repairs, repair{path, result.Config.AppendJSON(nil, host)})
+	d.repairs = append(d.repairs, Repair{path, result.Config.AppendJSON(nil, host)})
 	d.repaired = append(d.repaired, fmt.Sprintf("%s: rebuilt from the trial's result (%s)", path, whyUnread(data)))
 }
 
@@ -183,8 +177,8 @@ func (d *resumeDir) readJobResult(o ResumeOptions, id *uuid.UUID, earliest time.
 
 // repairAll writes damaged files again.
 func (p *Prepared) repairAll() error {
-	for _, r := range p.resumed.repairs {
-		if err := atomicfile.Write(r.path, r.data, 0o644); err != nil {
+	for _, r := range p.Repairs {
+		if err := atomicfile.Write(r.Path, r.Data, 0o644); err != nil {
 			return err
 		}
 	}

@@ -64,18 +64,18 @@ func (s *secrets) warnings() []string {
 	return list
 }
 
-// restore puts the environment's values in place of redacted ones.
-func (s *secrets) restore(c jobdir.TrialConfig) jobdir.TrialConfig {
-	c.Agent.Env = s.restored(c.Agent.Env)
-	c.Environment.Env = s.restored(c.Environment.Env)
-	c.Verifier.Env = s.restored(c.Verifier.Env)
+// restoreSecrets puts the environment's values in place of redacted ones.
+func restoreSecrets(c jobdir.TrialConfig, host jobdir.HostEnv) jobdir.TrialConfig {
+	c.Agent.Env = restored(c.Agent.Env, host)
+	c.Environment.Env = restored(c.Environment.Env, host)
+	c.Verifier.Env = restored(c.Verifier.Env, host)
 	return c
 }
 
-func (s *secrets) restored(env jobdir.Env) jobdir.Env {
+func restored(env jobdir.Env, host jobdir.HostEnv) jobdir.Env {
 	names := slices.Collect(func(yield func(string) bool) {
 		for name, value := range env.All() {
-			if _, ok := s.host(name); ok && masked(name, value) && !yield(name) {
+			if _, ok := host(name); ok && masked(name, value) && !yield(name) {
 				return
 			}
 		}
@@ -85,7 +85,7 @@ func (s *secrets) restored(env jobdir.Env) jobdir.Env {
 	}
 	out := jobdir.Env{Map: env.Clone()}
 	for _, name := range names {
-		value, _ := s.host(name)
+		value, _ := host(name)
 		out.Set(name, value)
 	}
 	return out

@@ -1,8 +1,9 @@
 package job_test
 
 import (
-	"github.com/proctor-run/proctor/jobdir"
 	"testing"
+
+	"github.com/proctor-run/proctor/jobdir"
 )
 
 func TestTamperedRewardsAreNotTriedAgain(t *testing.T) {

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/proctor-run/proctor/internal/atomicfile"
 	"github.com/proctor-run/proctor/internal/clock"
 	"github.com/proctor-run/proctor/jobdir"
@@ -19,37 +17,12 @@ import (
 	"github.com/proctor-run/proctor/trial"
 )
 
-// Prepared is a job ready to run: a plain value between [Prepare] and
-// [Runner.Run], so that another scheduler can run its trials.
-type Prepared struct {
-	Config jobdir.Config
-	ID     uuid.UUID
-	// Trials is the plan in its order.
-	Trials []jobdir.TrialConfig
-	// Remaining indexes the trials that are still to run.
-	Remaining []int
-	// Existing are the records of trials that an earlier run finished, in
-	// their final order.
-	Existing []jobdir.Record
-	Metrics  score.Metrics
-	Lock     *jobdir.Lock
-	// StartedAt and Retries are those of the first run when a job goes on.
-	StartedAt jobdir.Time
-	Retries   int
-	// Warnings that people should see before the job starts.
-	Warnings []string
-
-	variables []taskVariables
-	homes     map[string]taskHome // of the tasks, by taskKey
-	resumed   resumed
-	begun     bool     // the directory has a result
-	secrets   *secrets // nil when there is nothing to restore
-}
-
 // Runner runs the trials of a prepared job.
 type Runner struct {
 	// Trials runs one trial; its Emit and JobLog are set by Run.
 	Trials trial.Runner
+	// Scripts computes uv-script metrics; nil means that they cannot be.
+	Scripts score.ScriptMetric
 	// Sleep waits between attempts; nil means time.
 	Sleep func(context.Context, time.Duration) error
 	// Emit is told what happens, one event at a time; nil for nobody.
@@ -126,7 +99,7 @@ func (r *Runner) start(p *Prepared) (s *started, err error) {
 		return nil, errors.Join(err, s.guard.Release())
 	}
 	s.log = log
-	if again != p.begun {
+	if again != p.Begun {
 		return nil, errors.Join(ErrOvertaken, s.close())
 	}
 	if !again {
@@ -160,8 +133,8 @@ func (r *Runner) goOn(ctx context.Context, s *started) (*Outcome, error) {
 	tracked := newTracker(r.Trials.Backend, b.sandboxEntry)
 	runner := r.Trials
 	runner.TaskDir = p.TaskDir
-	if p.secrets != nil {
-		runner.Secrets = p.secrets.restore
+	if p.Redacted {
+		runner.Secrets = func(c jobdir.TrialConfig) jobdir.TrialConfig { return restoreSecrets(c, r.Trials.Lookup) }
 	}
 	runner.Backend, runner.Emit, runner.JobLog = tracked, b.trialEvent, s.log
 	if r.Debug != nil {

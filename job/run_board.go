@@ -23,6 +23,8 @@ type board struct {
 	now  func() time.Time
 	tell func(Event)
 	p    *Prepared
+	// metrics are those of the job, bound to what runs scripts.
+	metrics score.Metrics
 	// journal is written before anything else is done with an event; fail ends
 	// the job when it cannot be.
 	journal *jobdir.JournalWriter
@@ -48,11 +50,13 @@ func newBoard(r *Runner, s *started) *board {
 	p := s.p
 	// A clock that was set back since the job began does not end it before.
 	now := clock.NotBefore(r.Trials.Now, p.StartedAt.In(r.Trials.Now().Location()))
+	metrics := p.Metrics.Bind(r.Scripts)
 	b := &board{
-		dir: p.Config.Dir(), name: p.Config.JobName, now: now, tell: r.Emit, p: p, journal: s.journal,
+		metrics: metrics,
+		dir:     p.Config.Dir(), name: p.Config.JobName, now: now, tell: r.Emit, p: p, journal: s.journal,
 		live: score.NewLive(score.LiveConfig{
 			ID: p.ID, StartedAt: p.StartedAt, Now: jobdir.Local(now()), Total: len(p.Trials),
-			Metrics: p.Metrics, Existing: p.Existing, Retries: p.Retries,
+			Metrics: metrics, Existing: p.Existing, Retries: p.Retries,
 		}),
 		results: map[int]jobdir.Record{},
 		classes: map[string]class{},
@@ -254,7 +258,7 @@ func (b *board) finish(ctx context.Context) (*Outcome, error) {
 		return out, b.endEntry(ctx, text)
 	}
 	out.Records = b.records()
-	stats, err := score.Aggregate(b.p.Metrics, out.Records, len(b.p.Trials), b.live.Result().Stats.NRetries)
+	stats, err := score.Aggregate(b.metrics, out.Records, len(b.p.Trials), b.live.Result().Stats.NRetries)
 	if err != nil {
 		return nil, err
 	}

@@ -26,8 +26,6 @@ type PrepareOptions struct {
 	Random func(n int) int
 	// Invocation is the command line that lock.json records.
 	Invocation []string
-	// Scripts computes uv-script metrics; nil means they cannot be.
-	Scripts score.ScriptMetric
 	// AcceptHarmless goes on in a directory that was made with settings that
 	// differ only in what does not change results; see [ChangedError].
 	AcceptHarmless bool
@@ -55,13 +53,13 @@ func prepare(cfg jobdir.Config, o PrepareOptions, open func() (*jobDir, error)) 
 		return nil, err
 	}
 	p.Warnings = found.warnings
-	own, err := score.ConfiguredMetrics(cfg.Metrics, o.Scripts)
+	own, err := score.ConfiguredMetrics(cfg.Metrics)
 	if err != nil {
 		return nil, err
 	}
 	p.Metrics = score.NewMetrics(own, found.datasets)
 	_, statErr := os.Stat(filepath.Join(cfg.Dir(), jobdir.ResultFile))
-	p.begun = statErr == nil
+	p.Begun = statErr == nil
 	dir, err := open()
 	if err != nil {
 		return nil, err
@@ -78,7 +76,7 @@ func prepare(cfg jobdir.Config, o PrepareOptions, open func() (*jobDir, error)) 
 		return nil, foreign(match, planned, dir.configs, o.Host)
 	}
 	p.Trials, p.Remaining, p.Existing = match.Trials, match.Remaining, dir.records
-	p.variables, p.homes = found.variables, found.homes
+	p.Variables, p.Dirs = found.variables, found.dirs()
 	p.Lock, err = newLock(p, found, o)
 	if err != nil {
 		return nil, err
@@ -159,7 +157,7 @@ func (f *foundTasks) whyNone() string {
 // look loads a task for its name, its digest, its variables and its warnings.
 // One that cannot be loaded fails as a trial, and does not stop the others.
 func (f *foundTasks) look(t dataset.FetchedTask, cfg jobdir.Config, o PrepareOptions) {
-	key := taskKey(t.Config)
+	key := TaskKey(t.Config)
 	if _, seen := f.homes[key]; seen {
 		return
 	}

@@ -17,8 +17,8 @@ import (
 type foundTasks struct {
 	tasks     []dataset.FetchedTask
 	datasets  []score.DatasetMetrics
-	homes     map[string]taskHome // by taskKey
-	variables []taskVariables
+	homes     map[string]taskHome // by TaskKey
+	variables []TaskVariable
 	warnings  []string
 }
 
@@ -49,7 +49,7 @@ func resolveTasks(cfg jobdir.Config, o PrepareOptions) (*foundTasks, error) {
 			errs = append(errs, f.addDataset(d, cfg.Verifier.Disable))
 			continue
 		}
-		own, err := score.ConfiguredMetrics(fetched.Datasets[i].Metrics, o.Scripts)
+		own, err := score.ConfiguredMetrics(fetched.Datasets[i].Metrics)
 		errs = append(errs, err)
 		f.datasets = append(f.datasets, score.DatasetMetrics{Name: *d.Name, Metrics: own})
 		f.tasks = append(f.tasks, fetched.Datasets[i].Tasks...)
@@ -86,8 +86,8 @@ func (f *foundTasks) plain() []jobdir.Task {
 	return list
 }
 
-// taskKey tells apart the tasks of a job.
-func taskKey(t jobdir.TaskConfig) string {
+// TaskKey tells apart the tasks of a job.
+func TaskKey(t jobdir.TaskConfig) string {
 	var b strings.Builder
 	for _, part := range []*string{t.Path, t.GitURL, t.GitCommitID, t.Name, t.Ref, t.DownloadDir} {
 		if part != nil {
@@ -100,8 +100,8 @@ func taskKey(t jobdir.TaskConfig) string {
 
 // TaskDir is where a task of the job lies on this machine.
 func (p *Prepared) TaskDir(t jobdir.TaskConfig) (string, error) {
-	if home, ok := p.homes[taskKey(t)]; ok {
-		return home.dir, nil
+	if dir, ok := p.Dirs[TaskKey(t)]; ok {
+		return dir, nil
 	}
 	if t.Kind() == jobdir.LocalTask {
 		return *t.Path, nil
@@ -117,4 +117,13 @@ func describeTask(t jobdir.TaskConfig) string {
 		return gitfetch.Anonymous(*t.GitURL)
 	}
 	return *t.Path
+}
+
+// dirs says where each task lies.
+func (f *foundTasks) dirs() map[string]string {
+	dirs := make(map[string]string, len(f.homes))
+	for key, home := range f.homes {
+		dirs[key] = home.dir
+	}
+	return dirs
 }

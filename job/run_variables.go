@@ -16,23 +16,26 @@ type HostVariable struct {
 	Set, Missing bool
 }
 
-type taskVariables struct {
-	task, phase string
-	template    harbor.Template
+// TaskVariable is a template in a task that takes its value from the host.
+type TaskVariable struct {
+	Task       string `json:"task"`
+	Phase      string `json:"phase"` // "environment", "verifier" or "solution"
+	Name       string `json:"name"`
+	HasDefault bool   `json:"has_default"`
 }
 
 // HostVariables lists the variables that the job's tasks would load from the
 // host, each name and phase once (Harbor job format, section 7.1).
 func (p *Prepared) HostVariables(host jobdir.HostEnv) []HostVariable {
 	var list []HostVariable
-	for _, v := range p.variables {
-		if slices.ContainsFunc(list, func(h HostVariable) bool { return h.Name == v.template.Name && h.Phase == v.phase }) {
+	for _, v := range p.Variables {
+		if slices.ContainsFunc(list, func(h HostVariable) bool { return h.Name == v.Name && h.Phase == v.Phase }) {
 			continue
 		}
-		_, set := host(v.template.Name)
+		_, set := host(v.Name)
 		list = append(list, HostVariable{
-			Name: v.template.Name, Phase: v.phase, Task: v.task,
-			Set: set, Missing: !set && !v.template.HasDefault,
+			Name: v.Name, Phase: v.Phase, Task: v.Task,
+			Set: set, Missing: !set && !v.HasDefault,
 		})
 	}
 	return list
@@ -40,12 +43,12 @@ func (p *Prepared) HostVariables(host jobdir.HostEnv) []HostVariable {
 
 // variablesOf finds the templates of a task. Keys that the job sets itself do
 // not count, and the solution's only where an oracle runs.
-func variablesOf(task *harbor.Task, cfg jobdir.Config) []taskVariables {
-	var list []taskVariables
+func variablesOf(task *harbor.Task, cfg jobdir.Config) []TaskVariable {
+	var list []TaskVariable
 	add := func(phase string, env harbor.Env, set func(string) bool) {
 		for name, value := range env.All() {
 			if t, ok := harbor.ParseTemplate(value); ok && !set(name) {
-				list = append(list, taskVariables{task: task.Name, phase: phase, template: t})
+				list = append(list, TaskVariable{Task: task.Name, Phase: phase, Name: t.Name, HasDefault: t.HasDefault})
 			}
 		}
 	}

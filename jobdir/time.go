@@ -65,6 +65,19 @@ func (t Time) String() string {
 	return t.t.Format(layout + "Z07:00")
 }
 
+// MarshalText writes the text that files carry.
+func (t Time) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
+
+// UnmarshalText reads what [Time.MarshalText] writes.
+func (t *Time) UnmarshalText(text []byte) error {
+	read, err := ParseTime(string(text))
+	if err != nil {
+		return err
+	}
+	*t = read
+	return nil
+}
+
 // LogValue implements [slog.LogValuer].
 func (t Time) LogValue() slog.Value { return slog.StringValue(t.String()) }
 

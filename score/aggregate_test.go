@@ -280,12 +280,12 @@ func TestConfiguredMetrics(t *testing.T) {
 			return out, nil
 		}
 	}
-	metrics, err := score.ConfiguredMetrics(list, scripts)
+	metrics, err := score.ConfiguredMetrics(list)
 	if err != nil {
 		t.Fatal(err)
 	}
 	records := []jobdir.Record{{TrialName: "a", AgentName: "x"}, {TrialName: "b", AgentName: "x"}}
-	stats, err := score.Aggregate(score.NewMetrics(metrics, nil), records, 2, 0)
+	stats, err := score.Aggregate(score.NewMetrics(metrics, nil).Bind(scripts), records, 2, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,13 +294,10 @@ func TestConfiguredMetrics(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 
-	if metrics, err = score.ConfiguredMetrics(list, nil); err != nil {
-		t.Fatal(err)
-	}
 	if _, err := score.Aggregate(score.NewMetrics(metrics, nil), records, 2, 0); err == nil {
 		t.Error("a script metric without runner gives no error")
 	}
-	if _, err := score.ConfiguredMetrics([]jobdir.MetricConfig{{Type: jobdir.MetricUVScript}}, nil); err == nil {
+	if _, err := score.ConfiguredMetrics([]jobdir.MetricConfig{{Type: jobdir.MetricUVScript}}); err == nil {
 		t.Error("a script metric without script gives no error")
 	}
 }

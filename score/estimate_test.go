@@ -1,10 +1,11 @@
 package score_test
 
 import (
-	"github.com/proctor-run/proctor/jobdir"
-	"github.com/proctor-run/proctor/score"
 	"math"
 	"testing"
+
+	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/score"
 )
 
 func TestEstimateMean(t *testing.T) {

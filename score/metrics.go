@@ -3,6 +3,7 @@ package score
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/proctor-run/proctor/jobdir"
@@ -12,10 +13,11 @@ import (
 
 // Metric aggregates the rewards of a group of trials into a map.
 type Metric struct {
-	Type jobdir.MetricType
-	// Compute is set for metrics of type uv-script: it gets the rewards of
-	// the group in order, nil where a trial has none.
-	Compute func([]*reward.Rewards) (*value.Object, error)
+	Type   jobdir.MetricType `json:"type"`
+	Script string            `json:"script,omitempty"` // path, of type uv-script
+	// Compute is what [Metrics.Bind] sets for metrics of type uv-script: it
+	// gets the rewards of the group in order, nil where a trial has none.
+	Compute func([]*reward.Rewards) (*value.Object, error) `json:"-"`
 }
 
 // Metrics maps dataset names to their metrics, in order. A name that is not
@@ -79,9 +81,9 @@ func (m Metric) compute(acc *accumulator, rewards []*reward.Rewards) (*value.Obj
 // script.
 type ScriptMetric func(script string) func([]*reward.Rewards) (*value.Object, error)
 
-// ConfiguredMetrics makes metrics of their configurations. Without scripts,
-// metrics of type uv-script cannot be computed.
-func ConfiguredMetrics(list []jobdir.MetricConfig, scripts ScriptMetric) ([]Metric, error) {
+// ConfiguredMetrics makes metrics of their configurations. Those of type
+// uv-script can be computed once they are bound, see [Metrics.Bind].
+func ConfiguredMetrics(list []jobdir.MetricConfig) ([]Metric, error) {
 	out := make([]Metric, len(list))
 	for i, c := range list {
 		out[i].Type = c.Type
@@ -96,9 +98,26 @@ func ConfiguredMetrics(list []jobdir.MetricConfig, scripts ScriptMetric) ([]Metr
 		if !ok {
 			return nil, fmt.Errorf("metrics[%d]: a %q metric needs kwargs.script_path", i, c.Type)
 		}
-		if scripts != nil {
-			out[i].Compute = scripts(string(script))
-		}
+		out[i].Script = string(script)
 	}
 	return out, nil
+}
+
+// Bind returns the metrics with what computes those of type uv-script; nil
+// scripts leave them without.
+func (m Metrics) Bind(scripts ScriptMetric) Metrics {
+	if scripts == nil {
+		return m
+	}
+	bound := make(Metrics, len(m))
+	for name, list := range m {
+		list = slices.Clone(list)
+		for i, metric := range list {
+			if metric.Type == jobdir.MetricUVScript && metric.Compute == nil {
+				list[i].Compute = scripts(metric.Script)
+			}
+		}
+		bound[name] = list
+	}
+	return bound
 }

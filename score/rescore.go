@@ -64,7 +64,7 @@ func Rescore(ctx context.Context, dir string, opts RescoreOptions) (*Rescored, e
 	if err != nil {
 		return nil, err
 	}
-	if err := r.aggregate(metrics); err != nil {
+	if err := r.aggregate(metrics.Bind(opts.Scripts)); err != nil {
 		return nil, fmt.Errorf("aggregating %q: %w", dir, err)
 	}
 	return r, nil
@@ -119,7 +119,7 @@ func (r *Rescored) metrics(opts RescoreOptions) (Metrics, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading %q: %w", name, err)
 	}
-	own, err := ConfiguredMetrics(c.Metrics, opts.Scripts)
+	own, err := ConfiguredMetrics(c.Metrics)
 	if err != nil {
 		return nil, fmt.Errorf("reading %q: %w", name, err)
 	}

@@ -120,7 +120,7 @@ func planCube(env *Env, s *subject, cfg jobdir.Config, r *cube.Registry, bench *
 		task := jobdir.TaskConfig{Path: &path}
 		tasks, cfg.Tasks = append(tasks, jobdir.Task{Config: task, Name: c.TaskMetadata().Base().ID}), append(cfg.Tasks, task)
 	}
-	own, err := score.ConfiguredMetrics(cfg.Metrics, noMetricScripts)
+	own, err := score.ConfiguredMetrics(cfg.Metrics)
 	if err != nil {
 		return nil, nil, usageErrorf("%w", err)
 	}

@@ -16,7 +16,7 @@ import (
 func prepareOptions(ctx context.Context, env *Env) job.PrepareOptions {
 	return job.PrepareOptions{
 		Now: env.Now().Local(), Host: env.Lookup, Home: env.Getenv("HOME"),
-		Random: rand.IntN, Invocation: env.Args, Scripts: metricScripts(ctx, env),
+		Random: rand.IntN, Invocation: env.Args,
 		Fetch: fetchTasks(ctx, env),
 	}
 }

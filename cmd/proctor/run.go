@@ -204,11 +204,12 @@ func execute(ctx context.Context, env *Env, f *runFlags, p *job.Prepared, backen
 	stopListening := listen(env.Signals, func() { startDraining(env, v); cancel() }, func() { close(kill) })
 	defer stopListening()
 	runner := job.Runner{
-		Trials: trial.Runner{Backend: backend, Lookup: env.Lookup, Now: env.Now, Owner: owner, Cube: f.cube, Amend: f.amend, SealedVerifier: f.sealed},
-		Emit:   f.tellAlso(v.event),
-		Kill:   kill,
-		Guard:  f.guard,
-		Host:   hostName(),
+		Trials:  trial.Runner{Backend: backend, Lookup: env.Lookup, Now: env.Now, Owner: owner, Cube: f.cube, Amend: f.amend, SealedVerifier: f.sealed},
+		Scripts: metricScripts(ctx, env),
+		Emit:    f.tellAlso(v.event),
+		Kill:    kill,
+		Guard:   f.guard,
+		Host:    hostName(),
 	}
 	if p.Config.Debug {
 		runner.Debug = env.Stderr

@@ -4,12 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/proctor-run/proctor/jobdir"
 	"io"
 	"io/fs"
 	"os"
 	"path"
 	"strings"
+
+	"github.com/proctor-run/proctor/jobdir"
 )
 
 // maxOutput bounds what is read of a file that a trial left, in bytes.
