@@ -79,7 +79,7 @@ func TestParametersThatDoNotFit(t *testing.T) {
 		want   string
 	}{
 		"negative":          {cube.NewAction("draw", "count", -1, "from", from), "Pen.draw() argument 'count': Input should be greater than or equal to 0"},
-		"too large":         {cube.NewAction("draw", "count", 1, "from", cube.Pairs("x", 256)), "Pen.draw() argument 'from.x': Input should be a valid integer"},
+		"too large":         {cube.NewAction("draw", "count", 1, "from", cube.Pairs("x", 256)), "Pen.draw() argument 'from.x': Input should be a valid integer of at most 8 bits"},
 		"missing in struct": {cube.NewAction("draw", "count", 1, "from", cube.Pairs()), "Pen.draw() argument 'from.x': Field required"},
 		"unknown in struct": {cube.NewAction("draw", "count", 1, "from", cube.Pairs("x", 1, "lable", "a")), "Pen.draw() got an unexpected keyword argument 'from.lable'"},
 		"unknown in list":   {cube.NewAction("draw", "count", 1, "from", from, "points", []any{cube.Pairs("x", 1, "z", 2)}), "Pen.draw() got an unexpected keyword argument 'points.0.z'"},

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/proctor-run/proctor/exception"
+	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -19,12 +20,6 @@ type Custom interface {
 	// MarshalValue returns what is written: a value, a [Typed], or a Map[any]
 	// of those.
 	MarshalValue() (any, error)
-}
-
-// mapping is a [Map] of any type.
-type mapping interface {
-	decode(d *decoder, v value.Value)
-	encode(e *encoder) value.Value
 }
 
 var (
@@ -42,13 +37,13 @@ func codecOf(t reflect.Type, tag fieldTag) (codec, error) {
 		return objectCodec(tag), nil
 	case t == valueType:
 		return codec{
-			dec: func(_ *decoder, v value.Value, dst reflect.Value) { dst.Set(reflect.ValueOf(v)) },
+			dec: scalar(schema.Any, func(dst reflect.Value, v value.Value) { dst.Set(reflect.ValueOf(v)) }),
 			enc: encodeUntyped,
 		}, nil
 	case reflect.PointerTo(t).Implements(customType):
 		return customCodec(), nil
 	case reflect.PointerTo(t).Implements(mappingType):
-		return mappingCodec(), nil
+		return reflect.New(t).Interface().(mapping).codec()
 	}
 	switch t.Kind() {
 	case reflect.String:
@@ -60,9 +55,9 @@ func codecOf(t reflect.Type, tag fieldTag) (codec, error) {
 	case reflect.Bool:
 		return boolCodec(tag), nil
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		return intCodec(), nil
+		return intCodec(t), nil
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		return uintCodec(), nil
+		return uintCodec(t), nil
 	case reflect.Float32, reflect.Float64:
 		return floatCodec(), nil
 	case reflect.Slice, reflect.Array:
@@ -92,12 +87,12 @@ func encodeUntyped(_ *encoder, v reflect.Value) value.Value {
 // anyCodec is a field of type any: it holds what [goValue] makes of a value.
 func anyCodec() codec {
 	return codec{
-		dec: func(_ *decoder, v value.Value, dst reflect.Value) {
+		dec: scalar(schema.Any, func(dst reflect.Value, v value.Value) {
 			dst.SetZero()
 			if plain := goValue(v); plain != nil {
 				dst.Set(reflect.ValueOf(plain))
 			}
-		},
+		}),
 		enc: func(e *encoder, v reflect.Value) value.Value {
 			out, err := ValueOf(v.Interface())
 			if err != nil {
@@ -128,13 +123,9 @@ func structCodec(t reflect.Type) (codec, error) {
 		return codec{}, exception.Errorf(exception.TypeError, "%s cannot be a field of a typed object: it has no fields of its own with a json tag", t)
 	}
 	return codec{
-		dec: func(d *decoder, v value.Value, dst reflect.Value) {
-			obj, ok := v.(*value.Object)
-			if !ok {
-				d.fail("model_type", "Input should be an object")
-				return
-			}
-			d.fill(p, obj, dst)
+		dec: func(r *Registry, c *schema.Cursor, v value.Value, dst reflect.Value) bool {
+			_, ok := p.model(r, t.Name(), false, dst)(c, v)
+			return ok
 		},
 		enc: func(e *encoder, v reflect.Value) value.Value { return e.object(p, v, 0) },
 	}, nil
@@ -152,6 +143,9 @@ func containsItself(t reflect.Type, above []reflect.Type) bool {
 	}
 	if slices.Contains(above, t) {
 		return true
+	}
+	if m, ok := reflect.New(t).Interface().(mapping); ok {
+		return containsItself(m.elem(), append(slices.Clone(above), t))
 	}
 	if IsObject(t) || t == objectType.Elem() {
 		return false
@@ -186,20 +180,20 @@ func checkTagged(t reflect.Type) error {
 	return nil
 }
 
+// optional reads null as the zero value.
+func optional(d decode) decode {
+	return func(r *Registry, c *schema.Cursor, v value.Value, dst reflect.Value) bool {
+		if value.IsNull(v) {
+			dst.SetZero()
+			return true
+		}
+		return d(r, c, v, dst)
+	}
+}
+
 func objectCodec(tag fieldTag) codec {
-	return codec{
-		dec: func(d *decoder, v value.Value, dst reflect.Value) {
-			if tag.nullable && value.IsNull(v) {
-				dst.SetZero()
-				return
-			}
-			o, ok := v.(*value.Object)
-			if !ok {
-				d.fail("dict_type", "Input should be an object")
-				return
-			}
-			dst.Set(reflect.ValueOf(o))
-		},
+	c := codec{
+		dec: scalar(schema.Object, func(dst reflect.Value, o *value.Object) { dst.Set(reflect.ValueOf(o)) }),
 		enc: func(_ *encoder, v reflect.Value) value.Value {
 			if !v.IsNil() {
 				return v.Interface().(*value.Object)
@@ -210,14 +204,20 @@ func objectCodec(tag fieldTag) codec {
 			return value.NewObject(0)
 		},
 	}
+	if tag.nullable {
+		c.dec = optional(c.dec)
+	}
+	return c
 }
 
 func customCodec() codec {
 	return codec{
-		dec: func(d *decoder, v value.Value, dst reflect.Value) {
-			if err := dst.Addr().Interface().(Custom).UnmarshalValue(v); err != nil {
-				d.failCustom(err)
+		dec: func(_ *Registry, c *schema.Cursor, v value.Value, dst reflect.Value) bool {
+			err := dst.Addr().Interface().(Custom).UnmarshalValue(v)
+			if err != nil {
+				report(c, err, v)
 			}
+			return err == nil
 		},
 		enc: func(e *encoder, v reflect.Value) value.Value {
 			out, err := addressable(v).Addr().Interface().(Custom).MarshalValue()
@@ -226,15 +226,6 @@ func customCodec() codec {
 				return value.Null{}
 			}
 			return e.any(out)
-		},
-	}
-}
-
-func mappingCodec() codec {
-	return codec{
-		dec: func(d *decoder, v value.Value, dst reflect.Value) { dst.Addr().Interface().(mapping).decode(d, v) },
-		enc: func(e *encoder, v reflect.Value) value.Value {
-			return addressable(v).Addr().Interface().(mapping).encode(e)
 		},
 	}
 }
@@ -252,13 +243,7 @@ func addressable(v reflect.Value) reflect.Value {
 // nullString reads null as the empty string, and back.
 func nullString(c codec) codec {
 	return codec{
-		dec: func(d *decoder, v value.Value, dst reflect.Value) {
-			if value.IsNull(v) {
-				dst.SetZero()
-				return
-			}
-			c.dec(d, v, dst)
-		},
+		dec: optional(c.dec),
 		enc: func(e *encoder, v reflect.Value) value.Value {
 			if v.Len() == 0 {
 				return value.Null{}
@@ -276,63 +261,60 @@ func listCodec(t reflect.Type, tag fieldTag) (codec, error) {
 	if err != nil {
 		return codec{}, err
 	}
-	dec := func(d *decoder, v value.Value, dst reflect.Value) {
-		if tag.nullable && value.IsNull(v) {
-			dst.SetZero()
-			return
-		}
-		list, ok := v.(value.List)
-		if !ok {
-			d.fail("list_type", "Input should be a valid array")
-			return
-		}
-		if t.Kind() == reflect.Array && len(list) != t.Len() {
-			d.fail("value_error", fmt.Sprintf("Input should have %d items, not %d", t.Len(), len(list)))
-			return
-		}
-		out := dst
-		if t.Kind() == reflect.Slice {
-			out = reflect.MakeSlice(t, len(list), len(list))
-		}
-		for i, item := range list {
-			d.index(i)
-			elem.dec(d, item, out.Index(i))
-			d.leave()
-		}
-		dst.Set(out)
+	c := codec{
+		dec: func(r *Registry, c *schema.Cursor, v value.Value, dst reflect.Value) bool {
+			items, ok := schema.Items(c, v)
+			if !ok {
+				return false
+			}
+			out := dst
+			switch {
+			case t.Kind() == reflect.Slice:
+				out = reflect.MakeSlice(t, len(items), len(items))
+			case len(items) != t.Len():
+				c.Fail("value_error", fmt.Sprintf("Input should have %d items, not %d", t.Len(), len(items)), v)
+				return false
+			}
+			for i, item := range items {
+				ok = elem.dec(r, c.Item(i), item, out.Index(i)) && ok
+			}
+			dst.Set(out)
+			return ok
+		},
+		enc: func(e *encoder, v reflect.Value) value.Value {
+			if tag.nullable && t.Kind() == reflect.Slice && v.IsNil() {
+				return value.Null{}
+			}
+			out := make(value.List, v.Len())
+			for i := range out {
+				e.path = append(e.path, strconv.Itoa(i))
+				out[i] = elem.enc(e, v.Index(i))
+				e.path = e.path[:len(e.path)-1]
+			}
+			return out
+		},
 	}
-	enc := func(e *encoder, v reflect.Value) value.Value {
-		if tag.nullable && t.Kind() == reflect.Slice && v.IsNil() {
-			return value.Null{}
-		}
-		out := make(value.List, v.Len())
-		for i := range out {
-			e.path = append(e.path, strconv.Itoa(i))
-			out[i] = elem.enc(e, v.Index(i))
-			e.path = e.path[:len(e.path)-1]
-		}
-		return out
+	if tag.nullable {
+		c.dec = optional(c.dec)
 	}
-	return codec{dec, enc}, nil
+	return c, nil
 }
 
 // slotCodec is a slot of an interface type: what stands in it says by its _type
 // which of the types it is.
 func slotCodec(t reflect.Type, tag fieldTag) codec {
-	return codec{
-		dec: func(d *decoder, v value.Value, dst reflect.Value) {
-			if !tag.has("required") && value.IsNull(v) {
-				dst.SetZero()
-				return
-			}
-			declared := d.reg.family(t)
+	c := codec{
+		dec: func(r *Registry, c *schema.Cursor, v value.Value, dst reflect.Value) bool {
+			declared := r.family(t)
 			if declared == nil {
-				d.fail("value_error", fmt.Sprintf("no family of types is registered for %s", t))
-				return
+				c.Fail("value_error", fmt.Sprintf("no family of types is registered for %s", t), v)
+				return false
 			}
-			if ptr := d.load(declared, v); ptr.IsValid() {
+			ptr, ok := r.read(c, declared, v)
+			if ok {
 				dst.Set(ptr)
 			}
+			return ok
 		},
 		enc: func(e *encoder, v reflect.Value) value.Value {
 			if v.IsNil() {
@@ -346,6 +328,10 @@ func slotCodec(t reflect.Type, tag fieldTag) codec {
 			return e.typed(inner)
 		},
 	}
+	if !tag.has("required") {
+		c.dec = optional(c.dec)
+	}
+	return c
 }
 
 // pointerCodec is a nullable scalar, or a slot of a concrete typed struct.
@@ -358,15 +344,14 @@ func pointerCodec(t reflect.Type, tag fieldTag) (codec, error) {
 		return codec{}, err
 	}
 	return codec{
-		dec: func(d *decoder, v value.Value, dst reflect.Value) {
-			if value.IsNull(v) {
-				dst.SetZero()
-				return
-			}
+		dec: optional(func(r *Registry, c *schema.Cursor, v value.Value, dst reflect.Value) bool {
 			p := reflect.New(t.Elem())
-			elem.dec(d, v, p.Elem())
-			dst.Set(p)
-		},
+			ok := elem.dec(r, c, v, p.Elem())
+			if ok {
+				dst.Set(p)
+			}
+			return ok
+		}),
 		enc: func(e *encoder, v reflect.Value) value.Value {
 			if v.IsNil() {
 				return value.Null{}
@@ -377,31 +362,32 @@ func pointerCodec(t reflect.Type, tag fieldTag) (codec, error) {
 }
 
 func typedPointerCodec(t reflect.Type, tag fieldTag) codec {
-	return codec{
-		dec: func(d *decoder, v value.Value, dst reflect.Value) {
-			if !tag.has("required") && value.IsNull(v) {
-				dst.SetZero()
-				return
-			}
-			declared := d.reg.typeOf(t.Elem())
+	c := codec{
+		dec: func(r *Registry, c *schema.Cursor, v value.Value, dst reflect.Value) bool {
+			declared := r.typeOf(t.Elem())
 			if declared == nil {
-				d.fail("value_error", fmt.Sprintf("%s is not registered", t.Elem()))
-				return
+				c.Fail("value_error", fmt.Sprintf("%s is not registered", t.Elem()), v)
+				return false
 			}
-			ptr := d.load(declared, v)
-			if !ptr.IsValid() {
-				return
+			ptr, ok := r.read(c, declared, v)
+			if !ok {
+				return false
 			}
 			base, ok := embeddedIn(ptr, t.Elem())
 			if !ok {
-				d.fail("value_error", fmt.Sprintf("%s does not embed %s", ptr.Type(), t.Elem()))
-				return
+				c.Fail("value_error", fmt.Sprintf("%s does not embed %s", ptr.Type(), t.Elem()), v)
+				return false
 			}
 			if l, ok := base.Interface().(linked); ok && ptr.Type() != t {
 				l.subtypeLink().outer = ptr.Interface()
 			}
 			dst.Set(base)
+			return true
 		},
 		enc: func(e *encoder, v reflect.Value) value.Value { return e.typed(v) },
 	}
+	if !tag.has("required") {
+		c.dec = optional(c.dec)
+	}
+	return c
 }

@@ -1,18 +1,15 @@
 package typed
 
 import (
-	"iter"
 	"reflect"
 
+	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/value"
 )
 
 // Map is an ordered map for fields of typed objects whose keys are free and
 // whose values are all of one field type. The zero value is empty and ready.
-type Map[T any] struct {
-	keys   []string
-	values map[string]T
-}
+type Map[T any] struct{ value.Map[T] }
 
 // MapOf returns a map with one entry per key; values are by position.
 func MapOf[T any](keys []string, values []T) Map[T] {
@@ -23,67 +20,38 @@ func MapOf[T any](keys []string, values []T) Map[T] {
 	return m
 }
 
-// Get returns the value of a key.
-func (m Map[T]) Get(key string) (T, bool) {
-	v, ok := m.values[key]
-	return v, ok
+// mapping is a [Map] of any type.
+type mapping interface {
+	elem() reflect.Type
+	codec() (codec, error)
 }
 
-// Set gives a key a value: at its place, or at the end when it is new.
-func (m *Map[T]) Set(key string, value T) {
-	if m.values == nil {
-		m.values = map[string]T{}
-	}
-	if _, ok := m.values[key]; !ok {
-		m.keys = append(m.keys, key)
-	}
-	m.values[key] = value
-}
+func (*Map[T]) elem() reflect.Type { return reflect.TypeFor[T]() }
 
-// Len returns the number of keys.
-func (m Map[T]) Len() int { return len(m.keys) }
-
-// All yields keys and values in order.
-func (m Map[T]) All() iter.Seq2[string, T] {
-	return func(yield func(string, T) bool) {
-		for _, k := range m.keys {
-			if !yield(k, m.values[k]) {
-				return
-			}
+func (*Map[T]) codec() (codec, error) {
+	item, err := codecOf(reflect.TypeFor[T](), fieldTag{options: []string{"required"}})
+	if err != nil {
+		return codec{}, err
+	}
+	dec := func(r *Registry, c *schema.Cursor, v value.Value, dst reflect.Value) bool {
+		items, ok := schema.Dict(item.dec.into(reflect.TypeFor[T](), r))(c, v)
+		if !ok {
+			return false
 		}
+		var m Map[T]
+		for k, v := range items.All() {
+			m.Set(k, *v.Addr().Interface().(*T))
+		}
+		dst.Set(reflect.ValueOf(m))
+		return true
 	}
-}
-
-func (m *Map[T]) decode(d *decoder, v value.Value) {
-	obj, ok := v.(*value.Object)
-	if !ok {
-		d.fail("dict_type", "Input should be an object")
-		return
+	enc := func(e *encoder, v reflect.Value) value.Value {
+		m := v.Interface().(Map[T])
+		out := value.NewObject(m.Len())
+		for k, v := range m.All() {
+			out.Append(k, item.enc(e, reflect.ValueOf(&v).Elem()))
+		}
+		return out
 	}
-	elem, err := codecOf(reflect.TypeFor[T](), fieldTag{options: []string{"required"}})
-	if err != nil {
-		d.failWith("value_error", err)
-		return
-	}
-	*m = Map[T]{}
-	for k, v := range obj.All() {
-		var item T
-		d.enter(k)
-		elem.dec(d, v, reflect.ValueOf(&item).Elem())
-		d.leave()
-		m.Set(k, item)
-	}
-}
-
-func (m *Map[T]) encode(e *encoder) value.Value {
-	elem, err := codecOf(reflect.TypeFor[T](), fieldTag{})
-	if err != nil {
-		e.fail(err.Error())
-		return value.Null{}
-	}
-	out := value.NewObject(len(m.keys))
-	for k, item := range m.All() {
-		out.Append(k, elem.enc(e, reflect.ValueOf(&item).Elem()))
-	}
-	return out
+	return codec{dec, enc}, nil
 }

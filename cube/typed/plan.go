@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/proctor-run/proctor/exception"
+	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -31,11 +32,24 @@ type field struct {
 	def      value.Value // nil: the type's zero value
 }
 
-// codec reads and writes one Go type. dec reports what is wrong to the decoder
-// and leaves dst as it is.
+// codec reads and writes one Go type.
 type codec struct {
-	dec func(d *decoder, v value.Value, dst reflect.Value)
+	dec decode
 	enc func(e *encoder, v reflect.Value) value.Value
+}
+
+// decode reads a value into dst, which is as it was or the type's default. It
+// reports what is wrong at the cursor and then returns false. r knows the types
+// of slots and may be nil.
+type decode func(r *Registry, c *schema.Cursor, v value.Value, dst reflect.Value) bool
+
+// into returns a decoder of new values of a type.
+func (d decode) into(t reflect.Type, r *Registry) schema.Decoder[reflect.Value] {
+	return func(c *schema.Cursor, v value.Value) (reflect.Value, bool) {
+		dst := reflect.New(t).Elem()
+		ok := d(r, c, v, dst)
+		return dst, ok
+	}
 }
 
 // plans remembers what planOf found out about a type; entries never change.
@@ -139,12 +153,12 @@ func (p *plan) setDefaults() error {
 		if f.def == nil {
 			continue
 		}
-		d := decoder{}
 		dst := p.zero.FieldByIndex(f.index)
-		f.codec.dec(&d, f.def, dst)
-		if err := d.err(p.typ.String()); err != nil {
-			return exception.Errorf(exception.TypeError, "default of field %q of %s: %w", f.name, p.typ, err)
+		def, _, err := schema.ValidateJSON(f.def, f.codec.dec.into(dst.Type(), nil))
+		if err != nil {
+			return exception.Errorf(exception.TypeError, "default of field %q of %s: %w", f.name, p.typ, Invalid(p.typ.String(), err))
 		}
+		dst.Set(def)
 		switch dst.Kind() {
 		case reflect.Slice, reflect.Pointer, reflect.Interface, reflect.Struct, reflect.Map:
 			dst.SetZero()
@@ -160,18 +174,28 @@ func (p *plan) setDefaults() error {
 func (p *plan) init(v reflect.Value) {
 	v.Set(p.zero)
 	for _, i := range p.fresh {
-		f := &p.fields[i]
-		f.codec.dec(&decoder{}, value.Clone(f.def), v.FieldByIndex(f.index))
+		dst := v.FieldByIndex(p.fields[i].index)
+		def, _, err := schema.ValidateJSON(p.fields[i].def, p.fields[i].codec.dec.into(dst.Type(), nil))
+		if err == nil { // setDefaults has read each once
+			dst.Set(def)
+		}
 	}
 }
 
-// names returns the declared field names in order.
-func (p *plan) names() []string {
-	out := make([]string, len(p.fields))
-	for i, f := range p.fields {
-		out[i] = f.name
-	}
-	return out
+// model reads an object into dst, a struct that is addressable; partial, without
+// asking for required fields. name is the struct's name in messages.
+func (p *plan) model(r *Registry, name string, partial bool, dst reflect.Value) schema.Decoder[reflect.Value] {
+	return schema.Model(name, func(f *schema.Fields) reflect.Value {
+		p.init(dst)
+		f.Ignore(TypeKey)
+		for i := range p.fields {
+			field := &p.fields[i]
+			f.Decode(field.name, field.required && !partial, func(c *schema.Cursor, v value.Value) bool {
+				return field.codec.dec(r, c, v, dst.FieldByIndex(field.index))
+			})
+		}
+		return dst
+	})
 }
 
 // fieldTag is what the tags of a field say.

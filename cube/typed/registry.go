@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/proctor-run/proctor/exception"
+	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -177,10 +178,9 @@ func (r *Registry) ClassName(path string) (string, bool) {
 	return info.name, true
 }
 
-// Load reads a typed object of type T from JSON: T is an interface of a family or a
-// pointer to a registered
-// struct. Without _type the object is read as exactly T. A document that does
-// not fit gives a [*ValidationError] with the JSON path of every mistake.
+// Load reads a typed object of type T from JSON: T is an interface of a family
+// or a pointer to a registered struct. Without _type the object is read as
+// exactly T. A document that does not fit gives a [*ValidationError] with the JSON path of every mistake.
 func Load[T Typed](r *Registry, data []byte) (T, error) {
 	var zero T
 	v, err := value.Decode(data)
@@ -233,90 +233,65 @@ func (r *Registry) LoadAs(declared string, data []byte) (Typed, error) {
 }
 
 func (r *Registry) load(declared *typeInfo, v value.Value) (Typed, error) {
-	d := &decoder{reg: r}
-	ptr := d.load(declared, v)
-	if err := d.err(declared.path); err != nil {
-		return nil, err
+	ptr, _, err := schema.ValidateJSON(v, func(c *schema.Cursor, v value.Value) (reflect.Value, bool) {
+		return r.read(c, declared, v)
+	})
+	if err != nil {
+		return nil, Invalid(declared.path, err)
 	}
 	return ptr.Interface().(Typed), nil
 }
 
-// load reads an object where a declared type is expected. It returns the
-// invalid Value when it reported errors.
-func (d *decoder) load(declared *typeInfo, v value.Value) reflect.Value {
+// read returns a pointer to what stands where a declared type is expected.
+func (r *Registry) read(c *schema.Cursor, declared *typeInfo, v value.Value) (reflect.Value, bool) {
 	obj, ok := v.(*value.Object)
 	if !ok {
-		d.fail("model_type", "Input should be an object")
-		return reflect.Value{}
+		return schema.Model[reflect.Value](declared.name, nil)(c, v) // says so
 	}
-	info := d.resolve(declared, obj)
-	if info == nil {
-		return reflect.Value{}
+	info, err := r.resolve(declared, obj)
+	if err != nil {
+		c.Reject(err, v)
+		return reflect.Value{}, false
 	}
-	before := len(d.errs)
 	ptr := reflect.New(info.typ)
-	d.fill(info.plan, obj, ptr.Elem())
-	if len(d.errs) > before {
-		return reflect.Value{}
-	}
-	if d.reg.attach != nil {
-		d.reg.attach(ptr.Interface().(Typed))
-	}
-	if c, ok := ptr.Interface().(validator); ok {
-		if err := c.Validate(); err != nil {
-			d.failWith("value_error", err)
-			return reflect.Value{}
-		}
-	}
-	return ptr
+	model := info.plan.model(r, info.name, false, ptr.Elem())
+	_, ok = schema.After(model, func(reflect.Value) (reflect.Value, error) { return ptr, r.finish(ptr) })(c, v)
+	return ptr, ok
 }
 
-func (d *decoder) fill(p *plan, obj *value.Object, dst reflect.Value) {
-	p.init(dst)
-	for i := range p.fields {
-		f := &p.fields[i]
-		v, ok := obj.Get(f.name)
-		if !ok {
-			if f.required {
-				d.enter(f.name)
-				d.fail("missing", "Field required")
-				d.leave()
-			}
-			continue
-		}
-		d.enter(f.name)
-		f.codec.dec(d, v, dst.FieldByIndex(f.index))
-		d.leave()
+// finish attaches what no document holds, and lets the object check itself.
+func (r *Registry) finish(ptr reflect.Value) error {
+	if r.attach != nil {
+		r.attach(ptr.Interface().(Typed))
 	}
+	if c, ok := ptr.Interface().(validator); ok {
+		return c.Validate()
+	}
+	return nil
 }
 
 // resolve picks the concrete type of an object (CUBE, section 1.1).
-func (d *decoder) resolve(declared *typeInfo, obj *value.Object) *typeInfo {
+func (r *Registry) resolve(declared *typeInfo, obj *value.Object) (*typeInfo, error) {
 	tag, ok := obj.Get(TypeKey)
 	if !ok {
 		if declared.abstract() {
-			d.failAbstract(declared)
-			return nil
+			return nil, abstractError(declared)
 		}
-		return declared
+		return declared, nil
 	}
 	path, isText := tag.(value.Str)
-	info := d.reg.byPath[string(path)]
+	info := r.byPath[string(path)]
 	switch {
 	case !isText || info == nil || !info.derives(declared):
-		err := &UnknownTypeError{Path: value.Text(tag), Declared: declared.name}
-		d.failWith("value_error", err)
-		return nil
+		return nil, &UnknownTypeError{Path: value.Text(tag), Declared: declared.name}
 	case info.abstract() && info == declared:
-		d.failWith("value_error", exception.Errorf(exception.TypeError, "Can't instantiate abstract class %s: name a concrete type, not %q", info.name, info.path))
-		return nil
+		return nil, exception.Errorf(exception.TypeError, "Can't instantiate abstract class %s: name a concrete type, not %q", info.name, info.path)
 	case info.abstract():
-		d.failAbstract(info)
-		return nil
+		return nil, abstractError(info)
 	}
-	return info
+	return info, nil
 }
 
-func (d *decoder) failAbstract(t *typeInfo) {
-	d.failWith("value_error", exception.Errorf(exception.ValueError, "Cannot deserialize abstract class '%s' directly. Ensure the input dict includes a '_type' field naming a concrete subclass.", t.name))
+func abstractError(t *typeInfo) error {
+	return exception.Errorf(exception.ValueError, "Cannot deserialize abstract class '%s' directly. Ensure the input dict includes a '_type' field naming a concrete subclass.", t.name)
 }

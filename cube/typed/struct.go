@@ -3,6 +3,7 @@ package typed
 import (
 	"reflect"
 
+	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -57,17 +58,10 @@ func (s Struct) New() reflect.Value {
 // others have their defaults, whether they are required or not. The error is a
 // [*ValidationError].
 func (s Struct) Read(obj *value.Object) (reflect.Value, error) {
-	ptr := s.New()
-	d := &decoder{}
-	for i := range s.plan.fields {
-		f := &s.plan.fields[i]
-		if v, ok := obj.Get(f.name); ok {
-			d.enter(f.name)
-			f.codec.dec(d, v, ptr.Elem().FieldByIndex(f.index))
-			d.leave()
-		}
-	}
-	return ptr, d.err(s.plan.typ.String())
+	ptr := reflect.New(s.plan.typ)
+	name := s.plan.typ.String()
+	_, _, err := schema.ValidateJSON(value.Value(obj), s.plan.model(nil, name, true, ptr.Elem()))
+	return ptr, Invalid(name, err)
 }
 
 // IsObject reports whether fields of a Go type are objects in documents whose

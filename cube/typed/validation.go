@@ -3,12 +3,11 @@ package typed
 import (
 	"errors"
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/internal/schema"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Loc is a path into a JSON document: field names and list indexes.
@@ -98,45 +97,20 @@ func (e *UnknownTypeError) Error() string {
 // ErrorType returns "UnknownTypeError".
 func (e *UnknownTypeError) ErrorType() string { return "UnknownTypeError" }
 
-// decoder carries what reading one document needs: where it is and what is
-// wrong so far.
-type decoder struct {
-	reg  *Registry
-	path []string
-	errs []FieldError
-}
-
-func (d *decoder) enter(name string) { d.path = append(d.path, name) }
-func (d *decoder) index(i int)       { d.path = append(d.path, strconv.Itoa(i)) }
-func (d *decoder) leave()            { d.path = d.path[:len(d.path)-1] }
-
-func (d *decoder) fail(kind, msg string) {
-	d.errs = append(d.errs, FieldError{Loc: append(Loc{}, d.path...), Type: kind, Msg: msg})
-}
-
-func (d *decoder) failWith(kind string, err error) {
-	d.fail(kind, "Value error, "+err.Error())
-	d.errs[len(d.errs)-1].Err = err
-}
-
-// failCustom reports what a field type of another package found.
-func (d *decoder) failCustom(err error) {
+// report records what a field type of another package found.
+func report(c *schema.Cursor, err error, input value.Value) {
 	invalid, ok := errors.AsType[*ValidationError](err)
 	if !ok {
-		d.failWith("value_error", err)
+		c.Reject(err, input)
 		return
 	}
 	for _, e := range invalid.Errors {
-		e.Loc = slices.Concat(Loc(d.path), e.Loc)
-		d.errs = append(d.errs, e)
+		at := c
+		for _, elem := range e.Loc {
+			at = at.Child(elem)
+		}
+		at.Report(schema.Error{Type: e.Type, Msg: e.Msg, Input: input, Err: e.Err})
 	}
-}
-
-func (d *decoder) err(declared string) error {
-	if len(d.errs) == 0 {
-		return nil
-	}
-	return &ValidationError{Type: declared, Errors: d.errs}
 }
 
 // Invalid returns the error of a validation by package schema as a
@@ -148,7 +122,7 @@ func Invalid(name string, err error) error {
 	}
 	out := &ValidationError{Type: name}
 	for _, e := range list.List {
-		f := FieldError{Type: e.Type, Msg: e.Msg}
+		f := FieldError{Loc: make(Loc, 0, len(e.Loc)), Type: e.Type, Msg: e.Msg, Err: e.Err}
 		for _, elem := range e.Loc {
 			f.Loc = append(f.Loc, fmt.Sprint(elem))
 		}

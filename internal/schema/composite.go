@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"iter"
 	"slices"
 
 	"github.com/proctor-run/proctor/value"
@@ -21,13 +20,21 @@ func Nullable[T any](d Decoder[T]) Decoder[*T] {
 // List decodes a list whose items all fit d. The result is never nil.
 func List[T any](d Decoder[T]) Decoder[[]T] {
 	return func(c *Cursor, v value.Value) ([]T, bool) {
-		list, ok := v.(value.List)
+		list, ok := Items(c, v)
 		if !ok {
-			c.Fail("list_type", "Input should be a valid list", v)
 			return nil, false
 		}
 		return items(c, list, d)
 	}
+}
+
+// Items accepts any list, for decoders that go through its items themselves.
+func Items(c *Cursor, v value.Value) (value.List, bool) {
+	list, ok := v.(value.List)
+	if !ok {
+		c.Fail("list_type", c.word("Input should be a valid list", "Input should be a valid array"), v)
+	}
+	return list, ok
 }
 
 // Set decodes a list of items that all fit d, without duplicates, in order of
@@ -57,60 +64,15 @@ func items[T any](c *Cursor, list value.List, d Decoder[T]) ([]T, bool) {
 	out := make([]T, 0, len(list))
 	allOK := true
 	for i, item := range list {
-		decoded, ok := d(c.child(i), item)
+		decoded, ok := d(c.Item(i), item)
 		allOK = allOK && ok
 		out = append(out, decoded)
 	}
 	return out, allOK
 }
 
-// Map is a string-keyed map that remembers the order of its keys. The zero
-// value is empty and ready to use.
-type Map[T any] struct {
-	keys   []string
-	values map[string]T
-}
-
-// Get returns the value of a key.
-func (m *Map[T]) Get(key string) (T, bool) {
-	v, ok := m.values[key]
-	return v, ok
-}
-
-// Set sets the value of a key. A new key goes last, an old one keeps its place.
-func (m *Map[T]) Set(key string, value T) {
-	if m.values == nil {
-		m.values = map[string]T{}
-	}
-	if _, ok := m.values[key]; !ok {
-		m.keys = append(m.keys, key)
-	}
-	m.values[key] = value
-}
-
-// Len returns the number of keys.
-func (m *Map[T]) Len() int { return len(m.keys) }
-
-// All yields keys and values in order.
-func (m *Map[T]) All() iter.Seq2[string, T] {
-	return func(yield func(string, T) bool) {
-		for _, k := range m.keys {
-			if !yield(k, m.values[k]) {
-				return
-			}
-		}
-	}
-}
-
-// Clone returns a copy that shares no structure with m; the values themselves
-// are copied by assignment.
-func (m *Map[T]) Clone() Map[T] {
-	var out Map[T]
-	for k, v := range m.All() {
-		out.Set(k, v)
-	}
-	return out
-}
+// Map is the ordered map of package value.
+type Map[T any] = value.Map[T]
 
 // Dict decodes a table with free keys whose values all fit d.
 func Dict[T any](d Decoder[T]) Decoder[Map[T]] {
@@ -118,12 +80,12 @@ func Dict[T any](d Decoder[T]) Decoder[Map[T]] {
 		var out Map[T]
 		obj, ok := v.(*value.Object)
 		if !ok {
-			c.Fail("dict_type", "Input should be a valid dictionary", v)
+			c.Fail("dict_type", c.word(msgDict, msgJSONObject), v)
 			return out, false
 		}
 		allOK := true
 		for key, item := range obj.All() {
-			decoded, ok := d(c.child(key), item)
+			decoded, ok := d(c.Child(key), item)
 			allOK = allOK && ok
 			out.Set(key, decoded)
 		}
@@ -137,7 +99,7 @@ func Before[T any](rule func(c *Cursor, v value.Value) (value.Value, error), d D
 	return func(c *Cursor, v value.Value) (T, bool) {
 		changed, err := rule(c, v)
 		if err != nil {
-			c.valueError(err, v)
+			c.Reject(err, v)
 			var zero T
 			return zero, false
 		}
@@ -155,7 +117,7 @@ func After[T any](d Decoder[T], rule func(T) (T, error)) Decoder[T] {
 		}
 		out, err := rule(out)
 		if err != nil {
-			c.valueError(err, v)
+			c.Reject(err, v)
 			return out, false
 		}
 		return out, true
@@ -174,9 +136,9 @@ func Convert[T, U any](d Decoder[T], to func(T) U) Decoder[U] {
 	}
 }
 
-// Fail the value with the text of a rule's error, in pydantic's words.
-func (c *Cursor) valueError(err error, input value.Value) {
-	c.Fail("value_error", "Value error, "+err.Error(), input)
+// Reject records the error of a rule at the cursor, in pydantic's words.
+func (c *Cursor) Reject(err error, input value.Value) {
+	c.Report(Error{Type: "value_error", Msg: "Value error, " + err.Error(), Input: input, Err: err})
 }
 
 // Branch is one alternative of a [Union].
@@ -201,8 +163,8 @@ func Union[T any](branches ...Branch[T]) Decoder[T] {
 		var failures []Error
 		found, bestExact := false, lax
 		for _, branch := range branches {
-			trial := run{title: c.run.title, exact: exact}
-			at := &Cursor{run: &trial, parent: c.parent, elem: c.elem}
+			trial := run{title: c.run.title, exact: exact, json: c.run.json}
+			at := &Cursor{run: &trial, parent: c.parent, key: c.key, index: c.index}
 			out, ok := branch.d(at, v)
 			if ok && (!found || trial.exact > bestExact) {
 				best, found, bestExact, report = out, true, trial.exact, trial.report

@@ -48,6 +48,7 @@ type Error struct {
 	Type  string // pydantic's error type, for example "int_parsing"
 	Msg   string
 	Input value.Value // the offending value, or for "missing" the table around it
+	Err   error       // what a rule returned; nil for all else
 }
 
 // Errors is what [Validate] returns for a document that is not valid.
@@ -80,6 +81,17 @@ func (e *Errors) Error() string {
 
 // ErrorType returns the name of pydantic's exception, which results record.
 func (e *Errors) ErrorType() string { return exception.ValidationError }
+
+// Unwrap returns what rules returned.
+func (e *Errors) Unwrap() []error {
+	var causes []error
+	for _, item := range e.List {
+		if item.Err != nil {
+			causes = append(causes, item.Err)
+		}
+	}
+	return causes
+}
 
 // Brief renders each error on one line as "location: message".
 func (e *Errors) Brief() []string {

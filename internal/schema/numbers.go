@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
+	"strconv"
 
 	"github.com/proctor-run/proctor/value"
 )
@@ -67,16 +67,50 @@ func intOfFloat(f float64) (n value.Int, kind, msg string) {
 // SmallInt is [Int] for quantities that a machine integer can hold; larger
 // ones are errors.
 func SmallInt(c *Cursor, v value.Value) (int, bool) {
+	n, ok := sized(c, v, strconv.IntSize)
+	return int(n), ok
+}
+
+// SizedInt is [Int] for integers of so many bits, 64 at most.
+func SizedInt(bits int) Decoder[int64] {
+	return func(c *Cursor, v value.Value) (int64, bool) { return sized(c, v, bits) }
+}
+
+func sized(c *Cursor, v value.Value, bits int) (int64, bool) {
 	n, ok := Int(c, v)
 	if !ok {
 		return 0, false
 	}
 	small, fits := n.Int64()
-	if !fits || int64(int(small)) != small {
-		c.Fail("int_parsing_size", msgIntSize, v)
+	if !fits || small<<(64-bits)>>(64-bits) != small {
+		c.failSize(bits, v)
 		return 0, false
 	}
-	return int(small), true
+	return small, true
+}
+
+// SizedUint is [Int] for integers of so many bits, 64 at most, that are not
+// negative.
+func SizedUint(bits int) Decoder[uint64] {
+	return func(c *Cursor, v value.Value) (uint64, bool) {
+		n, ok := Int(c, v)
+		switch {
+		case !ok:
+			return 0, false
+		case n.Sign() < 0:
+			c.failAtLeast(0, v)
+			return 0, false
+		case n.Big().BitLen() > bits:
+			c.failSize(bits, v)
+			return 0, false
+		}
+		return n.Big().Uint64(), true
+	}
+}
+
+// failSize reports a limit that pydantic does not have.
+func (c *Cursor) failSize(bits int, v value.Value) {
+	c.Fail("int_parsing_size", fmt.Sprintf("Input should be a valid integer of at most %d bits", bits), v)
 }
 
 // AtLeast adds a lower bound to an integer.
@@ -84,11 +118,15 @@ func AtLeast(bound int, d Decoder[int]) Decoder[int] {
 	return func(c *Cursor, v value.Value) (int, bool) {
 		n, ok := d(c, v)
 		if ok && n < bound {
-			c.Fail("greater_than_equal", fmt.Sprintf("Input should be greater than or equal to %d", bound), v)
+			c.failAtLeast(bound, v)
 			return 0, false
 		}
 		return n, ok
 	}
+}
+
+func (c *Cursor) failAtLeast(bound int, v value.Value) {
+	c.Fail("greater_than_equal", fmt.Sprintf("Input should be greater than or equal to %d", bound), v)
 }
 
 // Float accepts numbers, booleans and decimal strings, infinities and nan
@@ -111,25 +149,12 @@ func Float(c *Cursor, v value.Value) (float64, bool) {
 		return 0, true
 	case value.Str:
 		c.bend(lax)
-		if f, ok := floatOfText(string(v)); ok {
-			return f, true
+		if f, ok := value.LaxFloat(string(v)); ok {
+			return float64(f), true
 		}
 		c.Fail("float_parsing", msgFloatParsing, v)
 		return 0, false
 	}
 	c.Fail("float_type", "Input should be a valid number", v)
 	return 0, false
-}
-
-// floatOfText reads a decimal number with white space around it, or without
-// but with single underscores inside.
-func floatOfText(s string) (float64, bool) {
-	if f, ok := value.FloatLiteral(strings.TrimSpace(s)); ok {
-		return float64(f), true
-	}
-	if !strings.Contains(s, "_") || s[0] == '_' || s[len(s)-1] == '_' || strings.Contains(s, "__") {
-		return 0, false
-	}
-	f, ok := value.FloatLiteral(strings.ReplaceAll(s, "_", ""))
-	return float64(f), ok
 }

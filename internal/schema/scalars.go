@@ -9,6 +9,11 @@ import (
 	"github.com/proctor-run/proctor/value"
 )
 
+const (
+	msgDict       = "Input should be a valid dictionary"
+	msgJSONObject = "Input should be an object"
+)
+
 const msgBoolParsing = "Input should be a valid boolean, unable to interpret input"
 
 // Str accepts strings only.
@@ -154,7 +159,7 @@ func Any(_ *Cursor, v value.Value) (value.Value, bool) {
 func Object(c *Cursor, v value.Value) (*value.Object, bool) {
 	obj, ok := v.(*value.Object)
 	if !ok {
-		c.Fail("dict_type", "Input should be a valid dictionary", v)
+		c.Fail("dict_type", c.word(msgDict, msgJSONObject), v)
 		return nil, false
 	}
 	return plain(obj).(*value.Object), true

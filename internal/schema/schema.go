@@ -26,6 +26,8 @@
 package schema
 
 import (
+	"slices"
+
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -50,7 +52,17 @@ type Warning struct {
 // Validate decodes a document. The error is an [*Errors] titled with the name
 // of the outermost model.
 func Validate[T any](v value.Value, d Decoder[T]) (T, Report, error) {
-	r := &run{exact: exact}
+	return validate(v, d, &run{exact: exact})
+}
+
+// ValidateJSON is [Validate] in the words of pydantic for documents that it
+// parses itself, as model_validate_json does: "object" and "array" instead of
+// "dictionary" and "list".
+func ValidateJSON[T any](v value.Value, d Decoder[T]) (T, Report, error) {
+	return validate(v, d, &run{exact: exact, json: true})
+}
+
+func validate[T any](v value.Value, d Decoder[T], r *run) (T, Report, error) {
 	out, ok := d(&Cursor{run: r}, v)
 	if !ok {
 		var zero T
@@ -75,18 +87,38 @@ type run struct {
 	errors []Error
 	report Report
 	exact  exactness
+	json   bool // the words of ValidateJSON
+	spare  []Cursor
 }
+
+// spareCursors is how many cursors are allocated at once.
+const spareCursors = 8
 
 // Cursor is the place in a document where a decoder stands.
 type Cursor struct {
 	run    *run
 	parent *Cursor
-	elem   any // string or int; meaningless at the root
+	key    string
+	index  int // -1: key counts
 }
 
 // Fail records an error at the cursor.
 func (c *Cursor) Fail(kind, msg string, input value.Value) {
-	c.run.errors = append(c.run.errors, Error{Loc: c.Location(), Type: kind, Msg: msg, Input: input})
+	c.Report(Error{Type: kind, Msg: msg, Input: input})
+}
+
+// Report records an error that has all but its location.
+func (c *Cursor) Report(e Error) {
+	e.Loc = c.Location()
+	c.run.errors = append(c.run.errors, e)
+}
+
+// word returns which of two words for the same thing this validation uses.
+func (c *Cursor) word(python, json string) string {
+	if c.run.json {
+		return json
+	}
+	return python
 }
 
 // Warn records a remark at the cursor.
@@ -98,7 +130,11 @@ func (c *Cursor) Warn(text string) {
 func (c *Cursor) Location() Location {
 	var loc Location
 	for at := c; at.parent != nil; at = at.parent {
-		loc = append(loc, at.elem)
+		if at.index < 0 {
+			loc = append(loc, at.key)
+			continue
+		}
+		loc = append(loc, at.index)
 	}
 	for i, j := 0, len(loc)-1; i < j; i, j = i+1, j-1 {
 		loc[i], loc[j] = loc[j], loc[i]
@@ -106,8 +142,21 @@ func (c *Cursor) Location() Location {
 	return loc
 }
 
-func (c *Cursor) child(elem any) *Cursor {
-	return &Cursor{run: c.run, parent: c, elem: elem}
+// Child returns the place below c under a key.
+func (c *Cursor) Child(key string) *Cursor { return c.below(key, -1) }
+
+// Item returns the place of a list's item.
+func (c *Cursor) Item(i int) *Cursor { return c.below("", i) }
+
+func (c *Cursor) below(key string, index int) *Cursor {
+	r := c.run
+	if len(r.spare) == 0 {
+		r.spare = make([]Cursor, spareCursors)
+	}
+	child := &r.spare[0]
+	r.spare = r.spare[1:]
+	*child = Cursor{run: r, parent: c, key: key, index: index}
+	return child
 }
 
 func (c *Cursor) titled(title string) {
@@ -124,9 +173,11 @@ func (c *Cursor) bend(to exactness) {
 type Fields struct {
 	c      *Cursor
 	obj    *value.Object
-	known  map[string]bool
+	known  []string // of the keys that were given
 	failed bool
 }
+
+const msgMissing = "Field required"
 
 // Has reports whether the key was given, even as null.
 func (f *Fields) Has(key string) bool {
@@ -135,18 +186,24 @@ func (f *Fields) Has(key string) bool {
 
 // Ignore marks keys as known although no field holds them.
 func (f *Fields) Ignore(keys ...string) {
-	for _, k := range keys {
-		f.known[k] = true
+	f.known = append(f.known, keys...)
+}
+
+// get returns a key's value and notes that the key is known.
+func (f *Fields) get(key string) (value.Value, bool) {
+	v, ok := f.obj.Get(key)
+	if ok {
+		f.known = append(f.known, key)
 	}
+	return v, ok
 }
 
 // Required decodes a key that must be given.
 func Required[T any](f *Fields, key string, d Decoder[T]) T {
-	f.known[key] = true
-	v, ok := f.obj.Get(key)
+	v, ok := f.get(key)
 	if !ok {
 		f.failed = true
-		f.c.child(key).Fail("missing", "Field required", f.obj)
+		f.c.Child(key).Fail("missing", msgMissing, f.obj)
 		var zero T
 		return zero
 	}
@@ -156,8 +213,7 @@ func Required[T any](f *Fields, key string, d Decoder[T]) T {
 // Default decodes a key, or returns def where it is absent. An explicit null
 // is handed to the decoder, which rejects it unless it is [Nullable].
 func Default[T any](f *Fields, key string, def T, d Decoder[T]) T {
-	f.known[key] = true
-	v, ok := f.obj.Get(key)
+	v, ok := f.get(key)
 	if !ok {
 		return def
 	}
@@ -171,16 +227,28 @@ func Optional[T any](f *Fields, key string, d Decoder[T]) *T {
 
 // Nested decodes a table that, when absent, is what an empty table gives.
 func Nested[T any](f *Fields, key string, d Decoder[T]) T {
-	f.known[key] = true
-	v, ok := f.obj.Get(key)
+	v, ok := f.get(key)
 	if !ok {
 		v = &value.Object{}
 	}
 	return decodeField(f, key, v, d)
 }
 
+// Decode is [Required] or [Default] for decoders that keep their result
+// themselves: d is called when the key is given and reports whether it fits.
+func (f *Fields) Decode(key string, required bool, d func(c *Cursor, v value.Value) bool) {
+	v, ok := f.get(key)
+	switch {
+	case ok:
+		f.failed = !d(f.c.Child(key), v) || f.failed
+	case required:
+		f.failed = true
+		f.c.Child(key).Fail("missing", msgMissing, f.obj)
+	}
+}
+
 func decodeField[T any](f *Fields, key string, v value.Value, d Decoder[T]) T {
-	out, ok := d(f.c.child(key), v)
+	out, ok := d(f.c.Child(key), v)
 	if !ok {
 		f.failed = true
 	}
@@ -195,15 +263,15 @@ func Model[T any](name string, fields func(*Fields) T) Decoder[T] {
 		c.titled(name)
 		obj, ok := v.(*value.Object)
 		if !ok {
-			c.Fail("model_type", "Input should be a valid dictionary or instance of "+name, v)
+			c.Fail("model_type", c.word("Input should be a valid dictionary or instance of "+name, msgJSONObject), v)
 			var zero T
 			return zero, false
 		}
-		f := &Fields{c: c, obj: obj, known: map[string]bool{}}
+		f := &Fields{c: c, obj: obj, known: make([]string, 0, obj.Len())}
 		out := fields(f)
 		for key := range obj.All() {
-			if !f.known[key] {
-				c.run.report.Unknown = append(c.run.report.Unknown, c.child(key).Location())
+			if !slices.Contains(f.known, key) {
+				c.run.report.Unknown = append(c.run.report.Unknown, c.Child(key).Location())
 			}
 		}
 		return out, !f.failed
