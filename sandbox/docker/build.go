@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/build"
@@ -18,6 +17,8 @@ import (
 
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/buildcontext"
+	"github.com/proctor-run/proctor/sandbox/compose"
+	"github.com/proctor-run/proctor/sandbox/internal/engine"
 )
 
 // Names of built images. The second is a further name of those that Collect
@@ -32,86 +33,74 @@ const buildLogTail = 8 << 10
 
 var errBuildTimeout = errors.New("the build's time is up")
 
-// buildPlan is a build: a directory and what is said about it. The zero value
-// besides dir and name is what Spec.Image.Build says.
-type buildPlan struct {
-	name       string // for messages
-	dir        string
-	dockerfile string // name in the context; empty means buildcontext.Dockerfile
-	text       string // of a Dockerfile that is not in the context, or empty
-	options    client.ImageBuildOptions
-	force      bool // even when an image of the same content is there
-	keep       bool
-}
-
 // ownDockerfile is the name, in a context, of a Dockerfile that is given as
 // text.
 const ownDockerfile = ".proctor.Dockerfile"
 
 // built returns the image of the Spec's build context, and builds it unless
 // an image of the same content is there.
-func (b *Backend) built(ctx context.Context, spec sandbox.Spec) (image, error) {
+func (b *Backend) built(ctx context.Context, spec sandbox.Spec) (compose.Image, error) {
 	from := spec.Image.Build
 	if from.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, from.Timeout, fmt.Errorf("%w: %v", errBuildTimeout, from.Timeout))
 		defer cancel()
 	}
-	return b.builtFrom(ctx, buildPlan{
-		name: from.Name, dir: from.ContextDir, force: spec.Image.ForceBuild, keep: spec.Image.KeepImage,
+	return b.builtFrom(ctx, compose.Build{
+		Name: from.Name, Dir: from.ContextDir, Force: spec.Image.ForceBuild, Keep: spec.Image.KeepImage,
 	}, spec.Progress)
 }
 
-// files reads the context of a build and its Dockerfile.
-func (p *buildPlan) files() (files *buildcontext.Context, text string, err error) {
-	if p.text != "" {
-		if files, err = buildcontext.ReadNamed(p.dir, ""); err != nil {
+// readBuild reads the context of a build and its Dockerfile.
+func readBuild(p *compose.Build) (files *buildcontext.Context, text string, err error) {
+	if p.Text != "" {
+		if files, err = buildcontext.ReadNamed(p.Dir, ""); err != nil {
 			return nil, "", err
 		}
-		p.dockerfile = ownDockerfile
-		files.Add(p.dockerfile, []byte(p.text))
-		return files, p.text, nil
+		p.Dockerfile = ownDockerfile
+		files.Add(p.Dockerfile, []byte(p.Text))
+		return files, p.Text, nil
 	}
-	p.dockerfile = cmp.Or(p.dockerfile, buildcontext.Dockerfile)
-	if files, err = buildcontext.ReadNamed(p.dir, p.dockerfile); err != nil {
+	p.Dockerfile = cmp.Or(p.Dockerfile, buildcontext.Dockerfile)
+	if files, err = buildcontext.ReadNamed(p.Dir, p.Dockerfile); err != nil {
 		return nil, "", err
 	}
-	text, err = buildcontext.ReadDockerfileNamed(p.dir, p.dockerfile)
+	text, err = buildcontext.ReadDockerfileNamed(p.Dir, p.Dockerfile)
 	return files, text, err
 }
 
-// key names what the build makes: the content of the context, and the options
+// keyOf names what the build makes: the content of the context, and the options
 // where there are any.
-func (p *buildPlan) key(files *buildcontext.Context) (string, error) {
+func keyOf(p *compose.Build, files *buildcontext.Context) (string, error) {
 	sum, err := files.Hash("linux")
 	if err != nil {
 		return "", err
 	}
-	o := p.options
+	o := p.Options
 	o.NoCache, o.PullParent = false, false
 	settings, err := json.Marshal(o)
 	if err != nil {
 		return "", err
 	}
 	plain, err := json.Marshal(client.ImageBuildOptions{})
-	if err != nil || p.dockerfile == buildcontext.Dockerfile && bytes.Equal(settings, plain) {
+	if err != nil || p.Dockerfile == buildcontext.Dockerfile && bytes.Equal(settings, plain) {
 		return sum, err
 	}
-	all := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s", sum, p.dockerfile, settings))
+	all := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s", sum, p.Dockerfile, settings))
 	return hex.EncodeToString(all[:])[:len(sum)], nil
 }
 
 // builtFrom returns the image of a build, which is run unless an image of the
 // same content is there.
-func (b *Backend) builtFrom(ctx context.Context, plan buildPlan, progress func(string)) (image, error) {
-	failed := func(err error) (image, error) {
-		return image{}, &sandbox.BuildError{Image: plan.name, Err: err}
+func (b *Backend) builtFrom(ctx context.Context, plan compose.Build, progress func(string)) (compose.Image, error) {
+	failed := func(err error) (compose.Image, error) {
+		return compose.Image{}, &sandbox.BuildError{Image: plan.Name, Err: err}
 	}
-	files, text, err := plan.files()
+	files, text, err := readBuild(&plan)
 	if err != nil {
 		return failed(err)
 	}
-	sum, err := plan.key(files)
+	sum, err := keyOf(&plan, files)
 	if err != nil {
 		return failed(err)
 	}
@@ -125,7 +114,7 @@ func (b *Backend) builtFrom(ctx context.Context, plan buildPlan, progress func(s
 
 	img, err := b.inspect(ctx, tag)
 	switch {
-	case err == nil && (fresh || !plan.force):
+	case err == nil && (fresh || !plan.Force):
 		// A new tag on itself says when it was last used.
 		err = b.tag(ctx, tag, tag)
 	case err == nil, cerrdefs.IsNotFound(err):
@@ -134,15 +123,15 @@ func (b *Backend) builtFrom(ctx context.Context, plan buildPlan, progress func(s
 		if err == nil {
 			img, err = b.inspect(ctx, tag)
 			if cerrdefs.IsNotFound(err) {
-				err = &sandbox.BuildError{Image: plan.name, Err: errNoImage}
+				err = &sandbox.BuildError{Image: plan.Name, Err: errNoImage}
 			}
 		}
 	}
-	if err == nil && plan.keep {
+	if err == nil && plan.Keep {
 		err = b.tag(ctx, tag, keptPrefix+sum)
 	}
 	if err != nil {
-		return image{}, err
+		return compose.Image{}, err
 	}
 	return img, nil
 }
@@ -156,19 +145,19 @@ func (b *Backend) tag(ctx context.Context, source, target string) error {
 
 // build has the engine build the context. It uses the engine's own choice of
 // builder, and BuildKit where the Dockerfile needs it.
-func (b *Backend) build(ctx context.Context, plan buildPlan, files *buildcontext.Context, text, tag string, progress func(string)) error {
-	said := &reporter{tell: progress}
-	said.say("building " + plan.name)
+func (b *Backend) build(ctx context.Context, plan compose.Build, files *buildcontext.Context, text, tag string, progress func(string)) error {
+	said := engine.NewReporter(progress, b.now)
+	said.Say("building " + plan.Name)
 	failed := func(log string, err error) error {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
-		return &sandbox.BuildError{Image: plan.name, Log: log, Err: err}
+		return &sandbox.BuildError{Image: plan.Name, Log: log, Err: err}
 	}
-	recipe := readRecipe(text, plan.options.BuildArgs)
-	options := plan.options
+	recipe := readRecipe(text, plan.Options.BuildArgs)
+	options := plan.Options
 	options.Tags = []string{tag}
-	options.Dockerfile = plan.dockerfile
+	options.Dockerfile = plan.Dockerfile
 	options.Remove, options.ForceRemove = true, true
 	options.Version = build.BuilderV1
 	ping, err := b.api.Ping(ctx, client.PingOptions{})
@@ -192,7 +181,7 @@ func (b *Backend) build(ctx context.Context, plan buildPlan, files *buildcontext
 		pw.CloseWithError(err)
 		written <- err
 	}()
-	log, err := b.stream(ctx, pr, options, said, plan.name)
+	log, err := b.stream(ctx, pr, options, said, plan.Name)
 	pr.CloseWithError(errStopped)
 	if e := <-written; e != nil && !errors.Is(e, errStopped) {
 		err = e
@@ -204,40 +193,13 @@ func (b *Backend) build(ctx context.Context, plan buildPlan, files *buildcontext
 }
 
 // stream sends the context and follows the build's output to its end.
-func (b *Backend) stream(ctx context.Context, files io.Reader, options client.ImageBuildOptions, said *reporter, name string) (string, error) {
+func (b *Backend) stream(ctx context.Context, files io.Reader, options client.ImageBuildOptions, said *engine.Reporter, name string) (string, error) {
 	r, err := b.api.ImageBuild(ctx, files, options)
 	if err != nil {
 		return "", err
 	}
 	defer r.Body.Close()
-	log := &tail{limit: buildLogTail}
-	err = followBuild(r.Body, log, func(step string) { said.sometimes("building " + name + ": " + step) })
+	log := engine.NewTail(buildLogTail)
+	err = followBuild(r.Body, log, func(step string) { said.Sometimes("building " + name + ": " + step) })
 	return log.String(), err
-}
-
-// tail keeps the end of what is written to it.
-type tail struct {
-	limit int
-	buf   []byte
-	cut   bool
-}
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.buf = append(t.buf, p...)
-	if over := len(t.buf) - t.limit; over > 0 {
-		t.buf, t.cut = append(t.buf[:0], t.buf[over:]...), true
-	}
-	return len(p), nil
-}
-
-func (t *tail) String() string {
-	text := strings.ToValidUTF8(string(t.buf), "\uFFFD")
-	if !t.cut {
-		return text
-	}
-	// Not from the middle of a line.
-	if _, rest, found := strings.Cut(text, "\n"); found {
-		text = rest
-	}
-	return "[…]\n" + text
 }

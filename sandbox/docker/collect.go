@@ -10,6 +10,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/internal/engine"
 )
 
 // Collect removes the containers whose owner keep does not claim, the networks,
@@ -28,7 +29,7 @@ func (b *Backend) Survey(ctx context.Context, keep func(sandbox.Owner) bool) ([]
 func (b *Backend) collect(ctx context.Context, keep func(sandbox.Owner) bool, dry bool) ([]string, error) {
 	list, err := b.api.ContainerList(ctx, client.ContainerListOptions{
 		All:     true,
-		Filters: make(client.Filters).Add("label", labelOwner),
+		Filters: make(client.Filters).Add("label", engine.LabelOwner),
 	})
 	if client.IsErrConnectionFailed(err) {
 		return nil, fmt.Errorf("%w: listing containers: %w", sandbox.ErrUnavailable, err)
@@ -39,7 +40,7 @@ func (b *Backend) collect(ctx context.Context, keep func(sandbox.Owner) bool, dr
 	var removed []string
 	var errs []error
 	for _, item := range list.Items {
-		owner, err := sandbox.ParseOwner(item.Labels[labelOwner])
+		owner, err := sandbox.ParseOwner(item.Labels[engine.LabelOwner])
 		if err != nil || keep(owner) {
 			continue
 		}
@@ -47,13 +48,16 @@ func (b *Backend) collect(ctx context.Context, keep func(sandbox.Owner) bool, dr
 		if len(item.Names) > 0 {
 			name = strings.TrimPrefix(item.Names[0], "/")
 		}
-		if err := unless(dry, func() error { return remove(ctx, b.api, item.ID) }); err != nil {
+		if !dry {
+			err = engine.Remove(ctx, b.api, item.ID)
+		}
+		if err != nil {
 			errs = append(errs, fmt.Errorf("removing container %s: %w", name, err))
 			continue
 		}
-		removed = append(removed, fmt.Sprintf("container %s of trial %q", name, item.Labels[labelTrial]))
+		removed = append(removed, fmt.Sprintf("container %s of trial %q", name, item.Labels[engine.LabelTrial]))
 	}
-	projects, err := b.collectProjects(ctx, keep, dry)
+	projects, err := b.projects.Collect(ctx, keep, dry)
 	removed, errs = append(removed, projects...), append(errs, err)
 	images, err := b.collectImages(ctx, dry)
 	return append(removed, images...), errors.Join(append(errs, err)...)

@@ -1,9 +1,7 @@
 package docker
 
 import (
-	"crypto/rand"
 	_ "embed"
-	"encoding/hex"
 	"fmt"
 	"strconv"
 	"strings"
@@ -12,6 +10,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/internal/engine"
 )
 
 //go:embed run.sh
@@ -29,13 +28,6 @@ const (
 	argVar   = "PROCTOR_ARG_"
 	execVar  = "PROCTOR_EXEC"
 )
-
-// secret is a word that nobody guesses.
-func secret() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:])
-}
 
 // wrapped is a command as the engine is asked to run it.
 func wrapped(spec sandbox.Spec, cmd sandbox.Command, word string) client.ExecCreateOptions {
@@ -62,7 +54,7 @@ func wrapped(spec sandbox.Spec, cmd sandbox.Command, word string) client.ExecCre
 	return client.ExecCreateOptions{
 		User:         first(cmd.User, spec.User),
 		WorkingDir:   first(cmd.Dir, spec.Workdir),
-		Env:          append(env, frameVar+"="+word, execVar+"="+secret()),
+		Env:          append(env, frameVar+"="+word, execVar+"="+engine.Secret()),
 		Cmd:          append(shell, script, shell[0], mode),
 		AttachStdin:  cmd.Stdin != nil,
 		AttachStdout: true,

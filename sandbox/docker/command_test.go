@@ -14,6 +14,8 @@ import (
 
 	"github.com/proctor-run/proctor/internal/need"
 	"github.com/proctor-run/proctor/sandbox"
+
+	"github.com/proctor-run/proctor/sandbox/internal/engine"
 )
 
 func TestWrapped(t *testing.T) {
@@ -102,22 +104,6 @@ func TestKeyed(t *testing.T) {
 	}
 }
 
-func TestTail(t *testing.T) {
-	t.Parallel()
-	tl := &tail{limit: 10}
-	for _, part := range []string{"first line\n", "second\n", "third\n"} {
-		_, _ = tl.Write([]byte(part))
-	}
-	if got := tl.String(); got != "[…]\nthird\n" {
-		t.Errorf("got %q", got)
-	}
-	short := &tail{limit: 10}
-	_, _ = short.Write([]byte("all\xff"))
-	if got := short.String(); got != "all\uFFFD" {
-		t.Errorf("got %q", got)
-	}
-}
-
 func TestFollowBuild(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, in, log, steps, err string }{
@@ -128,7 +114,7 @@ func TestFollowBuild(t *testing.T) {
 		{"cut", `{"stream":"a"}{"str`, "a", "", "reading the build's output"},
 		{"garbage in a trace", `{"id":"moby.buildkit.trace","aux":"//8="}{"id":"moby.buildkit.trace","aux":12}`, "", "", ""},
 	} {
-		log := &tail{limit: 1000}
+		log := engine.NewTail(1000)
 		var steps []string
 		err := followBuild(strings.NewReader(tt.in), log, func(s string) { steps = append(steps, s) })
 		if log.String() != tt.log || strings.Join(steps, "|") != tt.steps || (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
@@ -147,7 +133,7 @@ func TestTraceText(t *testing.T) {
 	failed := text(text(nil, vertexName, "[2/2] RUN y"), vertexError, "exit code: 7")
 	logged := text(nil, logMessage, "output\n")
 	trace := text(text(text(nil, responseVertexes, string(started)), responseLogs, string(logged)), responseVertexes, string(failed))
-	log := &tail{limit: 1000}
+	log := engine.NewTail(1000)
 	var steps []string
 	traceText(trace, log, func(s string) { steps = append(steps, s) })
 	if want := "[1/2] RUN x\noutput\n[2/2] RUN y: exit code: 7\n"; log.String() != want || len(steps) != 1 {
@@ -158,6 +144,6 @@ func TestTraceText(t *testing.T) {
 func FuzzFollowBuild(f *testing.F) {
 	f.Add([]byte(`{"id":"moby.buildkit.trace","aux":"CgIKAA=="}{"stream":"x"}`))
 	f.Fuzz(func(t *testing.T, in []byte) {
-		_ = followBuild(strings.NewReader(string(in)), &tail{limit: 100}, func(string) {})
+		_ = followBuild(strings.NewReader(string(in)), engine.NewTail(100), func(string) {})
 	})
 }

@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"time"
 
-	cerrdefs "github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
-	"github.com/proctor-run/proctor/internal/clock"
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/internal/engine"
 )
 
 var (
@@ -135,7 +133,7 @@ func (c *Container) Destroy(ctx context.Context) error {
 		return fmt.Errorf("destroying container %s: %w", c.name, context.Cause(ctx))
 	}
 	if !c.removed {
-		if err := remove(ctx, c.api, c.id); err != nil {
+		if err := engine.Remove(ctx, c.api, c.id); err != nil {
 			return fmt.Errorf("destroying container %s: %w", c.name, err)
 		}
 		c.removed = true
@@ -151,26 +149,6 @@ func (c *Container) Destroy(ctx context.Context) error {
 		}
 	}
 	return c.awaitGate(ctx)
-}
-
-// remove kills and removes a container, and returns when it is not there. It
-// may be called for what is being removed, or has been.
-func remove(ctx context.Context, api *client.Client, id string) error {
-	for {
-		_, err := api.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
-		switch {
-		case err == nil, cerrdefs.IsNotFound(err):
-			return nil
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case !cerrdefs.IsConflict(err):
-			return err
-		}
-		// Another call is removing it.
-		if err := clock.Sleep(ctx, 50*time.Millisecond); err != nil {
-			return err
-		}
-	}
 }
 
 // Stop kills what runs and leaves the container's files for inspection.

@@ -14,18 +14,9 @@ import (
 
 	"github.com/proctor-run/proctor/internal/clock"
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/compose"
+	"github.com/proctor-run/proctor/sandbox/internal/engine"
 )
-
-// Labels on every container. The owner is sandbox.Owner.String.
-const (
-	labelOwner = "proctor.owner"
-	labelJob   = "proctor.job"
-	labelTrial = "proctor.trial"
-)
-
-// keepAlive is the first process: it waits, and reaps orphans, whoever kills
-// its sleep. It cannot be killed from inside the container.
-var keepAlive = [...]string{"sh", "-c", "while :; do sleep infinity & wait $!; done"}
 
 const (
 	// removeLimit bounds the removal of what Create could not finish.
@@ -46,7 +37,7 @@ func (b *Backend) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbo
 		return nil, fmt.Errorf("creating sandbox %q: %w", spec.Name, context.Cause(ctx))
 	}
 	if spec.Compose != nil {
-		p, err := b.createProject(ctx, spec)
+		p, err := b.projects.Create(ctx, spec)
 		if err != nil {
 			return nil, notCreated(ctx, spec, err)
 		}
@@ -72,11 +63,11 @@ func notCreated(ctx context.Context, spec sandbox.Spec, err error) error {
 
 // create starts a container, a second time without the image's entrypoint
 // when that does not carry on with the command.
-func (b *Backend) create(ctx context.Context, spec sandbox.Spec, img image) (*Container, error) {
-	carriesOn, known := true, !img.entrypoint
+func (b *Backend) create(ctx context.Context, spec sandbox.Spec, img compose.Image) (*Container, error) {
+	carriesOn, known := true, !img.Entrypoint
 	if !known {
 		b.mu.Lock()
-		carriesOn, known = b.entrypoints[img.id]
+		carriesOn, known = b.entrypoints[img.ID]
 		b.mu.Unlock()
 	}
 	if known {
@@ -88,7 +79,7 @@ func (b *Backend) create(ctx context.Context, spec sandbox.Spec, img image) (*Co
 		return nil, err
 	}
 	b.mu.Lock()
-	b.entrypoints[img.id] = carriesOn
+	b.entrypoints[img.ID] = carriesOn
 	b.mu.Unlock()
 	if carriesOn {
 		return c, nil
@@ -98,13 +89,13 @@ func (b *Backend) create(ctx context.Context, spec sandbox.Spec, img image) (*Co
 
 // run creates and starts one container. When settled says that it has ended
 // already, it is removed and nil is returned.
-func (b *Backend) run(ctx context.Context, spec sandbox.Spec, img image, entrypoint bool,
+func (b *Backend) run(ctx context.Context, spec sandbox.Spec, img compose.Image, entrypoint bool,
 	settled func(context.Context, *client.Client, string) (bool, error),
 ) (_ *Container, err error) {
 	name := containerName(spec.Name)
 	// A request that is cut off may still create the container: it is let
 	// finish, so that its result is known.
-	createCtx, cancel := detached(ctx, callGrace)
+	createCtx, cancel := engine.Detached(ctx)
 	defer cancel()
 	created, err := b.api.ContainerCreate(createCtx, options(name, spec, img, entrypoint))
 	id := created.ID
@@ -118,7 +109,7 @@ func (b *Backend) run(ctx context.Context, spec sandbox.Spec, img image, entrypo
 		}
 		removeCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeLimit)
 		defer cancel()
-		if rmErr := remove(removeCtx, b.api, id); rmErr != nil && err == nil {
+		if rmErr := engine.Remove(removeCtx, b.api, id); rmErr != nil && err == nil {
 			err = fmt.Errorf("removing container %s: %w", name, rmErr)
 		}
 	}()
@@ -173,18 +164,18 @@ func settle(ctx context.Context, api *client.Client, id string) (bool, error) {
 	return true, nil
 }
 
-func options(name string, spec sandbox.Spec, img image, entrypoint bool) client.ContainerCreateOptions {
+func options(name string, spec sandbox.Spec, img compose.Image, entrypoint bool) client.ContainerCreateOptions {
 	config := &container.Config{
-		Image: img.ref,
-		Cmd:   keepAlive[:],
+		Image: img.Ref,
+		Cmd:   engine.KeepAlive(),
 		Labels: map[string]string{
-			labelOwner: spec.Labels.Owner.String(),
-			labelJob:   spec.Labels.Job,
-			labelTrial: spec.Labels.Trial,
+			engine.LabelOwner: spec.Labels.Owner.String(),
+			engine.LabelJob:   spec.Labels.Job,
+			engine.LabelTrial: spec.Labels.Trial,
 		},
 	}
 	if !entrypoint {
-		config.Entrypoint, config.Cmd = keepAlive[:], nil
+		config.Entrypoint, config.Cmd = engine.KeepAlive(), nil
 	}
 	host := &container.HostConfig{Resources: container.Resources{
 		NanoCPUs: int64(math.Round(spec.Resources.CPUs * 1e9)),
@@ -222,5 +213,5 @@ func containerName(name string) string {
 	if legal == "" {
 		legal = "sandbox"
 	}
-	return "proctor-" + legal + "-" + secret()[:8]
+	return "proctor-" + legal + "-" + engine.Secret()[:8]
 }

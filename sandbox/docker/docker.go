@@ -14,15 +14,8 @@
 // the waiting shell reaps orphans. The environment of the Spec is set for
 // commands, not on the container.
 //
-// # Compose projects
-//
 // With [sandbox.Spec.Compose] the sandbox is the service main of a compose
-// project, see [Project]: its files are merged as the Harbor task format,
-// section 5.4, says, and the project is brought up as docker compose 2.26 does
-// "up --detach --wait". All that belongs to it carries the labels of docker
-// compose and those of its sandbox; by the latter it is removed, whatever was
-// made of it so far. Networks get small subnets of their own choice, see
-// [DefaultSubnets].
+// project, see package compose.
 //
 // # Commands
 //
@@ -55,6 +48,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/compose"
 	"github.com/proctor-run/proctor/sandbox/egress"
 )
 
@@ -93,7 +87,7 @@ type Options struct {
 	Environ []string
 	// Subnets is where the networks of compose projects get their addresses
 	// from; nil means those of PROCTOR_DOCKER_SUBNETS, separated by commas, or
-	// DefaultSubnets.
+	// compose.DefaultSubnets.
 	Subnets []netip.Prefix
 }
 
@@ -109,8 +103,7 @@ type Backend struct {
 	now      func() time.Time
 	guest    func(context.Context) (string, error) // nil for none
 	egress   egress.Upstream
-	environ  []string
-	subnets  []netip.Prefix
+	projects *compose.Engine
 
 	images keyed // pulls and builds under way, by reference
 
@@ -149,17 +142,20 @@ func New(o Options) (*Backend, error) {
 		now:         o.Now,
 		guest:       o.Guest,
 		egress:      o.Egress,
-		environ:     o.Environ,
-		subnets:     o.Subnets,
 		entrypoints: make(map[string]bool),
 	}
 	if b.now == nil {
 		b.now = time.Now
 	}
-	if b.subnets == nil {
-		if b.subnets, err = parseSubnets(getenv(subnetsVar)); err != nil {
+	subnets := o.Subnets
+	if subnets == nil {
+		if subnets, err = compose.ParseSubnets(getenv(compose.SubnetsVar)); err != nil {
 			return nil, err
 		}
+	}
+	b.projects = &compose.Engine{
+		API: b.api, Images: projectImages{b}, Local: b.local, Environ: o.Environ, Subnets: subnets, Now: b.now,
+		Main: func(id, name string, spec sandbox.Spec) compose.Container { return newContainer(b.api, id, name, spec) },
 	}
 	return b, nil
 }
@@ -214,7 +210,7 @@ func fix(err error) string {
 // accepts refuses what no container of this backend can be.
 func (b *Backend) accepts(spec sandbox.Spec) error {
 	if spec.Compose != nil {
-		return acceptsProject(spec)
+		return compose.Accepts(spec)
 	}
 	switch spec.Network.Mode {
 	case "", sandbox.NetworkPublic, sandbox.NetworkNone:

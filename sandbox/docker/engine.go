@@ -16,13 +16,13 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// engine is where an engine listens, and the files of its TLS identity.
-type engine struct {
+// endpoint is where an engine listens, and the files of its TLS identity.
+type endpoint struct {
 	host          string
 	ca, cert, key string
 }
 
-func (e engine) tls() bool { return e.ca != "" || e.cert != "" }
+func (e endpoint) tls() bool { return e.ca != "" || e.cert != "" }
 
 // maxConfigFile bounds what is read of the user's Docker configuration.
 const maxConfigFile = 1 << 20
@@ -31,12 +31,12 @@ const maxConfigFile = 1 << 20
 // given host, DOCKER_HOST, the context of DOCKER_CONTEXT, the context that the
 // configuration file names, the default socket. Besides, where the default
 // socket is missing, the usual sockets of rootless engines and of Podman.
-func findEngine(host string, getenv func(string) string) (engine, error) {
+func findEngine(host string, getenv func(string) string) (endpoint, error) {
 	if host == "" {
 		host = getenv("DOCKER_HOST")
 	}
 	if host != "" {
-		return checked(envTLS(engine{host: host}, getenv))
+		return checked(envTLS(endpoint{host: host}, getenv))
 	}
 	dir := configDir(getenv)
 	name := getenv("DOCKER_CONTEXT")
@@ -45,28 +45,28 @@ func findEngine(host string, getenv func(string) string) (engine, error) {
 			CurrentContext string `json:"currentContext"`
 		}
 		if err := readJSON(filepath.Join(dir, "config.json"), &config); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return engine{}, err
+			return endpoint{}, err
 		}
 		name = config.CurrentContext
 	}
 	if name != "" && name != "default" {
 		e, err := contextEngine(dir, name)
 		if err != nil {
-			return engine{}, err
+			return endpoint{}, err
 		}
 		return checked(e)
 	}
-	return engine{host: defaultHost(getenv)}, nil
+	return endpoint{host: defaultHost(getenv)}, nil
 }
 
-func checked(e engine) (engine, error) {
+func checked(e endpoint) (endpoint, error) {
 	if strings.HasPrefix(e.host, "ssh:") {
-		return engine{}, fmt.Errorf("address %q: ssh is not spoken here (forward the engine's socket with ssh -L and name that)", e.host)
+		return endpoint{}, fmt.Errorf("address %q: ssh is not spoken here (forward the engine's socket with ssh -L and name that)", e.host)
 	}
 	return e, nil
 }
 
-func envTLS(e engine, getenv func(string) string) engine {
+func envTLS(e endpoint, getenv func(string) string) endpoint {
 	dir := getenv("DOCKER_CERT_PATH")
 	if dir == "" && getenv("DOCKER_TLS_VERIFY") != "" {
 		dir = configDir(getenv)
@@ -91,7 +91,7 @@ func configDir(getenv func(string) string) string {
 
 // contextEngine reads a context of the docker command: its files are named
 // after the hash of its name.
-func contextEngine(dir, name string) (engine, error) {
+func contextEngine(dir, name string) (endpoint, error) {
 	sum := sha256.Sum256([]byte(name))
 	id := hex.EncodeToString(sum[:])
 	var meta struct {
@@ -100,11 +100,11 @@ func contextEngine(dir, name string) (engine, error) {
 		}
 	}
 	if err := readJSON(filepath.Join(dir, "contexts", "meta", id, "meta.json"), &meta); err != nil {
-		return engine{}, fmt.Errorf("context %q: %w", name, err)
+		return endpoint{}, fmt.Errorf("context %q: %w", name, err)
 	}
-	e := engine{host: meta.Endpoints["docker"].Host}
+	e := endpoint{host: meta.Endpoints["docker"].Host}
 	if e.host == "" {
-		return engine{}, fmt.Errorf("context %q names no docker endpoint", name)
+		return endpoint{}, fmt.Errorf("context %q names no docker endpoint", name)
 	}
 	for file, dst := range map[string]*string{"ca.pem": &e.ca, "cert.pem": &e.cert, "key.pem": &e.key} {
 		path := filepath.Join(dir, "contexts", "tls", id, "docker", file)

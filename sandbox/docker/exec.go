@@ -12,13 +12,10 @@ import (
 
 	"github.com/proctor-run/proctor/internal/clock"
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/internal/engine"
 )
 
 const (
-	// callGrace is how long a call to the engine that has begun to change
-	// something may still take when its context has ended: what it made has
-	// to be known to be removed.
-	callGrace = 5 * time.Second
 	// tailLimit bounds the wait for output's end when the command has ended.
 	tailLimit = 5 * time.Second
 )
@@ -42,21 +39,6 @@ type process struct {
 	reported int // streams whose end was read
 	err      error
 	once     sync.Once
-}
-
-// detached returns a context that outlives ctx by grace.
-func detached(ctx context.Context, grace time.Duration) (context.Context, context.CancelFunc) {
-	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() {
-		t := time.NewTimer(grace)
-		defer t.Stop()
-		select {
-		case <-t.C:
-			cancel(context.Cause(ctx))
-		case <-out.Done():
-		}
-	})
-	return out, func() { stop(); cancel(context.Canceled) }
 }
 
 // Exec runs a command; see the package for how. Where the engine itself cannot
@@ -96,7 +78,7 @@ func (c *Container) exec(ctx context.Context, cmd sandbox.Command) (sandbox.Exit
 
 // start asks the engine to run the command and begins to read its output.
 func (c *Container) start(ctx context.Context, cmd sandbox.Command) (*process, error) {
-	word := "\x1e" + secret()
+	word := "\x1e" + engine.Secret()
 	created, err := c.api.ExecCreate(ctx, c.id, wrapped(c.spec, cmd, word))
 	if err != nil {
 		return nil, err
@@ -120,7 +102,7 @@ func (c *Container) start(ctx context.Context, cmd sandbox.Command) (*process, e
 	if streams == 2 {
 		side = newFramed(word, errs, nil, ended)
 	}
-	attachCtx, cancel := detached(ctx, callGrace)
+	attachCtx, cancel := engine.Detached(ctx)
 	defer cancel()
 	p.conn, err = attach(attachCtx, c.api, p.id)
 	if err != nil {
@@ -199,7 +181,7 @@ func (c *Container) result(ctx context.Context, p *process) (sandbox.ExitStatus,
 		return sandbox.ExitStatus{Code: code}, nil
 	}
 	// The wrapper did not live to tell, or was never there: ask the engine.
-	ctx, cancel := detached(ctx, callGrace)
+	ctx, cancel := engine.Detached(ctx)
 	defer cancel()
 	for {
 		state, err := c.api.ExecInspect(ctx, p.id, client.ExecInspectOptions{})

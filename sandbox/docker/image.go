@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -17,19 +16,14 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/compose"
+	"github.com/proctor-run/proctor/sandbox/internal/engine"
 )
-
-// image is what a container is made of.
-type image struct {
-	ref        string
-	id         string
-	entrypoint bool // the image has one
-}
 
 // image decides between the reference and the build (Harbor task format,
 // section 5.3): the reference wins unless a build is forced and there is
 // something to build.
-func (b *Backend) image(ctx context.Context, spec sandbox.Spec) (image, error) {
+func (b *Backend) image(ctx context.Context, spec sandbox.Spec) (compose.Image, error) {
 	from := spec.Image
 	if from.Build != nil && (from.Ref == "" || from.ForceBuild) {
 		return b.built(ctx, spec)
@@ -38,40 +32,40 @@ func (b *Backend) image(ctx context.Context, spec sandbox.Spec) (image, error) {
 }
 
 // pulled returns a referenced image, from a registry when the engine has none.
-func (b *Backend) pulled(ctx context.Context, ref string, progress func(string)) (image, error) {
+func (b *Backend) pulled(ctx context.Context, ref string, progress func(string)) (compose.Image, error) {
 	return b.pulledFor(ctx, ref, "", progress)
 }
 
 // pulledFor is pulled for a platform, OS/ARCHITECTURE[/VARIANT]; empty means
 // the engine's own.
-func (b *Backend) pulledFor(ctx context.Context, ref, platform string, progress func(string)) (image, error) {
+func (b *Backend) pulledFor(ctx context.Context, ref, platform string, progress func(string)) (compose.Image, error) {
 	img, err := b.inspect(ctx, ref)
 	if !cerrdefs.IsNotFound(err) {
 		return img, err
 	}
 	release, _, err := b.images.hold(ctx, ref)
 	if err != nil {
-		return image{}, fmt.Errorf("waiting for the pull of %q: %w", ref, err)
+		return compose.Image{}, fmt.Errorf("waiting for the pull of %q: %w", ref, err)
 	}
 	defer release(false)
 	if img, err = b.inspect(ctx, ref); !cerrdefs.IsNotFound(err) {
 		return img, err
 	}
 	if err := b.pull(ctx, ref, platform, progress); err != nil {
-		return image{}, err
+		return compose.Image{}, err
 	}
 	return b.inspect(ctx, ref)
 }
 
-func (b *Backend) inspect(ctx context.Context, ref string) (image, error) {
+func (b *Backend) inspect(ctx context.Context, ref string) (compose.Image, error) {
 	r, err := b.api.ImageInspect(ctx, ref)
 	if err != nil {
-		return image{}, fmt.Errorf("inspecting image %q: %w", ref, err)
+		return compose.Image{}, fmt.Errorf("inspecting image %q: %w", ref, err)
 	}
 	if r.Os != "" && r.Os != "linux" {
-		return image{}, fmt.Errorf("image %q is for %s: %w", ref, r.Os, sandbox.ErrUnsupported)
+		return compose.Image{}, fmt.Errorf("image %q is for %s: %w", ref, r.Os, sandbox.ErrUnsupported)
 	}
-	return image{ref: ref, id: r.ID, entrypoint: r.Config != nil && len(r.Config.Entrypoint) > 0}, nil
+	return compose.Image{Ref: ref, ID: r.ID, Entrypoint: r.Config != nil && len(r.Config.Entrypoint) > 0}, nil
 }
 
 // absent are the registries' words for an image that is not there, or that is
@@ -80,13 +74,13 @@ var absent = [...]string{"not found", "manifest unknown", "name unknown", "does 
 
 func (b *Backend) pull(ctx context.Context, ref, wanted string, progress func(string)) error {
 	options := client.ImagePullOptions{RegistryAuth: credentials(ref)}
-	if p, err := platform(wanted); err != nil {
+	if p, err := engine.Platform(wanted); err != nil {
 		return err
 	} else if p != nil {
 		options.Platforms = []ocispec.Platform{*p}
 	}
-	said := &reporter{tell: progress}
-	said.say("pulling " + ref)
+	said := engine.NewReporter(progress, b.now)
+	said.Say("pulling " + ref)
 	stream, err := b.api.ImagePull(ctx, ref, options)
 	if err == nil {
 		for message, streamErr := range stream.JSONMessages(ctx) {
@@ -97,7 +91,7 @@ func (b *Backend) pull(ctx context.Context, ref, wanted string, progress func(st
 				break
 			}
 			if message.Status != "" {
-				said.sometimes(fmt.Sprintf("pulling %s: %s", ref, strings.ToLower(message.Status)))
+				said.Sometimes(fmt.Sprintf("pulling %s: %s", ref, strings.ToLower(message.Status)))
 			}
 		}
 		_ = stream.Close()
@@ -107,20 +101,10 @@ func (b *Backend) pull(ctx context.Context, ref, wanted string, progress func(st
 		return nil
 	case ctx.Err() != nil:
 		return fmt.Errorf("pulling %q: %w", ref, context.Cause(ctx))
-	case cerrdefs.IsNotFound(err) || says(err, absent[:]):
+	case cerrdefs.IsNotFound(err) || engine.Says(err, absent[:]...):
 		return fmt.Errorf("pulling %q: %w: %w", ref, sandbox.ErrImageNotFound, err)
 	}
 	return fmt.Errorf("pulling %q: %w", ref, err)
-}
-
-func says(err error, words []string) bool {
-	text := strings.ToLower(err.Error())
-	for _, w := range words {
-		if strings.Contains(text, w) {
-			return true
-		}
-	}
-	return false
 }
 
 // credentials are what the user's Docker or Podman configuration holds for the
@@ -150,28 +134,6 @@ func credentials(ref string) string {
 		return ""
 	}
 	return encoded
-}
-
-// reporter passes on progress, a few times at most per second.
-type reporter struct {
-	tell func(string)
-	last time.Time
-	text string
-}
-
-func (r *reporter) say(text string) {
-	if r.tell == nil || text == r.text {
-		return
-	}
-	r.last, r.text = time.Now(), text
-	r.tell(text)
-}
-
-func (r *reporter) sometimes(text string) {
-	const every = 500 * time.Millisecond
-	if time.Since(r.last) >= every {
-		r.say(text)
-	}
 }
 
 // keyed lets one caller at a time work on each key. The zero value is ready.

@@ -1,4 +1,4 @@
-package docker
+package compose
 
 import (
 	"context"
@@ -34,12 +34,12 @@ func (p *project) supported(ctx context.Context) error {
 	if len(needs) == 0 {
 		return nil
 	}
-	engine, err := p.b.api.Ping(ctx, client.PingOptions{})
+	ping, err := p.e.API.Ping(ctx, client.PingOptions{})
 	if err != nil {
-		return err
+		return fmt.Errorf("asking the engine for its version: %w", err)
 	}
 	var errs []error
-	version := engine.APIVersion
+	version := ping.APIVersion
 	for _, key := range slices.Sorted(maps.Keys(needs)) {
 		if older(version, needs[key]) {
 			errs = append(errs, fmt.Errorf("%s: key %s needs an engine with API %s, this one has %s: %w",

@@ -1,4 +1,4 @@
-package docker
+package compose
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/internal/engine"
 )
 
 var (
@@ -23,10 +24,10 @@ const labelSandbox = "proctor.sandbox"
 // composeDownLimit bounds the removal of what Create could not finish.
 const composeDownLimit = 60 * time.Second
 
-// ComposeError says that a project could not be brought up. Its text is that
+// Error says that a project could not be brought up. Its text is that
 // of Harbor's error for a docker compose command that fails (Harbor task
 // format, section 5.5).
-type ComposeError struct {
+type Error struct {
 	Project string
 	// Output is what there is to read about it: the reason, and the end of the
 	// log of the container at fault.
@@ -34,26 +35,27 @@ type ComposeError struct {
 	Err    error
 }
 
-func (e *ComposeError) Error() string {
+func (e *Error) Error() string {
 	return fmt.Sprintf("Docker compose command failed for environment %s. Command: up --detach --wait. Return code: 1. Stdout: %s. Stderr: None. ", e.Project, e.Output)
 }
 
-func (e *ComposeError) Unwrap() error { return e.Err }
+func (e *Error) Unwrap() error { return e.Err }
 
 // ErrorType is the name under which results record the error.
-func (e *ComposeError) ErrorType() string { return "RuntimeError" }
+func (e *Error) ErrorType() string { return "RuntimeError" }
 
 // Project is a sandbox that is the service main of a compose project.
 type Project struct {
 	p    *project
-	main *Container
+	main Container
+	name string // of main's container
 
 	removing chan struct{} // holds the one that removes
 	removed  bool          // guarded by removing
 }
 
-// acceptsProject refuses what no compose project here can be.
-func acceptsProject(spec sandbox.Spec) error {
+// Accepts refuses what no compose project here can be.
+func Accepts(spec sandbox.Spec) error {
 	switch spec.Network.Mode {
 	case "", sandbox.NetworkPublic, sandbox.NetworkNone:
 	default:
@@ -68,15 +70,16 @@ func acceptsProject(spec sandbox.Spec) error {
 	return nil
 }
 
-// createProject reads a compose project and brings it up.
-func (b *Backend) createProject(ctx context.Context, spec sandbox.Spec) (_ *Project, err error) {
-	m, err := b.load(ctx, spec)
+// Create reads the project of a Spec and brings it up. On an error nothing is
+// left. One that is the project's own is an *[Error].
+func (e *Engine) Create(ctx context.Context, spec sandbox.Spec) (_ *Project, err error) {
+	m, err := e.load(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
 	p := &project{
-		b: b, spec: spec, model: m, id: secret(),
-		images: map[string]image{}, made: map[string]image{}, containers: map[string][]string{},
+		e: e, spec: spec, model: m, id: engine.Secret(),
+		images: map[string]Image{}, made: map[string]Image{}, containers: map[string][]string{},
 	}
 	for _, text := range m.notes {
 		p.note(true, "%s", text)
@@ -105,8 +108,9 @@ func (b *Backend) createProject(ctx context.Context, spec sandbox.Spec) (_ *Proj
 		return nil, context.Cause(ctx)
 	}
 	main := p.model.Services[mainService]
-	c := newContainer(b.api, p.containers[mainService][0], containerNameOf(m.Name, &main, 1), spec)
-	return &Project{p: p, main: c, removing: make(chan struct{}, 1)}, nil
+	name := containerNameOf(m.Name, &main, 1)
+	c := e.Main(p.containers[mainService][0], name, spec)
+	return &Project{p: p, main: c, name: name, removing: make(chan struct{}, 1)}, nil
 }
 
 // ID is the id of main's container.
@@ -163,14 +167,11 @@ func (s *Project) Destroy(ctx context.Context) error {
 
 // Stop kills what runs in every service and leaves all files for inspection.
 func (s *Project) Stop(ctx context.Context) (hint string, err error) {
-	if err := s.main.usable(ctx); err != nil {
-		return "", err
-	}
 	if _, err := s.main.Stop(ctx); err != nil {
 		return "", err
 	}
 	if err := s.p.stopContainers(ctx); err != nil {
 		return "", fmt.Errorf("stopping compose project %q: %w", s.p.model.Name, err)
 	}
-	return fmt.Sprintf("docker compose -p %[1]s start && docker exec -it %[2]s bash; remove it with docker compose -p %[1]s down -v", s.p.model.Name, s.main.name), nil
+	return fmt.Sprintf("docker compose -p %[1]s start && docker exec -it %[2]s bash; remove it with docker compose -p %[1]s down -v", s.p.model.Name, s.name), nil
 }

@@ -1,4 +1,4 @@
-package docker
+package compose
 
 import (
 	"context"
@@ -13,6 +13,8 @@ import (
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
+
+	"github.com/proctor-run/proctor/sandbox/internal/engine"
 )
 
 // makeNetworks makes the project's own networks and finds the external ones.
@@ -20,7 +22,7 @@ func (p *project) makeNetworks(ctx context.Context) error {
 	for _, key := range slices.Sorted(maps.Keys(p.model.Networks)) {
 		n := p.model.Networks[key]
 		if n.External {
-			if _, err := p.b.api.NetworkInspect(ctx, n.Name, client.NetworkInspectOptions{}); err != nil {
+			if _, err := p.e.API.NetworkInspect(ctx, n.Name, client.NetworkInspectOptions{}); err != nil {
 				return fmt.Errorf("network %q: external network %q: %w", key, n.Name, err)
 			}
 			continue
@@ -48,11 +50,11 @@ func (p *project) makeNetwork(ctx context.Context, key string, n types.NetworkCo
 		return p.createNetwork(ctx, n.Name, o)
 	}
 	for try := 1; ; try++ {
-		used, err := p.b.usedSubnets(ctx)
+		used, err := p.e.usedSubnets(ctx)
 		if err != nil {
 			return err
 		}
-		free, err := freeSubnet(p.b.subnets, used, p.members(key))
+		free, err := freeSubnet(p.e.Subnets, used, p.members(key))
 		if err != nil {
 			return err
 		}
@@ -67,7 +69,7 @@ func (p *project) makeNetwork(ctx context.Context, key string, n types.NetworkCo
 // namesake says whose a network of the same name is, empty when there is none.
 // Engines allow two networks of one name, and then mix them up.
 func (p *project) namesake(ctx context.Context, name string) (string, error) {
-	list, err := p.b.api.NetworkList(ctx, client.NetworkListOptions{Filters: make(client.Filters).Add("name", name)})
+	list, err := p.e.API.NetworkList(ctx, client.NetworkListOptions{Filters: make(client.Filters).Add("name", name)})
 	if err != nil {
 		return "", fmt.Errorf("listing networks: %w", err)
 	}
@@ -87,15 +89,15 @@ func describeOwner(labels map[string]string) string {
 }
 
 func (p *project) createNetwork(ctx context.Context, name string, o client.NetworkCreateOptions) error {
-	callCtx, cancel := detached(ctx, callGrace)
+	callCtx, cancel := engine.Detached(ctx)
 	defer cancel()
-	_, err := p.b.api.NetworkCreate(callCtx, name, o)
+	_, err := p.e.API.NetworkCreate(callCtx, name, o)
 	return err
 }
 
 // overlaps tells whether the engine refused a subnet because it is in use.
 func overlaps(err error) bool {
-	return says(err, []string{"overlap", "already used", "already in use"}) || cerrdefs.IsConflict(err) && says(err, []string{"subnet"})
+	return engine.Says(err, "overlap", "already used", "already in use") || cerrdefs.IsConflict(err) && engine.Says(err, "subnet")
 }
 
 // members is how many containers join a network.
@@ -186,7 +188,7 @@ func (p *project) joinNetworks(ctx context.Context, s *types.ServiceConfig, n in
 			return err
 		}
 		name := p.model.Networks[key].Name
-		if _, err := p.b.api.NetworkConnect(ctx, name, client.NetworkConnectOptions{Container: id, EndpointConfig: e}); err != nil {
+		if _, err := p.e.API.NetworkConnect(ctx, name, client.NetworkConnectOptions{Container: id, EndpointConfig: e}); err != nil {
 			return fmt.Errorf("joining network %q: %w", name, err)
 		}
 	}
@@ -271,7 +273,7 @@ func endpointAddresses(c *types.ServiceNetworkConfig) (*network.EndpointIPAMConf
 func (p *project) makeVolumes(ctx context.Context) error {
 	for _, key := range slices.Sorted(maps.Keys(p.model.Volumes)) {
 		v := p.model.Volumes[key]
-		found, err := p.b.api.VolumeInspect(ctx, v.Name, client.VolumeInspectOptions{})
+		found, err := p.e.API.VolumeInspect(ctx, v.Name, client.VolumeInspectOptions{})
 		switch {
 		case err != nil && !cerrdefs.IsNotFound(err) || err != nil && bool(v.External):
 			return fmt.Errorf("volume %q: %w", key, err)
@@ -283,8 +285,8 @@ func (p *project) makeVolumes(ctx context.Context) error {
 		}
 		labels := p.labels(v.Labels)
 		labels[labelVolume] = key
-		callCtx, cancel := detached(ctx, callGrace)
-		_, err = p.b.api.VolumeCreate(callCtx, client.VolumeCreateOptions{
+		callCtx, cancel := engine.Detached(ctx)
+		_, err = p.e.API.VolumeCreate(callCtx, client.VolumeCreateOptions{
 			Name: v.Name, Driver: v.Driver, DriverOpts: v.DriverOpts, Labels: labels,
 		})
 		cancel()

@@ -1,4 +1,4 @@
-package docker
+package compose
 
 import (
 	"bufio"
@@ -28,12 +28,13 @@ func DefaultSubnets() []netip.Prefix {
 	return []netip.Prefix{netip.MustParsePrefix("10.213.0.0/16"), netip.MustParsePrefix("198.18.0.0/15")}
 }
 
-// subnetsVar names the ranges to use instead.
-const subnetsVar = "PROCTOR_DOCKER_SUBNETS"
+// SubnetsVar is the variable of the environment that names the ranges to use
+// instead.
+const SubnetsVar = "PROCTOR_DOCKER_SUBNETS"
 
-// parseSubnets reads ranges of IPv4 addresses, separated by commas; none are
+// ParseSubnets reads ranges of IPv4 addresses, separated by commas; none are
 // the default.
-func parseSubnets(text string) ([]netip.Prefix, error) {
+func ParseSubnets(text string) ([]netip.Prefix, error) {
 	var list []netip.Prefix
 	for word := range strings.SplitSeq(text, ",") {
 		if word = strings.TrimSpace(word); word == "" {
@@ -41,7 +42,7 @@ func parseSubnets(text string) ([]netip.Prefix, error) {
 		}
 		p, err := netip.ParsePrefix(word)
 		if err != nil || !p.Addr().Is4() || p.Bits() > subnetBits {
-			return nil, fmt.Errorf("%s: %q is not a range of IPv4 addresses like 10.213.0.0/16", subnetsVar, word)
+			return nil, fmt.Errorf("%s: %q is not a range of IPv4 addresses like 10.213.0.0/16", SubnetsVar, word)
 		}
 		list = append(list, p.Masked())
 	}
@@ -92,8 +93,8 @@ func subnet(r netip.Prefix, bits int, n uint32) netip.Prefix {
 
 // usedSubnets are the addresses of the engine's networks and, where the engine
 // is on this machine, those that this machine has routes to.
-func (b *Backend) usedSubnets(ctx context.Context) ([]netip.Prefix, error) {
-	list, err := b.api.NetworkList(ctx, client.NetworkListOptions{})
+func (e *Engine) usedSubnets(ctx context.Context) ([]netip.Prefix, error) {
+	list, err := e.API.NetworkList(ctx, client.NetworkListOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("listing networks: %w", err)
 	}
@@ -105,7 +106,7 @@ func (b *Backend) usedSubnets(ctx context.Context) ([]netip.Prefix, error) {
 			}
 		}
 	}
-	if b.local {
+	if e.Local {
 		if table, err := os.ReadFile("/proc/net/route"); err == nil {
 			used = append(used, routes(table)...)
 		}

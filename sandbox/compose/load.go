@@ -1,4 +1,4 @@
-package docker
+package compose
 
 import (
 	"bytes"
@@ -41,11 +41,11 @@ type model struct {
 	notes []string
 }
 
-// ProjectJSON returns the merged model of a Spec's compose project, with
-// everything that is put around the files, as "docker compose config --format
-// json" would print it. Nothing is created.
-func (b *Backend) ProjectJSON(ctx context.Context, spec sandbox.Spec) ([]byte, error) {
-	m, err := b.load(ctx, spec)
+// JSON returns the merged model of a Spec's project, with everything that is
+// put around the files, as "docker compose config --format json" would print
+// it. Nothing is created.
+func (e *Engine) JSON(ctx context.Context, spec sandbox.Spec) ([]byte, error) {
+	m, err := e.load(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
@@ -54,9 +54,9 @@ func (b *Backend) ProjectJSON(ctx context.Context, spec sandbox.Spec) ([]byte, e
 
 // load reads and merges the files of a project in their order (Harbor task
 // format, section 5.4) and resolves variables and paths.
-func (b *Backend) load(ctx context.Context, spec sandbox.Spec) (*model, error) {
+func (e *Engine) load(ctx context.Context, spec sandbox.Spec) (*model, error) {
 	c := spec.Compose
-	env, err := interpolationEnv(c, b.environ)
+	env, err := interpolationEnv(c, e.Environ)
 	if err != nil {
 		return nil, fmt.Errorf("reading compose project %q: %w", c.Project, err)
 	}
@@ -70,7 +70,7 @@ func (b *Backend) load(ctx context.Context, spec sandbox.Spec) (*model, error) {
 			return nil, fmt.Errorf("reading compose project %q: %w", c.Project, err)
 		}
 	}
-	hosts := newHostVariables(b.environ, c)
+	hosts := newHostVariables(e.Environ, c)
 	var screened []loader.UnsupportedAttribute
 	project, err := loader.LoadWithContext(ctx, types.ConfigDetails{
 		WorkingDir: c.Dir, ConfigFiles: files, Environment: env,

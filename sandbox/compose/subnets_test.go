@@ -1,4 +1,4 @@
-package docker
+package compose
 
 import (
 	"errors"
@@ -76,12 +76,12 @@ func TestParseSubnets(t *testing.T) {
 		"10.1.2.3/16":                prefixes("10.1.0.0/16"),
 		" 10.1.0.0/16, 10.2.0.0/27,": prefixes("10.1.0.0/16", "10.2.0.0/27"),
 	} {
-		if got, err := parseSubnets(text); err != nil || !slices.Equal(got, want) {
+		if got, err := ParseSubnets(text); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%q: got %v, %v; want %v", text, got, err, want)
 		}
 	}
 	for _, bad := range []string{"x", "10.0.0.0", "10.0.0.0/28", "fd00::/8"} {
-		if _, err := parseSubnets(bad); err == nil {
+		if _, err := ParseSubnets(bad); err == nil {
 			t.Errorf("%q: no error", bad)
 		}
 	}

@@ -1,4 +1,4 @@
-package docker
+package compose
 
 import (
 	"archive/tar"
@@ -172,7 +172,7 @@ func (p *project) putObjects(ctx context.Context, s *types.ServiceConfig, id str
 		w := tar.NewWriter(&archive)
 		err := w.WriteHeader(&tar.Header{
 			Typeflag: tar.TypeReg, Name: strings.TrimPrefix(o.target, "/"), Size: int64(len(o.text)),
-			Mode: o.mode, Uid: o.uid, Gid: o.gid, ModTime: p.b.now(),
+			Mode: o.mode, Uid: o.uid, Gid: o.gid, ModTime: p.e.Now(),
 		})
 		if err == nil {
 			_, err = w.Write([]byte(o.text))
@@ -181,7 +181,7 @@ func (p *project) putObjects(ctx context.Context, s *types.ServiceConfig, id str
 			err = w.Close()
 		}
 		if err == nil {
-			_, err = p.b.api.CopyToContainer(ctx, id, client.CopyToContainerOptions{DestinationPath: "/", Content: &archive})
+			_, err = p.e.API.CopyToContainer(ctx, id, client.CopyToContainerOptions{DestinationPath: "/", Content: &archive})
 		}
 		if err != nil {
 			return fmt.Errorf("writing %q: %w", o.target, err)

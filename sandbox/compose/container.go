@@ -1,4 +1,4 @@
-package docker
+package compose
 
 import (
 	"crypto/sha256"
@@ -16,7 +16,8 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
-	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/proctor-run/proctor/sandbox/internal/engine"
 )
 
 // Labels by which docker compose knows what belongs to a project.
@@ -47,13 +48,13 @@ func containerNameOf(project string, s *types.ServiceConfig, n int) string {
 }
 
 // containerOptions translates the n-th container of a service.
-func (p *project) containerOptions(s *types.ServiceConfig, img image, n int) (client.ContainerCreateOptions, error) {
+func (p *project) containerOptions(s *types.ServiceConfig, img Image, n int) (client.ContainerCreateOptions, error) {
 	o := client.ContainerCreateOptions{Name: containerNameOf(p.model.Name, s, n)}
 	fail := func(key string, err error) (client.ContainerCreateOptions, error) {
 		return o, fmt.Errorf("service %q: %s: %w", s.Name, key, err)
 	}
 	config := &container.Config{
-		Image:      img.ref,
+		Image:      img.Ref,
 		Hostname:   s.Hostname,
 		Domainname: s.DomainName,
 		User:       s.User,
@@ -71,7 +72,7 @@ func (p *project) containerOptions(s *types.ServiceConfig, img image, n int) (cl
 		config.Entrypoint = s.Entrypoint
 	}
 	if s.Name == mainService && slices.Equal(s.Command, waits) {
-		config.Cmd = keepAlive[:]
+		config.Cmd = engine.KeepAlive()
 	}
 	if s.StopGracePeriod != nil {
 		config.StopTimeout = new(int(math.Ceil(time.Duration(*s.StopGracePeriod).Seconds())))
@@ -85,7 +86,7 @@ func (p *project) containerOptions(s *types.ServiceConfig, img image, n int) (cl
 		return fail("ports", err)
 	}
 	o.Config, o.HostConfig = config, host
-	if o.Platform, err = platform(s.Platform); err != nil {
+	if o.Platform, err = engine.Platform(s.Platform); err != nil {
 		return fail("platform", err)
 	}
 	o.NetworkingConfig, err = p.firstNetwork(s, n)
@@ -106,7 +107,7 @@ func environment(m types.MappingWithEquals) []string {
 	return list
 }
 
-func (p *project) containerLabels(s *types.ServiceConfig, img image, n int) map[string]string {
+func (p *project) containerLabels(s *types.ServiceConfig, img Image, n int) map[string]string {
 	labels := p.labels(s.Labels)
 	for k, v := range map[string]string{
 		labelService:   s.Name,
@@ -114,7 +115,7 @@ func (p *project) containerLabels(s *types.ServiceConfig, img image, n int) map[
 		labelOneOff:    "False",
 		labelFiles:     strings.Join(p.spec.Compose.Files, ","),
 		labelDirectory: p.model.WorkingDir,
-		labelImage:     img.id,
+		labelImage:     img.ID,
 		labelHash:      hashOf(s),
 	} {
 		labels[k] = v
@@ -201,20 +202,4 @@ func portOf(number uint64, protocol string) (network.Port, error) {
 		protocol = "tcp"
 	}
 	return network.ParsePort(strconv.FormatUint(number, 10) + "/" + protocol)
-}
-
-// platform reads OS/ARCHITECTURE[/VARIANT]; nil for none.
-func platform(text string) (*ocispec.Platform, error) {
-	if text == "" {
-		return nil, nil
-	}
-	parts := strings.Split(text, "/")
-	if len(parts) < 2 || len(parts) > 3 || slices.Contains(parts, "") {
-		return nil, fmt.Errorf("%q: want OS/ARCHITECTURE", text)
-	}
-	out := &ocispec.Platform{OS: parts[0], Architecture: parts[1]}
-	if len(parts) == 3 {
-		out.Variant = parts[2]
-	}
-	return out, nil
 }

@@ -1,4 +1,4 @@
-package docker
+package compose
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/proctor-run/proctor/internal/clock"
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/internal/engine"
 )
 
 // networkTries is how often the removal of a network is tried whose containers
@@ -25,17 +26,17 @@ const networkTries = 20
 // is an error.
 func (p *project) clear(ctx context.Context) error {
 	own := client.Filters{}.Add("label", labelProject+"="+p.model.Name)
-	list, err := p.b.listContainers(ctx, own)
+	list, err := p.e.listContainers(ctx, own)
 	if err != nil {
 		return err
 	}
 	for _, c := range list {
-		owner, err := sandbox.ParseOwner(c.Labels[labelOwner])
+		owner, err := sandbox.ParseOwner(c.Labels[engine.LabelOwner])
 		if err == nil && owner != p.spec.Labels.Owner && owner.Alive() {
 			return fmt.Errorf("compose project %q is in use by process %d", p.model.Name, owner.PID)
 		}
 	}
-	if err := p.b.removeAll(ctx, own); err != nil {
+	if err := p.e.removeAll(ctx, own); err != nil {
 		return fmt.Errorf("removing an earlier compose project %q: %w", p.model.Name, err)
 	}
 	return nil
@@ -48,15 +49,15 @@ func (p *project) mine() client.Filters {
 
 // down removes everything of the project. It may be repeated.
 func (p *project) down(ctx context.Context) error {
-	return errors.Join(p.b.removeAll(ctx, p.mine()), p.b.untag(ctx, p.tags))
+	return errors.Join(p.e.removeAll(ctx, p.mine()), p.e.untag(ctx, p.tags))
 }
 
 func (p *project) removeContainers(ctx context.Context) error {
-	return p.b.removeContainers(ctx, p.mine())
+	return p.e.removeContainers(ctx, p.mine())
 }
 
 func (p *project) stopContainers(ctx context.Context) error {
-	list, err := p.b.listContainers(ctx, p.mine())
+	list, err := p.e.listContainers(ctx, p.mine())
 	if err != nil {
 		return err
 	}
@@ -66,7 +67,7 @@ func (p *project) stopContainers(ctx context.Context) error {
 		if c.State != container.StateRunning {
 			continue
 		}
-		if _, err := p.b.api.ContainerStop(ctx, c.ID, client.ContainerStopOptions{Signal: "SIGKILL", Timeout: &now}); err != nil {
+		if _, err := p.e.API.ContainerStop(ctx, c.ID, client.ContainerStopOptions{Signal: "SIGKILL", Timeout: &now}); err != nil {
 			errs = append(errs, err)
 		}
 	}
@@ -74,12 +75,12 @@ func (p *project) stopContainers(ctx context.Context) error {
 }
 
 // removeAll removes the containers, networks and volumes that a filter finds.
-func (b *Backend) removeAll(ctx context.Context, f client.Filters) error {
-	return errors.Join(b.removeContainers(ctx, f), b.removeNetworks(ctx, f), b.removeVolumes(ctx, f))
+func (e *Engine) removeAll(ctx context.Context, f client.Filters) error {
+	return errors.Join(e.removeContainers(ctx, f), e.removeNetworks(ctx, f), e.removeVolumes(ctx, f))
 }
 
-func (b *Backend) listContainers(ctx context.Context, f client.Filters) ([]container.Summary, error) {
-	list, err := b.api.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: f})
+func (e *Engine) listContainers(ctx context.Context, f client.Filters) ([]container.Summary, error) {
+	list, err := e.API.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: f})
 	if err != nil {
 		return nil, fmt.Errorf("listing containers: %w", err)
 	}
@@ -87,8 +88,8 @@ func (b *Backend) listContainers(ctx context.Context, f client.Filters) ([]conta
 }
 
 // removeContainers kills and removes containers, all at the same time.
-func (b *Backend) removeContainers(ctx context.Context, f client.Filters) error {
-	list, err := b.listContainers(ctx, f)
+func (e *Engine) removeContainers(ctx context.Context, f client.Filters) error {
+	list, err := e.listContainers(ctx, f)
 	if err != nil {
 		return err
 	}
@@ -96,7 +97,7 @@ func (b *Backend) removeContainers(ctx context.Context, f client.Filters) error 
 	var wg sync.WaitGroup
 	for i, c := range list {
 		wg.Go(func() {
-			if err := remove(ctx, b.api, c.ID); err != nil {
+			if err := engine.Remove(ctx, e.API, c.ID); err != nil {
 				errs[i] = fmt.Errorf("removing container %s: %w", c.ID, err)
 			}
 		})
@@ -105,27 +106,27 @@ func (b *Backend) removeContainers(ctx context.Context, f client.Filters) error 
 	return errors.Join(errs...)
 }
 
-func (b *Backend) removeNetworks(ctx context.Context, f client.Filters) error {
-	list, err := b.api.NetworkList(ctx, client.NetworkListOptions{Filters: f})
+func (e *Engine) removeNetworks(ctx context.Context, f client.Filters) error {
+	list, err := e.API.NetworkList(ctx, client.NetworkListOptions{Filters: f})
 	if err != nil {
 		return fmt.Errorf("listing networks: %w", err)
 	}
 	var errs []error
 	for _, n := range list.Items {
-		errs = append(errs, b.removeNetwork(ctx, n))
+		errs = append(errs, e.removeNetwork(ctx, n))
 	}
 	return errors.Join(errs...)
 }
 
 // removeNetwork removes a network. An engine may hold it for a moment after the
 // last container has gone.
-func (b *Backend) removeNetwork(ctx context.Context, n network.Summary) error {
+func (e *Engine) removeNetwork(ctx context.Context, n network.Summary) error {
 	for try := 1; ; try++ {
-		_, err := b.api.NetworkRemove(ctx, n.ID, client.NetworkRemoveOptions{})
+		_, err := e.API.NetworkRemove(ctx, n.ID, client.NetworkRemoveOptions{})
 		switch {
 		case err == nil, cerrdefs.IsNotFound(err):
 			return nil
-		case try == networkTries || ctx.Err() != nil || !says(err, []string{"active endpoints", "in use", "being used"}):
+		case try == networkTries || ctx.Err() != nil || !engine.Says(err, "active endpoints", "in use", "being used"):
 			return fmt.Errorf("removing network %s: %w", n.Name, err)
 		}
 		if err := clock.Sleep(ctx, 50*time.Millisecond); err != nil {
@@ -134,20 +135,20 @@ func (b *Backend) removeNetwork(ctx context.Context, n network.Summary) error {
 	}
 }
 
-func (b *Backend) removeVolumes(ctx context.Context, f client.Filters) error {
-	list, err := b.api.VolumeList(ctx, client.VolumeListOptions{Filters: f})
+func (e *Engine) removeVolumes(ctx context.Context, f client.Filters) error {
+	list, err := e.API.VolumeList(ctx, client.VolumeListOptions{Filters: f})
 	if err != nil {
 		return fmt.Errorf("listing volumes: %w", err)
 	}
 	var errs []error
 	for _, v := range list.Items {
-		errs = append(errs, b.removeVolume(ctx, v.Name))
+		errs = append(errs, e.removeVolume(ctx, v.Name))
 	}
 	return errors.Join(errs...)
 }
 
-func (b *Backend) removeVolume(ctx context.Context, name string) error {
-	_, err := b.api.VolumeRemove(ctx, name, client.VolumeRemoveOptions{})
+func (e *Engine) removeVolume(ctx context.Context, name string) error {
+	_, err := e.API.VolumeRemove(ctx, name, client.VolumeRemoveOptions{})
 	if err != nil && !cerrdefs.IsNotFound(err) {
 		return fmt.Errorf("removing volume %s: %w", name, err)
 	}

@@ -1,4 +1,4 @@
-package docker
+package compose
 
 import (
 	"bytes"
@@ -17,6 +17,7 @@ import (
 
 	"github.com/proctor-run/proctor/internal/clock"
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/internal/engine"
 )
 
 const (
@@ -35,13 +36,13 @@ const (
 // What belongs to it carries its labels, so that nothing has to be remembered
 // to be removed. It is confined to one goroutine until Create returns.
 type project struct {
-	b     *Backend
+	e     *Engine
 	spec  sandbox.Spec
 	model *model
 	id    string // value of labelSandbox
 
-	images     map[string]image    // by service
-	made       map[string]image    // built ones by the name that the files give them
+	images     map[string]Image    // by service
+	made       map[string]Image    // built ones by the name that the files give them
 	tags       []string            // names that were given to images
 	containers map[string][]string // ids by service, in order
 	started    map[string]time.Time
@@ -60,12 +61,12 @@ func (p *project) labels(own map[string]string) map[string]string {
 	labels := map[string]string{}
 	maps.Copy(labels, own)
 	maps.Copy(labels, map[string]string{
-		labelOwner:   p.spec.Labels.Owner.String(),
-		labelJob:     p.spec.Labels.Job,
-		labelTrial:   p.spec.Labels.Trial,
-		labelSandbox: p.id,
-		labelProject: p.model.Name,
-		labelVersion: composeVersion,
+		engine.LabelOwner: p.spec.Labels.Owner.String(),
+		engine.LabelJob:   p.spec.Labels.Job,
+		engine.LabelTrial: p.spec.Labels.Trial,
+		labelSandbox:      p.id,
+		labelProject:      p.model.Name,
+		labelVersion:      composeVersion,
 	})
 	return labels
 }
@@ -142,8 +143,8 @@ func (p *project) createContainers(ctx context.Context, name string) error {
 		}
 		// A request that is cut off may still create the container: it is let
 		// finish, so that down finds it.
-		createCtx, cancel := detached(ctx, callGrace)
-		created, err := p.b.api.ContainerCreate(createCtx, o)
+		createCtx, cancel := engine.Detached(ctx)
+		created, err := p.e.API.ContainerCreate(createCtx, o)
 		cancel()
 		if err == nil {
 			p.containers[name] = append(p.containers[name], created.ID)
@@ -165,7 +166,7 @@ func (p *project) createContainers(ctx context.Context, name string) error {
 // start starts each service when what it depends on is as it wants it.
 func (p *project) start(ctx context.Context, order []string) error {
 	p.started = map[string]time.Time{}
-	said := &reporter{tell: p.spec.Progress}
+	said := engine.NewReporter(p.spec.Progress, p.e.Now)
 	every := lookAtServices
 	for pending := order; len(pending) > 0; {
 		var later []string
@@ -179,15 +180,15 @@ func (p *project) start(ctx context.Context, order []string) error {
 				continue
 			}
 			for _, id := range p.containers[name] {
-				if _, err := p.b.api.ContainerStart(ctx, id, client.ContainerStartOptions{}); err != nil {
+				if _, err := p.e.API.ContainerStart(ctx, id, client.ContainerStartOptions{}); err != nil {
 					return p.failure(ctx, fmt.Errorf("starting service %q: %w", name, err), "")
 				}
 			}
-			p.started[name] = time.Now()
+			p.started[name] = p.e.Now()
 			every = lookAtServices
 		}
 		if pending = later; len(pending) > 0 {
-			said.say("waiting for what these depend on: " + strings.Join(pending, ", "))
+			said.Say("waiting for what these depend on: " + strings.Join(pending, ", "))
 			if err := clock.Sleep(ctx, every); err != nil {
 				return err
 			}
@@ -235,7 +236,7 @@ func (p *project) wait(ctx context.Context, order []string) error {
 			}
 		}
 	}
-	said := &reporter{tell: p.spec.Progress}
+	said := engine.NewReporter(p.spec.Progress, p.e.Now)
 	every := lookAtServices
 	for pending := order; len(pending) > 0; {
 		var later []string
@@ -253,7 +254,7 @@ func (p *project) wait(ctx context.Context, order []string) error {
 			}
 		}
 		if pending = later; len(pending) > 0 {
-			said.say("waiting for services: " + strings.Join(pending, ", "))
+			said.Say("waiting for services: " + strings.Join(pending, ", "))
 			if err := clock.Sleep(ctx, every); err != nil {
 				return err
 			}
@@ -270,7 +271,7 @@ func (p *project) reached(ctx context.Context, name, condition string) (bool, er
 		return true, nil
 	}
 	for _, id := range p.containers[name] {
-		r, err := p.b.api.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
+		r, err := p.e.API.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
 		if err != nil {
 			return false, fmt.Errorf("looking at service %q: %w", name, err)
 		}
@@ -316,10 +317,10 @@ func (p *project) judge(service, name string, state *container.State, condition 
 // time when its command is our own.
 func (p *project) hasSettled(service string) bool {
 	s := p.model.Services[service]
-	if service == mainService && slices.Equal(s.Command, waits) && s.Entrypoint == nil && !p.images[service].entrypoint {
+	if service == mainService && slices.Equal(s.Command, waits) && s.Entrypoint == nil && !p.images[service].Entrypoint {
 		return true
 	}
-	return time.Since(p.started[service]) >= settled
+	return p.e.Now().Sub(p.started[service]) >= settled
 }
 
 // lastCheck is what the last check of an unhealthy container said.
@@ -340,21 +341,21 @@ func (p *project) failure(ctx context.Context, err error, id string) error {
 	if ctx.Err() != nil {
 		return err
 	}
-	e := &ComposeError{Project: p.model.Name, Output: err.Error(), Err: err}
+	e := &Error{Project: p.model.Name, Output: err.Error(), Err: err}
 	if id == "" {
 		return e
 	}
-	logs, logErr := p.b.api.ContainerLogs(ctx, id, client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Tail: "20"})
+	logs, logErr := p.e.API.ContainerLogs(ctx, id, client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Tail: "20"})
 	if logErr != nil {
 		return e
 	}
 	defer logs.Close()
-	out := &tail{limit: failureLog}
+	out := engine.NewTail(failureLog)
 	var raw bytes.Buffer
 	limited := io.TeeReader(io.LimitReader(logs, 1<<20), &raw)
 	if _, err := stdcopy.StdCopy(out, out, limited); err != nil {
 		// A container with a terminal has one stream and no frames.
-		out = &tail{limit: failureLog}
+		out = engine.NewTail(failureLog)
 		_, _ = io.Copy(out, &raw)
 	}
 	if text := strings.TrimSpace(out.String()); text != "" {

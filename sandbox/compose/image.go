@@ -1,4 +1,4 @@
-package docker
+package compose
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/internal/engine"
 )
 
 // findImages builds or fetches the image of every service. Builds come first:
@@ -56,18 +57,18 @@ func (p *project) findImages(ctx context.Context) error {
 // buildOrPull makes the image of a service that can be built. Where main is a
 // prebuilt image nothing is built before it is needed, as Harbor then runs no
 // build: an image that is there, or can be pulled, is taken.
-func (p *project) buildOrPull(ctx context.Context, s *types.ServiceConfig) (image, error) {
+func (p *project) buildOrPull(ctx context.Context, s *types.ServiceConfig) (Image, error) {
 	if p.prebuilt() && s.Image != "" && s.PullPolicy != types.PullPolicyBuild {
 		img, err := p.fetched(ctx, s)
 		if err == nil || !errors.Is(err, sandbox.ErrImageNotFound) && !cerrdefs.IsNotFound(err) {
 			return img, err
 		}
 	}
-	plan, err := p.buildPlan(s)
+	plan, err := p.build(s)
 	if err != nil {
-		return image{}, err
+		return Image{}, err
 	}
-	return p.b.builtFrom(ctx, plan, p.spec.Progress)
+	return p.e.Images.Built(ctx, plan, p.spec.Progress)
 }
 
 // prebuilt tells whether the Spec gives main an image (section 5.3).
@@ -77,42 +78,42 @@ func (p *project) prebuilt() bool {
 }
 
 // fetched returns an image that the files name.
-func (p *project) fetched(ctx context.Context, s *types.ServiceConfig) (image, error) {
+func (p *project) fetched(ctx context.Context, s *types.ServiceConfig) (Image, error) {
 	policy, _, err := s.GetPullPolicy()
 	if err != nil {
-		return image{}, err
+		return Image{}, err
 	}
 	if s.Platform != "" {
-		if _, err := platform(s.Platform); err != nil {
-			return image{}, fmt.Errorf("platform: %w", err)
+		if _, err := engine.Platform(s.Platform); err != nil {
+			return Image{}, fmt.Errorf("platform: %w", err)
 		}
 	}
 	switch policy {
 	case types.PullPolicyNever:
-		img, err := p.b.inspect(ctx, s.Image)
+		img, err := p.e.Images.Inspect(ctx, s.Image)
 		if cerrdefs.IsNotFound(err) {
 			err = fmt.Errorf("image %q with pull_policy never: %w: %w", s.Image, sandbox.ErrImageNotFound, err)
 		}
 		return img, err
 	case types.PullPolicyAlways, types.PullPolicyRefresh:
-		if err := p.b.pull(ctx, s.Image, s.Platform, p.spec.Progress); err != nil {
-			return image{}, err
+		if err := p.e.Images.Pull(ctx, s.Image, s.Platform, p.spec.Progress); err != nil {
+			return Image{}, err
 		}
-		return p.b.inspect(ctx, s.Image)
+		return p.e.Images.Inspect(ctx, s.Image)
 	}
-	return p.b.pulledFor(ctx, s.Image, s.Platform, p.spec.Progress)
+	return p.e.Images.Pulled(ctx, s.Image, s.Platform, p.spec.Progress)
 }
 
-// buildPlan translates the build section of a service.
-func (p *project) buildPlan(s *types.ServiceConfig) (buildPlan, error) {
+// build translates the build section of a service.
+func (p *project) build(s *types.ServiceConfig) (Build, error) {
 	c := s.Build
-	plan := buildPlan{
-		name:  s.Name,
-		dir:   c.Context,
-		text:  c.DockerfileInline,
-		force: c.NoCache || c.Pull || s.Name == mainService && p.spec.Image.ForceBuild,
-		keep:  s.Name == mainService && p.spec.Image.KeepImage,
-		options: client.ImageBuildOptions{
+	plan := Build{
+		Name:  s.Name,
+		Dir:   c.Context,
+		Text:  c.DockerfileInline,
+		Force: c.NoCache || c.Pull || s.Name == mainService && p.spec.Image.ForceBuild,
+		Keep:  s.Name == mainService && p.spec.Image.KeepImage,
+		Options: client.ImageBuildOptions{
 			NoCache:     c.NoCache,
 			PullParent:  c.Pull,
 			NetworkMode: c.Network,
@@ -121,17 +122,17 @@ func (p *project) buildPlan(s *types.ServiceConfig) (buildPlan, error) {
 		},
 	}
 	if b := p.spec.Image.Build; b != nil && s.Name == mainService && b.Name != "" {
-		plan.name = b.Name
+		plan.Name = b.Name
 	}
 	if len(c.Args) > 0 {
-		plan.options.BuildArgs = c.Args
+		plan.Options.BuildArgs = c.Args
 	}
 	if len(c.Labels) > 0 {
-		plan.options.Labels = c.Labels
+		plan.Options.Labels = c.Labels
 	}
 	if hosts := c.ExtraHosts.AsList(":"); len(hosts) > 0 {
 		slices.Sort(hosts)
-		plan.options.ExtraHosts = hosts
+		plan.Options.ExtraHosts = hosts
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Ulimits)) {
 		u := c.Ulimits[name]
@@ -139,12 +140,12 @@ func (p *project) buildPlan(s *types.ServiceConfig) (buildPlan, error) {
 		if u.Single != 0 {
 			soft, hard = u.Single, u.Single
 		}
-		plan.options.Ulimits = append(plan.options.Ulimits, &container.Ulimit{Name: name, Soft: int64(soft), Hard: int64(hard)})
+		plan.Options.Ulimits = append(plan.Options.Ulimits, &container.Ulimit{Name: name, Soft: int64(soft), Hard: int64(hard)})
 	}
-	if err := setPlatform(&plan.options, s); err != nil {
+	if err := setPlatform(&plan.Options, s); err != nil {
 		return plan, err
 	}
-	return plan, plan.findDockerfile(c)
+	return plan, findDockerfile(&plan, c)
 }
 
 func setPlatform(o *client.ImageBuildOptions, s *types.ServiceConfig) error {
@@ -152,7 +153,7 @@ func setPlatform(o *client.ImageBuildOptions, s *types.ServiceConfig) error {
 	if text == "" && len(s.Build.Platforms) > 0 {
 		text = s.Build.Platforms[0]
 	}
-	parsed, err := platform(text)
+	parsed, err := engine.Platform(text)
 	if err != nil {
 		return fmt.Errorf("platform: %w", err)
 	}
@@ -164,16 +165,16 @@ func setPlatform(o *client.ImageBuildOptions, s *types.ServiceConfig) error {
 
 // findDockerfile looks for the Dockerfile in the context, or where it lies
 // outside reads it.
-func (p *buildPlan) findDockerfile(c *types.BuildConfig) error {
-	if strings.Contains(p.dir, "://") || strings.HasPrefix(p.dir, "git@") || strings.HasPrefix(p.dir, "github.com/") {
-		return fmt.Errorf("build context %q: only directories are built from: %w", p.dir, sandbox.ErrUnsupported)
+func findDockerfile(plan *Build, c *types.BuildConfig) error {
+	if strings.Contains(plan.Dir, "://") || strings.HasPrefix(plan.Dir, "git@") || strings.HasPrefix(plan.Dir, "github.com/") {
+		return fmt.Errorf("build context %q: only directories are built from: %w", plan.Dir, sandbox.ErrUnsupported)
 	}
-	if p.text != "" || c.Dockerfile == "" {
+	if plan.Text != "" || c.Dockerfile == "" {
 		return nil
 	}
 	name := c.Dockerfile
 	if filepath.IsAbs(name) {
-		rel, err := filepath.Rel(p.dir, name)
+		rel, err := filepath.Rel(plan.Dir, name)
 		if err != nil {
 			return err
 		}
@@ -181,15 +182,15 @@ func (p *buildPlan) findDockerfile(c *types.BuildConfig) error {
 	}
 	name = filepath.Clean(name)
 	if filepath.IsLocal(name) {
-		p.dockerfile = filepath.ToSlash(name)
+		plan.Dockerfile = filepath.ToSlash(name)
 		return nil
 	}
-	text, err := readSmall(filepath.Join(p.dir, name))
+	text, err := readSmall(filepath.Join(plan.Dir, name))
 	if err != nil {
 		return fmt.Errorf("reading the Dockerfile: %w", err)
 	}
-	if p.text = string(text); p.text == "" {
-		return fmt.Errorf("reading the Dockerfile: %s is empty", filepath.Join(p.dir, name))
+	if plan.Text = string(text); plan.Text == "" {
+		return fmt.Errorf("reading the Dockerfile: %s is empty", filepath.Join(plan.Dir, name))
 	}
 	return nil
 }
@@ -240,13 +241,13 @@ func (p *project) nameImages(ctx context.Context) error {
 		img := p.images[name]
 		claim := claimOf(tag, p.spec.Labels.Owner)
 		p.tags = append(p.tags, tag, claim)
-		if err := p.b.tag(ctx, img.id, claim); err != nil {
+		if err := p.e.Images.Tag(ctx, img.ID, claim); err != nil {
 			return err
 		}
-		if err := p.b.tag(ctx, img.id, tag); err != nil {
+		if err := p.e.Images.Tag(ctx, img.ID, tag); err != nil {
 			return err
 		}
-		img.ref = tag
+		img.Ref = tag
 		p.images[name] = img
 	}
 	return nil
@@ -263,10 +264,10 @@ func nameable(text string) bool {
 }
 
 // untag removes names of images. Missing ones are no error.
-func (b *Backend) untag(ctx context.Context, tags []string) error {
+func (e *Engine) untag(ctx context.Context, tags []string) error {
 	var errs []error
 	for _, tag := range tags {
-		_, err := b.api.ImageRemove(ctx, tag, client.ImageRemoveOptions{Force: true})
+		_, err := e.API.ImageRemove(ctx, tag, client.ImageRemoveOptions{Force: true})
 		if err != nil && !cerrdefs.IsNotFound(err) {
 			errs = append(errs, fmt.Errorf("removing image %s: %w", tag, err))
 		}

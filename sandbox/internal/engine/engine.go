@@ -1,0 +1,101 @@
+// Package engine is what the packages that speak the Engine API share.
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/moby/moby/client"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/proctor-run/proctor/internal/clock"
+)
+
+// Labels on everything that is made for a sandbox. The owner is
+// sandbox.Owner.String.
+const (
+	LabelOwner = "proctor.owner"
+	LabelJob   = "proctor.job"
+	LabelTrial = "proctor.trial"
+)
+
+// KeepAlive is the first process of a container: it waits, and reaps orphans,
+// whoever kills its sleep. It cannot be killed from inside the container.
+func KeepAlive() []string {
+	return []string{"sh", "-c", "while :; do sleep infinity & wait $!; done"}
+}
+
+// callGrace is how long a call to the engine that has begun to change
+// something may still take when its context ends, so that its result is known.
+const callGrace = 5 * time.Second
+
+// Detached returns a context for such a call: it outlives ctx by a grace.
+func Detached(ctx context.Context) (context.Context, context.CancelFunc) {
+	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		t := time.NewTimer(callGrace)
+		defer t.Stop()
+		select {
+		case <-t.C:
+			cancel(context.Cause(ctx))
+		case <-out.Done():
+		}
+	})
+	return out, func() { stop(); cancel(context.Canceled) }
+}
+
+// Remove kills and removes a container, and returns when it is not there. It
+// may be called for what is being removed, or has been.
+func Remove(ctx context.Context, api *client.Client, id string) error {
+	for {
+		_, err := api.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+		switch {
+		case err == nil, cerrdefs.IsNotFound(err):
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx) //nolint:wrapcheck // the caller's own
+		case !cerrdefs.IsConflict(err):
+			return fmt.Errorf("the engine refuses: %w", err)
+		}
+		// Another call is removing it.
+		if err := clock.Sleep(ctx, 50*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// Says reports whether the text of an error has one of the words, which are in
+// lower case. Engines pass on much in text alone.
+func Says(err error, words ...string) bool {
+	text := strings.ToLower(err.Error())
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
+}
+
+// Secret is a word that cannot be guessed.
+func Secret() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// Platform reads OS/ARCHITECTURE[/VARIANT]; nil for none.
+func Platform(text string) (*ocispec.Platform, error) {
+	if text == "" {
+		return nil, nil
+	}
+	parts := strings.Split(text, "/")
+	if len(parts) < 2 || len(parts) > 3 || slices.Contains(parts, "") {
+		return nil, fmt.Errorf("%q: want OS/ARCHITECTURE", text)
+	}
+	out := &ocispec.Platform{OS: parts[0], Architecture: parts[1]}
+	if len(parts) == 3 {
+		out.Variant = parts[2]
+	}
+	return out, nil
+}
