@@ -9,6 +9,7 @@ import (
 	"path"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/internal/atomicfile"
@@ -90,6 +91,13 @@ func runLogged(ctx context.Context, env Env, name string, cmd sandbox.Command, t
 		cmd.Stdout = tee{out, tail}
 	}
 	status, err := env.Sandbox.Exec(ctx, cmd)
+	if status.NotStarted || err != nil && ctx.Err() == nil && out.Written() == 0 { // then there is no output of it
+		why, discardErr := out.Discard()
+		if env.Warn != nil && status.NotStarted {
+			env.Warn("a command of the agent could not be started: %s", strings.TrimSpace(why))
+		}
+		return status, errors.Join(err, discardErr)
+	}
 	if closeErr := out.Close(); err == nil && closeErr != nil {
 		err = fmt.Errorf("keeping the agent's output: %w", closeErr)
 	}

@@ -82,6 +82,9 @@ func (e *Environment) start(ctx context.Context) error {
 }
 
 func (e *Environment) create(ctx context.Context) error {
+	if err := e.cfg.Task.CheckOS(e.cfg.Backend.Name(), e.cfg.Backend.Capabilities()); err != nil {
+		return err
+	}
 	if e.cfg.Backend.Capabilities().Mounted {
 		if err := e.openLogDirs(); err != nil {
 			return err

@@ -37,8 +37,6 @@ func (t *Task) CheckSupport(o SandboxOptions) error {
 	env := &t.Config.Environment
 	gpus := overridden(o.OverrideGPUs, env.GPUs)
 	switch {
-	case env.OS == Windows && !o.Can.Windows:
-		return exception.Errorf(exception.RuntimeError, "Task declares [environment].os = 'windows' but the %s environment does not support Windows containers.", o.Backend)
 	case amount(gpus) > 0 && !o.Can.GPUs:
 		return exception.Errorf(exception.RuntimeError, "Task requires %d GPU(s) but %s environment does not support GPU allocation.", amount(gpus), o.Backend)
 	case (env.TPU != nil || o.OverrideTPU != nil) && !o.Can.TPUs:
@@ -49,6 +47,18 @@ func (t *Task) CheckSupport(o SandboxOptions) error {
 		return exception.Errorf(exception.RuntimeError, "Task requires a TPU slice (type=%s, topology=%s) but %s environment does not support TPU allocation.", tpu.Type, tpu.Topology, o.Backend)
 	}
 	return nil
+}
+
+// CheckOS is the error of a task for an operating system that the backend does
+// not run. It belongs to the start of the environment (sections 4.1 and 5.5).
+func (t *Task) CheckOS(backend string, can sandbox.Capabilities) error {
+	if t.Config.Environment.OS != Windows || can.Windows {
+		return nil
+	}
+	if backend == sandbox.BackendDocker {
+		return exception.New(exception.RuntimeError, "Task declares [environment].os = 'windows' but the Docker daemon is running in 'linux' container mode.")
+	}
+	return exception.Errorf(exception.RuntimeError, "Task declares [environment].os = 'windows' but the %s environment does not support Windows containers.", backend)
 }
 
 // SandboxSpec describes the sandbox that an environment table and its directory

@@ -291,6 +291,9 @@ type ExitStatus struct {
 	Code int
 	// TimedOut: Command.Timeout passed and the process tree was killed.
 	TimedOut bool
+	// NotStarted: nothing of the command ran, because there is no such user,
+	// directory or program. Why is the command's output, Code 126 or 127.
+	NotStarted bool
 }
 
 // Mark is a point in the life of a sandbox's processes, see Sandbox.Mark.

@@ -274,13 +274,14 @@ func (a *attempt) event(kind EventKind, message string) Event {
 	}
 }
 
-// fail records what ended the trial and saves what the agent left.
+// fail records what ended the trial and saves what the agent left. The manifest
+// of artifacts is there also when the environment never was.
 func (a *attempt) fail(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		err = errCancelled
 	}
 	a.record(err)
-	if a.sandbox() == nil || a.task == nil || a.collected {
+	if a.env == nil || a.collected {
 		return
 	}
 	rctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recoverLimit)

@@ -18,6 +18,7 @@ func (a *attempt) agentEnv(step *harbor.Step) agent.Env {
 		Sandbox: a.sandbox(), User: a.env.AgentUser(step),
 		LogDir: a.hostDir("agent"), OutputLimit: a.outputLimit(),
 		MCPServers: a.equipment.servers, SkillsDir: a.equipment.skillsDir,
+		Warn: a.warn,
 	}
 }
 

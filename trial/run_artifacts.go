@@ -96,7 +96,11 @@ func guessKind(source string) string {
 }
 
 func (a *attempt) isDir(ctx context.Context, source string) (bool, error) {
-	status, err := a.sandbox().Exec(ctx, sandbox.Command{Argv: []string{"test", "-d", source}, User: "root"})
+	sb := a.sandbox()
+	if sb == nil {
+		return false, sandbox.ErrDestroyed
+	}
+	status, err := sb.Exec(ctx, sandbox.Command{Argv: []string{"test", "-d", source}, User: "root"})
 	if err != nil {
 		return false, fmt.Errorf("looking at %q: %w", source, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/harbor"
@@ -47,6 +48,9 @@ func (a *attempt) movedTo(dir string) {
 func (a *attempt) recheckEvidence() {
 	mounted := a.r.Backend.Capabilities().Mounted
 	for _, v := range a.verdicts {
+		if why := strings.TrimSpace(v.res.NotStarted); why != "" {
+			a.warn("the tests could not be started: %s", why)
+		}
 		if now := verify.RewardFiles(v.dir); mounted && *v.stage.verifierResult != nil && !slices.EqualFunc(now, v.res.Evidence.After, sameFile) {
 			v.later = now
 			a.revoke(v)

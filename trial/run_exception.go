@@ -38,6 +38,10 @@ func newExceptionInfo(err error, phase string, now time.Time) *jobdir.ExceptionI
 	for cause := errors.Unwrap(err); cause != nil; cause = errors.Unwrap(cause) {
 		fmt.Fprintf(&trace, "  caused by: %s\n", cause)
 	}
-	fmt.Fprintf(&trace, "%s: %s\n", typ, message)
+	trace.WriteString(typ)
+	if message != "" { // as Python ends a traceback
+		trace.WriteString(": " + message)
+	}
+	trace.WriteByte('\n')
 	return &jobdir.ExceptionInfo{Type: typ, Message: message, Traceback: trace.String(), OccurredAt: jobdir.Local(now)}
 }

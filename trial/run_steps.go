@@ -239,6 +239,9 @@ func (a *attempt) archiveStep(dir string) error {
 		if err != nil {
 			return err
 		}
+		if len(entries) == 0 {
+			continue // a step that never began has no artifacts
+		}
 		to := filepath.Join(a.dir, dir, d.Name)
 		if err := os.MkdirAll(to, 0o755); err != nil {
 			return err

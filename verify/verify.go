@@ -68,6 +68,9 @@ type Result struct {
 	Rewards *reward.Rewards
 	// ExitCode of the tests, which decides nothing.
 	ExitCode int
+	// NotStarted says why the tests could not be started; empty when they were.
+	// Then there is no OutputFile.
+	NotStarted string
 	// OutputCut is how many bytes of output were dropped.
 	OutputCut int64
 	Evidence  Evidence
@@ -195,12 +198,12 @@ func runTests(ctx context.Context, sb sandbox.Sandbox, spec Spec, res *Result, b
 	if len(spec.TestDirs) == 0 {
 		// The upload makes the script executable; without one it is done here.
 		if _, err := sb.Exec(ctx, sandbox.Command{Argv: []string{"chmod", "+x", path.Join(TestsDir, spec.Script)}, User: "root"}); err != nil {
-			return errors.Join(err, out.Close())
+			return errors.Join(err, discard(out))
 		}
 	}
 	if begin != nil {
 		if err := begin(ctx); err != nil {
-			return errors.Join(err, out.Close())
+			return errors.Join(err, discard(out))
 		}
 	}
 	res.Evidence.Started = nanoseconds(spec.Now)
@@ -212,8 +215,19 @@ func runTests(ctx context.Context, sb sandbox.Sandbox, spec Spec, res *Result, b
 	})
 	res.Evidence.Ended = nanoseconds(spec.Now)
 	res.ExitCode, res.OutputCut = status.Code, out.Cut()
+	if status.NotStarted || err != nil && ctx.Err() == nil && out.Written() == 0 {
+		var discardErr error
+		res.NotStarted, discardErr = out.Discard()
+		return errors.Join(err, discardErr)
+	}
 	if closeErr := out.Close(); err == nil && closeErr != nil {
 		err = fmt.Errorf("keeping the tests' output: %w", closeErr)
 	}
+	return err
+}
+
+// discard removes the output file of tests that did not run.
+func discard(out *bounded.File) error {
+	_, err := out.Discard()
 	return err
 }

@@ -18,7 +18,10 @@ import (
 // is worth less than the command.
 type File struct {
 	mu   sync.Mutex
+	dir  string
+	name string
 	f    *os.File
+	all  int64 // bytes that were written to it
 	err  error
 	head int64 // bytes that still may be written through
 	tail Tail
@@ -40,7 +43,7 @@ func Create(dir, name string, limit int64) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &File{f: f, head: limit - limit/2, tail: Tail{limit: int(limit / 2)}}, nil
+	return &File{dir: dir, name: name, f: f, head: limit - limit/2, tail: Tail{limit: int(limit / 2)}}, nil
 }
 
 // Write takes all of p.
@@ -48,6 +51,7 @@ func (b *File) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n := len(p)
+	b.all += int64(n)
 	if through := min(int64(n), b.head); through > 0 {
 		b.head -= through
 		b.put(p[:through])
@@ -61,6 +65,13 @@ func (b *File) put(p []byte) {
 	if b.err == nil {
 		_, b.err = b.f.Write(p)
 	}
+}
+
+// Written returns how many bytes came, kept or not.
+func (b *File) Written() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.all
 }
 
 // Cut returns how many bytes have been dropped so far.
@@ -80,6 +91,24 @@ func (b *File) Close() error {
 	b.put(b.tail.Bytes())
 	return errors.Join(b.err, b.f.Close())
 }
+
+// Discard closes the file and removes it: what would have written to it never
+// ran. It returns the end of what was written, which says why.
+func (b *File) Discard() (string, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	err := b.f.Close()
+	root, rootErr := os.OpenRoot(b.dir)
+	if rootErr != nil {
+		return "", errors.Join(err, rootErr)
+	}
+	defer root.Close()
+	why, readErr := ReadIn(b.dir, b.name, maxWhy)
+	return string(why), errors.Join(err, readErr, root.Remove(b.name))
+}
+
+// maxWhy bounds what Discard returns, in bytes.
+const maxWhy = 64 << 10
 
 // CutMark is the line that stands where n bytes were dropped.
 func CutMark(n int64) string {

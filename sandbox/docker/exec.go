@@ -189,7 +189,7 @@ func (c *Container) result(ctx context.Context, p *process) (sandbox.ExitStatus,
 			return sandbox.ExitStatus{}, c.explain(ctx, "asking for a command's exit code", err)
 		}
 		if !state.Running {
-			return sandbox.ExitStatus{Code: state.ExitCode}, nil
+			return sandbox.ExitStatus{Code: state.ExitCode, NotStarted: !p.wasBorn() && notStarted(state.ExitCode)}, nil
 		}
 		if p.broken() {
 			return sandbox.ExitStatus{}, c.explain(ctx, "reading a command's output", p.err)
@@ -199,6 +199,20 @@ func (c *Container) result(ctx context.Context, p *process) (sandbox.ExitStatus,
 		}
 	}
 }
+
+// wasBorn reports whether the wrapper told of itself.
+func (p *process) wasBorn() bool {
+	select {
+	case <-p.born:
+		return true
+	default:
+		return false
+	}
+}
+
+// notStarted reports whether an engine has this exit code for what it cannot
+// start.
+func notStarted(code int) bool { return code == 126 || code == 127 }
 
 func (p *process) broken() bool {
 	p.mu.Lock()

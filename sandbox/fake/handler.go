@@ -36,6 +36,16 @@ func On(part string, do ...Handler) Rule {
 	}
 }
 
+// Refuse is what becomes of a command that cannot be started, for example
+// because there is no such user.
+func Refuse(why string) Handler {
+	return func(_ context.Context, p *Process) (int, error) {
+		p.refused = true
+		_, err := io.WriteString(p.Stdout, why)
+		return 126, err
+	}
+}
+
 // Always matches every command.
 func Always(do ...Handler) Rule {
 	return Rule{Match: func(sandbox.Command) bool { return true }, Do: InOrder(do...)}
@@ -197,7 +207,8 @@ type Process struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 
-	number int // the command's number in its sandbox
+	number  int  // the command's number in its sandbox
+	refused bool // see Refuse
 }
 
 func newProcess(sb *Sandbox, cmd sandbox.Command) *Process {

@@ -144,7 +144,7 @@ func (s *Sandbox) exec(ctx context.Context, cmd sandbox.Command) (sandbox.ExitSt
 	code, err := s.handler(cmd)(pctx, p)
 	switch {
 	case err == nil:
-		return sandbox.ExitStatus{Code: code}, nil
+		return sandbox.ExitStatus{Code: code, NotStarted: p.refused}, nil
 	case errors.Is(err, errTimedOut):
 		s.endFamily(me)
 		return sandbox.ExitStatus{Code: 128 + 15, TimedOut: true}, nil

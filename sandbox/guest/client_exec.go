@@ -25,7 +25,7 @@ func (c *Client) Exec(ctx context.Context, cmd sandbox.Command) (sandbox.ExitSta
 	payload := request.encode()
 	if len(payload) > maxRequest {
 		out.note(cmd.Stderr != nil, "argument list too long\n")
-		return sandbox.ExitStatus{Code: codeNotRunnable}, nil
+		return sandbox.ExitStatus{Code: codeNotRunnable, NotStarted: true}, nil
 	}
 	grace := orDefault(cmd.Grace)
 	kill := ending{
@@ -44,7 +44,10 @@ func (c *Client) Exec(ctx context.Context, cmd sandbox.Command) (sandbox.ExitSta
 	if err != nil {
 		return sandbox.ExitStatus{}, fmt.Errorf("running %s: %w", nameOf(cmd), err)
 	}
-	status := sandbox.ExitStatus{Code: r.code, TimedOut: r.killed && k.timedOut.Load()}
+	status := sandbox.ExitStatus{
+		Code: r.code, TimedOut: r.killed && k.timedOut.Load(),
+		NotStarted: r.failure == failNone && !r.killed && r.message != "",
+	}
 	err = r.err()
 	if r.killed && !status.TimedOut {
 		err = errors.Join(context.Cause(ctx), err)

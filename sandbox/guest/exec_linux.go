@@ -86,7 +86,7 @@ func (s *server) notStarted(e *execution, q execRequest, err error) reply {
 		return s.ended(e, 128+int(syscall.SIGTERM))
 	case errors.As(err, &r):
 		s.tell(e.call, q, "proctor: "+r.text+"\n")
-		return reply{code: r.code}
+		return reply{code: r.code, message: r.text}
 	default:
 		return replyOf(err)
 	}

@@ -41,7 +41,7 @@ const (
 // reply ends a call.
 type reply struct {
 	failure failure
-	message string // what failed; for reqMark without failure: the mark
+	message string // what failed; without failure: the mark, for reqMark, and why nothing was started, for reqExec
 	code    int    // exit code
 	killed  bool   // by reqKill; the processes are proven gone unless failure says otherwise
 }

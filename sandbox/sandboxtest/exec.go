@@ -25,14 +25,17 @@ var execObligations = []obligation{
 	}},
 	{"a program that is not executable is 126", processes, func(t *testing.T, s *suite) {
 		exits(t, s, sandbox.Command{Argv: []string{"/etc/passwd"}}, 126)
+		if r := exec(t, s.shared(t), sh("exit 126")); r.NotStarted {
+			t.Errorf("exit 126: got %+v, but it was started", r.ExitStatus)
+		}
 		exits(t, s, sandbox.Command{Argv: []string{"/etc"}}, 126)
 	}},
 	{"an unknown user is 126", processes, func(t *testing.T, s *suite) {
-		exits(t, s, sandbox.Command{Shell: "true", User: "sandboxtest-nobody"}, 126)
+		refuses(t, s, sandbox.Command{Shell: "true", User: "sandboxtest-nobody"}, 126)
 		exits(t, s, sandbox.Command{Shell: "true", User: "root:sandboxtest-nobody"}, 126)
 	}},
 	{"a missing working directory is 126", processes, func(t *testing.T, s *suite) {
-		exits(t, s, sandbox.Command{Shell: "true", Dir: "/sandboxtest/no/such/dir"}, 126)
+		refuses(t, s, sandbox.Command{Shell: "true", Dir: "/sandboxtest/no/such/dir"}, 126)
 		exits(t, s, sandbox.Command{Shell: "true", Dir: "/etc/passwd"}, 126)
 	}},
 	{"Argv is run as it is", processes, argvAsIs},
@@ -98,6 +101,15 @@ func exits(t *testing.T, s *suite, cmd sandbox.Command, want int) {
 	r := exec(t, s.shared(t), cmd)
 	if r.Code != want || r.TimedOut {
 		t.Errorf("exec %s: got %+v, want exit code %d; output %q", describe(cmd), r.ExitStatus, want, r.stdout)
+	}
+}
+
+// refuses checks that nothing of a shell command ran.
+func refuses(t *testing.T, s *suite, cmd sandbox.Command, want int) {
+	t.Helper()
+	exits(t, s, cmd, want)
+	if r := exec(t, s.shared(t), cmd); !r.NotStarted || len(r.stdout) == 0 {
+		t.Errorf("exec %s: got %+v, want that it was not started; output %q", describe(cmd), r.ExitStatus, r.stdout)
 	}
 }
 
