@@ -104,6 +104,15 @@ func Fetch(ctx context.Context, cfg jobdir.Config, o FetchOptions) (*Fetched, er
 	return out, errors.Join(errs...)
 }
 
+// FetchTask is Fetch for one task that is not local.
+func FetchTask(ctx context.Context, t jobdir.TaskConfig, o FetchOptions) (found FetchedTask, warnings []string, err error) {
+	out, err := Fetch(ctx, jobdir.Config{Tasks: []jobdir.TaskConfig{t}}, o)
+	if err != nil {
+		return found, nil, err
+	}
+	return out.Tasks[0], out.Warnings, nil
+}
+
 // fetcher is one call of Fetch.
 type fetcher struct {
 	o          FetchOptions

@@ -45,6 +45,13 @@ func (d *resumeDir) editedConfig(stored jobdir.Config, host jobdir.HostEnv) []st
 	return list
 }
 
+// StoredConfig reads the configuration of the job in a directory: of its
+// config.json, or of its journal where that is damaged or gone.
+func StoredConfig(dir string) (jobdir.Config, error) {
+	cfg, _, err := storedJobConfig(dir)
+	return cfg, err
+}
+
 // storedJobConfig reads a job's configuration, from the journal if the file is
 // damaged or gone. A text says why then.
 func storedJobConfig(dir string) (cfg jobdir.Config, why string, err error) {

@@ -32,6 +32,9 @@ type PrepareOptions struct {
 	// Fetch brings here what lies elsewhere than in local directories, see the
 	// function [Fetch]; nil means that such tasks cannot be run.
 	Fetch func(jobdir.Config) (*dataset.Fetched, error)
+	// Cubes are the benchmarks whose tasks the configuration may name; nil for
+	// none.
+	Cubes *Cubes
 }
 
 // Prepare resolves a configuration into a job that can be run: it finds the
@@ -159,6 +162,10 @@ func (f *foundTasks) whyNone() string {
 func (f *foundTasks) look(t dataset.FetchedTask, cfg jobdir.Config, o PrepareOptions) {
 	key := TaskKey(t.Config)
 	if _, seen := f.homes[key]; seen {
+		return
+	}
+	if task := o.Cubes.Task(t.Config); task != nil {
+		f.homes[key] = taskHome{name: task.Name, digest: "sha256:" + task.Checksum}
 		return
 	}
 	home := taskHome{dir: t.Dir, digest: t.Digest, name: dataset.TaskName(t.Task)}

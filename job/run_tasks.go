@@ -24,7 +24,7 @@ type foundTasks struct {
 
 // taskHome is where a task lies on this machine, and what it is.
 type taskHome struct {
-	dir    string
+	dir    string  // empty for a task of a cube
 	commit *string // of a git task
 	digest string  // content hash; empty if it could not be made
 	name   string  // as filters and locks call it
@@ -101,6 +101,9 @@ func TaskKey(t jobdir.TaskConfig) string {
 // TaskDir is where a task of the job lies on this machine.
 func (p *Prepared) TaskDir(t jobdir.TaskConfig) (string, error) {
 	if dir, ok := p.Dirs[TaskKey(t)]; ok {
+		if dir == "" {
+			return "", fmt.Errorf("task %q of a cube has no directory", describeTask(t))
+		}
 		return dir, nil
 	}
 	if t.Kind() == jobdir.LocalTask {

@@ -55,6 +55,7 @@ func findDirectories(env *Env) (directories, error) {
 // backendOptions are what the command line and the configuration say of a
 // backend beyond its name.
 type backendOptions struct {
+	name    string // of the backend
 	runtime string
 	// mirrors are OCI layout directories that are asked for images before a
 	// registry is.
@@ -186,18 +187,23 @@ func guestBeside(self string) string {
 	return path
 }
 
-// chooseBackend resolves "auto": docker if an engine answers, else sandbox.
-func chooseBackend(ctx context.Context, env *Env, name string) string {
-	if name != "auto" {
-		return name
+// chooseBackend resolves "auto", for which an empty name stands too: docker if
+// an engine answers, else sandbox; sandbox when a runtime is asked for.
+func chooseBackend(ctx context.Context, env *Env, name, runtime string) (string, error) {
+	if name != environmentAuto && name != "" {
+		return name, checkRuntime(runtime, name)
 	}
+	if runtime != "" || !engineWorks(ctx, env) {
+		return sandbox.BackendSandbox, nil
+	}
+	return sandbox.BackendDocker, nil
+}
+
+func engineWorks(ctx context.Context, env *Env) bool {
 	b, closeBackend, err := openBackend(ctx, env, sandbox.BackendDocker, backendOptions{})
 	if err != nil {
-		return sandbox.BackendSandbox
+		return false
 	}
 	defer func() { _ = closeBackend() }()
-	if b.Check(ctx) != nil {
-		return sandbox.BackendSandbox
-	}
-	return sandbox.BackendDocker
+	return b.Check(ctx) == nil
 }

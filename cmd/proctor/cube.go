@@ -258,21 +258,15 @@ func temporaryCache() (dir string, remove func() error, err error) {
 
 // openSandboxes opens the backend that the flags choose, as run does.
 func (f *cubeFlags) openSandboxes(ctx context.Context, env *Env, tasks string) (b sandbox.Backend, done func() error, err error) {
-	name := f.environment
-	if name == "" || name == "auto" {
-		name = sandbox.BackendSandbox
-		if f.runtime == "" {
-			name = chooseBackend(ctx, env, "auto")
-		}
-	}
-	if err := checkRuntime(f.runtime, name); err != nil {
+	name, err := chooseBackend(ctx, env, f.environment, f.runtime)
+	if err != nil {
 		return nil, nil, err
 	}
-	opts := backendOptions{runtime: f.runtime}
+	opts := backendOptions{name: name, runtime: f.runtime}
 	if tasks != "" {
 		opts.mask = []string{tasks}
 	}
-	return readyBackend(ctx, env, name, opts)
+	return readyBackend(ctx, env, opts)
 }
 
 // cacheOfCubes is where installed cubes lie.

@@ -2,21 +2,16 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"math/rand/v2"
+	"slices"
 
-	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
 	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox"
-	"github.com/proctor-run/proctor/score"
-	"github.com/proctor-run/proctor/trial"
 )
 
 func newCubeRun(env *Env) *cobra.Command {
@@ -46,122 +41,121 @@ For a directory of Harbor tasks it is 'proctor run -p'.`,
 			f.set.Path = &s.path
 			return runJob(cmd.Context(), env, f)
 		}
+		if f.sealed {
+			return usageErrorf("--sealed-verifier: the tasks of a cube judge themselves, only Harbor tasks have a verifier that can be sealed")
+		}
 		return runCube(cmd.Context(), env, s, f, &cubeFlags{tasks: only})
 	}
 	return cmd
 }
 
 // runCube runs the tasks of a registered cube as a job.
-func runCube(ctx context.Context, env *Env, s *subject, f *runFlags, choice *cubeFlags) error {
-	if f.sealed {
-		return usageErrorf("--sealed-verifier: the tasks of a cube judge themselves, only Harbor tasks have a verifier that can be sealed")
-	}
+func runCube(ctx context.Context, env *Env, s *subject, f *runFlags, choice *cubeFlags) (err error) {
 	cfg, names, err := configure(env, f)
 	if err != nil {
 		return err
 	}
-	backend, closeBackend := sandbox.Backend(noSandboxes{}), func() error { return nil }
+	var opts backendOptions
 	if s.needs {
-		name, opts, err := chooseEnvironment(ctx, env, &cfg, f.runtime, names.backend)
-		if err != nil {
+		if cfg.Environment, opts, err = chooseEnvironment(ctx, env, cfg.Environment, f.runtime, names.backend); err != nil {
 			return err
 		}
-		if backend, closeBackend, err = readyBackend(ctx, env, name, opts); err != nil {
-			return err
-		}
-	}
-	defer func() { _ = closeBackend() }()
-	dirs, err := findDirectories(env)
-	if err != nil {
-		return err
-	}
-	r := cube.NewRegistry(cube.Options{CacheRoot: dirs.cacheOfCubes(), Sandbox: backend})
-	sel, err := s.choose(r, cube.Options{}, choice)
-	if err != nil {
-		return err
-	}
-	if err := sel.Install(ctx); err != nil {
-		return fmt.Errorf("installing %s: %w", s.name, err)
-	}
-	bench, err := sel.Make(ctx, nil)
-	if err != nil {
-		return fmt.Errorf("setting up %s: %w", s.name, err)
+		opts.mask = hiddenOfConfig(env, cfg)
 	}
 	release, err := claimName(&cfg, names)
 	if err != nil {
-		return errors.Join(err, bench.Close(context.WithoutCancel(ctx)))
+		return err
 	}
 	defer release()
-	prepared, find, err := planCube(env, s, cfg, r, bench)
-	if err == nil {
-		f.cube = find
-		var out *job.Outcome
-		if out, err = execute(ctx, env, f, prepared, backend); err == nil {
-			err = finishRun(env, f, prepared, out)
-		}
+	guard, err := guardJob(env, cfg.Dir())
+	if err != nil {
+		return err
 	}
-	return errors.Join(err, bench.Close(context.WithoutCancel(ctx)))
+	defer func() { _ = guard.Release() }()
+	open, err := openCubesFor(ctx, env, opts, choice, s)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, open.close(ctx)) }()
+	cfg.Tasks = open.tasks
+	options := prepareOptions(ctx, env)
+	options.AcceptHarmless, options.Cubes = f.acceptHarmless, open.cubes
+	prepared, err := job.Prepare(cfg, options)
+	if err != nil {
+		return prepareError(err)
+	}
+	out, err := execute(ctx, env, f, execution{prepared: prepared, backend: open.backend, guard: guard, cubes: open.cubes})
+	if err != nil {
+		return err
+	}
+	return finishRun(env, f, prepared, out)
 }
 
-// planCube plans a trial per task, agent and attempt. find gives each trial its
-// task.
-func planCube(env *Env, s *subject, cfg jobdir.Config, r *cube.Registry, bench *cube.Benchmark) (*job.Prepared, func(jobdir.TrialConfig) (*trial.CubeTask, error), error) {
-	if isFile(resultFile(cfg.Dir())) {
-		return nil, nil, usageErrorf("job directory %q has results already: choose another name with --job-name", cfg.Dir())
+// openCubes are cubes that have been set up, with the backend that their
+// containers run in.
+type openCubes struct {
+	cubes   *job.Cubes
+	tasks   []jobdir.TaskConfig
+	backend sandbox.Backend // nil without cubes
+
+	closeBackend func() error
+}
+
+// close closes the cubes before their backend.
+func (o *openCubes) close(ctx context.Context) error {
+	if o.cubes == nil {
+		return nil
 	}
-	configs := map[string]cube.TaskConfig{}
-	var tasks []jobdir.Task
-	for c, err := range bench.TaskConfigs() {
+	return errors.Join(o.cubes.Close(context.WithoutCancel(ctx)), o.closeBackend())
+}
+
+// openCubesFor sets up the tasks of cubes that the flags choose. The backend is
+// opened when one of them needs it.
+func openCubesFor(ctx context.Context, env *Env, opts backendOptions, choice *cubeFlags, subjects ...*subject) (_ *openCubes, err error) {
+	open := &openCubes{cubes: &job.Cubes{}, backend: noSandboxes{}, closeBackend: func() error { return nil }}
+	if slices.ContainsFunc(subjects, func(s *subject) bool { return s.needs }) {
+		if open.backend, open.closeBackend, err = readyBackend(ctx, env, opts); err != nil {
+			return nil, err
+		}
+	}
+	defer func() {
 		if err != nil {
-			return nil, nil, err
+			err = errors.Join(err, open.close(ctx))
 		}
-		path := trial.CubePath(bench.Name(), c.TaskID())
-		configs[path] = c
-		task := jobdir.TaskConfig{Path: &path}
-		tasks, cfg.Tasks = append(tasks, jobdir.Task{Config: task, Name: c.TaskMetadata().Base().ID}), append(cfg.Tasks, task)
-	}
-	own, err := score.ConfiguredMetrics(cfg.Metrics)
+	}()
+	dirs, err := findDirectories(env)
 	if err != nil {
-		return nil, nil, usageErrorf("%w", err)
+		return nil, err
 	}
-	p := &job.Prepared{
-		Config: cfg, ID: uuid.New(), StartedAt: jobdir.Local(env.Now()),
-		Metrics: score.NewMetrics(own, nil),
+	for _, s := range subjects {
+		r := cube.NewRegistry(cube.Options{CacheRoot: dirs.cacheOfCubes(), Sandbox: open.backend})
+		sel, err := s.choose(r, cube.Options{}, choice)
+		if err != nil {
+			return nil, err
+		}
+		tasks, err := open.cubes.Add(ctx, job.CubeSource{Registry: r, Selection: sel, Oracle: s.agent, Containers: s.needs})
+		if err != nil {
+			return nil, err
+		}
+		open.tasks = append(open.tasks, tasks...)
 	}
-	if p.Trials, err = job.Plan(cfg, p.ID, tasks, rand.IntN); err != nil {
-		return nil, nil, err
-	}
-	for i := range p.Trials {
-		p.Remaining = append(p.Remaining, i)
-	}
-	return p, func(tc jobdir.TrialConfig) (*trial.CubeTask, error) {
-		return cubeTaskOf(s, configs[*tc.Task.Path], r, bench)
-	}, nil
+	return open, nil
 }
 
-// cubeTaskOf is a task as trials take it. Its content is its config.
-func cubeTaskOf(s *subject, c cube.TaskConfig, r *cube.Registry, bench *cube.Benchmark) (*trial.CubeTask, error) {
-	data, err := cube.Marshal(c)
-	if err != nil {
-		return nil, err
+// reopenCubes sets up the cubes whose tasks a job has that is to be resumed.
+func reopenCubes(ctx context.Context, env *Env, cfg jobdir.Config, opts backendOptions) (*openCubes, error) {
+	var subjects []*subject
+	for _, name := range job.CubesOf(cfg, isDirectory) {
+		s, err := findCube(env, name)
+		if err != nil || s.shipped == nil {
+			return nil, withHint(usageErrorf("the job has tasks of cube %q, which is not one of proctor's", name), "resume it with the program that started it")
+		}
+		subjects = append(subjects, s)
 	}
-	leaf, err := bench.Leaf(c)
-	if err != nil {
-		return nil, err
+	if len(subjects) == 0 {
+		return &openCubes{}, nil
 	}
-	sum := sha256.Sum256(data)
-	return &trial.CubeTask{
-		Name:     bench.Name() + "/" + c.TaskID(),
-		Checksum: hex.EncodeToString(sum[:]),
-		Oracle:   s.agent(c),
-		Make: func(ctx context.Context, b sandbox.Backend) (*cube.Task, error) {
-			var launcher cube.ContainerBackend
-			if s.needs {
-				launcher = cube.NewLocalContainerBackend(b)
-			}
-			return r.MakeTask(ctx, c, leaf.RuntimeContext(), launcher)
-		},
-	}, nil
+	return openCubesFor(ctx, env, opts, &cubeFlags{}, subjects...)
 }
 
 // noSandboxes is the backend of cubes that need none.

@@ -15,46 +15,41 @@ import (
 // fetchTasks brings tasks here that are not in local directories. An interrupt
 // ends that.
 func fetchTasks(ctx context.Context, env *Env) func(jobdir.Config) (*dataset.Fetched, error) {
-	return func(cfg jobdir.Config) (*dataset.Fetched, error) {
-		ctx, stop := interruptible(ctx, env)
-		defer stop()
-		fetched, err := dataset.Fetch(ctx, cfg, dataset.FetchOptions{
-			Now: env.Now(), Home: env.Getenv("HOME"), Environ: env.Environ,
-			Say: func(text string) {
-				if !cfg.Quiet {
-					fmt.Fprintf(env.Stderr, "proctor: %s\n", clean(text))
-				}
-			},
+	return func(cfg jobdir.Config) (fetched *dataset.Fetched, err error) {
+		err = whileFetching(ctx, env, cfg.Quiet, func(ctx context.Context, o dataset.FetchOptions) (err error) {
+			fetched, err = dataset.Fetch(ctx, cfg, o)
+			return err
 		})
-		if ctx.Err() != nil {
-			return nil, errInterrupted
-		}
 		return fetched, err
 	}
 }
 
-// fetchedDirs are the directories that hold fetched tasks with their solutions.
-func fetchedDirs(env *Env, cfg *jobdir.Config) []string {
-	var dirs []string
-	add := func(dir string) {
-		if abs, err := filepath.Abs(dir); err == nil {
-			dirs = append(dirs, abs)
-		}
+// whileFetching calls fetch with what it takes from the outside world. An interrupt
+// ends it.
+func whileFetching(ctx context.Context, env *Env, quiet bool, fetch func(context.Context, dataset.FetchOptions) error) error {
+	ctx, stop := interruptible(ctx, env)
+	defer stop()
+	err := fetch(ctx, dataset.FetchOptions{
+		Now: env.Now(), Home: env.Getenv("HOME"), Environ: env.Environ,
+		Say: func(text string) {
+			if !quiet {
+				fmt.Fprintf(env.Stderr, "proctor: %s\n", clean(text))
+			}
+		},
+	})
+	if ctx.Err() != nil {
+		return errInterrupted
 	}
+	return err
+}
+
+// taskCache is where fetched tasks lie, with their solutions; it is empty when
+// nobody knows.
+func taskCache(env *Env) []string {
 	if home := env.Getenv("HOME"); home != "" {
-		add(filepath.Join(home, ".cache", "harbor"))
+		return []string{filepath.Join(home, ".cache", "harbor")}
 	}
-	for _, t := range cfg.Tasks {
-		if t.DownloadDir != nil {
-			add(*t.DownloadDir)
-		}
-	}
-	for _, d := range cfg.Datasets {
-		if d.DownloadDir != nil {
-			add(*d.DownloadDir)
-		}
-	}
-	return dirs
+	return nil
 }
 
 // takeFromGit has a path of a git repository looked up there that is not on this

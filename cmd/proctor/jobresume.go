@@ -98,22 +98,42 @@ func resumeJob(ctx context.Context, env *Env, f *resumeFlags) error {
 	if _, err := loadEnvFile(env, f.run.envFile); err != nil {
 		return err
 	}
+	var guard *jobdir.Guard
 	if !f.dryRun {
-		guard, err := guardJob(env, f.path)
-		if err != nil {
+		var err error
+		if guard, err = guardJob(env, f.path); err != nil {
 			return err
 		}
 		defer func() { _ = guard.Release() }()
-		f.run.guard = guard
 	}
-	options := job.ResumeOptions{PrepareOptions: prepareOptions(ctx, env), Types: f.types, Errored: f.errored, Unscored: f.unscored}
-	options.AcceptHarmless = f.run.acceptHarmless
-	resumed, err := job.PrepareResume(f.path, options)
+	cfg, err := job.StoredConfig(f.path)
 	if err != nil {
 		return resumeError(err)
 	}
-	if err := resumed.Config.CheckNoPython(); err != nil {
+	if err := cfg.CheckNoPython(); err != nil {
 		return usageErrorf("%w", err)
+	}
+	_, opts, err := chooseEnvironment(ctx, env, cfg.Environment, f.run.runtime, true)
+	if err != nil {
+		return err
+	}
+	opts.mask = hiddenOfConfig(env, cfg)
+	cubes, err := reopenCubes(ctx, env, cfg, opts)
+	if err != nil {
+		return err
+	}
+	err = resumeWith(ctx, env, f, guard, opts, cubes)
+	return errors.Join(err, cubes.close(ctx))
+}
+
+// resumeWith resumes a job in the environment of the options, with the cubes
+// that it needs.
+func resumeWith(ctx context.Context, env *Env, f *resumeFlags, guard *jobdir.Guard, opts backendOptions, cubes *openCubes) error {
+	options := job.ResumeOptions{PrepareOptions: prepareOptions(ctx, env), Types: f.types, Errored: f.errored, Unscored: f.unscored}
+	options.AcceptHarmless, options.Cubes = f.run.acceptHarmless, cubes.cubes
+	resumed, err := job.PrepareResume(f.path, options)
+	if err != nil {
+		return resumeError(err)
 	}
 	printResume(env, resumed)
 	if f.dryRun {
@@ -126,18 +146,17 @@ func resumeJob(ctx context.Context, env *Env, f *resumeFlags) error {
 	if err := confirmVariables(ctx, env, resumed.Prepared, nil, true); err != nil {
 		return err
 	}
-	keepSealing(env, &f.run, resumed.Prepared)
-	name, opts, err := chooseEnvironment(ctx, env, &resumed.Config, f.run.runtime, true)
-	if err != nil {
-		return err
+	x := execution{prepared: resumed.Prepared, guard: guard, cubes: cubes.cubes, backend: cubes.backend}
+	x.sealed = keepSealing(env, f.run.sealed, resumed.Prepared)
+	if x.backend == nil {
+		opts.mask = append(opts.mask, hiddenTasks(resumed.Prepared)...)
+		var closeBackend func() error
+		if x.backend, closeBackend, err = readyBackend(ctx, env, opts); err != nil {
+			return err
+		}
+		defer func() { _ = closeBackend() }()
 	}
-	opts.hideTasks(resumed.Prepared)
-	backend, closeBackend, err := readyBackend(ctx, env, name, opts)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = closeBackend() }()
-	out, err := execute(ctx, env, &f.run, resumed.Prepared, backend)
+	out, err := execute(ctx, env, &f.run, x)
 	if err != nil {
 		return err
 	}

@@ -7,11 +7,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
 
+	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox"
@@ -37,7 +37,7 @@ stops at once. Either way no sandbox is left.`,
 	flags := defineRunFlags(cmd)
 	registerRunCompletions(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return asHarbor(runJob(cmd.Context(), env, flags), flags.harborExitCodes)
+		return runJob(cmd.Context(), env, flags)
 	}
 	return cmd
 }
@@ -55,8 +55,8 @@ func runJob(ctx context.Context, env *Env, f *runFlags) error {
 	if f.upload {
 		return usageErrorf("--upload: proctor has no hosted hub to upload to")
 	}
-	name, opts, err := chooseEnvironment(ctx, env, &cfg, f.runtime, names.backend)
-	if err != nil {
+	var opts backendOptions
+	if cfg.Environment, opts, err = chooseEnvironment(ctx, env, cfg.Environment, f.runtime, names.backend); err != nil {
 		return err
 	}
 	release, err := claimName(&cfg, names)
@@ -64,10 +64,11 @@ func runJob(ctx context.Context, env *Env, f *runFlags) error {
 		return err
 	}
 	defer release()
-	if f.guard, err = guardJob(env, cfg.Dir()); err != nil {
+	guard, err := guardJob(env, cfg.Dir())
+	if err != nil {
 		return err
 	}
-	defer func() { _ = f.guard.Release() }()
+	defer func() { _ = guard.Release() }()
 	options := prepareOptions(ctx, env)
 	options.AcceptHarmless = f.acceptHarmless
 	prepared, err := job.Prepare(cfg, options)
@@ -77,48 +78,47 @@ func runJob(ctx context.Context, env *Env, f *runFlags) error {
 	if err := confirmVariables(ctx, env, prepared, fromFile, f.yes); err != nil {
 		return err
 	}
-	warnSealing(env, f, prepared)
-	opts.hideTasks(prepared)
-	backend, closeBackend, err := readyBackend(ctx, env, name, opts)
+	warnSealing(env, f.sealed, prepared)
+	opts.mask = append(hiddenOfConfig(env, cfg), hiddenTasks(prepared)...)
+	backend, closeBackend, err := readyBackend(ctx, env, opts)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = closeBackend() }()
-	out, err := execute(ctx, env, f, prepared, backend)
+	out, err := execute(ctx, env, f, execution{prepared: prepared, backend: backend, guard: guard, sealed: f.sealed})
 	if err != nil {
 		return err
 	}
 	return finishRun(env, f, prepared, out)
 }
 
-// chooseEnvironment settles where the trials run, and writes it to the
-// configuration.
-func chooseEnvironment(ctx context.Context, env *Env, cfg *jobdir.Config, runtime string, given bool) (string, backendOptions, error) {
-	name, ok := cfg.Environment.Backend()
+// chooseEnvironment settles where trials run: in the environment that was
+// given, else in the first that works here. It returns the configuration that
+// names it.
+func chooseEnvironment(ctx context.Context, env *Env, cfg jobdir.EnvironmentConfig, runtime string, given bool) (jobdir.EnvironmentConfig, backendOptions, error) {
+	name, ok := cfg.Backend()
 	if !ok {
-		return "", backendOptions{}, usageErrorf("environment.import_path names Python code, which proctor cannot run: %q", *cfg.Environment.ImportPath)
+		return cfg, backendOptions{}, usageErrorf("environment.import_path names Python code, which proctor cannot run: %q", *cfg.ImportPath)
 	}
-	if !given || name == "auto" {
-		name = sandbox.BackendSandbox // the one that runtimes are for
-		if runtime == "" {
-			name = chooseBackend(ctx, env, "auto")
-		}
-		cfg.Environment.SetBackend(name)
+	if !given {
+		name = environmentAuto
 	}
-	if err := checkRuntime(runtime, name); err != nil {
-		return "", backendOptions{}, err
+	name, err := chooseBackend(ctx, env, name, runtime)
+	if err != nil {
+		return cfg, backendOptions{}, err
 	}
-	opts, err := optionsOf(cfg.Environment, runtime)
-	opts.mask = append(hiddenFromHost(cfg), fetchedDirs(env, cfg)...)
-	return name, opts, err
+	cfg.SetBackend(name)
+	opts, err := optionsOf(cfg, runtime)
+	opts.name = name
+	return cfg, opts, err
 }
 
 // readyBackend opens the backend, makes sure that it works and cleans up
 // behind killed runs. An interrupt ends that.
-func readyBackend(ctx context.Context, env *Env, name string, opts backendOptions) (sandbox.Backend, func() error, error) {
+func readyBackend(ctx context.Context, env *Env, opts backendOptions) (sandbox.Backend, func() error, error) {
 	ctx, stop := interruptible(ctx, env)
 	defer stop()
-	backend, closeBackend, err := openBackend(ctx, env, name, opts)
+	backend, closeBackend, err := openBackend(ctx, env, opts.name, opts)
 	if err != nil {
 		return nil, nil, asUsage(ctx, err)
 	}
@@ -138,45 +138,54 @@ func readyBackend(ctx context.Context, env *Env, name string, opts backendOption
 	return backend, closeBackend, nil
 }
 
-// hiddenFromHost lists what commands on the host's own files must not see: the
-// results of this and other jobs, and the tasks with their solutions.
-func hiddenFromHost(cfg *jobdir.Config) []string {
+// hiddenOfConfig lists what commands on the host's own files must not see of a
+// job: its and other jobs' results, and the tasks that it names, with their
+// solutions.
+func hiddenOfConfig(env *Env, cfg jobdir.Config) []string {
 	paths := []string{cfg.JobsDir}
 	for _, t := range cfg.Tasks {
-		if t.Path != nil {
-			paths = append(paths, *t.Path)
-		}
+		paths = append(paths, hiddenOfTask(t)...)
 	}
 	for _, d := range cfg.Datasets {
-		if d.Path != nil {
-			paths = append(paths, *d.Path)
-		}
+		paths = append(paths, present(d.Path, d.DownloadDir)...)
 	}
-	var hidden []string
-	for _, p := range paths {
-		if abs, err := filepath.Abs(p); err == nil {
-			hidden = append(hidden, abs)
-		}
-	}
-	return hidden
+	return absolute(append(paths, taskCache(env)...))
 }
 
-// hideTasks hides the tasks of a job too that no path of its configuration
-// leads to, such as those of a registry file.
-func (o *backendOptions) hideTasks(p *job.Prepared) {
-	for _, t := range p.Trials {
-		dir, err := p.TaskDir(t.Task)
-		if err != nil {
-			continue // its trial will say so
-		}
-		abs, err := filepath.Abs(dir)
-		below := func(hidden string) bool {
-			return abs == hidden || strings.HasPrefix(abs, hidden+string(filepath.Separator))
-		}
-		if err == nil && !slices.ContainsFunc(o.mask, below) {
-			o.mask = append(o.mask, abs)
+// hiddenOfTask lists the directories that a task's configuration names.
+func hiddenOfTask(t jobdir.TaskConfig) []string { return present(t.Path, t.DownloadDir) }
+
+func present(paths ...*string) []string {
+	var list []string
+	for _, p := range paths {
+		if p != nil {
+			list = append(list, *p)
 		}
 	}
+	return list
+}
+
+func absolute(paths []string) []string {
+	var list []string
+	for _, p := range paths {
+		if abs, err := filepath.Abs(p); err == nil {
+			list = append(list, abs)
+		}
+	}
+	return list
+}
+
+// hiddenTasks lists the tasks of a job, for those that no path of its
+// configuration leads to, such as the ones of a registry file.
+func hiddenTasks(p *job.Prepared) []string {
+	var dirs []string
+	for _, t := range p.Trials {
+		dir, err := p.TaskDir(t.Task)
+		if err == nil && !slices.Contains(dirs, dir) { // without a directory its trial says so
+			dirs = append(dirs, dir)
+		}
+	}
+	return absolute(dirs)
 }
 
 // asUsage makes an environment that cannot be used an error of the command
@@ -191,8 +200,22 @@ func asUsage(ctx context.Context, err error) error {
 	return err
 }
 
-// execute runs the prepared job under a view, and listens to interrupts.
-func execute(ctx context.Context, env *Env, f *runFlags, p *job.Prepared, backend sandbox.Backend) (*job.Outcome, error) {
+// execution is one run of a prepared job.
+type execution struct {
+	prepared *job.Prepared
+	backend  sandbox.Backend
+	guard    *jobdir.Guard // of the job's directory, when it is held
+	sealed   bool          // verifiers are sealed
+	cubes    *job.Cubes    // whose tasks the job has; nil for none
+	// amend changes tasks before they are run; nil leaves them.
+	amend func(jobdir.TrialConfig, *harbor.Task)
+	// watch is called with every event besides the view; nil for nobody.
+	watch func(job.Event)
+}
+
+// execute runs a prepared job under a view, and listens to interrupts.
+func execute(ctx context.Context, env *Env, f *runFlags, x execution) (*job.Outcome, error) {
+	p := x.prepared
 	owner, err := sandbox.Self()
 	if err != nil {
 		return nil, err
@@ -204,12 +227,17 @@ func execute(ctx context.Context, env *Env, f *runFlags, p *job.Prepared, backen
 	stopListening := listen(env.Signals, func() { startDraining(env, v); cancel() }, func() { close(kill) })
 	defer stopListening()
 	runner := job.Runner{
-		Trials:  trial.Runner{Backend: backend, Lookup: env.Lookup, Now: env.Now, Owner: owner, Cube: f.cube, Amend: f.amend, SealedVerifier: f.sealed},
+		Trials:  trial.Runner{Backend: x.backend, Lookup: env.Lookup, Now: env.Now, Owner: owner, Cube: x.cubes.Find, Amend: x.amend, SealedVerifier: x.sealed},
 		Scripts: metricScripts(ctx, env),
-		Emit:    f.tellAlso(v.event),
-		Kill:    kill,
-		Guard:   f.guard,
-		Host:    hostName(),
+		Emit: func(e job.Event) {
+			v.event(e)
+			if x.watch != nil {
+				x.watch(e)
+			}
+		},
+		Kill:  kill,
+		Guard: x.guard,
+		Host:  hostName(),
 	}
 	if p.Config.Debug {
 		runner.Debug = env.Stderr

@@ -4,10 +4,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/job"
-	"github.com/proctor-run/proctor/jobdir"
-	"github.com/proctor-run/proctor/trial"
 )
 
 // runFlags are the flags of run. Those that Harbor has too keep Harbor's names
@@ -30,15 +27,6 @@ type runFlags struct {
 	shareOrgs  []string
 	shareUsers []string
 	set        job.Overrides
-
-	// cube finds the tasks of a cube; nil runs Harbor tasks.
-	cube func(jobdir.TrialConfig) (*trial.CubeTask, error)
-	// amend changes tasks before they are run; nil leaves them.
-	amend func(jobdir.TrialConfig, *harbor.Task)
-	// tell is told every event besides the view; nil for nobody.
-	tell func(job.Event)
-	// guard of the job's directory, if it is held.
-	guard *jobdir.Guard
 
 	acceptHarmless bool
 }
@@ -65,7 +53,7 @@ func defineRunFlags(cmd *cobra.Command) *runFlags {
 	defineMultiplierFlags(fs, o)
 	defineConversationFlags(fs, f)
 	fs.BoolVar(&f.json, "json", false, "write one JSON object per event to standard output, nothing else")
-	fs.BoolVar(&f.harborExitCodes, "harbor-exit-codes", false, "exit as Harbor does: with 0 also when trials errored, with 1 when the job is refused")
+	fs.BoolVar(&f.harborExitCodes, "harbor-exit-codes", false, "exit with 0 also when trials errored, as Harbor does")
 	fs.BoolVar(&f.outcomeLine, "outcome-line", false, "print the line BASE_BENCHMARK_RESULT={…} at the end")
 	optionalVar(fs, &f.failUnder, parseFloat, "fail-under", "", "exit with 4 when the mean of the scores is below this `number`")
 	optionalVar(fs, &f.failUnderCoverage, parseFloat, "fail-under-coverage", "", "exit with 4 when a smaller `fraction` of the trials (0 to 1) has a reward")
@@ -177,16 +165,5 @@ func defineHubFlags(fs *pflag.FlagSet, f *runFlags) {
 func hide(fs *pflag.FlagSet, names ...string) {
 	for _, name := range names {
 		fs.Lookup(name).Hidden = true
-	}
-}
-
-// tellAlso makes a view's events known to f.tell, too.
-func (f *runFlags) tellAlso(view func(job.Event)) func(job.Event) {
-	if f.tell == nil {
-		return view
-	}
-	return func(e job.Event) {
-		view(e)
-		f.tell(e)
 	}
 }

@@ -7,23 +7,24 @@ import (
 	"github.com/proctor-run/proctor/jobdir"
 )
 
-// keepSealing goes on with the sealed verifier that a job began with.
-func keepSealing(env *Env, f *runFlags, p *job.Prepared) {
-	if sealed, _, err := jobdir.SealedBefore(p.Config.Dir()); err == nil && sealed && !f.sealed {
-		f.sealed = true
+// keepSealing reports whether the verifiers of a resumed job are sealed: when
+// it is asked for, or was when the job was started.
+func keepSealing(env *Env, asked bool, p *job.Prepared) bool {
+	if sealed, _, err := jobdir.SealedBefore(p.Config.Dir()); err == nil && sealed && !asked {
 		fmt.Fprintln(env.Stderr, "proctor: the job is resumed with --sealed-verifier, as it was started")
-		return
+		return true
 	}
-	warnSealing(env, f, p)
+	warnSealing(env, asked, p)
+	return asked
 }
 
 // warnSealing says when a job's trials will not all have been verified alike.
-func warnSealing(env *Env, f *runFlags, p *job.Prepared) {
+func warnSealing(env *Env, sealed bool, p *job.Prepared) {
 	if len(p.Existing) == 0 {
 		return
 	}
 	before, known, err := jobdir.SealedBefore(p.Config.Dir())
-	if err != nil || !known || before == f.sealed {
+	if err != nil || !known || before == sealed {
 		return
 	}
 	began := "without"

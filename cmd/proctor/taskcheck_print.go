@@ -22,7 +22,7 @@ type jsonChecked struct {
 func printChecked(w io.Writer, f *checkFlags, tasks []*checked, kept string) error {
 	if f.json {
 		for _, t := range tasks {
-			out := jsonChecked{Report: t.report}
+			out := jsonChecked{Report: t.Report}
 			if kept != "" {
 				out.JobsDir = &kept
 			}
@@ -33,7 +33,7 @@ func printChecked(w io.Writer, f *checkFlags, tasks []*checked, kept string) err
 		return nil
 	}
 	for _, t := range tasks {
-		printOneChecked(w, t.report, len(tasks) == 1)
+		printOneChecked(w, t.Report, len(tasks) == 1)
 	}
 	if len(tasks) > 1 {
 		printOverview(w, tasks)
@@ -119,17 +119,17 @@ func printOverview(w io.Writer, tasks []*checked) {
 	t := newTable(append(header, "Time")...)
 	worst := map[taskcheck.Status]int{}
 	for _, task := range tasks {
-		worst[task.report.Worst()]++
-		row := []string{clean(task.dir)}
+		worst[task.Report.Worst()]++
+		row := []string{clean(task.Dir)}
 		for _, name := range overviewChecks {
-			row = append(row, statusOf(task.report, name))
+			row = append(row, statusOf(task.Report, name))
 		}
 		sum := 0.0
-		for _, p := range task.report.Phases {
+		for _, p := range task.Report.Phases {
 			sum += p.Median
 		}
 		time := "-"
-		if len(task.report.Phases) > 0 {
+		if len(task.Report.Phases) > 0 {
 			time = seconds(sum)
 		}
 		t.Row(append(row, time)...)

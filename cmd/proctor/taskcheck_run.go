@@ -19,15 +19,11 @@ import (
 
 // checked is a task under check.
 type checked struct {
-	dir     string
-	report  *taskcheck.Report
-	outcome taskcheck.Outcome
-	config  harbor.Config
-	compose bool // a compose project's network cannot be changed while it runs
-	runs    bool // its trials can be run
+	*taskcheck.Subject
+	runs bool // its trials can be run
 }
 
-// checker runs the trials of the checks, one job for each kind.
+// checker runs the trials of the checks, one job for each batch.
 type checker struct {
 	env     *Env
 	flags   *checkFlags
@@ -78,7 +74,7 @@ func checkTasks(ctx context.Context, env *Env, f *checkFlags, dirs []string) (er
 
 // checkFiles looks at a task's files before anything is run.
 func checkFiles(dir string) *checked {
-	t := &checked{dir: dir, report: taskcheck.NewReport(dir)}
+	t := &checked{Subject: &taskcheck.Subject{Dir: dir, Report: taskcheck.NewReport(dir)}}
 	static := validateTask(dir)
 	c := taskcheck.Check{Name: taskcheck.CheckFiles, Status: taskcheck.Pass, Message: "nothing wrong"}
 	for i, p := range static.Problems {
@@ -98,7 +94,7 @@ func checkFiles(dir string) *checked {
 	if c.Status != taskcheck.Pass {
 		c.Fix = "'proctor task validate " + dir + "' names everything"
 	}
-	t.report.Add(c)
+	t.Report.Add(c)
 	if !static.Valid {
 		return t
 	}
@@ -108,21 +104,27 @@ func checkFiles(dir string) *checked {
 		task, err = harbor.Load(dir, harbor.LoadOptions{})
 	}
 	if err != nil { // it was valid a moment ago
-		t.report.Add(taskcheck.Check{Name: taskcheck.CheckFiles, Status: taskcheck.Fail, Message: err.Error()})
+		t.Report.Add(taskcheck.Check{Name: taskcheck.CheckFiles, Status: taskcheck.Fail, Message: err.Error()})
 		return t
 	}
-	t.outcome.Goal, t.config, t.compose, t.runs = meta.OracleReward, task.Config, task.HasCompose(), true
+	t.Goal, t.Config, t.Compose, t.runs = meta.OracleReward, task.Config, task.HasCompose(), true
 	return t
 }
 
-func runnable(tasks []*checked) []*checked {
-	return slices.DeleteFunc(slices.Clone(tasks), func(t *checked) bool { return !t.runs })
+func runnable(tasks []*checked) []*taskcheck.Subject {
+	var list []*taskcheck.Subject
+	for _, t := range tasks {
+		if t.runs {
+			list = append(list, t.Subject)
+		}
+	}
+	return list
 }
 
 // failed reports whether the exit code has to say so.
 func (f *checkFlags) failed(tasks []*checked) bool {
 	return slices.ContainsFunc(tasks, func(t *checked) bool {
-		return !t.report.Passed || f.strict && t.report.Worst() == taskcheck.Warn
+		return !t.Report.Passed || f.strict && t.Report.Worst() == taskcheck.Warn
 	})
 }
 
@@ -158,7 +160,7 @@ func unlock(dir string) {
 }
 
 // runChecks runs the trials of all tasks and judges them.
-func runChecks(ctx context.Context, env *Env, f *checkFlags, tasks []*checked, place string) (err error) {
+func runChecks(ctx context.Context, env *Env, f *checkFlags, tasks []*taskcheck.Subject, place string) (err error) {
 	c := &checker{env: env, flags: f, prefix: jobdir.DefaultName(env.Now().Local()) + "-"}
 	if c.fromFile, err = loadEnvFile(env, f.run.envFile); err != nil {
 		return err
@@ -172,136 +174,57 @@ func runChecks(ctx context.Context, env *Env, f *checkFlags, tasks []*checked, p
 	}
 	cfg.JobsDir = c.cfg.JobsDir
 	for _, t := range tasks {
-		cfg.Tasks = append(cfg.Tasks, jobdir.TaskConfig{Path: &t.dir})
+		cfg.Tasks = append(cfg.Tasks, jobdir.TaskConfig{Path: &t.Dir})
 	}
-	name, opts, err := chooseEnvironment(ctx, env, &cfg, f.run.runtime, names.backend)
-	if err != nil {
+	var opts backendOptions
+	if cfg.Environment, opts, err = chooseEnvironment(ctx, env, cfg.Environment, f.run.runtime, names.backend); err != nil {
 		return err
 	}
-	c.cfg = cfg
-	backend, closeBackend, err := readyBackend(ctx, env, name, opts)
+	c.cfg, opts.mask = cfg, hiddenOfConfig(env, cfg)
+	backend, closeBackend, err := readyBackend(ctx, env, opts)
 	if err != nil {
 		return err
 	}
 	c.backend = backend
-	return errors.Join(c.checkAll(ctx, tasks), closeBackend())
+	course := taskcheck.Course{
+		Repeats: f.repeats, Sealed: f.run.sealed, Environment: backend.Name(), Can: backend.Capabilities(), Run: c.run,
+		Say: func(tasks int, text string) { f.say(env, "%s: %s", count(tasks, "task"), text) },
+	}
+	return errors.Join(course.Check(ctx, tasks), closeBackend())
 }
 
-func (c *checker) checkAll(ctx context.Context, tasks []*checked) error {
-	c.flags.say(c.env, "%s: the solution %s, and no work", count(len(tasks), "task"), times(c.flags.repeats))
-	err := c.run(ctx, "reference", tasks, taskcheck.Reference(c.flags.repeats), func(t *checked, trials []taskcheck.Trial) { t.outcome.Reference = trials })
-	if err != nil {
-		return err
-	}
-	var usable []*checked
-	for _, t := range tasks {
-		if taskcheck.JudgeReference(t.report, t.outcome) {
-			usable = append(usable, t)
-		}
-	}
-	if err := c.checkNetwork(ctx, usable); err != nil {
-		return err
-	}
-	return c.checkChannel(ctx, usable)
-}
-
-func times(n int) string {
-	if n == 1 {
-		return "once"
-	}
-	return fmt.Sprintf("%d times", n)
-}
-
-// checkNetwork runs the solutions again, with the network taken away.
-func (c *checker) checkNetwork(ctx context.Context, tasks []*checked) error {
-	can := c.backend.Capabilities()
-	var running []*checked
-	for _, t := range tasks {
-		config := t.config
-		config.Steps = slices.Clone(config.Steps) // taking the network changes them
-		t.outcome.Reach = taskcheck.TakeNetwork(&config, can.SwitchNetwork && !t.compose)
-		switch {
-		case !taskcheck.Solved(t.outcome):
-			t.outcome.NoOffline = "not tried: the solution does not get its reward with the network either"
-		case t.outcome.Reach == taskcheck.ReachNone:
-		case !can.NoNetwork:
-			t.outcome.NoOffline = fmt.Sprintf("not tried: environment %s cannot take the network away", c.backend.Name())
-		default:
-			running = append(running, t)
-		}
-	}
-	if len(running) > 0 {
-		c.flags.say(c.env, "%s: the solution without network", count(len(running), "task"))
-		c.flags.run.amend = func(_ jobdir.TrialConfig, task *harbor.Task) {
-			taskcheck.TakeNetwork(&task.Config, can.SwitchNetwork && !task.HasCompose())
-		}
-		err := c.run(ctx, "offline", running, taskcheck.Offline(), func(t *checked, trials []taskcheck.Trial) { t.outcome.Offline = &trials[0] })
-		c.flags.run.amend = nil
-		if err != nil {
-			return err
-		}
-	}
-	for _, t := range tasks {
-		taskcheck.JudgeNetwork(t.report, t.outcome)
-	}
-	return nil
-}
-
-// checkChannel lets an agent try to write its reward.
-func (c *checker) checkChannel(ctx context.Context, tasks []*checked) error {
-	if len(tasks) == 0 {
-		return nil
-	}
-	c.flags.say(c.env, "%s: %d attempts on the reward", count(len(tasks), "task"), len(taskcheck.Attempts()))
-	err := c.run(ctx, "channel", tasks, taskcheck.Channel(), func(t *checked, trials []taskcheck.Trial) {
-		t.outcome.Channel, t.outcome.Sealed = trials, c.flags.run.sealed
-	})
-	for _, t := range tasks {
-		taskcheck.JudgeChannel(t.report, t.outcome)
-	}
-	return err
-}
-
-// run runs one trial of each task for each role, as a job.
-func (c *checker) run(ctx context.Context, name string, tasks []*checked, roles []taskcheck.Role, keep func(*checked, []taskcheck.Trial)) error {
+// run runs a batch as a job.
+func (c *checker) run(ctx context.Context, b taskcheck.Batch) ([][]taskcheck.Trial, error) {
 	cfg := c.cfg
-	cfg.JobName, cfg.NAttempts, cfg.Agents, cfg.Tasks = c.prefix+name, 1, taskcheck.Agents(roles), nil
-	for _, t := range tasks {
-		cfg.Tasks = append(cfg.Tasks, jobdir.TaskConfig{Path: &t.dir})
+	cfg.JobName, cfg.NAttempts, cfg.Agents, cfg.Tasks = c.prefix+b.Name, 1, taskcheck.Agents(b.Roles), nil
+	for _, t := range b.Tasks {
+		cfg.Tasks = append(cfg.Tasks, jobdir.TaskConfig{Path: &t.Dir})
 	}
 	prepared, err := job.Prepare(cfg, prepareOptions(ctx, c.env))
 	if err != nil {
-		return prepareError(err)
+		return nil, prepareError(err)
 	}
 	prepared.Warnings = nil // they are about files, and said
 	if !c.asked {
 		if err := confirmVariables(ctx, c.env, prepared, c.fromFile, c.flags.run.yes); err != nil {
-			return err
+			return nil, err
 		}
 		c.asked = true
 	}
 	results := map[string]*jobdir.TrialResult{}
-	c.flags.run.tell = func(e job.Event) {
-		if e.Trial != nil && e.Trial.Result != nil {
-			results[e.Trial.TrialName] = e.Trial.Result
-		}
-	}
-	out, err := execute(ctx, c.env, c.flags.run, prepared, c.backend)
+	out, err := execute(ctx, c.env, c.flags.run, execution{
+		prepared: prepared, backend: c.backend, sealed: c.flags.run.sealed, amend: b.Amend,
+		watch: func(e job.Event) {
+			if e.Trial != nil && e.Trial.Result != nil {
+				results[e.Trial.TrialName] = e.Trial.Result
+			}
+		},
+	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if out.Interrupted {
-		return errQuiet(exitInterrupted)
+		return nil, errQuiet(exitInterrupted)
 	}
-	trials := make([]taskcheck.Trial, len(prepared.Trials))
-	for i, planned := range prepared.Trials {
-		dir := filepath.Join(cfg.Dir(), planned.TrialName)
-		if trials[i], err = taskcheck.Gather(dir, roles[i%len(roles)], results[planned.TrialName]); err != nil {
-			return err
-		}
-	}
-	for i, t := range tasks {
-		keep(t, trials[i*len(roles):(i+1)*len(roles)])
-	}
-	return nil
+	return taskcheck.GatherAll(cfg.Dir(), prepared.Trials, b.Roles, results)
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -40,7 +41,7 @@ Flags that Harbor has too mean what they mean there.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f.set.Overrides = f.run.set
-			return asHarbor(startTrial(cmd.Context(), env, f), f.run.harborExitCodes)
+			return startTrial(cmd.Context(), env, f)
 		},
 	}
 	defineTrialFlags(cmd, f)
@@ -66,7 +67,7 @@ func defineTrialFlags(cmd *cobra.Command, f *trialFlags) {
 	defineMultiplierFlags(fs, o)
 	fs.StringVar(&f.run.envFile, "env-file", "", "read variables from this `file` before anything else")
 	fs.BoolVar(&f.run.json, "json", false, "print one JSON object about the trial, as 'trial show' does, nothing else")
-	fs.BoolVar(&f.run.harborExitCodes, "harbor-exit-codes", false, "exit as Harbor does: with 0 also when the trial errored, with 1 when it is refused")
+	fs.BoolVar(&f.run.harborExitCodes, "harbor-exit-codes", false, "exit with 0 also when the trial errored, as Harbor does")
 	for _, flag := range []string{"path", "trials-dir"} {
 		if err := cmd.MarkFlagDirname(flag); err != nil {
 			panic(err) // the flag is defined a few lines above
@@ -82,14 +83,11 @@ func startTrial(ctx context.Context, env *Env, f *trialFlags) error {
 	if err != nil {
 		return err
 	}
-	// What chooses an environment and fetches tasks knows jobs.
-	as := jobdir.Config{JobsDir: cfg.TrialsDir, Environment: cfg.Environment, Tasks: []jobdir.TaskConfig{cfg.Task}, Quiet: f.run.json}
-	backendName, opts, err := chooseEnvironment(ctx, env, &as, f.run.runtime, named)
-	if err != nil {
+	var opts backendOptions
+	if cfg.Environment, opts, err = chooseEnvironment(ctx, env, cfg.Environment, f.run.runtime, named); err != nil {
 		return err
 	}
-	cfg.Environment = as.Environment
-	task, err := findTask(ctx, env, as)
+	task, err := findTask(ctx, env, cfg.Task, f.run.json)
 	if err != nil {
 		return err
 	}
@@ -100,13 +98,14 @@ func startTrial(ctx context.Context, env *Env, f *trialFlags) error {
 	if isFile(filepath.Join(dir, jobdir.ResultFile)) {
 		return withHint(usageErrorf("%q holds a trial that has ended", dir), "name another with --trial-name, or none")
 	}
-	backend, closeBackend, err := readyBackend(ctx, env, backendName, opts)
+	opts.mask = absolute(slices.Concat([]string{cfg.TrialsDir, task.Dir}, hiddenOfTask(cfg.Task), taskCache(env)))
+	backend, closeBackend, err := readyBackend(ctx, env, opts)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = closeBackend() }()
 	if !f.run.json {
-		printTrialStart(env.Stdout, cfg, task, backendName)
+		printTrialStart(env.Stdout, cfg, task, opts.name)
 	}
 	result, err := runTrial(ctx, env, f, cfg, task, backend)
 	if err != nil {
@@ -165,22 +164,25 @@ func readTrialConfig(env *Env, path string) (cfg jobdir.TrialConfig, named bool,
 }
 
 // findTask finds the task on this machine, or brings it here.
-func findTask(ctx context.Context, env *Env, cfg jobdir.Config) (dataset.FetchedTask, error) {
-	t := cfg.Tasks[0]
+func findTask(ctx context.Context, env *Env, t jobdir.TaskConfig, quiet bool) (found dataset.FetchedTask, err error) {
 	if t.Kind() == jobdir.LocalTask {
 		if !isDirectory(*t.Path) {
-			return dataset.FetchedTask{}, usageErrorf("there is no task directory %q", *t.Path)
+			return found, usageErrorf("there is no task directory %q", *t.Path)
 		}
 		return dataset.FetchedTask{Task: jobdir.Task{Config: t, Name: harbor.LocalName(*t.Path)}, Dir: *t.Path}, nil
 	}
-	fetched, err := fetchTasks(ctx, env)(cfg)
+	var warnings []string
+	err = whileFetching(ctx, env, quiet, func(ctx context.Context, o dataset.FetchOptions) (err error) {
+		found, warnings, err = dataset.FetchTask(ctx, t, o)
+		return err
+	})
 	if err != nil {
-		return dataset.FetchedTask{}, prepareError(err)
+		return found, prepareError(err)
 	}
-	for _, w := range fetched.Warnings {
+	for _, w := range warnings {
 		fmt.Fprintf(env.Stderr, "proctor: warning: %s\n", clean(w))
 	}
-	return fetched.Tasks[0], nil
+	return found, nil
 }
 
 func runTrial(ctx context.Context, env *Env, f *trialFlags, cfg jobdir.TrialConfig, task dataset.FetchedTask, backend sandbox.Backend) (*jobdir.TrialResult, error) {

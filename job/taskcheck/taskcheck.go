@@ -5,7 +5,7 @@
 //
 // [Reference], [Offline] and [Channel] say which agents to run, [Agents] makes a
 // job of them; [JudgeReference], [JudgeNetwork] and [JudgeChannel] read the
-// results. The package runs nothing itself.
+// results. [Course] is the order of it all; what runs the trials is given to it.
 package taskcheck
 
 import (
