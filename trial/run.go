@@ -17,6 +17,7 @@ import (
 	"github.com/proctor-run/proctor/internal/clock"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/egress"
 )
 
 // Runner runs trials in the sandboxes of one backend. Its fields are set
@@ -113,8 +114,8 @@ type attempt struct {
 
 	cube *cubeRun // nil for a Harbor task that is run the usual way
 
-	egress       *lineLog // nil when no sandbox needs it
-	fixedNetwork bool     // phases cannot have policies of their own
+	egress       *egress.BoundedLog // nil when no sandbox needs it
+	fixedNetwork bool               // phases cannot have policies of their own
 
 	collected   bool     // artifacts were collected
 	agentKilled bool     // after its last deadline

@@ -2,14 +2,11 @@ package trial
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/proctor-run/proctor/exception"
@@ -119,7 +116,7 @@ func (a *attempt) watchNetwork(spec *sandbox.Spec, switches bool) error {
 		if err != nil {
 			return fmt.Errorf("keeping the log of the egress proxy: %w", err)
 		}
-		a.egress = &lineLog{f: f, left: egressLogLimit}
+		a.egress = egress.NewBoundedLog(f, egressLogLimit)
 	}
 	spec.Network.Log = a.egress
 	return nil
@@ -182,47 +179,12 @@ func (a *attempt) setNetwork(ctx context.Context, sb sandbox.Sandbox, n harbor.N
 	return nil
 }
 
-// lineLog is a bounded file of whole lines.
-type lineLog struct {
-	mu      sync.Mutex
-	f       *os.File
-	left    int
-	dropped int
-}
-
-var _ io.Writer = (*lineLog)(nil)
-
-// Write takes one line. One that does not fit is counted.
-func (l *lineLog) Write(line []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.dropped > 0 || len(line) > l.left {
-		l.dropped++
-		return len(line), nil
-	}
-	l.left -= len(line)
-	return l.f.Write(line)
-}
-
-// close says how many lines are missing, and closes the file.
-func (l *lineLog) close(now time.Time) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.dropped > 0 {
-		last, err := json.Marshal(egress.Line{Time: now.UTC(), Reason: fmt.Sprintf("%d more lines were dropped: the log is full", l.dropped)})
-		if err == nil {
-			_, _ = l.f.Write(append(last, '\n'))
-		}
-	}
-	return l.f.Close()
-}
-
 // closeEgressLog ends the log when every sandbox is gone.
 func (a *attempt) closeEgressLog() {
 	if a.egress == nil {
 		return
 	}
-	if err := a.egress.close(a.r.Now()); err != nil {
+	if err := a.egress.Close(a.r.Now()); err != nil {
 		a.warn("keeping the log of the egress proxy: %v", err)
 	}
 	a.egress = nil

@@ -120,7 +120,7 @@ func isPure(p string) bool { return slices.Contains(pure, p) }
 
 // isBackend tells packages that only cmd may wire in.
 func isBackend(p string) bool {
-	return slices.ContainsFunc([]string{"sandbox/docker", "sandbox/oci", "sandbox/guest"}, func(b string) bool {
+	return slices.ContainsFunc([]string{"sandbox/docker", "sandbox/compose", "sandbox/oci", "sandbox/guest"}, func(b string) bool {
 		return p == b || strings.HasPrefix(p, b+"/")
 	})
 }
