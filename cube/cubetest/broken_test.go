@@ -2,13 +2,16 @@ package cubetest_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/proctor-run/proctor/cube"
+	"github.com/proctor-run/proctor/cube/cubes/arithmetic"
 	"github.com/proctor-run/proctor/cube/cubetest"
 	"github.com/proctor-run/proctor/sandbox/fake"
 )
@@ -189,6 +192,7 @@ func (r *brokenRuntime) Close(context.Context) error { return nil }
 type brokenConfig struct {
 	cube.BenchmarkConfigBase
 	fault string
+	sound int // tasks without a fault
 }
 
 func (*brokenConfig) TypeName() string { return "broken_cube.Config" }
@@ -199,10 +203,18 @@ func (c *brokenConfig) Definition() cube.Definition {
 	sharedOf.Store(key, shared)
 	return cube.Definition{
 		Metadata:   &cube.BenchmarkMetadata{Name: "broken-cube", Version: "1", Description: "d"},
-		Tasks:      []cube.Metadata{&brokenMetadata{TaskMetadata: cube.TaskMetadata{ID: "hello"}, Fault: c.fault, local: true}},
+		Tasks:      c.tasks(),
 		TaskConfig: &brokenTaskConfig{},
 		Runtime:    func() cube.Runtime { return &brokenRuntime{key, shared} },
 	}
+}
+
+// tasks are the one with the fault, behind sound ones.
+func (c *brokenConfig) tasks() (tasks []cube.Metadata) {
+	for i := range c.sound {
+		tasks = append(tasks, &brokenMetadata{TaskMetadata: cube.TaskMetadata{ID: fmt.Sprint("sound-", i)}, local: true})
+	}
+	return append(tasks, &brokenMetadata{TaskMetadata: cube.TaskMetadata{ID: "hello"}, Fault: c.fault, local: true})
 }
 
 func (c *brokenConfig) Install(_ context.Context, cache *cube.Cache) error {
@@ -227,11 +239,11 @@ type forgetfulConfig struct {
 
 func (*forgetfulConfig) TypeName() string { return "broken_cube.ForgetfulConfig" }
 
-func brokenSubject(t *testing.T, fault string) cubetest.Subject {
+func brokenSubject(t *testing.T, fault string, sound int) cubetest.Subject {
 	t.Helper()
 	backend := fake.New(fake.Config{Dir: t.TempDir()})
 	var cfg cube.BenchmarkConfig
-	base := brokenConfig{fault: fault}
+	base := brokenConfig{fault: fault, sound: sound}
 	if fault == "construction" {
 		base.ContainerBackend = cube.NewLocalContainerBackend(backend)
 	}
@@ -278,23 +290,22 @@ func TestBrokenCubes(t *testing.T) {
 	caught := map[string]bool{}
 	for _, c := range cases {
 		caught[c.check] = true
-		t.Run(c.fault, func(t *testing.T) {
-			t.Parallel()
-			results, err := cubetest.Check(t.Context(), brokenSubject(t, c.fault))
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, r := range results {
-				switch {
-				case r.Check == c.check && r.Status != cubetest.Fail:
-					t.Errorf("check %s passes", r.Check)
-				case r.Check == c.check:
-					t.Logf("%s: %s", r.Check, r.Reason)
-				case r.Status == cubetest.Fail && !slices.Contains(c.also, r.Check):
-					t.Errorf("check %s fails too: %s", r.Check, r.Reason)
+		// The task with the fault is alone, behind others, or in the second part
+		// of a composite.
+		for name, subject := range map[string]func(*testing.T) cubetest.Subject{
+			"alone":     func(t *testing.T) cubetest.Subject { return brokenSubject(t, c.fault, 0) },
+			"third":     func(t *testing.T) cubetest.Subject { return brokenSubject(t, c.fault, 2) },
+			"composite": func(t *testing.T) cubetest.Subject { return behindArithmetic(brokenSubject(t, c.fault, 0)) },
+		} {
+			t.Run(c.fault+" "+name, func(t *testing.T) {
+				t.Parallel()
+				results, err := cubetest.Check(t.Context(), subject(t))
+				if err != nil {
+					t.Fatal(err)
 				}
-			}
-		})
+				found(t, results, c.check, c.also)
+			})
+		}
 	}
 	for _, name := range cubetest.Checks() {
 		if !caught[name] {
@@ -303,7 +314,98 @@ func TestBrokenCubes(t *testing.T) {
 	}
 }
 
+// found wants one check to fail, and no others but those of also.
+func found(t *testing.T, results []cubetest.Result, check string, also []string) {
+	t.Helper()
+	for _, r := range results {
+		switch {
+		case r.Check == check && r.Status != cubetest.Fail:
+			t.Errorf("check %s passes", r.Check)
+		case r.Check == check:
+			t.Logf("%s: %s", r.Check, r.Reason)
+		case r.Status == cubetest.Fail && !slices.Contains(also, r.Check):
+			t.Errorf("check %s fails too: %s", r.Check, r.Reason)
+		}
+	}
+}
+
+// behindArithmetic is a subject as the second part of a composite.
+func behindArithmetic(s cubetest.Subject) cubetest.Subject {
+	register, agent := s.Register, s.Agent
+	s.Register = func(r *cube.Registry) error { return errors.Join(arithmetic.Register(r), register(r)) }
+	s.Config = cube.NewComposite("both", &arithmetic.Config{}, s.Config)
+	s.Agent = func(cfg cube.TaskConfig) cube.Agent {
+		if *cfg.Common().SubBenchName == "arithmetic-cube" {
+			return arithmetic.Agent(cfg)
+		}
+		return agent(cfg)
+	}
+	return s
+}
+
 func TestWholeCube(t *testing.T) {
 	t.Parallel()
-	cubetest.Run(t, brokenSubject(t, "none"))
+	cubetest.Run(t, brokenSubject(t, "none", 2))
+}
+
+func TestMaxTasks(t *testing.T) {
+	t.Parallel()
+	aboutTasks := func(s cubetest.Subject) (tasks int) {
+		results, err := cubetest.Check(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range results {
+			if r.Status != cubetest.Pass {
+				t.Errorf("%s: %s", r.Check, r.Reason)
+			}
+			switch r.Check {
+			case "registered", "install":
+				if r.Tasks != 0 {
+					t.Errorf("%s looked at %d tasks", r.Check, r.Tasks)
+				}
+			default:
+				if tasks > 0 && r.Tasks != tasks {
+					t.Errorf("%s looked at %d tasks, others at %d", r.Check, r.Tasks, tasks)
+				}
+				tasks = r.Tasks
+			}
+		}
+		return tasks
+	}
+	for _, c := range []struct{ limit, want int }{{0, 6}, {1, 1}, {3, 3}, {100, 6}} {
+		s := brokenSubject(t, "none", 5)
+		s.MaxTasks = c.limit
+		if got := aboutTasks(s); got != c.want {
+			t.Errorf("limit %d: %d tasks", c.limit, got)
+		}
+	}
+
+	// Each part of a composite is looked at before a second task of one.
+	s := behindArithmetic(brokenSubject(t, "close", 0))
+	s.MaxTasks = 2
+	results, err := cubetest.Check(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found(t, results, "close", nil)
+}
+
+func TestManyBrokenTasksAreSummedUp(t *testing.T) {
+	t.Parallel()
+	s := brokenSubject(t, "none", 9)
+	s.Agent = func(cube.TaskConfig) cube.Agent {
+		return cube.AgentFunc(func(context.Context, *cube.Observation, []cube.ActionSchema) ([]cube.Action, error) {
+			return nil, errors.New("no idea")
+		})
+	}
+	results, err := cubetest.Check(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range results {
+		if r.Check == "reset" && (r.Tasks != 10 || !strings.Contains(r.Reason, `task "sound-4": `) || !strings.HasSuffix(r.Reason, "and 5 more tasks")) {
+			t.Errorf("%d tasks: %s", r.Tasks, r.Reason)
+		}
+	}
 }

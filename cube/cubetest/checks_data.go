@@ -25,7 +25,18 @@ func checkRegistered(_ context.Context, c *conformance) error {
 	if err := roundTrip[cube.BenchmarkConfig](r, c.Config); err != nil {
 		return fmt.Errorf("benchmark config: %w", err)
 	}
-	return untagged(c.Config)
+	return untaggedConfig(c.Config)
+}
+
+// untaggedConfig is untagged for a config and, in a composite, for its parts.
+func untaggedConfig(cfg cube.BenchmarkConfig) error {
+	errs := []error{untagged(cfg)}
+	if composite, ok := cfg.(*cube.CompositeBenchmarkConfig); ok {
+		for _, part := range composite.SubBenchConfigs {
+			errs = append(errs, untaggedConfig(part))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // roundTrip writes a value, reads it as T, its family, and compares the texts.
@@ -86,28 +97,19 @@ func untaggedIn(t reflect.Type) error {
 // checkTaskConfigs: every task config survives a round trip and makes its task
 // in a process that has only the types.
 func checkTaskConfigs(ctx context.Context, c *conformance) error {
-	return c.withBench(ctx, func(b *cube.Benchmark) error {
-		configs, err := collect(b)
-		if err != nil {
+	seen := map[string]bool{}
+	return c.withConfig(ctx, func(ctx context.Context, b *cube.Benchmark, cfg cube.TaskConfig) error {
+		if err := c.checkTaskConfig(ctx, b, cfg); err != nil {
 			return err
 		}
-		if len(configs) == 0 {
-			return errors.New("the benchmark has no tasks")
+		key := cfg.TaskID()
+		if seed := cfg.Common().Seed; seed != nil {
+			key = fmt.Sprintf("%s with seed %d", key, *seed)
 		}
-		seen := map[string]bool{}
-		for _, cfg := range configs {
-			if err := c.checkTaskConfig(ctx, b, cfg); err != nil {
-				return fmt.Errorf("task %q: %w", cfg.TaskID(), err)
-			}
-			key := cfg.TaskID()
-			if seed := cfg.Common().Seed; seed != nil {
-				key = fmt.Sprintf("%s with seed %d", key, *seed)
-			}
-			if seen[key] {
-				return fmt.Errorf("there are two task configs of %s", key)
-			}
-			seen[key] = true
+		if seen[key] {
+			return fmt.Errorf("there are two task configs of %s", key)
 		}
+		seen[key] = true
 		return c.leftovers()
 	})
 }

@@ -2,7 +2,6 @@ package cubetest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,42 +12,28 @@ import (
 // checkDebugEpisode: the debug agent reaches reward 1.0 on every task, and an
 // agent that does nothing does not.
 func checkDebugEpisode(ctx context.Context, c *conformance) error {
-	if err := c.episodes(ctx, 1, c.Agent); err != nil {
+	if err := c.episodes(ctx); err != nil {
 		return err
 	}
+	return c.withConfig(ctx, c.checkIdle)
+}
+
+// episodes plays the debug episodes, one after the other.
+func (c *conformance) episodes(ctx context.Context) error {
 	return c.withBench(ctx, func(b *cube.Benchmark) error {
-		configs, err := collect(b)
+		configs, err := c.configs(b)
 		if err != nil {
 			return err
 		}
-		for _, cfg := range configs {
-			if err := c.checkIdle(ctx, b, cfg); err != nil {
-				return fmt.Errorf("task %q: %w", cfg.TaskID(), err)
+		return c.bounded(ctx, len(configs), func(ctx context.Context) error {
+			s := Suite{Agent: c.Agent, MaxSteps: c.maxSteps(), Workers: 1}
+			o := Outcome{Reports: s.episodes(ctx, b, configs)}
+			if err := o.each(c.reached, "did not reach "+c.goals(o.Reports)+" with the debug agent"); err != nil {
+				return err
 			}
-		}
-		return nil
+			return c.leftovers()
+		})
 	})
-}
-
-// episodes plays the debug episodes of all tasks.
-func (c *conformance) episodes(ctx context.Context, workers int, agent DebugAgent) error {
-	r, err := c.registry()
-	if err != nil {
-		return err
-	}
-	s := Suite{Registry: r, Config: c.Config, Agent: agent, MaxSteps: c.maxSteps(), Workers: workers, Infra: c.Infra}
-	reports, err := s.Run(ctx)
-	if err != nil {
-		return err
-	}
-	if len(reports) == 0 {
-		return errors.New("the benchmark has no tasks")
-	}
-	o := Outcome{Reports: reports}
-	if err := o.each(c.reached, "did not reach "+c.goals(reports)+" with the debug agent"); err != nil {
-		return err
-	}
-	return c.leftovers()
 }
 
 // goals names the reward that the tasks should reach.
@@ -91,7 +76,7 @@ func (c *conformance) checkIdle(ctx context.Context, b *cube.Benchmark, cfg cube
 // and leave the runtime context as it was set up. Run it with the race detector.
 func checkParallel(ctx context.Context, c *conformance) error {
 	return c.withBench(ctx, func(b *cube.Benchmark) error {
-		configs, err := collect(b)
+		configs, err := c.configs(b)
 		if err != nil {
 			return err
 		}
@@ -101,7 +86,14 @@ func checkParallel(ctx context.Context, c *conformance) error {
 			contexts[leaf] = describe(leaf.RuntimeContext())
 		}
 		s := Suite{Agent: c.Agent, MaxSteps: c.maxSteps()}
-		o := Outcome{Reports: s.episodes(ctx, b, slices.Concat(configs, configs))}
+		var o Outcome
+		err = c.bounded(ctx, len(configs), func(ctx context.Context) error {
+			o.Reports = s.episodes(ctx, b, slices.Concat(configs, configs))
+			return nil
+		})
+		if err != nil {
+			return err
+		}
 		if err := o.each(c.reached, "did not reach "+c.goals(o.Reports)+" beside others"); err != nil {
 			return err
 		}

@@ -13,15 +13,19 @@ import (
 	"github.com/proctor-run/proctor/value"
 )
 
-// checkConstruction: a made task has its tool, its problem has no hook that
-// nobody calls, and what was launched for a task that cannot be made is stopped.
+// checkConstruction: a made task has its tool, the cube's types have no hook that
+// is never called, and what was launched for a task that cannot be made is
+// stopped.
 func checkConstruction(ctx context.Context, c *conformance) error {
-	return c.withConfig(ctx, func(b *cube.Benchmark, cfg cube.TaskConfig) error {
+	if err := configHooks(c.Config); err != nil {
+		return err
+	}
+	return c.withConfig(ctx, func(ctx context.Context, b *cube.Benchmark, cfg cube.TaskConfig) error {
 		err := c.inTask(ctx, b, cfg, func(t *cube.Task) error {
 			if t.Tool() == nil {
 				return errors.New("the task has no tool after construction")
 			}
-			return checkHooks(t.Problem())
+			return errors.Join(problemHooks(t.Problem()), taskConfigHooks(cfg))
 		})
 		if err != nil {
 			return err
@@ -41,7 +45,7 @@ func checkConstruction(ctx context.Context, c *conformance) error {
 // checkReset: Reset states the objective as text, can be repeated, and brings
 // back the state it brought the first time.
 func checkReset(ctx context.Context, c *conformance) error {
-	return c.withConfig(ctx, func(b *cube.Benchmark, cfg cube.TaskConfig) error {
+	return c.withConfig(ctx, func(ctx context.Context, b *cube.Benchmark, cfg cube.TaskConfig) error {
 		return c.inTask(ctx, b, cfg, func(t *cube.Task) error {
 			fresh, err := resetState(ctx, t)
 			if err != nil {
@@ -123,14 +127,14 @@ func names(actions []cube.Action) string {
 // checkResetReproducible: two tasks of one config begin with the same
 // observation.
 func checkResetReproducible(ctx context.Context, c *conformance) error {
-	return c.withConfig(ctx, func(b *cube.Benchmark, cfg cube.TaskConfig) error {
+	return c.withConfig(ctx, func(ctx context.Context, b *cube.Benchmark, cfg cube.TaskConfig) error {
 		return sameFirstObservation(ctx, b, cfg)
 	})
 }
 
 // checkActionSet: there are actions, and a model can make sense of them.
 func checkActionSet(ctx context.Context, c *conformance) error {
-	return c.withReset(ctx, func(t *cube.Task, _ *cube.Observation) error {
+	return c.withReset(ctx, func(ctx context.Context, t *cube.Task) error {
 		actions := t.ActionSet()
 		if msg := checkToolsList(actions); msg != "" {
 			return errors.New(msg)
@@ -171,7 +175,7 @@ const noSuchAction = "cubetest_no_such_action"
 // checkUnknownAction: an action that does not exist is an error of Step, and the
 // task can still be closed.
 func checkUnknownAction(ctx context.Context, c *conformance) error {
-	return c.withReset(ctx, func(t *cube.Task, _ *cube.Observation) error {
+	return c.withReset(ctx, func(ctx context.Context, t *cube.Task) error {
 		if _, err := t.Step(ctx, cube.NewAction(noSuchAction)); err == nil {
 			return fmt.Errorf("a step with an unknown action, %q, gave no error", noSuchAction)
 		}
@@ -182,7 +186,7 @@ func checkUnknownAction(ctx context.Context, c *conformance) error {
 // checkStop: a task that accepts the stop action ends with it; one that does not
 // hands it to the tool.
 func checkStop(ctx context.Context, c *conformance) error {
-	return c.withReset(ctx, func(t *cube.Task, _ *cube.Observation) error {
+	return c.withReset(ctx, func(ctx context.Context, t *cube.Task) error {
 		out, err := t.Step(ctx, cube.Stop())
 		if !t.AcceptsStop() {
 			if err == nil && out.Done && out.Error == nil && !slices.ContainsFunc(t.Tool().Actions(), isStop) {
@@ -205,7 +209,7 @@ func isStop(a cube.ActionSchema) bool { return a.Name == cube.StopName }
 // checkStepOutput: what every step returns can be written, read again and
 // has the timings.
 func checkStepOutput(ctx context.Context, c *conformance) error {
-	return c.withConfig(ctx, func(b *cube.Benchmark, cfg cube.TaskConfig) error {
+	return c.withConfig(ctx, func(ctx context.Context, b *cube.Benchmark, cfg cube.TaskConfig) error {
 		return c.inTask(ctx, b, cfg, func(t *cube.Task) error {
 			obs, _, err := t.Reset(ctx)
 			if err != nil {
@@ -261,7 +265,7 @@ func (c *conformance) checkOutput(out *cube.EnvironmentOutput) error {
 // checkEvaluatePure: Evaluate needs no observation, and asking twice gives the
 // same answer, before and after an episode.
 func checkEvaluatePure(ctx context.Context, c *conformance) error {
-	return c.withConfig(ctx, func(b *cube.Benchmark, cfg cube.TaskConfig) error {
+	return c.withConfig(ctx, func(ctx context.Context, b *cube.Benchmark, cfg cube.TaskConfig) error {
 		return c.inTask(ctx, b, cfg, func(t *cube.Task) error {
 			if _, _, err := t.Reset(ctx); err != nil {
 				return fmt.Errorf("resetting: %w", err)
@@ -295,11 +299,11 @@ func evaluateTwice(ctx context.Context, t *cube.Task) error {
 // checkClose: closing twice is fine, also after a Reset that could not work, and
 // leaves nothing running.
 func checkClose(ctx context.Context, c *conformance) error {
-	return c.withConfig(ctx, func(b *cube.Benchmark, cfg cube.TaskConfig) error {
+	return c.withConfig(ctx, func(ctx context.Context, b *cube.Benchmark, cfg cube.TaskConfig) error {
 		for _, breakReset := range []bool{false, true} {
 			task, err := c.make(ctx, b, cfg)
 			if err != nil {
-				return fmt.Errorf("making task %q: %w", cfg.TaskID(), err)
+				return fmt.Errorf("making it: %w", err)
 			}
 			rctx, cancel := context.WithCancel(ctx)
 			if breakReset { // in the middle of it, if it takes that long
@@ -322,7 +326,7 @@ func checkClose(ctx context.Context, c *conformance) error {
 
 // checkPrivilegedInfo: what judges may see can be shown and written.
 func checkPrivilegedInfo(ctx context.Context, c *conformance) error {
-	return c.withReset(ctx, func(t *cube.Task, _ *cube.Observation) error {
+	return c.withReset(ctx, func(ctx context.Context, t *cube.Task) error {
 		info, err := t.PrivilegedInfo(ctx)
 		if err != nil {
 			return err

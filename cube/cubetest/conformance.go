@@ -1,9 +1,11 @@
 package cubetest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/proctor-run/proctor/cube"
@@ -14,10 +16,12 @@ type Subject struct {
 	// Register adds the cube's types. It is called more than once, each time
 	// with a registry of its own: a worker process does the same.
 	Register func(*cube.Registry) error
-	// Config selects the debug tasks. Every check runs on the first of them, the
-	// episodes on all.
+	// Config selects the debug tasks. Every check looks at every one of them.
 	Config cube.BenchmarkConfig
-	Agent  DebugAgent
+	// MaxTasks limits how many tasks are looked at, for large benchmarks; 0 means
+	// all. Of a composite the parts take turns, so that each is looked at.
+	MaxTasks int
+	Agent    DebugAgent
 	// Goal is the reward that the debug agent reaches on a task, by its native
 	// id; nil means 1.0 on all.
 	Goal func(taskID string) float64
@@ -30,7 +34,7 @@ type Subject struct {
 	Running func() []string
 	// MaxSteps of an episode; 0 means DefaultMaxSteps.
 	MaxSteps int
-	// CheckTimeout bounds each check; 0 means 10 minutes.
+	// CheckTimeout bounds what each check does with one task; 0 means 10 minutes.
 	CheckTimeout time.Duration
 }
 
@@ -81,7 +85,8 @@ func Check(ctx context.Context, s Subject) ([]Result, error) {
 	var results []Result
 	for _, c := range checks() {
 		r := Result{Check: c.name, Status: Pass}
-		if err := runCheck(ctx, c, s); err != nil {
+		var err error
+		if r.Tasks, err = runCheck(ctx, c, s); err != nil {
 			r.Status, r.Reason = Fail, err.Error()
 		}
 		results = append(results, r)
@@ -93,6 +98,7 @@ func Check(ctx context.Context, s Subject) ([]Result, error) {
 type T[Self any] interface {
 	Helper()
 	Fatalf(format string, args ...any)
+	Logf(format string, args ...any)
 	Context() context.Context
 	Run(name string, f func(t Self)) bool
 }
@@ -106,29 +112,31 @@ func Run[Self T[Self]](t Self, s Subject) {
 	for _, c := range checks() {
 		t.Run(c.name, func(t Self) {
 			t.Helper()
-			if err := runCheck(t.Context(), c, s); err != nil {
+			tasks, err := runCheck(t.Context(), c, s)
+			if err != nil {
 				t.Fatalf("%v", err)
+			}
+			if tasks > 0 {
+				t.Logf("looked at %d tasks", tasks)
 			}
 		})
 	}
 }
 
-func runCheck(ctx context.Context, c check, s Subject) (err error) {
-	limit := s.CheckTimeout
-	if limit == 0 {
-		limit = defaultCheckTimeout
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("check %s took longer than %v", c.name, limit))
-	defer cancel()
-	defer recovered("check "+c.name, &err)
-	return c.run(ctx, &conformance{Subject: s, watch: &watch{}})
+func runCheck(ctx context.Context, k check, s Subject) (tasks int, err error) {
+	c := &conformance{Subject: s, name: k.name, watch: &watch{}}
+	defer recovered("check "+k.name, &err)
+	err = k.run(ctx, c)
+	return c.tasks, err
 }
 
 // conformance is what one check works with.
 type conformance struct {
 	Subject
+	name  string
 	watch *watch
 	reg   *cube.Registry // of withBench
+	tasks int            // how many were looked at
 }
 
 // registry returns a fresh one, as a new process would have it.
@@ -162,26 +170,94 @@ func (c *conformance) withBench(ctx context.Context, f func(b *cube.Benchmark) e
 	return f(bench)
 }
 
-// withTask makes the first task and closes it afterwards; then nothing may be
-// left running.
-func (c *conformance) withTask(ctx context.Context, f func(t *cube.Task) error) error {
-	return c.withConfig(ctx, func(b *cube.Benchmark, cfg cube.TaskConfig) error {
-		return c.inTask(ctx, b, cfg, f)
+// withTask makes each task and closes it afterwards; then nothing may be left
+// running.
+func (c *conformance) withTask(ctx context.Context, f func(ctx context.Context, t *cube.Task) error) error {
+	return c.withConfig(ctx, func(ctx context.Context, b *cube.Benchmark, cfg cube.TaskConfig) error {
+		return c.inTask(ctx, b, cfg, func(t *cube.Task) error { return f(ctx, t) })
 	})
 }
 
-// withConfig is withBench for what needs the first task's config.
-func (c *conformance) withConfig(ctx context.Context, f func(b *cube.Benchmark, cfg cube.TaskConfig) error) error {
+// maxReported bounds how many tasks a check names that break its rule.
+const maxReported = 5
+
+// withConfig is withBench for what needs the config of each task. Every task is
+// looked at, also after one that breaks the rule.
+func (c *conformance) withConfig(ctx context.Context, f func(ctx context.Context, b *cube.Benchmark, cfg cube.TaskConfig) error) error {
 	return c.withBench(ctx, func(b *cube.Benchmark) error {
-		configs, err := collect(b)
+		configs, err := c.configs(b)
 		if err != nil {
 			return err
 		}
-		if len(configs) == 0 {
-			return errors.New("the benchmark has no tasks")
+		var errs []error
+		for _, cfg := range configs {
+			if err := c.bounded(ctx, 1, func(ctx context.Context) error { return f(ctx, b, cfg) }); err != nil {
+				errs = append(errs, fmt.Errorf("task %q: %w", cfg.TaskID(), err))
+			}
+			if ctx.Err() != nil {
+				break
+			}
 		}
-		return f(b, configs[0])
+		if more := len(errs) - maxReported; more > 0 {
+			errs = append(errs[:maxReported], fmt.Errorf("and %d more tasks", more))
+		}
+		return errors.Join(errs...)
 	})
+}
+
+// bounded calls f with the time that the check may take for n tasks.
+func (c *conformance) bounded(ctx context.Context, n int, f func(ctx context.Context) error) (err error) {
+	limit := c.CheckTimeout
+	if limit == 0 {
+		limit = defaultCheckTimeout
+	}
+	limit *= time.Duration(n)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("check %s took longer than %v", c.name, limit))
+	defer cancel()
+	defer recovered("check "+c.name, &err)
+	return f(ctx)
+}
+
+// configs returns the configs of the tasks to look at: all, or as many as
+// MaxTasks says, from all parts of a composite.
+func (c *conformance) configs(b *cube.Benchmark) ([]cube.TaskConfig, error) {
+	all, err := collect(b)
+	if err != nil {
+		return nil, err
+	}
+	if len(all) == 0 {
+		return nil, errors.New("the benchmark has no tasks")
+	}
+	out := all
+	if c.MaxTasks > 0 && c.MaxTasks < len(all) {
+		out = sample(b, all, c.MaxTasks)
+	}
+	c.tasks = max(c.tasks, len(out))
+	return out, nil
+}
+
+// sample picks n configs: the first of each part, then the second of each, and
+// so on, in the order of the benchmark.
+func sample(b *cube.Benchmark, all []cube.TaskConfig, n int) []cube.TaskConfig {
+	round := make([]int, len(all)) // of each config, among those of its part
+	seen := map[*cube.Benchmark]int{}
+	for i, cfg := range all {
+		leaf := leafOf(b, cfg)
+		round[i] = seen[leaf]
+		seen[leaf]++
+	}
+	order := make([]int, len(all))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(round[i], round[j]) })
+	picked := order[:n]
+	slices.Sort(picked)
+	out := make([]cube.TaskConfig, n)
+	for i, at := range picked {
+		out[i] = all[at]
+	}
+	return out
 }
 
 // make makes a task like Spawn does, but with its containers watched.
@@ -192,7 +268,7 @@ func (c *conformance) make(ctx context.Context, b *cube.Benchmark, cfg cube.Task
 func (c *conformance) inTask(ctx context.Context, b *cube.Benchmark, cfg cube.TaskConfig, f func(t *cube.Task) error) error {
 	task, err := c.make(ctx, b, cfg)
 	if err != nil {
-		return fmt.Errorf("making task %q: %w", cfg.TaskID(), err)
+		return fmt.Errorf("making it: %w", err)
 	}
 	err = func() (err error) {
 		defer recovered("the check", &err)
@@ -202,13 +278,12 @@ func (c *conformance) inTask(ctx context.Context, b *cube.Benchmark, cfg cube.Ta
 }
 
 // withReset is withTask after a Reset.
-func (c *conformance) withReset(ctx context.Context, f func(t *cube.Task, obs *cube.Observation) error) error {
-	return c.withTask(ctx, func(t *cube.Task) error {
-		obs, _, err := t.Reset(ctx)
-		if err != nil {
+func (c *conformance) withReset(ctx context.Context, f func(ctx context.Context, t *cube.Task) error) error {
+	return c.withTask(ctx, func(ctx context.Context, t *cube.Task) error {
+		if _, _, err := t.Reset(ctx); err != nil {
 			return fmt.Errorf("resetting: %w", err)
 		}
-		return f(t, obs)
+		return f(ctx, t)
 	})
 }
 

@@ -39,6 +39,9 @@ type Result struct {
 	Check  string
 	Status Status
 	Reason string
+	// Tasks is how many tasks the check looked at; 0 for a check that is not
+	// about tasks.
+	Tasks int
 }
 
 // Outcome is what the debug suite of a benchmark came to.
