@@ -11,6 +11,8 @@ import (
 
 // Stat is what /proc/PID/stat says of a process.
 type Stat struct {
+	// PID is 0 where gVisor's kernel has already let go of a process that is
+	// dead (state X).
 	PID int
 	// Name of the command. It may hold anything, also blanks, parentheses and
 	// newlines: gVisor's kernel does not escape them as Linux does.
@@ -47,7 +49,7 @@ func ParseStat(text []byte) (Stat, error) {
 		return Stat{}, fmt.Errorf("process stat without a command name: %.200q", text)
 	}
 	pid, err := strconv.Atoi(string(bytes.TrimSpace(text[:start])))
-	if err != nil || pid <= 0 {
+	if err != nil || pid < 0 {
 		return Stat{}, fmt.Errorf("process stat without a process id: %.200q", text)
 	}
 	var fields [fieldRSSLimit + 1][]byte
@@ -85,7 +87,8 @@ func ParseStat(text []byte) (Stat, error) {
 const maxNameLines = 16
 
 // All lists the processes of several files one after the other, as cat writes
-// them. What is no process is left out. A name with newlines neither hides its
+// them. What is no process, or one
+// without an id any more, is left out. A name with newlines neither hides its
 // process nor makes up another one.
 func All(list []byte) iter.Seq[Stat] {
 	return func(yield func(Stat) bool) {
@@ -110,7 +113,7 @@ func first(list []byte) (s Stat, rest []byte, ok bool) {
 	for range maxNameLines {
 		end += lineEnd(list[end:])
 		if s, err := ParseStat(list[:end]); err == nil {
-			return s, list[end:], true
+			return s, list[end:], s.PID > 0
 		}
 	}
 	return Stat{}, list[len(begin):], false

@@ -32,13 +32,28 @@ func TestParseStat(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{
-		"", "42", "42 (x", "42 )x(" + rest, "x (y)" + rest, "(y)" + rest, "0 (y)" + rest, "-1 (y)" + rest, "42 (x)", "42 (x) S 1",
+		"", "42", "42 (x", "42 )x(" + rest, "x (y)" + rest, "(y)" + rest, "-1 (y)" + rest, "42 (x)", "42 (x) S 1",
 		"42 (x) S a" + rest[5:], "42 (x)" + strings.Replace(rest, "12345", "-1", 1), "42 (x)" + strings.Replace(rest, "12345", "1e3", 1),
 		"42 (x)" + strings.Replace(rest, "18446744073709551615", "18446744073709551616", 1), "42 (x)" + rest[:strings.LastIndex(rest, " ")],
 	} {
 		if got, err := procfs.ParseStat([]byte(bad)); err == nil {
 			t.Errorf("%q: got %+v, want an error", bad, got)
 		}
+	}
+}
+
+// TestParseStatOfADeadProcess reads what gVisor says of a process that ends
+// while its file is read.
+func TestParseStatOfADeadProcess(t *testing.T) {
+	t.Parallel()
+	const text = "0 (bash) X 1 0 0 0 0 0 0 0 0 0 15 1 0 0 20 0 0 0 1403 0 0 4611686018427416576 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n"
+	got, err := procfs.ParseStat([]byte(text))
+	want := procfs.Stat{Name: "bash", State: 'X', PPID: 1, Start: 1403, RSSLimit: 4611686018427416576}
+	if err != nil || got != want {
+		t.Errorf("got %+v, %v; want %+v", got, err, want)
+	}
+	if all := slices.Collect(procfs.All([]byte(text + "42 (x)" + rest))); len(all) != 1 || all[0].PID != 42 {
+		t.Errorf("in a list: %+v", all)
 	}
 }
 

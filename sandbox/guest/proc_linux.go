@@ -100,7 +100,7 @@ func (p *procDir) stat(pid int, buf []byte) (process, error) {
 		return process{}, err
 	}
 	return process{
-		pid: st.PID, ppid: st.PPID, pgid: st.PGID, sid: st.SID, threads: st.Threads,
+		pid: pid, ppid: st.PPID, pgid: st.PGID, sid: st.SID, threads: st.Threads,
 		state: st.State, start: st.Start, rss: st.RSSLimit,
 	}, nil
 }
