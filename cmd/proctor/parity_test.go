@@ -1,12 +1,14 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 )
 
-// exampleOutcomes is the table of examples/README.md.
+// exampleOutcomes are the tables of examples/README.md, all tasks in one.
 var exampleOutcomes = map[string]map[string]string{
 	"oracle": {
 		"build-rpn":         `{"reward":1.0}`,
@@ -37,16 +39,27 @@ var exampleMetrics = map[string]string{
 	"nop":    "nop__tasks: 7 trials, 1 errors {\"brevity\":0.0,\"correctness\":0.0,\"reward\":0.0}\n",
 }
 
+// allExamples copies the tasks of all sets of examples to one directory.
+func allExamples(t *testing.T, dir string) {
+	t.Helper()
+	for _, set := range []string{"tasks", "rewards", "failing"} {
+		if err := os.CopyFS(dir, os.DirFS(repositoryPath(t, "examples/"+set))); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestSameEverywhere runs the examples in every environment: the same rewards,
 // metrics and exception types come of them in all.
 func TestSameEverywhere(t *testing.T) {
 	t.Parallel()
-	examples := repositoryPath(t, "examples/tasks")
 	for _, where := range environments() {
 		t.Run(where.name, func(t *testing.T) {
 			t.Parallel()
 			flags := where.flags(t)
 			p := newPlace(t)
+			examples := filepath.Join(p.dir, "tasks")
+			allExamples(t, examples)
 			for agent, want := range exampleOutcomes {
 				args := append([]string{"run", "-p", examples, "-a", agent, "-n", "2", "-o", p.dir, "--job-name", agent}, flags...)
 				done := p.run(t, args...)
