@@ -1,8 +1,14 @@
 // Package agent holds the contract between a trial and what tries to solve a
-// task, and the agents that come with proctor: [Oracle], [Nop] and [Command].
+// task, the [Registry] from which an agent is chosen by its name, and the agents
+// that come with proctor.
 //
-// The life of an agent: New… once per trial, Setup once after the sandbox is
-// up, Run once per instruction. The caller bounds both by their contexts, and
+// There are two ways for an agent to work. An [Agent] works in a sandbox, by
+// itself, on an instruction. A [cube.Agent] plays a task that is stepped: it sees
+// observations and answers with actions. An [Entry] of the registry offers one of
+// them, or both.
+//
+// The life of an [Agent]: it is made once per trial, Setup is called once after
+// the sandbox is up, Run once per instruction. The caller bounds both by their contexts, and
 // after a passed deadline kills what the agent left running; an agent need not
 // care. Where an agent's rules follow Harbor's, section numbers refer to the
 // Harbor agent format.
@@ -63,6 +69,9 @@ const LogDirInSandbox = "/logs/agent"
 // Task is what the agent is asked to do.
 type Task struct {
 	Instruction string
+	// Step is the name of the step that the instruction is of; empty for a task
+	// without steps.
+	Step string
 	// Deadline is when Run is ended; zero means never.
 	Deadline time.Time
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/sandbox"
 )
@@ -52,12 +51,22 @@ const (
 	instructionInEnvLimit = 96 << 10
 )
 
-// NewCommand checks that there is something to run.
-func NewCommand(c Command) (*Command, error) {
-	if strings.TrimSpace(c.Command) == "" {
-		return nil, exception.New(exception.ValueError, "agent command: nothing to run: give the command as --ak run='…'")
+func commandEntry() Entry {
+	return Entry{
+		Name:    "command",
+		Summary: "runs a shell command of yours",
+		Settings: []Setting{
+			{Name: "run", Summary: "the command, run by `bash -c` as the task's agent user, in the task's working directory", Text: true, Required: true},
+			{Name: "install", Summary: "run before it, as root, within the agent's set-up time (360 seconds unless changed)", Text: true},
+			{Name: "version", Summary: "recorded with the results", Text: true},
+		},
+		Sandboxed: func(c Config) (Agent, error) {
+			return &Command{
+				Install: c.Text("install"), Command: c.Text("run"), Version: c.Text("version"),
+				Env: c.Env, Model: c.Model,
+			}, nil
+		},
 	}
-	return &c, nil
 }
 
 // Info returns "command" and the configured version.

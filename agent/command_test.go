@@ -56,7 +56,7 @@ func TestCommandIsToldOfServersAndSkills(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer sb.Destroy(t.Context())
-			a, err := agent.NewCommand(agent.Command{Install: "get it", Command: "work"})
+			a, err := newAgent("command", "install", "get it", "run", "work")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,7 +8,7 @@ type Nop struct{}
 var _ Agent = Nop{}
 
 // Info returns Harbor's name and version of the agent.
-func (Nop) Info() Info { return Info{Name: "nop", Version: "1.0.0"} }
+func (Nop) Info() Info { return Info{Name: "nop", Version: builtinVersion} }
 
 // Setup does nothing.
 func (Nop) Setup(context.Context, Env) error { return nil }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/internal/atomicfile"
 	"github.com/proctor-run/proctor/internal/bounded"
@@ -20,14 +21,24 @@ import (
 // Oracle runs the task's own solution (section 2.2). A solution that exits
 // non-zero is not an error: its code is kept in exit-code.txt.
 type Oracle struct {
-	// Dir is the solution directory on the host, Script its entry relative to
-	// it. Step names the step that the directory belongs to; empty for the
-	// task's own.
-	Dir, Script, Step string
-	// Env gives the solution's variables, KEY=VALUE, later entries win. It is
-	// called when the solution is about to start, so that a missing variable
-	// is an error of the agent.
-	Env func() ([]string, error)
+	// Solution finds the solution of the task, or of a step of it.
+	Solution func(step string) Solution
+}
+
+func oracleEntry() Entry {
+	return Entry{
+		Name:      "oracle",
+		Summary:   "runs the task's own solution",
+		Solves:    true,
+		Trusted:   true,
+		Sandboxed: func(c Config) (Agent, error) { return &Oracle{Solution: c.Solution}, nil },
+		Stepped: func(c Config) (cube.Agent, error) {
+			if c.Solver == nil {
+				return nil, invalidf("agent oracle: the solution of the task is not known")
+			}
+			return fixed{c.Solver, c.Name}, nil
+		},
+	}
 }
 
 var _ Agent = (*Oracle)(nil)
@@ -35,30 +46,31 @@ var _ Agent = (*Oracle)(nil)
 const solutionDir = "/solution"
 
 // Info returns Harbor's name and version of the agent.
-func (*Oracle) Info() Info { return Info{Name: "oracle", Version: "1.0.0"} }
+func (*Oracle) Info() Info { return Info{Name: "oracle", Version: builtinVersion} }
 
 // Setup does nothing.
 func (*Oracle) Setup(context.Context, Env) error { return nil }
 
 // Run uploads the solution and runs it; the instruction is not used.
-func (o *Oracle) Run(ctx context.Context, env Env, _ Task) (Result, error) {
-	host := filepath.Join(o.Dir, filepath.FromSlash(o.Script))
+func (o *Oracle) Run(ctx context.Context, env Env, task Task) (Result, error) {
+	s := o.Solution(task.Step)
+	host := filepath.Join(s.Dir, filepath.FromSlash(s.Script))
 	if _, err := os.Stat(host); errors.Is(err, fs.ErrNotExist) {
-		return Result{}, o.missing(host)
+		return Result{}, s.missing(host)
 	}
-	if err := sandbox.UploadDir(ctx, env.Sandbox, o.Dir, solutionDir, o.Script); err != nil {
+	if err := sandbox.UploadDir(ctx, env.Sandbox, s.Dir, solutionDir, s.Script); err != nil {
 		return Result{}, fmt.Errorf("uploading the solution: %w", err)
 	}
 	vars := []string{"DEBIAN_FRONTEND=noninteractive"}
-	if o.Env != nil {
-		own, err := o.Env()
+	if s.Env != nil {
+		own, err := s.Env()
 		if err != nil {
 			return Result{}, err
 		}
 		vars = append(vars, own...)
 	}
 	status, err := runLogged(ctx, env, "oracle.txt", sandbox.Command{
-		Shell: "(" + path.Join(solutionDir, o.Script) + ")",
+		Shell: "(" + path.Join(solutionDir, s.Script) + ")",
 		Env:   vars,
 		User:  env.User,
 	}, nil)
@@ -71,10 +83,10 @@ func (o *Oracle) Run(ctx context.Context, env Env, _ Task) (Result, error) {
 	return Result{}, atomicfile.WriteIn(env.LogDir, "exit-code.txt", []byte(strconv.Itoa(status.Code)), 0o644)
 }
 
-func (o *Oracle) missing(host string) error {
+func (s Solution) missing(host string) error {
 	message := "Solution script not found: " + host
-	if o.Step != "" {
-		message = fmt.Sprintf("No OS-compatible solution script found for step '%s': expected %s", o.Step, host)
+	if s.Step != "" {
+		message = fmt.Sprintf("No OS-compatible solution script found for step '%s': expected %s", s.Step, host)
 	}
 	return exception.New(exception.FileNotFoundError, message)
 }

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/jobdir"
-	"github.com/proctor-run/proctor/trial"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -28,8 +28,12 @@ type Overrides struct {
 	Agent, AgentImportPath *string
 	Models                 []string
 	AgentKwargs, AgentEnv  []string // "key=value"
-	MCPServers             []jobdir.MCPServer
-	Skills, AgentHosts     []string
+	MaxSteps               *int     // of an episode
+	// KnownAgents says which settings of an agent are text; nil means the agents
+	// that come with proctor.
+	KnownAgents        agent.Registry
+	MCPServers         []jobdir.MCPServer
+	Skills, AgentHosts []string
 
 	EnvironmentType, EnvironmentImportPath       *string
 	ForceBuild, Delete                           *bool
@@ -138,12 +142,15 @@ func (o Overrides) applyAgents(c *jobdir.Config) error {
 
 // configureAgent adds settings to an agent's own.
 func (o Overrides) configureAgent(a *jobdir.AgentConfig) error {
-	var texts []string
-	if a.Name != nil && *a.Name == trial.CommandAgent {
-		texts = trial.CommandTexts()
+	var entry agent.Entry
+	if a.Name != nil {
+		entry, _ = o.KnownAgents.Find(*a.Name)
 	}
 	var kwargsErr, envErr error
-	a.Kwargs, kwargsErr = mergeKwargs(a.Kwargs, o.AgentKwargs, texts...)
+	a.Kwargs, kwargsErr = mergeKwargs(a.Kwargs, o.AgentKwargs, entry.Texts()...)
+	if o.MaxSteps != nil {
+		a.Kwargs = withSetting(a.Kwargs, agent.MaxStepsSetting, value.NewInt(int64(*o.MaxSteps)))
+	}
 	a.Env, envErr = mergeEnv(a.Env, o.AgentEnv)
 	hosts, hostsErr := normaliseHosts(o.AgentHosts)
 	a.Skills = append(a.Skills, cleanPaths(o.Skills)...)
@@ -262,12 +269,7 @@ func mergeKwargs(into *value.Object, kwargs []string, texts ...string) (*value.O
 	if len(kwargs) == 0 {
 		return into, nil
 	}
-	out := value.NewObject(0)
-	if into != nil {
-		for k, v := range into.All() {
-			out.Set(k, v)
-		}
-	}
+	out := copyObject(into)
 	var errs []error
 	for _, kwarg := range kwargs {
 		key, text, ok := strings.Cut(kwarg, "=")
@@ -283,6 +285,23 @@ func mergeKwargs(into *value.Object, kwargs []string, texts ...string) (*value.O
 		out.Set(key, v)
 	}
 	return out, errors.Join(errs...)
+}
+
+// withSetting returns a copy with another setting.
+func withSetting(o *value.Object, key string, v value.Value) *value.Object {
+	out := copyObject(o)
+	out.Set(key, v)
+	return out
+}
+
+func copyObject(o *value.Object) *value.Object {
+	out := value.NewObject(0)
+	if o != nil {
+		for k, v := range o.All() {
+			out.Set(k, v)
+		}
+	}
+	return out
 }
 
 func kwargValue(text string) value.Value {

@@ -47,6 +47,8 @@ type Runner struct {
 	// Cube, when set, finds the task of a configuration among those of a cube;
 	// trials then run it through CUBE's layer.
 	Cube func(cfg jobdir.TrialConfig) (*CubeTask, error)
+	// Agents that trials may name; nil means those that come with proctor.
+	Agents agent.Registry
 	// Secrets, when set, puts values in place of what a configuration holds
 	// redacted. Files keep the redacted text.
 	Secrets func(jobdir.TrialConfig) jobdir.TrialConfig
@@ -108,7 +110,7 @@ type attempt struct {
 	// Set by prepare.
 	task      *harbor.Task
 	agent     agent.Agent
-	oracle    *agent.Oracle // the agent, when it is the oracle
+	entry     agent.Entry // of the agent
 	equipment equipment
 	env       *environment.Environment
 

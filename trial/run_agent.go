@@ -48,6 +48,9 @@ func (a *attempt) letWork(ctx context.Context, s *stage) error {
 	}
 	limit := a.agentLimit(s.step)
 	task := agent.Task{Instruction: s.instruction}
+	if s.step != nil {
+		task.Step = s.step.Name
+	}
 	if d := limit.Duration(); d >= 0 {
 		task.Deadline = a.r.Now().Add(d)
 	}

@@ -45,6 +45,8 @@ type cubeRun struct {
 	task   *cube.Task // nil before it is made and after it is closed
 	steps  int
 	sb     sandbox.Sandbox // of a cube's own container; nil for none
+	// maxSteps bounds steps.
+	maxSteps int
 }
 
 // findCube returns the cube task that the trial runs, nil when it runs a
@@ -58,7 +60,8 @@ func (a *attempt) findCube() (*CubeTask, error) {
 
 // stepped reports whether the agent of a Harbor task works through CUBE's layer.
 func (a *attempt) stepped() bool {
-	return a.cfg.Agent.Name != nil && *a.cfg.Agent.Name == ScriptedAgent
+	e, ok := a.r.Agents.Find(agentName(a.cfg.Agent))
+	return ok && e.Sandboxed == nil
 }
 
 // prepareCube builds the agent of a task that runs through CUBE's layer.
@@ -69,7 +72,7 @@ func (a *attempt) prepareCube(source *CubeTask) (err error) {
 	c := &cubeRun{source: source}
 	a.cube = c
 	a.res.TaskName, a.res.TaskChecksum = source.Name, source.Checksum
-	if c.agent, c.info, err = a.newCubeAgent(source); err != nil {
+	if c.agent, c.info, c.maxSteps, err = a.newStepAgent(source); err != nil {
 		return err
 	}
 	a.res.AgentInfo = agentInfo(a.cfg.Agent, c.info)
@@ -184,11 +187,17 @@ const stepsFile = "steps.jsonl"
 // accepts is not stepped: the evaluation that it brings is the verifier's.
 func (a *attempt) cubeEpisode(ctx context.Context, log *bounded.File) error {
 	task := a.cube.task
+	if recommended := task.Metadata().Base().RecommendedMaxSteps; a.cube.maxSteps == 0 && recommended != nil {
+		a.cube.maxSteps = *recommended
+	}
+	if a.cube.maxSteps < 1 {
+		a.cube.maxSteps = maxCubeSteps
+	}
 	obs, _, err := task.Reset(ctx)
 	if err != nil {
 		return err
 	}
-	for a.cube.steps < maxCubeSteps {
+	for a.cube.steps < a.cube.maxSteps {
 		actions, err := a.cube.agent.Act(ctx, obs, task.ActionSet())
 		if err != nil {
 			return err
@@ -216,7 +225,7 @@ func (a *attempt) cubeEpisode(ctx context.Context, log *bounded.File) error {
 		}
 		obs = out.Obs
 	}
-	a.warn("the agent did not stop within %d steps", maxCubeSteps)
+	a.warn("the agent did not stop within %d steps", a.cube.maxSteps)
 	return nil
 }
 

@@ -13,7 +13,6 @@ import (
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox/fake"
-	"github.com/proctor-run/proctor/trial"
 )
 
 // solves plays the task's solution, as the oracle does, and stops.
@@ -157,9 +156,9 @@ func TestCubeRewardChangedAfterItWasRead(t *testing.T) {
 // directory of whoever runs the trial, in both ways of running it.
 func TestHomeOfExtraInstructions(t *testing.T) {
 	t.Parallel()
-	for _, agent := range []string{"oracle", trial.ScriptedAgent} {
+	for _, agent := range []string{"oracle", "scripted"} {
 		b := newBench(t, goodTask(), rules(granted))
-		if agent == trial.ScriptedAgent {
+		if agent == "scripted" {
 			scripted(t, b, solves)
 		}
 		home := t.TempDir()

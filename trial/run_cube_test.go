@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/proctor-run/proctor/sandbox/fake"
-	"github.com/proctor-run/proctor/trial"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -19,7 +18,7 @@ func scripted(t *testing.T, b *bench, actions string) {
 	}
 	kwargs := value.NewObject(1)
 	kwargs.Set("actions", v)
-	b.cfg.Agent.Name, b.cfg.Agent.Kwargs = new(trial.ScriptedAgent), kwargs
+	b.cfg.Agent.Name, b.cfg.Agent.Kwargs = new("scripted"), kwargs
 }
 
 func TestScriptedTrial(t *testing.T) {

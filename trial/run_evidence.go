@@ -130,7 +130,7 @@ type baseline struct {
 // noteBaseline is called before the agent is set up.
 func (a *attempt) noteBaseline(ctx context.Context) (err error) {
 	a.notes.SealedVerifier = a.r.SealedVerifier
-	if !a.trusted() {
+	if !a.entry.Trusted {
 		a.baseline.processes = a.list(ctx)
 	}
 	if a.r.SealedVerifier {

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/internal/procfs"
 	"github.com/proctor-run/proctor/jobdir"
@@ -30,12 +29,6 @@ const leftScript = `cat /proc/[0-9]*/stat 2>/dev/null; echo; echo $$`
 // processes are names by process number and start time.
 type processes map[string]string
 
-// trusted agents leave what the task's author wants to be left.
-func (a *attempt) trusted() bool {
-	_, idle := a.agent.(agent.Nop)
-	return idle || a.oracle != nil
-}
-
 // list is nil when the processes cannot be told: then only a note is missing,
 // and what is really wrong shows in what follows.
 func (a *attempt) list(ctx context.Context) processes {
@@ -53,7 +46,7 @@ func (a *attempt) list(ctx context.Context) processes {
 // the tests do.
 func (a *attempt) noteLeft(ctx context.Context) {
 	a.notes.AgentLeft = nil
-	if a.sandbox() == nil || a.agentKilled || a.trusted() || a.baseline.processes == nil {
+	if a.sandbox() == nil || a.agentKilled || a.entry.Trusted || a.baseline.processes == nil {
 		return
 	}
 	left := a.list(ctx)

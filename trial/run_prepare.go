@@ -5,7 +5,6 @@ import (
 	"path"
 	"path/filepath"
 
-	"github.com/proctor-run/proctor/agent"
 	harborcube "github.com/proctor-run/proctor/cube/cubes/harbor"
 	"github.com/proctor-run/proctor/environment"
 	"github.com/proctor-run/proctor/exception"
@@ -107,41 +106,6 @@ func (a *attempt) refuseUnsupported() error {
 		return err
 	}
 	return a.planNetworks()
-}
-
-// newAgent builds the agent (Harbor agent format, section 1.4).
-func (a *attempt) newAgent() (agent.Agent, error) {
-	cfg := a.cfg.Agent
-	env, err := harbor.ResolveEnv(cfg.Env.Map, a.r.Lookup)
-	if err != nil {
-		return nil, err
-	}
-	vars := harbor.Assignments(env)
-	name := ""
-	if cfg.Name != nil {
-		name = *cfg.Name
-	}
-	switch name {
-	case "oracle":
-		script := a.task.SolutionScript(nil)
-		a.oracle = &agent.Oracle{
-			Dir:    filepath.Dir(script),
-			Script: filepath.Base(script),
-			Env: func() ([]string, error) {
-				own, err := harbor.ResolveEnv(a.task.Config.Solution.Env, a.r.Lookup)
-				return append(vars[:len(vars):len(vars)], harbor.Assignments(own)...), err
-			},
-		}
-		return a.oracle, nil
-	case "nop":
-		return agent.Nop{}, nil
-	case CommandAgent:
-		return newCommandAgent(cfg, vars)
-	}
-	if name == "" && cfg.ImportPath != nil {
-		return nil, exception.Errorf(exception.ValueError, "agent %q is Python code, which proctor cannot run; use -a command", *cfg.ImportPath)
-	}
-	return nil, exception.Errorf(exception.ValueError, "Agent name %s is not valid. Valid agent names: oracle, nop, command, scripted", name)
 }
 
 // newSpec describes the sandbox of the agent (Harbor task format, sections

@@ -118,7 +118,6 @@ func (a *attempt) workOnStep(ctx context.Context, step *harbor.Step, res *jobdir
 		agentResult: &res.AgentResult, agentTiming: &res.AgentExecution,
 		verifierResult: &res.VerifierResult, verifierTiming: &res.Verifier,
 	}
-	a.pointOracle(step)
 	if err := a.runAgent(ctx, s); err != nil {
 		if endsTrial(err) || ctx.Err() != nil {
 			return err
@@ -214,18 +213,6 @@ func (a *attempt) stageFiles(ctx context.Context, step *harbor.Step, files, user
 	a.log.printf("%s", tail)
 	message := fmt.Sprintf("Step '%s' setup.sh exited with code %d: None", step.Name, status.Code)
 	return &exception.Error{Type: exception.RuntimeError, Message: message, Err: errStepSetup}
-}
-
-// pointOracle gives the oracle the solution of a step.
-func (a *attempt) pointOracle(step *harbor.Step) {
-	if a.oracle == nil {
-		return
-	}
-	script := a.task.SolutionScript(step)
-	a.oracle.Dir, a.oracle.Script, a.oracle.Step = filepath.Dir(script), filepath.Base(script), ""
-	if a.oracle.Dir != a.task.SolutionDir() {
-		a.oracle.Step = step.Name
-	}
 }
 
 // archiveStep moves what the step left in the mounted directories to the

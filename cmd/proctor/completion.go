@@ -12,7 +12,7 @@ import (
 // flagWords are what flags of these names take, in every command that has
 // them.
 var flagWords = map[string][]string{
-	"agent":   {"oracle", "nop", "command", "scripted"},
+	"agent":   agents().Names(),
 	"env":     append([]string{"auto"}, ourBackends...),
 	"runtime": {"gvisor", "runc", "crun"},
 	"cpus":    {"auto", "limit", "ignore"},

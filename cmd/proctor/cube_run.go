@@ -55,6 +55,9 @@ func runCube(ctx context.Context, env *Env, s *subject, f *runFlags, choice *cub
 	if err != nil {
 		return err
 	}
+	if err := checkAgents(cfg, true); err != nil {
+		return err
+	}
 	var opts backendOptions
 	if s.needs {
 		if cfg.Environment, opts, err = chooseEnvironment(ctx, env, cfg.Environment, f.runtime, names.backend); err != nil {

@@ -8,6 +8,9 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/proctor-run/proctor/agent"
+	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -111,17 +114,24 @@ func parseNotBool(s string) (bool, error) {
 	return !b, err
 }
 
-func parseAgent(s string) (string, error) { return oneOf(s, "an agent", ourAgents, harborAgents) }
+func parseAgent(s string) (string, error) {
+	return oneOf(s, "an agent", agents().Names(), agent.HarborNames())
+}
 
-// ourAgents run here; harborAgents are Harbor's others, which files may name
-// although they do not.
-var ourAgents = []string{"oracle", "nop", "command", "scripted"}
+// agents are those that can be chosen in this program.
+func agents() agent.Registry { return agent.Builtin() }
 
-var harborAgents = []string{
-	"claude-code", "cline-cli", "terminus", "terminus-1", "terminus-2", "aider", "codex", "cursor-cli",
-	"gemini-cli", "antigravity-cli", "rovodev-cli", "goose", "hermes", "mini-swe-agent", "nemo-agent", "swe-agent",
-	"opencode", "openclaw", "openhands", "openhands-sdk", "kimi-cli", "langgraph", "pi", "qwen-coder", "copilot-cli",
-	"devin", "trae-agent",
+// checkAgents refuses agents that no trial could run with, before anything is
+// done. What a job directory holds that is there already is let be: others may
+// have made it, and finished trials need no agent.
+func checkAgents(cfg jobdir.Config, cube bool) error {
+	if isFile(resultFile(cfg.Dir())) {
+		return nil
+	}
+	if err := job.CheckAgents(cfg.Agents, agents(), cube); err != nil {
+		return usageErrorf("%w", err)
+	}
+	return nil
 }
 
 func parseEnvironment(s string) (string, error) {

@@ -51,6 +51,9 @@ func runJob(ctx context.Context, env *Env, f *runFlags) error {
 	if err != nil {
 		return err
 	}
+	if err := checkAgents(cfg, false); err != nil {
+		return err
+	}
 	takeFromGit(env, &f.set, &cfg)
 	if f.upload {
 		return usageErrorf("--upload: proctor has no hosted hub to upload to")
@@ -227,7 +230,7 @@ func execute(ctx context.Context, env *Env, f *runFlags, x execution) (*job.Outc
 	stopListening := listen(env.Signals, func() { startDraining(env, v); cancel() }, func() { close(kill) })
 	defer stopListening()
 	runner := job.Runner{
-		Trials:  trial.Runner{Backend: x.backend, Lookup: env.Lookup, Now: env.Now, Owner: owner, Cube: x.cubes.Find, Amend: x.amend, SealedVerifier: x.sealed},
+		Trials:  trial.Runner{Backend: x.backend, Lookup: env.Lookup, Now: env.Now, Owner: owner, Cube: x.cubes.Find, Agents: agents(), Amend: x.amend, SealedVerifier: x.sealed},
 		Scripts: metricScripts(ctx, env),
 		Emit: func(e job.Event) {
 			v.event(e)

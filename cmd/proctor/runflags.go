@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strings"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -105,11 +107,12 @@ func defineTaskFlags(fs *pflag.FlagSet, f *runFlags) {
 
 func defineAgentFlags(fs *pflag.FlagSet, f *runFlags) {
 	o := &f.set
-	optionalVar(fs, &o.Agent, parseAgent, "agent", "a", "the `agent`: oracle, nop, command (default oracle)")
+	optionalVar(fs, &o.Agent, parseAgent, "agent", "a", "the `agent`: "+strings.Join(agents().Names(), ", ")+" (default oracle)")
 	optionalVar(fs, &o.AgentImportPath, parseString, "agent-import-path", "", "Python `module:Class` of an agent")
 	hide(fs, "agent-import-path")
 	listVar(fs, &o.Models, "model", "m", "`model` of the agent, with -a; repeatable, one agent each")
 	listVar(fs, &o.AgentKwargs, "ak", "", "setting `key=value` of the agent; repeatable", "agent-kwarg")
+	optionalVar(fs, &o.MaxSteps, parseInt, "max-steps", "", "most `turns` of an agent on a task that is stepped (default: what the task recommends)")
 	listVar(fs, &o.AgentEnv, "ae", "", "variable `KEY=VALUE` for the agent; repeatable", "agent-env")
 	listVar(fs, &f.mcpConfigs, "mcp-config", "", "`file` with MCP servers for the agent; repeatable")
 	listVar(fs, &o.Skills, "skill", "", "`directory` with skills for the agent; repeatable", "skills")

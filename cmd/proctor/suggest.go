@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/proctor-run/proctor/internal/suggest"
 )
 
 // choiceError is a word that is not among those that can be chosen.
@@ -27,67 +29,7 @@ func oneOf(word, what string, choices, besides []string) (string, error) {
 	if slices.Contains(choices, word) || slices.Contains(besides, word) {
 		return word, nil
 	}
-	return "", &choiceError{word, what, choices, nearest(word, slices.Concat(choices, besides))}
-}
-
-// nearest returns the words that a misspelt one may have meant, the nearest
-// first.
-func nearest(word string, words []string) []string {
-	type candidate struct {
-		word     string
-		distance int
-	}
-	var found []candidate
-	lower := strings.ToLower(word)
-	for _, w := range words {
-		d := editDistance(lower, strings.ToLower(w))
-		if d <= allowedEdits(word) || len(word) > 1 && strings.HasPrefix(strings.ToLower(w), lower) {
-			found = append(found, candidate{w, d})
-		}
-	}
-	slices.SortStableFunc(found, func(a, b candidate) int { return a.distance - b.distance })
-	var out []string
-	for _, c := range found[:min(len(found), maxSuggestions)] {
-		out = append(out, c.word)
-	}
-	return out
-}
-
-const maxSuggestions = 3
-
-// allowedEdits is how many letters of a word may be wrong: in a short word one
-// error changes much of it.
-func allowedEdits(word string) int {
-	if len(word) < 4 {
-		return 1
-	}
-	return 2
-}
-
-// editDistance counts the letters to insert, delete, replace or swap with their
-// neighbour that make b of a (optimal string alignment).
-func editDistance(a, b string) int {
-	s, t := []rune(a), []rune(b)
-	before, previous := make([]int, len(t)+1), make([]int, len(t)+1)
-	for j := range previous {
-		previous[j] = j
-	}
-	for i := range s {
-		row := make([]int, len(t)+1)
-		row[0] = i + 1
-		for j := range t {
-			cost := 1
-			if s[i] == t[j] {
-				cost = 0
-			}
-			row[j+1] = min(previous[j+1]+1, row[j]+1, previous[j]+cost)
-			if i > 0 && j > 0 && s[i] == t[j-1] && s[i-1] == t[j] {
-				row[j+1] = min(row[j+1], before[j-1]+1)
-			}
-		}
-		before, previous = previous, row
-	}
-	return previous[len(t)]
+	return "", &choiceError{word, what, choices, suggest.Nearest(word, slices.Concat(choices, besides))}
 }
 
 // didYouMean is the advice for a word that has nearest ones; it is empty
@@ -121,7 +63,7 @@ func flagError(cmd *cobra.Command, err error) error {
 				names = append(names, "--"+f.Name)
 			}
 		})
-		hint = didYouMean(nearest("--"+unknown.GetSpecifiedName(), names))
+		hint = didYouMean(suggest.Nearest("--"+unknown.GetSpecifiedName(), names))
 	}
 	if hint != "" {
 		return withHint(usageErrorf("%w", err), "%s", hint)
@@ -144,7 +86,7 @@ func noUnknownCommand(cmd *cobra.Command, args []string) error {
 	if instead, ok := harborCommands[strings.TrimPrefix(cmd.CommandPath()+" ", "proctor ")+args[0]]; ok {
 		return withHint(err, "%s", instead)
 	}
-	if hint := didYouMean(nearest(args[0], names)); hint != "" {
+	if hint := didYouMean(suggest.Nearest(args[0], names)); hint != "" {
 		return withHint(err, "%s", hint)
 	}
 	return withHint(err, "'%s --help' lists the commands", cmd.CommandPath())

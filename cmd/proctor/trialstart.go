@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -142,7 +143,7 @@ func configureTrial(env *Env, f *trialFlags) (cfg jobdir.TrialConfig, named bool
 	if err := f.set.Apply(&cfg); err != nil {
 		return cfg, named, usageErrorf("%w", err)
 	}
-	if err := cfg.CheckRunnable(); err != nil {
+	if err := errors.Join(cfg.CheckRunnable(), trial.CheckAgent(agents(), cfg.Agent, false)); err != nil {
 		return cfg, named, usageErrorf("%w", err)
 	}
 	return cfg, named || f.set.EnvironmentType != nil || f.set.EnvironmentImportPath != nil, nil
@@ -193,7 +194,7 @@ func runTrial(ctx context.Context, env *Env, f *trialFlags, cfg jobdir.TrialConf
 	ctx, stop := interruptible(ctx, env)
 	defer stop()
 	runner := trial.Runner{
-		Backend: backend, Lookup: env.Lookup, Now: env.Now, Owner: owner, SealedVerifier: f.run.sealed,
+		Backend: backend, Lookup: env.Lookup, Now: env.Now, Owner: owner, SealedVerifier: f.run.sealed, Agents: agents(),
 		TaskDir: func(jobdir.TaskConfig) (string, error) { return task.Dir, nil },
 	}
 	result, err := runner.Run(ctx, cfg, 1)

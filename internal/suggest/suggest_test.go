@@ -1,4 +1,4 @@
-package main
+package suggest
 
 import (
 	"testing"
@@ -23,7 +23,7 @@ func TestNearest(t *testing.T) {
 		{"", nil},
 		{"somebody", nil},
 	} {
-		if diff := cmp.Diff(tt.want, nearest(tt.word, words)); diff != "" {
+		if diff := cmp.Diff(tt.want, Nearest(tt.word, words)); diff != "" {
 			t.Errorf("nearest to %q (-want +got):\n%s", tt.word, diff)
 		}
 	}

@@ -1,0 +1,74 @@
+package agent
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/proctor-run/proctor/cube"
+	"github.com/proctor-run/proctor/value"
+)
+
+func scriptedEntry() Entry {
+	return Entry{
+		Name:    "scripted",
+		Summary: "plays the actions of a JSON file, on tasks of cubes and, through CUBE's layer, of Harbor",
+		Settings: []Setting{
+			{Name: "actions", Summary: "the JSON file with the list of actions, or the list itself", Required: true},
+		},
+		Check: func(c Config) error {
+			_, err := scriptOf(c)
+			return err
+		},
+		Stepped: func(c Config) (cube.Agent, error) {
+			actions, err := scriptOf(c)
+			return fixed{cube.Script(actions...), c.Name}, err
+		},
+	}
+}
+
+// maxScript bounds the file of a script, in bytes.
+const maxScript = 64 << 20
+
+// scriptOf reads the actions of agent scripted.
+func scriptOf(c Config) ([]cube.Action, error) {
+	v := c.Setting("actions")
+	where := "setting actions"
+	if path, ok := v.(value.Str); ok {
+		where = fmt.Sprintf("%q", string(path))
+		data, err := readScript(string(path))
+		if err != nil {
+			return nil, invalidf("agent scripted: reading the actions: %s", err)
+		}
+		if v, err = value.Decode(data); err != nil {
+			return nil, invalidf("agent scripted: reading the actions in %s: %s", where, err)
+		}
+	}
+	list, ok := v.(value.List)
+	if !ok {
+		return nil, invalidf("agent scripted: %s holds no list of actions; give a JSON file with --ak actions=FILE", where)
+	}
+	reg := cube.NewRegistry(cube.Options{})
+	actions := make([]cube.Action, 0, len(list))
+	for i, item := range list {
+		action, err := cube.FromValue[*cube.Action](reg, item)
+		if err != nil {
+			return nil, invalidf("agent scripted: action %d of %s: %s", i, where, err)
+		}
+		actions = append(actions, *action)
+	}
+	return actions, nil
+}
+
+func readScript(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxScript+1))
+	if err == nil && len(data) > maxScript {
+		err = fmt.Errorf("%s is larger than %d bytes", path, maxScript)
+	}
+	return data, err
+}
