@@ -58,7 +58,9 @@ type subject struct {
 	// agent solves a task, goal is the reward that it reaches.
 	agent cubetest.DebugAgent
 	goal  func(taskID string) float64
-	needs bool // containers
+	// volatile are keys of info that differ from one evaluation to the next.
+	volatile []string
+	needs    bool // containers
 }
 
 // oneCube refuses anything but one name.
@@ -125,6 +127,8 @@ func harborCube(env *Env, path string) (*subject, error) {
 		},
 		agent: func(c cube.TaskConfig) cube.Agent { return harborOracle(env, tasks[c.TaskMetadata().Base().ID]) },
 		goal:  func(id string) float64 { return tasks[id].OracleReward },
+		// What tests print has process ids and times in it.
+		volatile: []string{"output_preview"},
 	}, nil
 }
 

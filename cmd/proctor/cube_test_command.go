@@ -68,7 +68,7 @@ func testCube(ctx context.Context, env *Env, s *subject, f *cubeFlags, limit tim
 			_, err := s.register(r)
 			return err
 		},
-		Config: sel.Config(), Agent: s.agent, Goal: s.goal, Options: o, CheckTimeout: limit, MaxTasks: maxTasks,
+		Config: sel.Config(), Agent: s.agent, Goal: s.goal, Options: o, CheckTimeout: limit, MaxTasks: maxTasks, VolatileInfo: s.volatile,
 	})
 	if err != nil {
 		return err

@@ -391,6 +391,21 @@ func TestMaxTasks(t *testing.T) {
 	found(t, results, "close", nil)
 }
 
+func TestVolatileInfo(t *testing.T) {
+	t.Parallel()
+	s := brokenSubject(t, "evaluate-pure", 0) // counts evaluations in its info
+	s.VolatileInfo = []string{"evaluations"}
+	results, err := cubetest.Check(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range results {
+		if r.Check == "reset" && r.Status != cubetest.Pass || r.Check == "evaluate-pure" && r.Status != cubetest.Fail {
+			t.Errorf("%s: %s %s", r.Check, r.Status, r.Reason)
+		}
+	}
+}
+
 func TestManyBrokenTasksAreSummedUp(t *testing.T) {
 	t.Parallel()
 	s := brokenSubject(t, "none", 9)

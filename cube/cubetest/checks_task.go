@@ -47,14 +47,14 @@ func checkConstruction(ctx context.Context, c *conformance) error {
 func checkReset(ctx context.Context, c *conformance) error {
 	return c.withConfig(ctx, func(ctx context.Context, b *cube.Benchmark, cfg cube.TaskConfig) error {
 		return c.inTask(ctx, b, cfg, func(t *cube.Task) error {
-			fresh, err := resetState(ctx, t)
+			fresh, err := c.resetState(ctx, t)
 			if err != nil {
 				return err
 			}
 			if err := c.work(ctx, t, cfg); err != nil {
 				return err
 			}
-			again, err := resetState(ctx, t)
+			again, err := c.resetState(ctx, t)
 			if err != nil {
 				return fmt.Errorf("second Reset: %w", err)
 			}
@@ -67,7 +67,7 @@ func checkReset(ctx context.Context, c *conformance) error {
 }
 
 // resetState resets and returns how the start is scored, as text.
-func resetState(ctx context.Context, t *cube.Task) (string, error) {
+func (c *conformance) resetState(ctx context.Context, t *cube.Task) (string, error) {
 	obs, _, err := t.Reset(ctx)
 	if err != nil {
 		return "", fmt.Errorf("resetting: %w", err)
@@ -75,7 +75,7 @@ func resetState(ctx context.Context, t *cube.Task) (string, error) {
 	if !slices.ContainsFunc(obs.Contents, isText) {
 		return "", errors.New("the first observation has no text: the objective must be in it")
 	}
-	return evaluation(ctx, t)
+	return evaluation(ctx, t, c.VolatileInfo...)
 }
 
 func isText(c cube.Content) bool {
@@ -83,13 +83,20 @@ func isText(c cube.Content) bool {
 	return ok && strings.TrimSpace(text.Data) != ""
 }
 
-// evaluation evaluates without an observation and returns the result as text.
-func evaluation(ctx context.Context, t *cube.Task) (string, error) {
+// evaluation evaluates without an observation and returns the result as text,
+// without what is under some keys of the info.
+func evaluation(ctx context.Context, t *cube.Task, without ...string) (string, error) {
 	reward, info, err := t.Evaluate(ctx, nil)
 	if err != nil {
 		return "", fmt.Errorf("evaluating without an observation: %w", err)
 	}
-	return fmt.Sprintf("reward %v, info %s", reward, value.AppendPydantic(nil, info, 0)), nil
+	shown := info.Clone()
+	for _, key := range without {
+		if shown.Has(key) {
+			shown.Set(key, cube.Str("(not compared)"))
+		}
+	}
+	return fmt.Sprintf("reward %v, info %s", reward, value.AppendPydantic(nil, shown, 0)), nil
 }
 
 // work plays an episode of the debug agent, after a Reset.

@@ -29,6 +29,9 @@ type Subject struct {
 	// own: the cube is installed there and removed again.
 	Options cube.Options
 	Infra   cube.Infra
+	// VolatileInfo are keys of Evaluate's info that may differ between two
+	// evaluations of the same state, output of programs for example.
+	VolatileInfo []string
 	// Running, when set, names what is still running for the cube, besides the
 	// containers of its config's backend, which are watched anyway.
 	Running func() []string
