@@ -3,6 +3,7 @@ package cube
 import (
 	"context"
 	"fmt"
+	"github.com/proctor-run/proctor/cube/infra"
 	"iter"
 	"sync/atomic"
 )
@@ -67,12 +68,12 @@ func (s *Selection) Make(ctx context.Context, infra Infra) (*Benchmark, error) {
 	return b, nil
 }
 
-func provision(ctx context.Context, infra Infra, r Resource) error {
-	status, err := infra.ProvisionStatus(ctx, r)
-	if err != nil || status == Ready {
+func provision(ctx context.Context, at Infra, r infra.Resource) error {
+	status, err := at.ProvisionStatus(ctx, r)
+	if err != nil || status == infra.Ready {
 		return err
 	}
-	return infra.Provision(ctx, r)
+	return at.Provision(ctx, r)
 }
 
 func (b *Benchmark) setup(ctx context.Context) error {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/proctor-run/proctor/cube"
+	"github.com/proctor-run/proctor/cube/infra"
 	"github.com/proctor-run/proctor/cube/internal/democube"
 )
 
@@ -52,7 +53,7 @@ func (*badSetupTask) TypeName() string { return "test_cube.BadSetupTask" }
 var targetPattern = regexp.MustCompile(`^(\w+)\((.*)\)$`)
 
 // targetConfig reads the "target" of a case: ConfigA(task_ids=[…], …), suite, …
-func targetConfig(t *testing.T, target string, infra *scriptedInfra) cube.BenchmarkConfig {
+func targetConfig(t *testing.T, target string, machine *scriptedInfra) cube.BenchmarkConfig {
 	t.Helper()
 	target = strings.TrimSuffix(target, ".make()")
 	suite := cube.NewComposite("suite", &democube.ConfigA{}, &democube.ConfigB{})
@@ -84,7 +85,7 @@ func targetConfig(t *testing.T, target string, infra *scriptedInfra) cube.Benchm
 	}
 	cfg := &democube.ConfigA{}
 	for _, arg := range splitArgs(m[2]) {
-		setField(t, cfg, arg, infra)
+		setField(t, cfg, arg, machine)
 	}
 	return cfg
 }
@@ -117,7 +118,7 @@ func bracketed(s string) []string {
 	return splitArgs(inner)
 }
 
-func setField(t *testing.T, cfg *democube.ConfigA, arg string, infra *scriptedInfra) {
+func setField(t *testing.T, cfg *democube.ConfigA, arg string, machine *scriptedInfra) {
 	t.Helper()
 	name, value, _ := strings.Cut(arg, "=")
 	switch name {
@@ -138,11 +139,11 @@ func setField(t *testing.T, cfg *democube.ConfigA, arg string, infra *scriptedIn
 	case "resources":
 		for _, r := range bracketed(value) {
 			name, status, _ := strings.Cut(r, " ")
-			res := cube.Default[cube.ResourceConfig]()
+			res := cube.Default[infra.ResourceConfig]()
 			res.Name = name
 			cfg.Resources = append(cfg.Resources, &res)
 			if status == "missing" {
-				infra.status[name] = cube.NeedsProvisioning
+				machine.status[name] = infra.NeedsProvisioning
 			}
 		}
 	default:
@@ -161,19 +162,19 @@ func TestBenchmarkVectors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		infra := &scriptedInfra{log: log, short: true, status: map[string]cube.ProvisionStatus{}}
-		b := bench{t: t, c: c, reg: reg, infra: infra}
-		got, err := b.run(targetConfig(t, c.str("target"), infra))
+		machine := &scriptedInfra{log: log, short: true, status: map[string]infra.ProvisionStatus{}}
+		b := bench{t: t, c: c, reg: reg, machine: machine}
+		got, err := b.run(targetConfig(t, c.str("target"), machine))
 		b.compare(got, err, log)
 	})
 }
 
 // bench runs the op of one benchmark case.
 type bench struct {
-	t     *testing.T
-	c     vcase
-	reg   *cube.Registry
-	infra *scriptedInfra
+	t       *testing.T
+	c       vcase
+	reg     *cube.Registry
+	machine *scriptedInfra
 }
 
 func (b *bench) compare(got any, err error, log *democube.Log) {
@@ -222,11 +223,11 @@ func (b *bench) run(cfg cube.BenchmarkConfig) (any, error) {
 		}
 		return nil, made.Close(ctx)
 	case op == "make" || op == "make(infra)":
-		var infra cube.Infra
+		var machine cube.Infra
 		if op == "make(infra)" {
-			infra = b.infra
+			machine = b.machine
 		}
-		_, err := b.reg.Make(ctx, cfg, infra)
+		_, err := b.reg.Make(ctx, cfg, machine)
 		return nil, err
 	case strings.HasPrefix(op, "spawn"):
 		made, err := b.reg.Make(ctx, cfg, nil)

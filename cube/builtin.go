@@ -39,7 +39,7 @@ func (r *Registry) addCore() {
 		// also take their subtypes.
 		typed.AddSlot[Metadata, TaskMetadata](r.types),
 		typed.AddSlot[ExecutionInfo, TaskExecutionInfo](r.types),
-		typed.AddSlot[Resource, ResourceConfig](r.types),
+		typed.AddSlot[infra.Resource, infra.ResourceConfig](r.types),
 	)
 	if err != nil {
 		panic("cube: the package's own types do not register: " + err.Error())

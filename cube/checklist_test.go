@@ -15,6 +15,7 @@ import (
 
 	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/cube/internal/democube"
+	"github.com/proctor-run/proctor/cube/typed"
 	"github.com/proctor-run/proctor/internal/vectors"
 	"github.com/proctor-run/proctor/value"
 )
@@ -69,7 +70,7 @@ func TestChecklistTypes(t *testing.T) {
 		if !ok {
 			t.Fatalf("got %v", err)
 		}
-		equal(t, "location", v.Errors[0].Loc, cube.Loc{"contents", "1"})
+		equal(t, "location", v.Errors[0].Loc, typed.Loc{"contents", "1"})
 	})
 	row(t, "05 reward", func(t *testing.T) {
 		out, err := cube.Load[*cube.EnvironmentOutput](reg, []byte(`{"obs":{},"reward":1}`))

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/proctor-run/proctor/cube/infra"
 	"io/fs"
 	"path/filepath"
 	"reflect"
@@ -81,7 +82,7 @@ type TaskConfigurer interface {
 // BenchmarkConfigBase holds the data of a benchmark config.
 type BenchmarkConfigBase struct {
 	TaskIDs          []string         `json:"task_ids" cube:"nullable"` // nil: all tasks
-	Resources        []Resource       `json:"resources" default:"[]"`
+	Resources        []infra.Resource `json:"resources" default:"[]"`
 	ContainerBackend ContainerBackend `json:"container_backend"`
 	ToolConfig       ToolConfig       `json:"tool_config"` // nil: the cube's default
 	SeedGenerator    SeedGenerator    `json:"seed_generator"`

@@ -3,6 +3,7 @@ package cube_test
 import (
 	"context"
 	"fmt"
+	"github.com/proctor-run/proctor/cube/infra"
 	"math"
 	"testing"
 	"time"
@@ -194,9 +195,9 @@ func (b *scriptedBackend) Launch(_ context.Context, cfg *cube.ContainerConfig) (
 }
 
 type scriptedInfra struct {
-	cube.InfraConfigBase
+	infra.InfraConfigBase
 	log    *democube.Log
-	status map[string]cube.ProvisionStatus
+	status map[string]infra.ProvisionStatus
 	short  bool // log as the benchmark vectors do
 	fail   error
 }
@@ -205,7 +206,7 @@ func (*scriptedInfra) TypeName() string       { return "test.ScriptedInfra" }
 func (*scriptedInfra) Fingerprint() string    { return "scripted" }
 func (*scriptedInfra) Capabilities() []string { return nil }
 
-func (i *scriptedInfra) ProvisionStatus(_ context.Context, r cube.Resource) (cube.ProvisionStatus, error) {
+func (i *scriptedInfra) ProvisionStatus(_ context.Context, r infra.Resource) (infra.ProvisionStatus, error) {
 	name := r.Base().Name
 	if i.short {
 		i.log.Add("status:" + name)
@@ -215,10 +216,10 @@ func (i *scriptedInfra) ProvisionStatus(_ context.Context, r cube.Resource) (cub
 	if s, ok := i.status[name]; ok {
 		return s, nil
 	}
-	return cube.Ready, nil
+	return infra.Ready, nil
 }
 
-func (i *scriptedInfra) Provision(_ context.Context, r cube.Resource) error {
+func (i *scriptedInfra) Provision(_ context.Context, r infra.Resource) error {
 	if i.short {
 		i.log.Add("provision:" + r.Base().Name)
 	} else {
@@ -227,8 +228,8 @@ func (i *scriptedInfra) Provision(_ context.Context, r cube.Resource) error {
 	return nil
 }
 
-func (i *scriptedInfra) Launch(_ context.Context, r cube.Resource) (cube.Handle, error) {
-	d := r.(*cube.DockerServiceConfig)
+func (i *scriptedInfra) Launch(_ context.Context, r infra.Resource) (infra.Handle, error) {
+	d := r.(*infra.DockerServiceConfig)
 	images := ""
 	for _, image := range d.DockerImages {
 		images += image

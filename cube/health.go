@@ -13,9 +13,9 @@ type HealthChecker interface {
 	HealthCheck(ctx context.Context, c Container) (bool, error)
 }
 
-// RunHealthCheck asks the backend, if it can tell, whether a container works,
+// runHealthCheck asks the backend, if it can tell, whether a container works,
 // and stops one that does not.
-func RunHealthCheck(ctx context.Context, b ContainerBackend, c Container) error {
+func runHealthCheck(ctx context.Context, b ContainerBackend, c Container) error {
 	checker, ok := b.(HealthChecker)
 	if !ok {
 		return nil

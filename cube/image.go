@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"fmt"
+	"github.com/proctor-run/proctor/cube/typed"
 	"image"
 	"image/color"
 	"image/png"
@@ -80,7 +81,7 @@ func (i *Image) UnmarshalValue(v Value) error {
 	s, ok := v.(Str)
 	payload, isPNG := strings.CutPrefix(string(s), imagePrefix)
 	if !ok || !isPNG {
-		return &ValidationError{Errors: []FieldError{{Type: "is_instance_of", Msg: "Input should be an instance of Image"}}}
+		return &ValidationError{Errors: []typed.FieldError{{Type: "is_instance_of", Msg: "Input should be an instance of Image"}}}
 	}
 	img, err := decodePNG(payload)
 	if err != nil {

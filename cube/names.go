@@ -16,14 +16,8 @@ type (
 	Map[T any] = typed.Map[T]
 	// ValidationError lists everything that is wrong with a document.
 	ValidationError = typed.ValidationError
-	// FieldError is one thing that is wrong with a document.
-	FieldError = typed.FieldError
-	// Loc is a path into a document.
-	Loc = typed.Loc
 	// UnknownTypeError reports a _type value that cannot be used.
 	UnknownTypeError = typed.UnknownTypeError
-	// Presets is a read-only map from names to configs.
-	Presets[T Typed] = typed.Presets[T]
 
 	// Container is a running container.
 	Container = infra.Container
@@ -37,34 +31,12 @@ type (
 	ExecRequest = infra.ExecRequest
 	// ExecResult is how a command ended.
 	ExecResult = infra.ExecResult
-	// PortForwarder is the ability to make ports reachable.
-	PortForwarder = infra.PortForwarder
 	// SandboxLauncher is the ability to make one's sandbox oneself.
 	SandboxLauncher = infra.SandboxLauncher
 	// LocalContainerBackend runs containers as sandboxes.
 	LocalContainerBackend = infra.LocalContainerBackend
-	// ModalContainerBackend is the config of Modal containers.
-	ModalContainerBackend = infra.ModalContainerBackend
 	// Infra is where resources are provisioned and launched.
 	Infra = infra.Infra
-	// InfraConfigBase has the fields of every infra.
-	InfraConfigBase = infra.InfraConfigBase
-	// LocalInfraConfig is this machine.
-	LocalInfraConfig = infra.LocalInfraConfig
-	// Handle is a launched resource.
-	Handle = infra.Handle
-	// ProvisionStatus says whether a resource can be launched.
-	ProvisionStatus = infra.ProvisionStatus
-	// ProvisionStore remembers what has been provisioned.
-	ProvisionStore = infra.ProvisionStore
-	// Resource is something a task or a benchmark needs from outside.
-	Resource = infra.Resource
-	// ResourceConfig has the fields of all resources.
-	ResourceConfig = infra.ResourceConfig
-	// VMResourceConfig is a virtual machine.
-	VMResourceConfig = infra.VMResourceConfig
-	// DockerServiceConfig is one or more containers that a script starts.
-	DockerServiceConfig = infra.DockerServiceConfig
 )
 
 // Values of untyped slots: what JSON can hold, with ints apart from floats and
@@ -95,25 +67,14 @@ type Info = *Object
 // link makes subtypes of the data types of this package readable in their slots.
 type link = typed.Link
 
-// What is known of containers and resources.
-const (
-	TimedOutCode             = infra.TimedOutCode
-	ContainerErrorKind       = infra.ContainerErrorKind
-	ContainerLaunchErrorKind = infra.ContainerLaunchErrorKind
-	ContainerExecErrorKind   = infra.ContainerExecErrorKind
-	Ready                    = infra.Ready
-	NeedsProvisioning        = infra.NeedsProvisioning
-	NeedsDocker              = infra.NeedsDocker
-)
+// TimedOutCode is the exit code of a command whose timeout passed.
+const TimedOutCode = infra.TimedOutCode
 
 // Dump returns a typed object as an untyped one; see [typed.Dump].
 func Dump(v Typed) (*Object, error) { return typed.Dump(v) }
 
 // Marshal writes a typed object as compact JSON (CUBE, section 1.3).
 func Marshal(v Typed) ([]byte, error) { return typed.Marshal(v) }
-
-// MarshalIndent writes a typed object with so many spaces per level.
-func MarshalIndent(v Typed, indent int) ([]byte, error) { return typed.MarshalIndent(v, indent) }
 
 // Default returns a T whose fields have the defaults of their tags.
 func Default[T any]() T { return typed.Default[T]() }
@@ -141,11 +102,6 @@ func ValueOf(v any) (Value, error) { return typed.ValueOf(v) }
 
 // PythonText is Python's str() of a value.
 func PythonText(v Value) string { return value.Text(v) }
-
-// NewPresets keeps copies of the configs; their types must be registered.
-func NewPresets[T Typed](r *Registry, configs map[string]T) (*Presets[T], error) {
-	return typed.NewPresets(r.types, configs)
-}
 
 // NewContainerConfig returns a config of the image with the default resources:
 // 2 cores, 4 GB of memory, 10 GB of disk.

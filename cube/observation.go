@@ -158,9 +158,9 @@ type StepError struct {
 // TypeName returns "cube.core.StepError".
 func (*StepError) TypeName() string { return "cube.core.StepError" }
 
-// NewStepError describes an error: its class name ([ErrorType]), its text and
+// newStepError describes an error: its class name ([ErrorType]), its text and
 // where it came from.
-func NewStepError(err error) *StepError {
+func newStepError(err error) *StepError {
 	kind := ErrorType(err)
 	trace := kind + ": " + err.Error() + "\n"
 	if p, ok := err.(*PanicError); ok && p.Stack != "" {

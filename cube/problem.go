@@ -2,6 +2,7 @@ package cube
 
 import (
 	"context"
+	"github.com/proctor-run/proctor/cube/infra"
 
 	"github.com/proctor-run/proctor/cube/typed"
 )
@@ -124,8 +125,8 @@ func (b *TaskBase[M]) setMetadata(m Metadata) error {
 func assignMetadata[M Metadata](dst *M, m Metadata) error {
 	narrow, ok := m.(M)
 	if !ok {
-		return &ValidationError{Type: "TaskMetadata", Errors: []FieldError{{
-			Loc: Loc{"metadata"}, Type: "model_type", Msg: "Input should be an instance of " + typed.ClassName(*dst),
+		return &ValidationError{Type: "TaskMetadata", Errors: []typed.FieldError{{
+			Loc: typed.Loc{"metadata"}, Type: "model_type", Msg: "Input should be an instance of " + typed.ClassName(*dst),
 		}}}
 	}
 	*dst = narrow
@@ -153,7 +154,7 @@ type TaskCommon struct {
 
 	tool      Tool
 	container Container
-	handle    Handle
+	handle    infra.Handle
 }
 
 func (c *TaskCommon) common() *TaskCommon { return c }

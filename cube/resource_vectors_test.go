@@ -10,6 +10,7 @@ import (
 	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/cube/infra"
 	"github.com/proctor-run/proctor/cube/internal/democube"
+	"github.com/proctor-run/proctor/cube/internal/protocol"
 )
 
 // probing is a backend whose health check answers as told.
@@ -52,9 +53,9 @@ func TestResourceVectors(t *testing.T) {
 				t.Errorf("got %q", err)
 			}
 		case "UnsupportedResourceType":
-			vm := &cube.VMResourceConfig{}
+			vm := &infra.VMResourceConfig{}
 			vm.Name = "vm"
-			err := infra.UnsupportedResource(&cube.LocalInfraConfig{}, vm)
+			err := infra.UnsupportedResource(&infra.LocalInfraConfig{}, vm)
 			if err.Error() != c.str("message") || cube.ErrorType(err) != c.str("op") {
 				t.Errorf("got %q", err)
 			}
@@ -85,11 +86,11 @@ func TestResourceVectors(t *testing.T) {
 // dockerOnly is an infra that can serve containers and nothing else.
 type dockerOnly struct{ scriptedInfra }
 
-func (*dockerOnly) Capabilities() []string { return []string{cube.NeedsDocker} }
+func (*dockerOnly) Capabilities() []string { return []string{infra.NeedsDocker} }
 
 func requirements(t *testing.T, reg *cube.Registry, c vcase) {
 	t.Helper()
-	r, err := cube.FromValue[cube.Resource](reg, c.value("resource"))
+	r, err := cube.FromValue[infra.Resource](reg, c.value("resource"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,26 +107,26 @@ func TestExceptionVectors(t *testing.T) {
 	reg := registry(t, cube.Options{})
 	eachCase(t, "exceptions.json", func(t *testing.T, c vcase) {
 		d := c.obj("details")
-		var got *cube.ProtocolError
+		var got *protocol.Error
 		switch c.str("class") {
 		case "TaskNotFoundException":
-			got = cube.TaskNotFound(d.str("task_id"))
+			got = protocol.TaskNotFound(d.str("task_id"))
 		case "SessionNotFoundException":
-			got = cube.SessionNotFound(d.str("session_id"))
+			got = protocol.SessionNotFound(d.str("session_id"))
 		case "SessionLimitException":
-			got = cube.SessionLimitExceeded(d.num("limit"))
+			got = protocol.SessionLimitExceeded(d.num("limit"))
 		case "BenchmarkNotFoundException":
-			got = cube.BenchmarkNotFound()
+			got = protocol.BenchmarkNotFound()
 		case "ToolExecutionException":
-			got = cube.ToolExecutionFailed(d.str("tool_name"), d.str("error"))
+			got = protocol.ToolExecutionFailed(d.str("tool_name"), d.str("error"))
 		case "InvalidActionException":
-			got = cube.InvalidAction(d.str("action_name"), d.str("reason"))
+			got = protocol.InvalidAction(d.str("action_name"), d.str("reason"))
 		case "TaskClosedException":
-			got = cube.TaskClosed(d.str("session_id"))
+			got = protocol.TaskClosed(d.str("session_id"))
 		case "ResourceNotFoundException":
-			got = cube.ResourceNotFound(d.str("uri"))
+			got = protocol.ResourceNotFound(d.str("uri"))
 		case "CUBEException":
-			got = cube.NewProtocolError(c.str("code"), c.str("message"), d.Object)
+			got = protocol.New(c.str("code"), c.str("message"), d.Object)
 		case "KeyError":
 			p, err := cube.NewPresets(reg, map[string]cube.ToolConfig{"b": democube.NewToolConfig(), "a": democube.NewToolConfig()})
 			if err != nil {

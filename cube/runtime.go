@@ -156,7 +156,7 @@ func (rc *RuntimeContext) UnmarshalValue(v Value) error {
 		}
 		*rc = RuntimeContext{c}
 	default:
-		return &ValidationError{Errors: []FieldError{{Type: "dict_type", Msg: "Input should be an object"}}}
+		return &ValidationError{Errors: []typed.FieldError{{Type: "dict_type", Msg: "Input should be an object"}}}
 	}
 	return nil
 }

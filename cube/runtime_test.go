@@ -152,11 +152,11 @@ func TestContainerExec(t *testing.T) {
 		t.Errorf("%d bytes were kept", len(r.Stdout))
 	}
 	_, err = c.Exec(t.Context(), cube.ExecRequest{Command: "broken it", Timeout: 5 * time.Second})
-	if cube.ErrorType(err) != cube.ContainerExecErrorKind || !strings.Contains(err.Error(), "timeout 5s sh -lc 'broken it'") {
+	if cube.ErrorType(err) != infra.ContainerExecErrorKind || !strings.Contains(err.Error(), "timeout 5s sh -lc 'broken it'") {
 		t.Errorf("got %v", err)
 	}
 	_, err = infra.ForwardPort(t.Context(), c, 80)
-	if cube.ErrorType(err) != cube.ContainerErrorKind || err.Error() != "Port 80 is not exposed. Available ports: []" {
+	if cube.ErrorType(err) != infra.ContainerErrorKind || err.Error() != "Port 80 is not exposed. Available ports: []" {
 		t.Errorf("got %v", err)
 	}
 	if _, ok := cube.SandboxOf(c); !ok {
@@ -185,7 +185,7 @@ func TestLaunchSpec(t *testing.T) {
 	}
 	_, err = (&cube.LocalContainerBackend{}).Launch(t.Context(), cfg)
 	wantMessage(t, err, "no sandbox backend is wired in")
-	_, err = (&cube.ModalContainerBackend{}).Launch(t.Context(), cfg)
+	_, err = (&infra.ModalContainerBackend{}).Launch(t.Context(), cfg)
 	wantMessage(t, err, "Modal containers cannot be launched from here")
 }
 
@@ -211,18 +211,18 @@ func TestLocalInfra(t *testing.T) {
 	if err := task.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	infra := reg.NewLocalInfra()
-	vm := cube.Default[cube.VMResourceConfig]()
+	machine := reg.NewLocalInfra()
+	vm := cube.Default[infra.VMResourceConfig]()
 	vm.Name = "vm"
-	if _, err := infra.Launch(t.Context(), &vm); cube.ErrorType(err) != "UnsupportedResourceType" {
+	if _, err := machine.Launch(t.Context(), &vm); cube.ErrorType(err) != "UnsupportedResourceType" {
 		t.Errorf("got %v", err)
 	}
-	service := cube.Default[cube.DockerServiceConfig]()
+	service := cube.Default[infra.DockerServiceConfig]()
 	service.Name = "svc"
-	if _, err := infra.Launch(t.Context(), &service); cube.ErrorType(err) != "ResourceNotReadyError" {
+	if _, err := machine.Launch(t.Context(), &service); cube.ErrorType(err) != "ResourceNotReadyError" {
 		t.Errorf("got %v", err)
 	}
-	wantMessage(t, infra.Provision(t.Context(), &service), "(got 0 containers)")
+	wantMessage(t, machine.Provision(t.Context(), &service), "(got 0 containers)")
 }
 
 // TestWhatIsProvisionedCanBeLaunched: what Launch refuses, Provision refuses, in

@@ -31,7 +31,7 @@ func (g *BasicSeedGenerator) Seeds(m Metadata) ([]int64, error) {
 	if g.NSeed > maxSeeds {
 		return nil, ValueErrorf("n_seed is %d, more than %d", g.NSeed, maxSeeds)
 	}
-	rng := newMersenneTwister(BaseSeed(m.Base().ID, g.MetaSeed))
+	rng := newMersenneTwister(baseSeed(m.Base().ID, g.MetaSeed))
 	out := make([]int64, 0, max(g.NSeed, 0))
 	for range g.NSeed {
 		out = append(out, rng.seed())
@@ -39,9 +39,9 @@ func (g *BasicSeedGenerator) Seeds(m Metadata) ([]int64, error) {
 	return out, nil
 }
 
-// BaseSeed is what a task's seeds are drawn from: the MD5 of "ID_METASEED" as
+// baseSeed is what a task's seeds are drawn from: the MD5 of "ID_METASEED" as
 // a big-endian number, modulo 2³².
-func BaseSeed(id string, metaSeed int64) uint32 {
+func baseSeed(id string, metaSeed int64) uint32 {
 	sum := md5.Sum([]byte(id + "_" + strconv.FormatInt(metaSeed, 10)))
 	return binary.BigEndian.Uint32(sum[12:])
 }

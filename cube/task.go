@@ -61,7 +61,7 @@ func NewTask(ctx context.Context, p Problem) (*Task, error) {
 }
 
 func missingField(p Problem, name string) error {
-	return &ValidationError{Type: typed.ClassName(p), Errors: []FieldError{{Loc: Loc{name}, Type: "missing", Msg: "Field required"}}}
+	return &ValidationError{Type: typed.ClassName(p), Errors: []typed.FieldError{{Loc: typed.Loc{name}, Type: "missing", Msg: "Field required"}}}
 }
 
 func (t *Task) construct(ctx context.Context) error {
@@ -106,7 +106,7 @@ func (t *Task) launch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return RunHealthCheck(ctx, t.c.ContainerBackend, t.c.container)
+	return runHealthCheck(ctx, t.c.ContainerBackend, t.c.container)
 }
 
 func (t *Task) launchThrough(ctx context.Context, place Infra, cfg *ContainerConfig) error {
@@ -115,7 +115,7 @@ func (t *Task) launchThrough(ctx context.Context, place Infra, cfg *ContainerCon
 	if err != nil {
 		return err
 	}
-	if status == NeedsProvisioning {
+	if status == infra.NeedsProvisioning {
 		if err := place.Provision(ctx, resource); err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/proctor-run/proctor/cube"
+	"github.com/proctor-run/proctor/cube/infra"
 	"github.com/proctor-run/proctor/cube/internal/democube"
 )
 
@@ -134,11 +135,11 @@ func constructed(t *testing.T, reg *cube.Registry, c vcase, log *democube.Log) c
 		context = append(context, k, v)
 	}
 	if c.has("infra") {
-		infra := &scriptedInfra{log: log, fail: failure(c.obj("infra"), "fail")}
+		machine := &scriptedInfra{log: log, fail: failure(c.obj("infra"), "fail")}
 		if s := c.obj("infra").str("status"); s != "" {
-			infra.status = map[string]cube.ProvisionStatus{"task-x": cube.ProvisionStatus(s)}
+			machine.status = map[string]infra.ProvisionStatus{"task-x": infra.ProvisionStatus(s)}
 		}
-		context = append(context, "infra", infra)
+		context = append(context, "infra", machine)
 	}
 	if len(context) > 0 {
 		rc, err := cube.NewRuntimeContext(context...)

@@ -46,7 +46,7 @@ func Observed(obs *Observation) Result { return Result{Obs: obs} }
 
 // Failed is the result of an action that did not: the task ends with the
 // error, and Evaluate still runs.
-func Failed(err error) Result { return Result{Err: NewStepError(err)} }
+func Failed(err error) Result { return Result{Err: newStepError(err)} }
 
 // ToolConfig makes tools. It is data: credentials are never in its fields.
 type ToolConfig interface {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/cube/internal/democube"
+	"github.com/proctor-run/proctor/cube/typed"
 )
 
 func TestErrorsNameTheJSONPath(t *testing.T) {
@@ -230,7 +231,7 @@ func TestCyclesAreErrors(t *testing.T) {
 
 func TestMarshalIndent(t *testing.T) {
 	t.Parallel()
-	got, err := cube.MarshalIndent(&cube.Action{Name: "a"}, 2)
+	got, err := typed.MarshalIndent(&cube.Action{Name: "a"}, 2)
 	if err != nil {
 		t.Fatal(err)
 	}

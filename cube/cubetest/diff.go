@@ -14,9 +14,9 @@ import (
 // maxLeaf is how many characters of a value a difference shows.
 const maxLeaf = 120
 
-// ObservationDiff tells what differs between two observations; "" when nothing
+// observationDiff tells what differs between two observations; "" when nothing
 // does (CUBE, section 10.4).
-func ObservationDiff(first, second *cube.Observation) (string, error) {
+func observationDiff(first, second *cube.Observation) (string, error) {
 	a, err := cube.Dump(first)
 	if err != nil {
 		return "", err

@@ -15,13 +15,13 @@ import (
 // Names of the format's checks, in the order in which they are printed. Scripts
 // read them (CUBE, section 10.4).
 const (
-	CheckTasksExist      = "test_debug_tasks_exist"
-	CheckAgentExists     = "test_debug_agent_exists"
-	CheckFullEpisode     = "test_full_episode"
-	CheckReproducible    = "test_reset_reproducibility"
-	CheckToolsList       = "test_tools_list"
-	CheckCloseIdempotent = "test_close_idempotent"
-	CheckMetadata        = "test_benchmark_metadata"
+	nameTasksExist      = "test_debug_tasks_exist"
+	nameAgentExists     = "test_debug_agent_exists"
+	nameFullEpisode     = "test_full_episode"
+	nameReproducible    = "test_reset_reproducibility"
+	nameToolsList       = "test_tools_list"
+	nameCloseIdempotent = "test_close_idempotent"
+	nameMetadata        = "test_benchmark_metadata"
 )
 
 // Status of a check.
@@ -63,19 +63,19 @@ func Debug(ctx context.Context, s Suite, skipReset bool) (*Outcome, error) {
 		return nil, err
 	}
 	if len(o.Reports) > 0 {
-		o.add(CheckTasksExist, nil)
-		o.add(CheckAgentExists, nil)
+		o.add(nameTasksExist, nil)
+		o.add(nameAgentExists, nil)
 	}
-	o.add(CheckFullEpisode, o.each((*Report).Passed, "did not reach reward 1.0"))
+	o.add(nameFullEpisode, o.each((*Report).Passed, "did not reach reward 1.0"))
 	if skipReset {
-		o.Results = append(o.Results, Result{Check: CheckReproducible, Status: Skip})
+		o.Results = append(o.Results, Result{Check: nameReproducible, Status: Skip})
 	} else {
-		o.add(CheckReproducible, s.reproducible(ctx))
+		o.add(nameReproducible, s.reproducible(ctx))
 	}
-	o.add(CheckToolsList, o.each(func(r *Report) bool { return r.ToolsListOK }, "has no usable action set"))
-	o.add(CheckCloseIdempotent, o.each(func(r *Report) bool { return r.CloseIdempotentOK }, "cannot be closed twice"))
+	o.add(nameToolsList, o.each(func(r *Report) bool { return r.ToolsListOK }, "has no usable action set"))
+	o.add(nameCloseIdempotent, o.each(func(r *Report) bool { return r.CloseIdempotentOK }, "cannot be closed twice"))
 	_, err = sel.Metadata()
-	o.add(CheckMetadata, err)
+	o.add(nameMetadata, err)
 	return o, nil
 }
 
@@ -128,7 +128,7 @@ func sameFirstObservation(ctx context.Context, bench *cube.Benchmark, cfg cube.T
 			return err
 		}
 	}
-	diff, err := ObservationDiff(first[0], first[1])
+	diff, err := observationDiff(first[0], first[1])
 	if err != nil || diff == "" {
 		return err
 	}
@@ -215,11 +215,11 @@ func (o *Outcome) ReportFile(version string, at time.Time) []byte {
 		"compliance", cube.Pairs("passed", orEmpty(passed), "failed", orEmpty(failed)),
 		"performance", cube.Pairs(
 			"task_setup_time_s", resets/n,
-			"step_latency_p50_s", Percentile(steps, 0.50),
-			"step_latency_p95_s", Percentile(steps, 0.95),
-			"step_latency_p99_s", Percentile(steps, 0.99),
+			"step_latency_p50_s", percentile(steps, 0.50),
+			"step_latency_p95_s", percentile(steps, 0.95),
+			"step_latency_p99_s", percentile(steps, 0.99),
 			"episode_time_s", episodes/n,
-			"profiling", AggregateProfiling(profiles...),
+			"profiling", aggregateProfiling(profiles...),
 		),
 	)
 	return value.AppendDumps(nil, out, value.DumpsOptions{Indent: 2})

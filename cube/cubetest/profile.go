@@ -7,11 +7,11 @@ import (
 	"github.com/proctor-run/proctor/value"
 )
 
-// AggregateProfiling returns the mean of each timing over all steps of all
+// aggregateProfiling returns the mean of each timing over all steps of all
 // reports, in order of first appearance: "step/OP" for a float, "step/OP/SUB"
 // for the parts of a map, and the difference for a pair. Everything else is
 // ignored (CUBE, section 10.4).
-func AggregateProfiling(profiles ...cube.Value) *cube.Object {
+func aggregateProfiling(profiles ...cube.Value) *cube.Object {
 	sums := means{sum: map[string]float64{}, n: map[string]int{}}
 	for _, p := range profiles {
 		steps, _ := p.(cube.List)
@@ -80,9 +80,9 @@ func toFloat(v cube.Value) (float64, bool) {
 	return f, err == nil
 }
 
-// Percentile returns the element at int(p·(n-1)) of the sorted times, 0.0 when
+// percentile returns the element at int(p·(n-1)) of the sorted times, 0.0 when
 // there are none.
-func Percentile(times []float64, p float64) float64 {
+func percentile(times []float64, p float64) float64 {
 	if len(times) == 0 {
 		return 0
 	}
