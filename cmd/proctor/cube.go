@@ -111,7 +111,10 @@ func harborCube(env *Env, path string) (*subject, error) {
 	if err != nil {
 		return nil, withHint(usageErrorf("%w", err), "a Harbor task is a directory with task.toml and instruction.md")
 	}
-	def := cfg.Definition()
+	def, err := cfg.Define()
+	if err != nil {
+		return nil, err
+	}
 	tasks := map[string]*harborcube.Metadata{}
 	for _, m := range def.Tasks {
 		tasks[m.Base().ID] = m.(*harborcube.Metadata)

@@ -18,6 +18,9 @@ type Options struct {
 	// Path of a task directory or of a directory of them. Empty registers the
 	// types alone: what a worker needs that gets its task configs as JSON.
 	Path string
+	// Name of the benchmark; empty is the last name of the path. Two directories
+	// in one composite need two names.
+	Name string
 	// Host finds variables of the host for the templates of task.toml. Tasks
 	// get it through the runtime context.
 	Host harbor.Lookup
@@ -27,101 +30,122 @@ type Options struct {
 }
 
 // Register adds Harbor tasks as a cube (CUBE server, section 3): the types
-// of their configs and tool, and with a Path the benchmark, whose config is
-// then returned. The tasks need a container backend that runs sandboxes,
-// cube.LocalContainerBackend.
+// of their configs and tool, and with a Path returns the config of a benchmark.
+// Each directory is a benchmark of its own; a registry takes many. The tasks
+// need a container backend that runs sandboxes, cube.LocalContainerBackend.
 func Register(r *cube.Registry, o Options) (*Config, error) {
-	err := errors.Join(shell.Register(r), r.Add(&Metadata{}, &Task{}, &TaskConfig{}))
+	err := errors.Join(shell.Register(r), r.Add(&Metadata{}, &Task{}, &TaskConfig{}, &Config{}))
 	if err != nil || o.Path == "" {
 		return nil, err
 	}
-	cfg := &Config{host: o.Host, oracle: o.Oracle}
-	if cfg.name, cfg.tasks, err = readTasks(o.Path); err != nil {
+	abs, err := filepath.Abs(o.Path)
+	if err != nil {
 		return nil, err
 	}
-	return cfg, r.Add(cfg)
+	cfg := &Config{Path: abs, Name: o.Name, OracleMode: o.Oracle, host: o.Host}
+	if cfg.found, err = readTasks(abs); err != nil {
+		return nil, err
+	}
+	return cfg, nil
 }
 
 // readTasks reads the metadata of all tasks below a path.
-func readTasks(path string) (name string, tasks []cube.Metadata, err error) {
+func readTasks(path string) (tasks []cube.Metadata, err error) {
 	found, err := harbor.Discover(path, false)
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
 	for _, dir := range found.Dirs {
 		m, err := NewMetadata(dir)
 		if err != nil {
-			return "", nil, fmt.Errorf("task %q: %w", dir, err)
+			return nil, fmt.Errorf("task %q: %w", dir, err)
 		}
 		tasks = append(tasks, m)
 	}
 	if len(tasks) == 0 {
-		return "", nil, exception.New(exception.FileNotFoundError, "there is no task in "+path)
+		return nil, exception.New(exception.FileNotFoundError, "there is no task in "+path)
 	}
-	abs, err := filepath.Abs(path)
-	if err != nil {
-		return "", nil, err
-	}
-	if abs, err = filepath.EvalSymlinks(abs); err != nil {
-		return "", nil, err
-	}
-	return filepath.Base(abs), tasks, nil
+	return tasks, nil
 }
 
-// Config selects among the Harbor tasks of a directory.
+// Config selects among the Harbor tasks of a directory. Its JSON names the
+// directory, so that another process on the machine can read the tasks.
 type Config struct {
 	cube.BenchmarkConfigBase
+	Path string `json:"path"`
+	// Name of the benchmark; empty is the last name of the path.
+	Name string `json:"name" default:""`
+	// OracleMode is that of the task configs.
+	OracleMode bool `json:"oracle_mode" default:"false"`
 
-	// Of the value that was registered.
-	name   string
-	tasks  []cube.Metadata
-	host   harbor.Lookup
-	oracle bool
+	host  harbor.Lookup
+	found []cube.Metadata // what Register read
 }
+
+var (
+	_ cube.Parametrised   = (*Config)(nil)
+	_ cube.TaskConfigurer = (*Config)(nil)
+)
 
 // TypeName returns "terminalbench2_cube.benchmark.TerminalBench2BenchmarkConfig".
 func (*Config) TypeName() string {
 	return "terminalbench2_cube.benchmark.TerminalBench2BenchmarkConfig"
 }
 
-// Definition lists the tasks that were found when the cube was registered.
-func (c *Config) Definition() cube.Definition {
+// Definition is not called: see Define.
+func (*Config) Definition() cube.Definition { return cube.Definition{} }
+
+// DefinitionKey tells directories, and names for them, apart.
+func (c *Config) DefinitionKey() string { return c.Path + "\x00" + c.Name }
+
+// Define lists the tasks of the directory: as Register found them, else as they
+// are now.
+func (c *Config) Define() (cube.Definition, error) {
+	tasks := c.found
+	if tasks == nil {
+		var err error
+		if tasks, err = readTasks(c.Path); err != nil {
+			return cube.Definition{}, err
+		}
+	}
 	return cube.Definition{
 		Metadata: &cube.BenchmarkMetadata{
-			Name:           c.name,
+			Name:           c.name(),
 			Version:        harbor.SchemaVersion,
 			Description:    "Harbor tasks.",
-			NumTasks:       len(c.tasks),
+			NumTasks:       len(tasks),
 			Tags:           []string{"terminal", "swe", "docker"},
 			ResetIsolation: "new_instance",
 			NamedSubsets: cube.MapOf([]string{"easy", "medium", "hard"},
 				[][2]string{{"difficulty", "easy"}, {"difficulty", "medium"}, {"difficulty", "hard"}}),
 		},
-		Tasks:      c.tasks,
+		Tasks:      tasks,
 		TaskConfig: &TaskConfig{},
-		Runtime:    func() cube.Runtime { return runtime{c.host, c.oracle} },
-	}
+		Runtime:    func() cube.Runtime { return runtime{c.host} },
+	}, nil
 }
 
-// Keys of the runtime context.
-const (
-	hostKey   = "harbor_host_variables"
-	oracleKey = "harbor_oracle"
-)
+func (c *Config) name() string {
+	if c.Name != "" {
+		return c.Name
+	}
+	if real, err := filepath.EvalSymlinks(c.Path); err == nil {
+		return filepath.Base(real)
+	}
+	return filepath.Base(c.Path)
+}
+
+// hostKey is the key of the host's variables in the runtime context.
+const hostKey = "harbor_host_variables"
 
 // runtime hands the host's variables to the tasks.
-type runtime struct {
-	host   harbor.Lookup
-	oracle bool
-}
+type runtime struct{ host harbor.Lookup }
 
 func (r runtime) Setup(_ context.Context, s *cube.Setup) error {
-	if r.host != nil {
-		if err := s.Set(hostKey, &r.host); err != nil {
-			return err
-		}
+	if r.host == nil {
+		return nil
 	}
-	return s.Set(oracleKey, r.oracle)
+	return s.Set(hostKey, &r.host)
 }
 
 func (runtime) Close(context.Context) error { return nil }

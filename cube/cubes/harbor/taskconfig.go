@@ -8,7 +8,6 @@ import (
 	"github.com/proctor-run/proctor/cube/shell"
 	"github.com/proctor-run/proctor/environment"
 	"github.com/proctor-run/proctor/harbor"
-	"github.com/proctor-run/proctor/value"
 )
 
 // TaskConfig makes a Harbor task; its JSON names the task's directory.
@@ -53,9 +52,6 @@ func (c *TaskConfig) Make(ctx context.Context, rc cube.RuntimeContext, b cube.Co
 			p.host = *host
 		}
 	}
-	if v, ok := rc.Get(oracleKey); ok && v == any(value.Bool(true)) {
-		p.oracle = true
-	}
 	m := *c.Metadata
 	m.ContainerConfig = cube.Upcast[cube.ContainerConfig](&launch{
 		ContainerConfig: *containerConfig(t), task: t, host: p.host, now: time.Now,
@@ -98,5 +94,15 @@ func Check(t *harbor.Task) error {
 	case t.Config.VerifierMode(nil) == harbor.Separate:
 		return cube.NotImplementedErrorf("task %q verifies in an environment of its own, which cannot be offered as a CUBE task; run it with 'proctor run'", t.Name)
 	}
+	return nil
+}
+
+// ConfigureTask gives a task the benchmark's options.
+func (c *Config) ConfigureTask(cfg cube.TaskConfig) error {
+	own, ok := cfg.(*TaskConfig)
+	if !ok {
+		return cube.TypeErrorf("%T is no config of a Harbor task", cfg)
+	}
+	own.OracleMode = own.OracleMode || c.OracleMode
 	return nil
 }
