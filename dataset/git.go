@@ -9,8 +9,8 @@ import (
 
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/gitfetch"
-	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/schema"
 )
 
 // gitTasks brings the git tasks among the given ones to the cache, with one

@@ -15,8 +15,8 @@ import (
 	"github.com/proctor-run/proctor/internal/gitfetch"
 	"github.com/proctor-run/proctor/internal/homedir"
 	"github.com/proctor-run/proctor/internal/pep440"
-	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/schema"
 	"github.com/proctor-run/proctor/value"
 )
 

@@ -1,7 +1,7 @@
 package harbor
 
 import (
-	"github.com/proctor-run/proctor/internal/schema"
+	"github.com/proctor-run/proctor/schema"
 	"github.com/proctor-run/proctor/value"
 )
 

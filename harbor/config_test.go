@@ -10,9 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/proctor-run/proctor/harbor"
-	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/internal/toml"
 	"github.com/proctor-run/proctor/internal/vectors"
+	"github.com/proctor-run/proctor/schema"
 	"github.com/proctor-run/proctor/value"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/proctor-run/proctor/exception"
-	"github.com/proctor-run/proctor/internal/schema"
+	"github.com/proctor-run/proctor/schema"
 	"github.com/proctor-run/proctor/value"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/harbor"
-	"github.com/proctor-run/proctor/internal/schema"
+	"github.com/proctor-run/proctor/schema"
 	"github.com/proctor-run/proctor/value"
 )
 

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/proctor-run/proctor/exception"
-	"github.com/proctor-run/proctor/internal/schema"
+	"github.com/proctor-run/proctor/schema"
 )
 
 // templateForm is matched against whole values only; the name may hold

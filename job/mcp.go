@@ -6,10 +6,10 @@ import (
 	"path/filepath"
 
 	"github.com/proctor-run/proctor/harbor"
-	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/internal/toml"
 	"github.com/proctor-run/proctor/internal/yaml11"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/schema"
 	"github.com/proctor-run/proctor/value"
 )
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/proctor-run/proctor/agent"
-	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/schema"
 	"github.com/proctor-run/proctor/value"
 )
 

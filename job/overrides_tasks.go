@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/schema"
 )
 
 // Messages of wrong combinations, in the format's words.

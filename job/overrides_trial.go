@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/schema"
 )
 
 // TrialOverrides are the settings of a command line for a single trial. Of the

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/proctor-run/proctor/harbor"
-	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/schema"
 )
 
 // secrets are what a stored configuration holds redacted (Harbor job format,

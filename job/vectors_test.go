@@ -12,11 +12,11 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/proctor-run/proctor/internal/jobtest"
-	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/internal/vectors"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/reward"
+	"github.com/proctor-run/proctor/schema"
 	"github.com/proctor-run/proctor/score"
 	"github.com/proctor-run/proctor/value"
 )

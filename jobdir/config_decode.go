@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/harbor"
-	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/internal/yaml11"
+	"github.com/proctor-run/proctor/schema"
 	"github.com/proctor-run/proctor/value"
 )
 

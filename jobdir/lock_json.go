@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/proctor-run/proctor/internal/dump"
-	"github.com/proctor-run/proctor/internal/schema"
+	"github.com/proctor-run/proctor/schema"
 	"github.com/proctor-run/proctor/value"
 )
 

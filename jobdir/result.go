@@ -3,8 +3,8 @@ package jobdir
 import (
 	"github.com/google/uuid"
 
-	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/reward"
+	"github.com/proctor-run/proctor/schema"
 	"github.com/proctor-run/proctor/value"
 )
 

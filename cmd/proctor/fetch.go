@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 
 	"github.com/proctor-run/proctor/dataset"
-	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/schema"
 )
 
 // fetchTasks brings tasks here that are not in local directories. An interrupt

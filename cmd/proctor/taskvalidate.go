@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/proctor-run/proctor/harbor"
-	"github.com/proctor-run/proctor/internal/schema"
 	"github.com/proctor-run/proctor/internal/toml"
+	"github.com/proctor-run/proctor/schema"
 )
 
 func newTaskValidate(env *Env) *cobra.Command {

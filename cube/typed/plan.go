@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/proctor-run/proctor/exception"
-	"github.com/proctor-run/proctor/internal/schema"
+	"github.com/proctor-run/proctor/schema"
 	"github.com/proctor-run/proctor/value"
 )
 

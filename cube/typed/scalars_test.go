@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/proctor-run/proctor/cube/typed"
-	"github.com/proctor-run/proctor/internal/schema"
+	"github.com/proctor-run/proctor/schema"
 	"github.com/proctor-run/proctor/value"
 )
 

@@ -3,7 +3,7 @@ package typed
 import (
 	"reflect"
 
-	"github.com/proctor-run/proctor/internal/schema"
+	"github.com/proctor-run/proctor/schema"
 	"github.com/proctor-run/proctor/value"
 )
 

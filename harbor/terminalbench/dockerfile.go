@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/proctor-run/proctor/internal/schema"
+	"github.com/proctor-run/proctor/schema"
 	"github.com/proctor-run/proctor/value"
 )
 
