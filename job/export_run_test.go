@@ -18,7 +18,7 @@ func FailedJournal(dir string, e trial.Event) error {
 		return err
 	}
 	var failed error
-	b := &board{journal: j, fail: func(err error) { failed = err }}
-	b.journalEvent(e)
+	m := &monitor{journal: j, fail: func(err error) { failed = err }}
+	m.journalEvent(e, jobdir.Record{})
 	return failed
 }

@@ -129,8 +129,8 @@ func TestClockThatJumps(t *testing.T) {
 			t.Errorf("the job took %s, want about a minute", took)
 		}
 		s := out.Result.Stats
-		if s.NCompletedTrials != 2 || s.NErroredTrials != 1 || out.Progress.Errors["AgentTimeoutError"] != 1 {
-			t.Errorf("stats %+v, errors %v", s, out.Progress.Errors)
+		if s.NCompletedTrials != 2 || s.NErroredTrials != 1 || out.Progress.Ended.Errors["AgentTimeoutError"] != 1 {
+			t.Errorf("stats %+v, errors %v", s, out.Progress.Ended.Errors)
 		}
 		if out.Result.FinishedAt.In(time.UTC).Before(out.Result.StartedAt.In(time.UTC)) {
 			t.Errorf("the job ends at %s and began at %s", out.Result.FinishedAt, out.Result.StartedAt)
@@ -205,7 +205,7 @@ func TestBackendThatVanishes(t *testing.T) {
 	})
 	h.cfg.NConcurrentTrials = 1
 	out := h.run(t)
-	if s := out.Result.Stats; s.NCompletedTrials != 3 || s.NErroredTrials != 3 || out.Progress.ErroredUnscored != 3 {
+	if s := out.Result.Stats; s.NCompletedTrials != 3 || s.NErroredTrials != 3 || out.Progress.Ended.Outcomes[jobdir.ClassErroredWithoutReward] != 3 {
 		t.Errorf("stats %+v, progress %+v", s, out.Progress)
 	}
 	if n := checkFiles(t, h.dir()); n != 4 {

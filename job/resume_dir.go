@@ -51,15 +51,15 @@ type Resumed struct {
 	// differs from that of Config when the job has been moved, or named from
 	// another working directory.
 	ConfiguredDir string
-	// Again are the trials of the directory that run again, under their names.
-	Again []Again
+	// Reruns are the trials of the directory that run again, under their names.
+	Reruns []Rerun
 	// Repaired says which damaged files are made again when the job runs, of
 	// what, and why.
 	Repaired []string
 }
 
-// Again is a trial that runs again.
-type Again struct {
+// Rerun is a trial that runs again.
+type Rerun struct {
 	TrialName string
 	// Reason is the type of its exception, or what else is wrong with it.
 	Reason string
@@ -138,7 +138,7 @@ func (r *Resumed) takeOver(loose []looseDir, host jobdir.HostEnv) {
 		free[d.plan] = fits[1:]
 		r.Trials[i].TrialName = d.name
 		r.Earlier[i] = d.reason
-		r.Again = append(r.Again, Again{TrialName: d.name, Reason: d.reason})
+		r.Reruns = append(r.Reruns, Rerun{TrialName: d.name, Reason: d.reason})
 	}
 }
 

@@ -25,7 +25,7 @@ func resumeOptions() job.ResumeOptions {
 	}}
 }
 
-func (h *harness) resume(t testing.TB, dir string, o job.ResumeOptions) (*job.Resumed, *job.Outcome) {
+func (h *harness) resume(t testing.TB, dir string, o job.ResumeOptions) (*job.Resumed, *job.Summary) {
 	t.Helper()
 	r, err := job.PrepareResume(dir, o)
 	if err != nil {
@@ -54,7 +54,7 @@ func checkWhole(t *testing.T, dir string, n int) {
 	}
 }
 
-func trialOf(t *testing.T, out *job.Outcome, task string) string {
+func trialOf(t *testing.T, out *job.Summary, task string) string {
 	t.Helper()
 	for _, r := range out.Records {
 		if r.TaskName == task {
@@ -87,8 +87,8 @@ func TestResumeRunsCancelledTrialsAgain(t *testing.T) {
 	}
 	cancelled := trialOf(t, out, "b")
 	r, again := h.resume(t, h.dir(), resumeOptions())
-	if want := []job.Again{{TrialName: cancelled, Reason: exception.CancelledError}}; !slices.Equal(r.Again, want) || len(r.Orphans) > 0 || r.Moved() {
-		t.Errorf("again %v, orphans %v, moved %v", r.Again, r.Orphans, r.Moved())
+	if want := []job.Rerun{{TrialName: cancelled, Reason: exception.CancelledError}}; !slices.Equal(r.Reruns, want) || len(r.Orphans) > 0 || r.Moved() {
+		t.Errorf("again %v, orphans %v, moved %v", r.Reruns, r.Orphans, r.Moved())
 	}
 	if again.Result.ID != out.Result.ID || again.Result.Stats.NErroredTrials != 0 || again.Result.Stats.NRetries != 0 {
 		t.Errorf("resumed stats %+v", again.Result.Stats)
@@ -181,7 +181,7 @@ func TestResumeChoosesTrials(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got []string
-			for _, a := range r.Again {
+			for _, a := range r.Reruns {
 				task, _, _ := strings.Cut(a.TrialName, "__")
 				got = append(got, task)
 			}
@@ -254,8 +254,8 @@ func testResumeAfterACrash(t *testing.T, journal bool, reasons []string) {
 
 	r, again := h.resume(t, h.dir(), resumeOptions())
 	for i, task := range []string{"a", "b", "c"} {
-		if len(r.Again) != 3 || r.Again[i].TrialName != filepath.Base(dirOf(task)) || !strings.HasPrefix(r.Again[i].Reason, reasons[i]) {
-			t.Errorf("again %v, want %s because %s", r.Again, task, reasons[i])
+		if len(r.Reruns) != 3 || r.Reruns[i].TrialName != filepath.Base(dirOf(task)) || !strings.HasPrefix(r.Reruns[i].Reason, reasons[i]) {
+			t.Errorf("again %v, want %s because %s", r.Reruns, task, reasons[i])
 		}
 	}
 	if !slices.Equal(r.Orphans, []string{"stray"}) {

@@ -57,7 +57,7 @@ func TestResumeRepairs(t *testing.T) {
 				}
 				r, again := h.resume(t, h.dir(), resumeOptions())
 				if n := h.backend.Count(fake.OpCreate) - made; n != tt.runs || len(r.Remaining) != tt.runs {
-					t.Errorf("%d trials ran again, want %d: %v", n, tt.runs, r.Again)
+					t.Errorf("%d trials ran again, want %d: %v", n, tt.runs, r.Reruns)
 				}
 				if tt.said != "" && (len(r.Repaired) != 1 || !strings.Contains(r.Repaired[0], tt.said)) || tt.said == "" && len(r.Repaired) > 0 {
 					t.Errorf("repaired %q, want %q", r.Repaired, tt.said)

@@ -39,14 +39,16 @@ type Runner struct {
 	Host string
 }
 
-// Outcome is how a run of a job ended.
-type Outcome struct {
+// Summary is how a run of a job ended.
+type Summary struct {
 	// Result is what the job's result.json holds.
 	Result *jobdir.Result
 	// Progress counts the trials.
 	Progress Progress
 	// Records are the trials that ended, in their final order.
 	Records []jobdir.Record
+	// Statistics of the Records.
+	Statistics score.Statistics
 	// Interrupted: the context ended before all trials had run.
 	Interrupted bool
 }
@@ -57,12 +59,12 @@ type Outcome struct {
 //
 // When ctx ends, running trials are cancelled and recorded, and no other is
 // started. In every case no sandbox is left.
-func (r *Runner) Run(ctx context.Context, p *Prepared) (*Outcome, error) {
+func (r *Runner) Run(ctx context.Context, p *Prepared) (*Summary, error) {
 	s, err := r.start(p)
 	if err != nil {
 		return nil, fmt.Errorf("starting job %q: %w", p.Config.JobName, err)
 	}
-	out, err := r.goOn(ctx, s)
+	out, err := r.run(ctx, s)
 	return out, errors.Join(err, s.close())
 }
 
@@ -94,22 +96,22 @@ func (r *Runner) start(p *Prepared) (s *started, err error) {
 			return nil, err
 		}
 	}
-	log, again, err := openJobLog(p)
+	log, resumed, err := openJobLog(p)
 	if err != nil {
 		return nil, errors.Join(err, s.guard.Release())
 	}
 	s.log = log
-	if again != p.Begun {
+	if resumed != p.Begun {
 		return nil, errors.Join(ErrOvertaken, s.close())
 	}
-	if !again {
+	if !resumed {
 		// Between preparing and running lies what the environment takes.
 		now := *p
 		now.StartedAt = jobdir.Local(r.Trials.Now())
 		s.p = &now
 	}
 	if s.journal, err = jobdir.OpenJournal(dir, r.Trials.Now); err == nil {
-		err = s.journal.AppendSync(r.startEntry(s.p, again || s.journal.Begun()))
+		err = s.journal.AppendSync(r.startEntry(s.p, resumed || s.journal.Begun()))
 	}
 	if err == nil {
 		err = s.p.setOrphansAside(s.journal)
@@ -123,58 +125,58 @@ func (r *Runner) start(p *Prepared) (s *started, err error) {
 	return s, nil
 }
 
-// goOn runs a job that has been started.
-func (r *Runner) goOn(ctx context.Context, s *started) (*Outcome, error) {
+// run runs a job that has been started.
+func (r *Runner) run(ctx context.Context, s *started) (*Summary, error) {
 	p := s.p
-	b := newBoard(r, s)
-	if err := b.writeInputs(p, r.Trials.Lookup); err != nil {
+	m := newMonitor(r, s)
+	if err := m.writeInputs(p, r.Trials.Lookup); err != nil {
 		return nil, fmt.Errorf("starting job %q: %w", p.Config.JobName, err)
 	}
-	tracked := newTracker(r.Trials.Backend, b.sandboxEntry)
+	tracked := newTracker(r.Trials.Backend, m.sandboxEntry)
 	runner := r.Trials
 	runner.TaskDir = p.TaskDir
 	if p.Redacted {
 		runner.Secrets = func(c jobdir.TrialConfig) jobdir.TrialConfig { return restoreSecrets(c, r.Trials.Lookup) }
 	}
-	runner.Backend, runner.Emit, runner.JobLog = tracked, b.trialEvent, s.log
+	runner.Backend, runner.Emit, runner.JobLog = tracked, m.trialEvent, s.log
 	if r.Debug != nil {
 		runner.JobLog = io.MultiWriter(s.log, r.Debug)
 	}
 
-	stopWriting := b.writeWhileRunning()
-	b.emit(EventJobStart, nil, "")
+	stopWriting := m.writeWhileRunning()
+	m.emit(Event{Kind: EventJobStart})
 	for _, w := range p.Warnings {
-		b.emit(EventWarning, nil, w)
+		m.emit(Event{Kind: EventWarning, Message: w})
 	}
-	err := r.runAll(ctx, p, &runner, b, tracked)
+	err := r.runAll(ctx, p, &runner, m, tracked)
 	err = errors.Join(err, stopWriting())
 	if err != nil {
 		return nil, errors.Join(err, s.journal.AppendSync(jobdir.JournalEntry{Kind: jobdir.JournalJobFailed, Reason: err.Error()}))
 	}
-	return b.finish(ctx)
+	return m.finish(ctx)
 }
 
-// openJobLog opens the job's log; again tells whether the job has run before,
-// and then the log goes on.
-func openJobLog(p *Prepared) (log *os.File, again bool, err error) {
+// openJobLog opens the job's log; resumed reports whether the job has run
+// before, and then the log is appended to.
+func openJobLog(p *Prepared) (log *os.File, resumed bool, err error) {
 	dir := p.Config.Dir()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, false, err
 	}
 	mode := os.O_TRUNC
 	if _, err := os.Stat(filepath.Join(dir, jobdir.ResultFile)); err == nil {
-		again, mode = true, os.O_APPEND
+		resumed, mode = true, os.O_APPEND
 	}
 	log, err = os.OpenFile(filepath.Join(dir, "job.log"), os.O_WRONLY|os.O_CREATE|mode, 0o644)
-	return log, again, err
+	return log, resumed, err
 }
 
 // runAll runs the remaining trials, so many at a time. The first failure of
 // proctor itself cancels the others.
-func (r *Runner) runAll(ctx context.Context, p *Prepared, runner *trial.Runner, b *board, tracked *tracker) error {
+func (r *Runner) runAll(ctx context.Context, p *Prepared, runner *trial.Runner, m *monitor, tracked *tracker) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	b.fail = cancel
+	m.fail = cancel
 	stopKiller := tracked.killOn(r.Kill)
 	defer stopKiller()
 
@@ -183,7 +185,7 @@ func (r *Runner) runAll(ctx context.Context, p *Prepared, runner *trial.Runner, 
 	for range min(p.Config.NConcurrentTrials, len(p.Remaining)) {
 		workers.Go(func() {
 			for i := range queue {
-				if err := r.runTrial(ctx, runner, p, i, b); err != nil {
+				if err := r.runTrial(ctx, runner, p, i, m); err != nil {
 					cancel(err)
 				}
 			}
@@ -206,24 +208,23 @@ func (r *Runner) runAll(ctx context.Context, p *Prepared, runner *trial.Runner, 
 }
 
 // runTrial runs one trial with its retries.
-func (r *Runner) runTrial(ctx context.Context, runner *trial.Runner, p *Prepared, i int, b *board) error {
+func (r *Runner) runTrial(ctx context.Context, runner *trial.Runner, p *Prepared, i int, m *monitor) error {
 	if ctx.Err() != nil {
 		return nil
 	}
 	cfg := p.Trials[i]
-	first, err := p.setEarlierAside(i, b.journal)
+	first, err := p.setEarlierAside(i, m.journal)
 	if err != nil {
 		return err
 	}
 	for retries := 0; ctx.Err() == nil; retries++ {
-		if err := b.beginTrial(cfg, first+retries, r.Trials.Lookup); err != nil {
+		if err := m.beginTrial(cfg, first+retries, r.Trials.Lookup); err != nil {
 			return err
 		}
 		res, err := runner.Run(ctx, cfg, first+retries)
 		if err != nil {
 			return err
 		}
-		b.ended(i, res)
 		typ := ""
 		if res.ExceptionInfo != nil {
 			typ = res.ExceptionInfo.Type
@@ -232,12 +233,14 @@ func (r *Runner) runTrial(ctx context.Context, runner *trial.Runner, p *Prepared
 		if !decision.Retry || ctx.Err() != nil {
 			return nil
 		}
-		b.emit(EventRetry, &trial.Event{Kind: trial.EventEnd, TrialName: cfg.TrialName, TaskName: res.TaskName, Attempt: first + retries},
-			fmt.Sprintf("trying again after %s in %s (retry %d of %d)", typ, decision.Wait, retries+1, p.Config.Retry.MaxRetries))
+		m.emit(Event{
+			Kind: EventRetry, Retry: &Retry{TrialName: cfg.TrialName, TaskName: res.TaskName, Attempt: first + retries, ExceptionType: typ, Wait: decision.Wait},
+			Message: fmt.Sprintf("trying again after %s in %s (retry %d of %d)", typ, decision.Wait, retries+1, p.Config.Retry.MaxRetries),
+		})
 		if r.sleep(ctx, decision.Wait) != nil {
 			return nil
 		}
-		if err := setAside(filepath.Join(p.Config.Dir(), cfg.TrialName), first+retries, typ, b.journal); err != nil {
+		if err := setAside(filepath.Join(p.Config.Dir(), cfg.TrialName), first+retries, typ, m.journal); err != nil {
 			return fmt.Errorf("keeping the earlier attempt of trial %q: %w", cfg.TrialName, err)
 		}
 	}
@@ -281,13 +284,13 @@ func setAside(dir string, n int, reason string, j *jobdir.JournalWriter) error {
 }
 
 // writeInputs writes what the job was asked to do.
-func (b *board) writeInputs(p *Prepared, host jobdir.HostEnv) error {
-	err := atomicfile.Write(filepath.Join(b.dir, "config.json"), p.Config.AppendJSON(nil, host), 0o644)
+func (m *monitor) writeInputs(p *Prepared, host jobdir.HostEnv) error {
+	err := atomicfile.Write(filepath.Join(m.dir, "config.json"), p.Config.AppendJSON(nil, host), 0o644)
 	if err == nil && p.Lock != nil {
-		err = atomicfile.Write(filepath.Join(b.dir, "lock.json"), p.Lock.AppendJSON(nil, host), 0o644)
+		err = atomicfile.Write(filepath.Join(m.dir, "lock.json"), p.Lock.AppendJSON(nil, host), 0o644)
 	}
 	if err == nil {
-		err = b.write()
+		err = m.write()
 	}
 	return err
 }

@@ -7,14 +7,14 @@ import (
 	"github.com/proctor-run/proctor/trial"
 )
 
-// EventKind names what an Event tells.
+// EventKind names what an Event reports.
 type EventKind string
 
 // The kinds of events of a job.
 const (
 	EventJobStart EventKind = "job_start"
 	EventTrial    EventKind = "trial"   // Trial says what happened
-	EventRetry    EventKind = "retry"   // a trial will be attempted again; Message says why
+	EventRetry    EventKind = "retry"   // a trial will be attempted again; Retry and Message say why
 	EventWarning  EventKind = "warning" // Message says what is wrong but does not stop the job
 	EventJobEnd   EventKind = "job_end"
 )
@@ -25,7 +25,8 @@ type Event struct {
 	Kind    EventKind
 	Time    time.Time
 	JobName string
-	Trial   *trial.Event // for EventTrial and EventRetry
+	Trial   *trial.Event // for EventTrial
+	Retry   *Retry       // for EventRetry
 	Message string
 	// Progress is how the job stands after the event.
 	Progress Progress
@@ -33,16 +34,20 @@ type Event struct {
 	Statistics *score.Statistics
 }
 
+// Retry is a trial that will be attempted again.
+type Retry struct {
+	TrialName, TaskName string
+	// Attempt that ended, counted from 1, with an exception of ExceptionType.
+	Attempt       int
+	ExceptionType string
+	Wait          time.Duration // until the next attempt
+}
+
 // Progress counts a job's trials.
 type Progress struct {
-	Total, Done, Running, Pending int
-	// Done trials by what came of them. The four add up to Done.
-	Scored              int // rewards and no exception
-	ErroredWithReward   int
-	ErroredUnscored     int // an exception and no rewards
-	UnscoredWithoutFail int // neither: verification was disabled, or rewards are null
-	// Errors counts exceptions by type.
-	Errors map[string]int
+	Total, Running, Pending int
+	// Ended says what came of the trials that have ended.
+	Ended score.Counts
 	// Metrics are the live metrics of each group, in order.
 	Metrics []GroupMetric
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // startEntry begins a run in the journal.
-func (r *Runner) startEntry(p *Prepared, again bool) jobdir.JournalEntry {
+func (r *Runner) startEntry(p *Prepared, resumed bool) jobdir.JournalEntry {
 	text := p.Config.AppendJSON(nil, r.Trials.Lookup)
 	e := jobdir.JournalEntry{
 		Kind: jobdir.JournalJobStarted, Schema: jobdir.JournalSchema, Job: p.ID.String(), Owner: &r.Trials.Owner, Host: r.Host,
@@ -19,7 +19,7 @@ func (r *Runner) startEntry(p *Prepared, again bool) jobdir.JournalEntry {
 		Planned: len(p.Trials), Remaining: len(p.Remaining), Backend: r.Trials.Backend.Name(),
 		SealedVerifier: r.Trials.SealedVerifier,
 	}
-	if again {
+	if resumed {
 		e.Kind = jobdir.JournalJobResumed
 	}
 	if json.Valid(text) { // nan and the infinities are not
@@ -41,45 +41,44 @@ func planDigest(c jobdir.TrialConfig, host jobdir.HostEnv) string {
 }
 
 // beginTrial notes the intent to run a trial.
-func (b *board) beginTrial(c jobdir.TrialConfig, attempt int, host jobdir.HostEnv) error {
-	return b.journal.AppendSync(jobdir.JournalEntry{
+func (m *monitor) beginTrial(c jobdir.TrialConfig, attempt int, host jobdir.HostEnv) error {
+	return m.journal.AppendSync(jobdir.JournalEntry{
 		Kind: jobdir.JournalTrialStarted, Trial: c.TrialName, Task: c.Task.BaseName(), Attempt: attempt, Plan: planDigest(c, host),
 	})
 }
 
-// journalEvent notes what a trial tells. When the journal cannot be written,
-// nothing more is begun.
-func (b *board) journalEvent(e trial.Event) {
+// journalEvent notes an event of a trial; rec is its record when it ended. When
+// the journal cannot be written, nothing more is begun.
+func (m *monitor) journalEvent(e trial.Event, rec jobdir.Record) {
 	entry := jobdir.JournalEntry{Trial: e.TrialName, Task: e.TaskName, Attempt: e.Attempt}
 	switch {
 	case e.Kind == trial.EventAgentStart:
 		entry.Kind = jobdir.JournalAgentStarted
 	case e.Kind == trial.EventEnd && e.ResultFile != nil:
 		entry.Kind, entry.ResultDigest = jobdir.JournalTrialFinished, e.ResultFile
-		rec := jobdir.RecordOf(e.Result)
 		entry.Exception, entry.Rewarded = rec.ExceptionType, rec.Rewards != nil
 		entry.Spent(rec.Usage)
 	default:
 		return
 	}
-	if err := b.journal.AppendSync(entry); err != nil {
-		b.fail(err)
+	if err := m.journal.AppendSync(entry); err != nil {
+		m.fail(err)
 	}
 }
 
 // sandboxEntry notes what became of a sandbox.
-func (b *board) sandboxEntry(kind jobdir.JournalKind, backend, id string, labels sandbox.Labels) {
-	err := b.journal.Append(jobdir.JournalEntry{Kind: kind, Trial: labels.Trial, Backend: backend, Sandbox: id})
+func (m *monitor) sandboxEntry(kind jobdir.JournalKind, backend, id string, labels sandbox.Labels) {
+	err := m.journal.Append(jobdir.JournalEntry{Kind: kind, Trial: labels.Trial, Backend: backend, Sandbox: id})
 	if err != nil {
-		b.fail(err)
+		m.fail(err)
 	}
 }
 
 // endEntry ends a run in the journal; the job's result is on the disk.
-func (b *board) endEntry(ctx context.Context, result []byte) error {
+func (m *monitor) endEntry(ctx context.Context, result []byte) error {
 	e := jobdir.JournalEntry{Kind: jobdir.JournalJobFinished, ResultDigest: new(jobdir.DigestOf(result))}
 	if ctx.Err() != nil {
 		e.Kind = jobdir.JournalJobInterrupted
 	}
-	return b.journal.AppendSync(e)
+	return m.journal.AppendSync(e)
 }

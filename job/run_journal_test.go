@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/proctor-run/proctor/job"
@@ -82,4 +83,34 @@ func kinds(t *testing.T, dir string) []string {
 		list = append(list, string(e.Kind))
 	}
 	return list
+}
+
+// TestRetryEvent: the event of a retry says which attempt of which trial ended
+// with what, and it is no end of a trial without a result.
+func TestRetryEvent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t, writeDataset(t, "flaky"), fake.Config{Rules: []fake.Rule{
+			fake.On("solve.sh", fake.Each(fake.Fail(pythonError("ValueError")), fake.Exit(0))), grant("1"),
+		}})
+		h.cfg.Retry.MaxRetries = 1
+		out := h.run(t)
+		var retries []job.Retry
+		for _, e := range h.events {
+			if e.Kind != job.EventRetry {
+				continue
+			}
+			retries = append(retries, *e.Retry)
+			if e.Trial != nil || e.Progress.Ended.Outcomes[jobdir.ClassErroredWithoutReward] != 1 {
+				t.Errorf("event %+v", e)
+			}
+		}
+		want := job.Retry{TrialName: out.Records[0].TrialName, TaskName: "flaky", Attempt: 1, ExceptionType: "ValueError", Wait: time.Second}
+		if len(retries) != 1 || retries[0] != want {
+			t.Errorf("got %+v, want %+v", retries, want)
+		}
+		if got := out.Progress.Ended; got.Trials != 1 || got.Outcomes[jobdir.ClassScored] != 1 || len(got.Errors) != 0 {
+			t.Errorf("after the retry %+v", got)
+		}
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -81,7 +82,7 @@ func (h *harness) prepare(t testing.TB) *job.Prepared {
 	return p
 }
 
-func (h *harness) run(t testing.TB) *job.Outcome {
+func (h *harness) run(t testing.TB) *job.Summary {
 	t.Helper()
 	out, err := h.runner.Run(t.Context(), h.prepare(t))
 	if err != nil {
@@ -169,7 +170,7 @@ func TestRetriesKeepEarlierAttempts(t *testing.T) {
 	if s := out.Result.Stats; s.NRetries != 2 || s.NErroredTrials != 0 || s.NCompletedTrials != 1 {
 		t.Errorf("stats %+v", s)
 	}
-	if p := out.Progress; p.Scored != 1 || p.Done != 1 || p.ErroredUnscored != 0 {
+	if p := out.Progress; p.Ended.Outcomes[jobdir.ClassScored] != 1 || p.Ended.Trials != 1 || p.Ended.Outcomes[jobdir.ClassErroredWithoutReward] != 0 {
 		t.Errorf("progress %+v", p)
 	}
 	trialDir := filepath.Join(h.dir(), out.Records[0].TrialName)
@@ -257,6 +258,14 @@ func TestInterruptedJobGoesOn(t *testing.T) {
 	}
 	if !out.Interrupted || out.Result.FinishedAt != nil || out.Progress.Pending != 1 || out.Result.Stats.NCancelledTrials != 1 {
 		t.Errorf("outcome %+v, stats %+v", out, out.Result.Stats)
+	}
+	// The progress and the statistics of the end are one count.
+	want := map[jobdir.Class]int{jobdir.ClassScored: 1, jobdir.ClassCancelled: 1}
+	if !maps.Equal(out.Progress.Ended.Outcomes, want) || out.Progress.Ended.WithReward != out.Statistics.WithReward {
+		t.Errorf("ended %+v, want %v", out.Progress.Ended, want)
+	}
+	if s := out.Statistics.Outcomes; s[jobdir.ClassScored] != 1 || s[jobdir.ClassCancelled] != 1 || s[jobdir.ClassPending] != 1 {
+		t.Errorf("statistics %v", s)
 	}
 	data, err := os.ReadFile(filepath.Join(h.dir(), "result.json"))
 	if err != nil || !strings.Contains(string(data), `"finished_at": null`) {
@@ -355,7 +364,11 @@ func TestManyConcurrentTrials(t *testing.T) {
 		t.Errorf("%d trials ended, %d records; want 400", out.Result.Stats.NCompletedTrials, len(out.Records))
 	}
 	p := out.Progress
-	if sum := p.Scored + p.ErroredWithReward + p.ErroredUnscored + p.UnscoredWithoutFail; sum != p.Done || p.Done != 400 {
+	sum := 0
+	for _, class := range jobdir.Classes() {
+		sum += p.Ended.Outcomes[class]
+	}
+	if sum != p.Ended.Trials || p.Ended.Trials != 400 {
 		t.Errorf("progress does not add up: %+v", p)
 	}
 	var mem runtime.MemStats

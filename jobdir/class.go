@@ -9,7 +9,7 @@ type Class string
 const (
 	ClassScored            Class = "scored"                 // a reward and no exception
 	ClassErroredWithReward Class = "errored_with_reward"    // both
-	ClassErrored           Class = "errored_without_reward" // an exception alone
+	ClassErroredWithoutReward           Class = "errored_without_reward" // an exception alone
 	ClassUnscored          Class = "unscored"               // neither: not verified, or the rewards are null
 	ClassCancelled         Class = "cancelled"              // ended by an interrupt
 	ClassPending           Class = "pending"                // has no result
@@ -17,7 +17,7 @@ const (
 
 // Classes lists all of them, in the order in which they are shown.
 func Classes() []Class {
-	return []Class{ClassScored, ClassErroredWithReward, ClassErrored, ClassUnscored, ClassCancelled, ClassPending}
+	return []Class{ClassScored, ClassErroredWithReward, ClassErroredWithoutReward, ClassUnscored, ClassCancelled, ClassPending}
 }
 
 // Class is what came of the trial.
@@ -28,7 +28,7 @@ func (r *Record) Class() Class {
 	case r.ExceptionType != "" && r.Rewards != nil:
 		return ClassErroredWithReward
 	case r.ExceptionType != "":
-		return ClassErrored
+		return ClassErroredWithoutReward
 	case r.Rewards == nil:
 		return ClassUnscored
 	}

@@ -1,11 +1,54 @@
 package score
 
 import (
+	"maps"
 	"slices"
 
-	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/jobdir"
 )
+
+// Counts says what came of trials that ended.
+type Counts struct {
+	Trials     int
+	WithReward int // trials that have rewards, with an exception or without
+	// Outcomes are the trials of each class.
+	Outcomes map[jobdir.Class]int
+	// Errors are the trials with an exception, by its type.
+	Errors map[string]int
+}
+
+// NewCounts counts trials.
+func NewCounts(records []jobdir.Record) Counts {
+	c := Counts{Outcomes: map[jobdir.Class]int{}, Errors: map[string]int{}}
+	for i := range records {
+		c.add(&records[i], 1)
+	}
+	return c
+}
+
+// add counts a trial n times; -1 takes it back.
+func (c *Counts) add(r *jobdir.Record, n int) {
+	c.Trials += n
+	if r.Rewards != nil {
+		c.WithReward += n
+	}
+	addTo(c.Outcomes, r.Class(), n)
+	if r.ExceptionType != "" {
+		addTo(c.Errors, r.ExceptionType, n)
+	}
+}
+
+// addTo leaves no entry of 0.
+func addTo[K comparable](counts map[K]int, key K, n int) {
+	if counts[key] += n; counts[key] == 0 {
+		delete(counts, key)
+	}
+}
+
+// Clone returns a copy that does not change with c.
+func (c *Counts) Clone() Counts {
+	return Counts{Trials: c.Trials, WithReward: c.WithReward, Outcomes: maps.Clone(c.Outcomes), Errors: maps.Clone(c.Errors)}
+}
 
 // setPending derives the number of trials that have not started.
 func setPending(s *jobdir.Stats, total int) {
@@ -35,7 +78,7 @@ func countTrial(s *jobdir.Stats, r jobdir.Record) {
 		e.ExceptionStats.Set(r.ExceptionType, append(names, r.TrialName))
 		e.NErrors++
 		s.NErroredTrials++
-		if r.ExceptionType == exception.CancelledError {
+		if r.Class() == jobdir.ClassCancelled {
 			s.NCancelledTrials++
 		}
 	}
@@ -56,7 +99,7 @@ func uncountTrial(s *jobdir.Stats, r jobdir.Record) {
 		}
 		e.NErrors--
 		s.NErroredTrials--
-		if r.ExceptionType == exception.CancelledError {
+		if r.Class() == jobdir.ClassCancelled {
 			s.NCancelledTrials--
 		}
 	}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/value"
@@ -27,6 +26,7 @@ type Live struct {
 	result    jobdir.Result
 	metrics   Metrics
 	groups    map[string]*liveGroup
+	counts    Counts
 	finished  map[string]jobdir.Record
 	running   map[string]bool
 	cancelled map[string]bool
@@ -54,17 +54,13 @@ func NewLive(c LiveConfig) *Live {
 		},
 		metrics:   c.Metrics,
 		groups:    map[string]*liveGroup{},
+		counts:    NewCounts(nil),
 		finished:  map[string]jobdir.Record{},
 		running:   map[string]bool{},
 		cancelled: map[string]bool{},
 	}
 	for _, r := range c.Existing {
-		countTrial(&l.result.Stats, r)
-		l.group(r).append(r)
-		l.finished[r.TrialName] = r
-		if r.ExceptionType == exception.CancelledError {
-			l.cancelled[r.TrialName] = true
-		}
+		l.add(r)
 	}
 	l.touch(c.Now)
 	return l
@@ -85,12 +81,7 @@ func (l *Live) takeBack(trialName string) error {
 	if !ok {
 		return nil
 	}
-	delete(l.finished, trialName)
-	l.group(previous).remove(trialName)
-	uncountTrial(&l.result.Stats, previous)
-	if previous.ExceptionType == exception.CancelledError {
-		delete(l.cancelled, trialName)
-	}
+	l.remove(previous)
 	l.result.Stats.NRetries++
 	return l.refresh(previous)
 }
@@ -106,22 +97,52 @@ func (l *Live) Cancel(trialName string, at jobdir.Time) {
 // state is consistent nevertheless.
 func (l *Live) End(r jobdir.Record, at jobdir.Time) error {
 	if previous, ok := l.finished[r.TrialName]; ok {
-		l.group(previous).remove(r.TrialName)
-		uncountTrial(&l.result.Stats, previous)
-		if previous.ExceptionType == exception.CancelledError {
-			delete(l.cancelled, r.TrialName)
-		}
+		l.remove(previous)
 	}
-	countTrial(&l.result.Stats, r)
-	l.group(r).append(r)
-	l.finished[r.TrialName] = r
+	l.add(r)
 	delete(l.running, r.TrialName)
-	if r.ExceptionType == exception.CancelledError {
-		l.cancelled[r.TrialName] = true
-	}
 	err := l.refresh(r)
 	l.touch(at)
 	return err
+}
+
+// add counts a trial that ended.
+func (l *Live) add(r jobdir.Record) {
+	countTrial(&l.result.Stats, r)
+	l.counts.add(&r, 1)
+	l.group(r).append(r)
+	l.finished[r.TrialName] = r
+	if r.Class() == jobdir.ClassCancelled {
+		l.cancelled[r.TrialName] = true
+	}
+}
+
+// remove takes back what add counted.
+func (l *Live) remove(r jobdir.Record) {
+	delete(l.finished, r.TrialName)
+	l.group(r).remove(r.TrialName)
+	uncountTrial(&l.result.Stats, r)
+	l.counts.add(&r, -1)
+	if r.Class() == jobdir.ClassCancelled {
+		delete(l.cancelled, r.TrialName)
+	}
+}
+
+// Counts returns what came of the trials that have ended.
+func (l *Live) Counts() Counts { return l.counts.Clone() }
+
+// InGroup is how many trials of a group have ended.
+func (l *Live) InGroup(key string) int {
+	if g := l.groups[key]; g != nil {
+		return len(g.entries)
+	}
+	return 0
+}
+
+// Finished returns the record of a trial that has ended and not begun again.
+func (l *Live) Finished(trialName string) (jobdir.Record, bool) {
+	r, ok := l.finished[trialName]
+	return r, ok
 }
 
 // Result returns the present state. It changes with the next event.

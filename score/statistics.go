@@ -11,19 +11,18 @@ import (
 // the planned trials they rest, what came of the others, and how much they
 // could differ by chance. They stand beside Harbor's metrics and change none.
 type Statistics struct {
-	Planned    int
-	WithReward int // trials that have rewards, with an exception or without
-	Outcomes   map[jobdir.Class]int
-	Groups     []GroupStatistics // in order of first trial
+	Planned int
+	// Counts of the trials that ended; Outcomes has those that did not as
+	// [jobdir.ClassPending].
+	Counts
+	Groups []GroupStatistics // in order of first trial
 }
 
 // GroupStatistics are those of the trials with one [Record.EvalsKey]. What is
 // pending belongs to no group.
 type GroupStatistics struct {
-	Group      string
-	Trials     int
-	WithReward int
-	Outcomes   map[jobdir.Class]int
+	Group string
+	Counts
 	// Means has one estimate for each name that the group's metrics have: one
 	// where all trials have at most one reward, else one for each name in
 	// order. A trial without a reward of the name counts as 0, as in metrics.
@@ -44,20 +43,15 @@ func (s *Statistics) Coverage() float64 { return float64(s.WithReward) / float64
 // NewStatistics counts and estimates. records are the trials that ended;
 // planned is how many there should be, at least as many.
 func NewStatistics(records []jobdir.Record, planned int) Statistics {
-	s := Statistics{Planned: max(planned, len(records)), Outcomes: map[jobdir.Class]int{}}
+	s := Statistics{Planned: max(planned, len(records)), Counts: NewCounts(records)}
 	byGroup := map[string][]jobdir.Record{}
 	var order []string
 	for i := range records {
-		r := &records[i]
-		s.Outcomes[r.Class()]++
-		if r.Rewards != nil {
-			s.WithReward++
-		}
-		key := r.EvalsKey()
+		key := records[i].EvalsKey()
 		if byGroup[key] == nil {
 			order = append(order, key)
 		}
-		byGroup[key] = append(byGroup[key], *r)
+		byGroup[key] = append(byGroup[key], records[i])
 	}
 	s.Outcomes[jobdir.ClassPending] = s.Planned - len(records)
 	for _, key := range order {
@@ -67,15 +61,10 @@ func NewStatistics(records []jobdir.Record, planned int) Statistics {
 }
 
 func newGroupStatistics(key string, records []jobdir.Record) GroupStatistics {
-	g := GroupStatistics{Group: key, Trials: len(records), Outcomes: map[jobdir.Class]int{}, Agreement: AgreementOf(records)}
+	g := GroupStatistics{Group: key, Counts: NewCounts(records), Agreement: AgreementOf(records)}
 	var names []string
 	for i := range records {
-		r := &records[i]
-		g.Outcomes[r.Class()]++
-		if r.Rewards != nil {
-			g.WithReward++
-		}
-		for name := range r.Rewards.All() {
+		for name := range records[i].Rewards.All() {
 			if at, found := slices.BinarySearch(names, name); !found {
 				names = slices.Insert(names, at, name)
 			}

@@ -40,7 +40,7 @@ func TestStatisticsCounts(t *testing.T) {
 	}
 	s := score.NewStatistics(records, 8)
 	want := map[jobdir.Class]int{
-		jobdir.ClassScored: 2, jobdir.ClassErroredWithReward: 1, jobdir.ClassErrored: 1, jobdir.ClassUnscored: 1, jobdir.ClassCancelled: 1, jobdir.ClassPending: 2,
+		jobdir.ClassScored: 2, jobdir.ClassErroredWithReward: 1, jobdir.ClassErroredWithoutReward: 1, jobdir.ClassUnscored: 1, jobdir.ClassCancelled: 1, jobdir.ClassPending: 2,
 	}
 	for _, c := range jobdir.Classes() {
 		if s.Outcomes[c] != want[c] {

@@ -45,7 +45,7 @@ func changedError(err *jobdir.ChangedError) error {
 }
 
 // finishRun prints the result and turns it into an exit code.
-func finishRun(env *Env, f *runFlags, p *job.Prepared, out *job.Outcome) error {
+func finishRun(env *Env, f *runFlags, p *job.Prepared, out *job.Summary) error {
 	dir := p.Config.Dir()
 	if f.junit.file != "" {
 		// Also of a run that was interrupted: what is pending is skipped.
@@ -82,7 +82,7 @@ func finishRun(env *Env, f *runFlags, p *job.Prepared, out *job.Outcome) error {
 
 // thresholds checks what the user asked for: every metric of every group, and
 // the share of trials with rewards.
-func thresholds(f *runFlags, out *job.Outcome) error {
+func thresholds(f *runFlags, out *job.Summary) error {
 	var missed []error
 	if f.failUnder != nil {
 		missed = append(missed, underThreshold(*f.failUnder, out)...)
@@ -91,11 +91,11 @@ func thresholds(f *runFlags, out *job.Outcome) error {
 		p := out.Progress
 		coverage := 1.0
 		if p.Total > 0 {
-			coverage = float64(p.Scored+p.ErroredWithReward) / float64(p.Total)
+			coverage = float64(p.Ended.WithReward) / float64(p.Total)
 		}
 		if coverage < *f.failUnderCoverage {
 			missed = append(missed, fmt.Errorf("coverage %.3f (%d of %d trials have a reward) is below --fail-under-coverage %g",
-				coverage, p.Scored+p.ErroredWithReward, p.Total, *f.failUnderCoverage))
+				coverage, p.Ended.WithReward, p.Total, *f.failUnderCoverage))
 		}
 	}
 	if len(missed) == 0 {
@@ -104,7 +104,7 @@ func thresholds(f *runFlags, out *job.Outcome) error {
 	return &commandError{code: exitThreshold, err: errors.Join(missed...)}
 }
 
-func underThreshold(threshold float64, out *job.Outcome) []error {
+func underThreshold(threshold float64, out *job.Summary) []error {
 	var missed []error
 	for key, e := range out.Result.Stats.Evals.All() {
 		for _, m := range e.Metrics {

@@ -197,10 +197,10 @@ func printResume(env *Env, r *job.Resumed) {
 	for _, text := range r.Repaired {
 		fmt.Fprintf(w, "  %s\n", clean(text))
 	}
-	for _, a := range r.Again {
+	for _, a := range r.Reruns {
 		fmt.Fprintf(w, "  %s: again, %s\n", clean(a.TrialName), reasonText(a.Reason))
 	}
-	if n := len(r.Remaining) - len(r.Again); n > 0 {
+	if n := len(r.Remaining) - len(r.Reruns); n > 0 {
 		fmt.Fprintf(w, "  %s that never began\n", count(n, "trial"))
 	}
 	if len(r.Orphans) > 0 {

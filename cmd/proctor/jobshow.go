@@ -70,7 +70,7 @@ const (
 var classTexts = [][2]string{
 	{string(jobdir.ClassScored), "scored"},
 	{string(jobdir.ClassErroredWithReward), "errored, with a reward"},
-	{string(jobdir.ClassErrored), "errored, without a reward"},
+	{string(jobdir.ClassErroredWithoutReward), "errored, without a reward"},
 	{string(jobdir.ClassCancelled), "cancelled"},
 	{string(jobdir.ClassUnscored), "no error and no reward"},
 	{classUnreadable, "result cannot be read"},

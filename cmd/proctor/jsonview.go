@@ -42,14 +42,17 @@ type jsonException struct {
 }
 
 type jsonProgress struct {
-	Total             int          `json:"total"`
-	Done              int          `json:"done"`
-	Running           int          `json:"running"`
-	Pending           int          `json:"pending"`
-	Scored            int          `json:"scored"`
-	ErroredWithReward int          `json:"errored_with_reward"`
-	ErroredUnscored   int          `json:"errored_unscored"`
-	Metrics           []jsonMetric `json:"metrics"`
+	Total   int `json:"total"`
+	Done    int `json:"done"`
+	Running int `json:"running"`
+	Pending int `json:"pending"`
+	// The classes of those done; they add up.
+	Scored               int          `json:"scored"`
+	ErroredWithReward    int          `json:"errored_with_reward"`
+	ErroredWithoutReward int          `json:"errored_without_reward"`
+	Unscored             int          `json:"unscored"`
+	Cancelled            int          `json:"cancelled"`
+	Metrics              []jsonMetric `json:"metrics"`
 }
 
 type jsonMetric struct {
@@ -66,9 +69,7 @@ func (v *jsonView) event(e job.Event) {
 		out.Statistics = newJSONStatistics(e.Statistics)
 	}
 	if t := e.Trial; t != nil {
-		if e.Kind == job.EventTrial {
-			out.Type = "trial_" + string(t.Kind)
-		}
+		out.Type = "trial_" + string(t.Kind)
 		out.Trial, out.Task, out.Attempt = t.TrialName, t.TaskName, t.Attempt
 		if out.Message == "" {
 			out.Message = t.Message
@@ -76,6 +77,9 @@ func (v *jsonView) event(e job.Event) {
 		if t.Result != nil {
 			out.Result = newJSONResult(t.Result)
 		}
+	}
+	if r := e.Retry; r != nil {
+		out.Trial, out.Task, out.Attempt = r.TrialName, r.TaskName, r.Attempt
 	}
 	// A reader that went away ends the run by its own signal, if at all.
 	_ = v.enc.Encode(out)
@@ -95,9 +99,11 @@ func newJSONResult(r *jobdir.TrialResult) *jsonResult {
 }
 
 func newJSONProgress(p job.Progress) *jsonProgress {
+	class := p.Ended.Outcomes
 	out := &jsonProgress{
-		Total: p.Total, Done: p.Done, Running: p.Running, Pending: p.Pending, Scored: p.Scored,
-		ErroredWithReward: p.ErroredWithReward, ErroredUnscored: p.ErroredUnscored, Metrics: []jsonMetric{},
+		Total: p.Total, Done: p.Ended.Trials, Running: p.Running, Pending: p.Pending, Scored: class[jobdir.ClassScored],
+		ErroredWithReward: class[jobdir.ClassErroredWithReward], ErroredWithoutReward: class[jobdir.ClassErroredWithoutReward],
+		Unscored: class[jobdir.ClassUnscored], Cancelled: class[jobdir.ClassCancelled], Metrics: []jsonMetric{},
 	}
 	for _, m := range p.Metrics {
 		value := json.RawMessage(m.Value)

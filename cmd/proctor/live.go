@@ -150,7 +150,7 @@ var (
 func (v *liveView) render() []string {
 	p := v.progress
 	elapsed := v.now().Sub(v.started)
-	head := []string{styleBold.Render(fmt.Sprintf("%d/%d trials", p.Done, p.Total))}
+	head := []string{styleBold.Render(fmt.Sprintf("%d/%d trials", p.Ended.Trials, p.Total))}
 	for _, m := range p.Metrics {
 		head = append(head, fmt.Sprintf("%s %s (n=%d, %d scored)", clean(m.Name), m.Value, m.N, m.NScored))
 	}
@@ -159,8 +159,8 @@ func (v *liveView) render() []string {
 		head = append(head, "about "+clockTime(left)+" left")
 	}
 	lines := []string{strings.Join(head, "  ·  ")}
-	if len(p.Errors) > 0 {
-		lines = append(lines, "errors: "+errorCounts(p.Errors))
+	if len(p.Ended.Errors) > 0 {
+		lines = append(lines, "errors: "+errorCounts(p.Ended.Errors))
 	}
 	if v.drain {
 		lines = append(lines, "stopping: running trials are being cancelled and recorded; interrupt again to stop at once")
@@ -181,10 +181,10 @@ func (v *liveView) render() []string {
 
 // remaining guesses from the pace so far.
 func remaining(elapsed time.Duration, p job.Progress) (time.Duration, bool) {
-	if p.Done == 0 || p.Done >= p.Total {
+	if p.Ended.Trials == 0 || p.Ended.Trials >= p.Total {
 		return 0, false
 	}
-	return time.Duration(float64(elapsed) / float64(p.Done) * float64(p.Total-p.Done)), true
+	return time.Duration(float64(elapsed) / float64(p.Ended.Trials) * float64(p.Total-p.Ended.Trials)), true
 }
 
 // errorCounts lists exception types, the most frequent first.

@@ -217,7 +217,7 @@ type execution struct {
 }
 
 // execute runs a prepared job under a view, and listens to interrupts.
-func execute(ctx context.Context, env *Env, f *runFlags, x execution) (*job.Outcome, error) {
+func execute(ctx context.Context, env *Env, f *runFlags, x execution) (*job.Summary, error) {
 	p := x.prepared
 	owner, err := sandbox.Self()
 	if err != nil {

@@ -192,7 +192,8 @@ func scoreOne(ctx context.Context, env *Env, f *scoreFlags, dir string, opts sco
 		printDifferences(env.Stdout, r, differences)
 		return len(differences) == 0, nil
 	}
-	printSummary(env.Stdout, &job.Outcome{Result: &r.Result, Records: recordsOf(r)})
+	records := recordsOf(r)
+	printSummary(env.Stdout, &job.Summary{Result: &r.Result, Records: records, Statistics: score.NewStatistics(records, r.Result.NTotalTrials)})
 	printUnfinished(env.Stdout, r)
 	return true, nil
 }

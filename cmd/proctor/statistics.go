@@ -22,7 +22,7 @@ func groupOf(s *score.Statistics, key string) score.GroupStatistics {
 // printGroupStatistics says on what the numbers of a group rest.
 func printGroupStatistics(w io.Writer, g score.GroupStatistics) {
 	line := fmt.Sprintf("%s: %d scored, %d errored with a reward, %d errored without one (counted as 0)", count(g.Trials, "trial"),
-		g.Outcomes[jobdir.ClassScored], g.Outcomes[jobdir.ClassErroredWithReward], g.Outcomes[jobdir.ClassErrored])
+		g.Outcomes[jobdir.ClassScored], g.Outcomes[jobdir.ClassErroredWithReward], g.Outcomes[jobdir.ClassErroredWithoutReward])
 	if n := g.Outcomes[jobdir.ClassUnscored]; n > 0 {
 		line += fmt.Sprintf(", %d without error and reward", n)
 	}

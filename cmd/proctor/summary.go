@@ -27,15 +27,14 @@ const trialRows = 40
 // printSummary writes what came of a job: its trials when they are few, then
 // Harbor's tables for each group of trials, with how many trials each number
 // rests on and how far it can be trusted.
-func printSummary(w io.Writer, out *job.Outcome) {
+func printSummary(w io.Writer, out *job.Summary) {
 	if len(out.Records) <= trialRows {
 		printTrials(w, out.Records)
 	}
-	stats := score.NewStatistics(out.Records, out.Result.NTotalTrials)
 	for key, e := range out.Result.Stats.Evals.All() {
-		printGroup(w, key, e, out, groupOf(&stats, key))
+		printGroup(w, key, e, out, groupOf(&out.Statistics, key))
 	}
-	printCoverage(w, &stats)
+	printCoverage(w, &out.Statistics)
 }
 
 func printTrials(w io.Writer, records []jobdir.Record) {
@@ -47,7 +46,7 @@ func printTrials(w io.Writer, records []jobdir.Record) {
 	fmt.Fprintln(w)
 }
 
-func printGroup(w io.Writer, key string, e *jobdir.Eval, out *job.Outcome, stats score.GroupStatistics) {
+func printGroup(w io.Writer, key string, e *jobdir.Eval, out *job.Summary, stats score.GroupStatistics) {
 	lipgloss.Fprintln(w, styleBold.Render(groupTitle(key, out)))
 	header := []string{"Trials", "Exceptions"}
 	row := []string{strconv.Itoa(e.NTrials), strconv.Itoa(e.NErrors)}
@@ -95,7 +94,7 @@ func printCounts(w io.Writer, e *jobdir.Eval) {
 
 // groupTitle names dataset, agent and model. The key of a group cannot be
 // split again, so the names come from its first trial.
-func groupTitle(key string, out *job.Outcome) string {
+func groupTitle(key string, out *job.Summary) string {
 	for _, r := range out.Records {
 		if r.EvalsKey() == key {
 			parts := []string{r.Dataset(), r.AgentName}

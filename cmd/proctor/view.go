@@ -67,7 +67,7 @@ func eventText(e job.Event) string {
 	case job.EventWarning:
 		return "warning: " + clean(e.Message)
 	case job.EventRetry:
-		return fmt.Sprintf("%s: %s", clean(e.Trial.TrialName), clean(e.Message))
+		return fmt.Sprintf("%s: %s", clean(e.Retry.TrialName), clean(e.Message))
 	case job.EventTrial:
 		return trialText(e)
 	}
@@ -79,7 +79,7 @@ func trialText(e job.Event) string {
 	name := clean(t.TrialName)
 	switch t.Kind {
 	case trial.EventEnd:
-		return fmt.Sprintf("%s: %s  [%d/%d]", name, resultText(t.Result), e.Progress.Done, e.Progress.Total)
+		return fmt.Sprintf("%s: %s  [%d/%d]", name, resultText(t.Result), e.Progress.Ended.Trials, e.Progress.Total)
 	case trial.EventProgress:
 		return fmt.Sprintf("%s: %s", name, clean(t.Message))
 	case trial.EventCancel:
@@ -129,12 +129,17 @@ func resultText(r *jobdir.TrialResult) string {
 
 // progressText counts what is done and what came of it.
 func progressText(p job.Progress) string {
-	parts := []string{fmt.Sprintf("%d of %d done", p.Done, p.Total)}
-	if p.Scored+p.ErroredWithReward > 0 {
-		parts = append(parts, fmt.Sprintf("%d scored", p.Scored+p.ErroredWithReward))
+	class := p.Ended.Outcomes
+	withReward, without := class[jobdir.ClassErroredWithReward], class[jobdir.ClassErroredWithoutReward]
+	parts := []string{fmt.Sprintf("%d of %d done", p.Ended.Trials, p.Total)}
+	if n := class[jobdir.ClassScored] + withReward; n > 0 {
+		parts = append(parts, fmt.Sprintf("%d scored", n))
 	}
-	if n := p.ErroredWithReward + p.ErroredUnscored; n > 0 {
-		parts = append(parts, fmt.Sprintf("%d errored (%d of them without a reward)", n, p.ErroredUnscored))
+	if n := withReward + without; n > 0 {
+		parts = append(parts, fmt.Sprintf("%d errored (%d of them without a reward)", n, without))
+	}
+	if n := class[jobdir.ClassCancelled]; n > 0 {
+		parts = append(parts, fmt.Sprintf("%d cancelled", n))
 	}
 	if p.Pending > 0 {
 		parts = append(parts, fmt.Sprintf("%d not run", p.Pending))
