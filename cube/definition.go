@@ -49,7 +49,8 @@ func (*BenchmarkMetadata) TypeName() string { return "cube.benchmark.BenchmarkMe
 type BenchmarkConfig interface {
 	Typed
 	// Definition says what the benchmark consists of. It is called once, when
-	// the type is registered, and does not depend on the fields.
+	// the type is registered, and does not depend on the fields; where it
+	// should, the config is [Parametrised].
 	Definition() Definition
 	// Base comes with the embedded BenchmarkConfigBase.
 	Base() *BenchmarkConfigBase

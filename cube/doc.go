@@ -18,7 +18,9 @@
 //   - a task config: a struct that embeds [TaskConfigBase]; its Make usually is
 //     one call of Build.
 //   - a benchmark config: a struct that embeds [BenchmarkConfigBase]; its
-//     Definition lists the tasks.
+//     Definition lists the tasks. It may put options of its own into the task
+//     configs ([TaskConfigurer]), install data ([Installer]) and be one of
+//     several benchmarks of its type ([Parametrised]).
 //
 // Types that cross process boundaries are [Typed]. Register them with
 // [Registry.Add], and run package cubetest on the whole.
@@ -45,6 +47,8 @@
 //   - Everything that is written is read back as the type it was, in every slot,
 //     by this package and by the Python implementation.
 //   - [Task.Step] is the same for all problems.
+//   - A [Task] may be used from several goroutines: its hooks run one at a time,
+//     and none runs for a context that has ended, or after Close.
 //   - A task that could not be set up has left nothing running. [Task.Close]
 //     closes the tool and stops the container, whatever else fails. A panic in a
 //     hook becomes an error and closes the task at once.
