@@ -101,6 +101,37 @@ func TestOddResultsAreErrors(t *testing.T) {
 	}
 }
 
+// privileged returns what it is told to as privileged info.
+type privileged struct {
+	oddProblem
+	content cube.Content
+}
+
+func (p *privileged) PrivilegedInfo(context.Context) (cube.Content, error) { return p.content, nil }
+
+func TestOddPrivilegedInfo(t *testing.T) {
+	t.Parallel()
+	info := func(content cube.Content) (cube.Content, error) {
+		p := &privileged{content: content}
+		p.Metadata = &cube.TaskMetadata{ID: "t"}
+		p.ToolConfig = &scriptedConfig{tool: &turnTool{closed: make(chan struct{})}}
+		task, err := cube.NewTask(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return task.PrivilegedInfo(t.Context())
+	}
+	var typedNil *cube.TextContent
+	for _, content := range []cube.Content{nil, typedNil} {
+		got, err := info(content)
+		if err != nil || marshal(t, got) != marshal(t, &cube.StructuredContent{}) {
+			t.Errorf("got %v, %v", got, err)
+		}
+	}
+	_, err := info(cube.Structure(selfContaining()))
+	wantMessage(t, err, "contains itself")
+}
+
 func TestValuesThatContainThemselvesAreNotWritten(t *testing.T) {
 	t.Parallel()
 	_, err := cube.Marshal(&cube.EnvironmentOutput{Obs: &cube.Observation{}, Info: selfContaining()})

@@ -234,9 +234,15 @@ func (t *Task) PrivilegedInfo(ctx context.Context) (content Content, err error) 
 		return err
 	})
 	if err == nil && isNil(content) {
-		content = &StructuredContent{}
+		return &StructuredContent{}, nil
 	}
-	return content, err
+	if err == nil {
+		err = checkObservation(Observe(content), "PrivilegedInfo of "+typed.ClassName(t.problem))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return content, nil
 }
 
 // Status returns the problem's line about its state, "" when it has none. It can
