@@ -10,16 +10,10 @@ import (
 // import path of an environment, so that its tools can read the file.
 const proctorPrefix = "proctor:"
 
-// Backends that only proctor has.
-const (
-	BackendSandbox = sandbox.BackendSandbox
-	BackendHost    = sandbox.BackendHost
-)
-
 // SetBackend chooses the sandbox backend. Harbor's environment types are
 // written as type, proctor's own as import path "proctor:<name>".
 func (e *EnvironmentConfig) SetBackend(name string) {
-	if name == BackendSandbox || name == BackendHost {
+	if name == sandbox.BackendSandbox || name == sandbox.BackendHost {
 		e.Type, e.ImportPath = nil, new(proctorPrefix+name)
 		return
 	}

@@ -13,4 +13,12 @@ func TestMergeEnv(t *testing.T) {
 	if want := []string{"A=2", "B=2=3", "C=1"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
+	base := []string{"PATH=/bin", "A=1", "ODD"}
+	got = sandbox.MergeEnv(base, []string{"A=2", "B=x=y", "ODD=even", "B="})
+	if want := []string{"PATH=/bin", "A=2", "ODD=even", "B="}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if !slices.Equal(base, []string{"PATH=/bin", "A=1", "ODD"}) {
+		t.Errorf("the first list became %q", base)
+	}
 }

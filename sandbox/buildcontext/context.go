@@ -72,15 +72,23 @@ func ReadNamed(dir, dockerfile string) (*Context, error) {
 		return nil, err
 	}
 	c := &Context{dir: dir, ignore: ig}
-	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+	if err := c.walk(root, dockerfile); err != nil {
+		return nil, fmt.Errorf("reading the build context %s: %w", dir, err)
+	}
+	return c, nil
+}
+
+// walk lists the names that are not ignored, and the Dockerfile.
+func (c *Context) walk(root *os.Root, dockerfile string) error {
+	return fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
 		case name == ".":
 			return nil
 		case name == dockerfile || name == ignoreName: // the engine needs them
-		case ig.Excludes(name):
-			if d.IsDir() && !ig.exception && !strings.HasPrefix(dockerfile, name+"/") {
+		case c.ignore.Excludes(name):
+			if d.IsDir() && !c.ignore.exception && !strings.HasPrefix(dockerfile, name+"/") {
 				return fs.SkipDir
 			}
 			return nil
@@ -90,10 +98,6 @@ func ReadNamed(dir, dockerfile string) (*Context, error) {
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("reading the build context %s: %w", dir, err)
-	}
-	return c, nil
 }
 
 func isThere(root *os.Root, name string) bool {

@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"strconv"
@@ -52,21 +53,14 @@ func wrapped(spec sandbox.Spec, cmd sandbox.Command, word string) client.ExecCre
 		script = positional(append([]string{mode}, argv...)) + script
 	}
 	return client.ExecCreateOptions{
-		User:         first(cmd.User, spec.User),
-		WorkingDir:   first(cmd.Dir, spec.Workdir),
+		User:         cmp.Or(cmd.User, spec.User),
+		WorkingDir:   cmp.Or(cmd.Dir, spec.Workdir),
 		Env:          append(env, frameVar+"="+word, execVar+"="+engine.Secret()),
 		Cmd:          append(shell, script, shell[0], mode),
 		AttachStdin:  cmd.Stdin != nil,
 		AttachStdout: true,
 		AttachStderr: true,
 	}
-}
-
-func first(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 // splitEnv takes out what JSON cannot carry, values that are not UTF-8, and

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
@@ -22,10 +23,11 @@ var (
 // Container is a sandbox.
 type Container struct {
 	api  *client.Client
+	now  func() time.Time
 	id   string
 	name string
 	spec sandbox.Spec
-	net  *reach // nil where no network is changed or proxied
+	net  *containerNetwork // nil where no network is changed or proxied
 
 	sweeping chan struct{} // holds one sweep
 
@@ -37,9 +39,9 @@ type Container struct {
 	processes map[*process]struct{} // whose streams are open
 }
 
-func newContainer(api *client.Client, id, name string, spec sandbox.Spec) *Container {
+func newContainer(api *client.Client, now func() time.Time, id, name string, spec sandbox.Spec) *Container {
 	return &Container{
-		api: api, id: id, name: name, spec: spec,
+		api: api, now: now, id: id, name: name, spec: spec,
 		sweeping:  make(chan struct{}, 1),
 		removing:  make(chan struct{}, 1),
 		processes: make(map[*process]struct{}),

@@ -132,7 +132,7 @@ func (b *Backend) run(ctx context.Context, spec sandbox.Spec, img compose.Image,
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	c := newContainer(b.api, created.ID, name, spec)
+	c := newContainer(b.api, b.now, created.ID, name, spec)
 	c.net = net
 	if err := c.openGate(ctx); err != nil {
 		return nil, err

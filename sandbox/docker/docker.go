@@ -47,6 +47,7 @@ import (
 
 	"github.com/moby/moby/client"
 
+	"github.com/proctor-run/proctor/internal/clock"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/compose"
 	"github.com/proctor-run/proctor/sandbox/egress"
@@ -139,13 +140,10 @@ func New(o Options) (*Backend, error) {
 		host:        at.host,
 		local:       strings.HasPrefix(at.host, "unix:") || strings.HasPrefix(at.host, "npipe:"),
 		imageTTL:    cmp.Or(o.ImageTTL, DefaultImageTTL),
-		now:         o.Now,
+		now:         clock.Or(o.Now),
 		guest:       o.Guest,
 		egress:      o.Egress,
 		entrypoints: make(map[string]bool),
-	}
-	if b.now == nil {
-		b.now = time.Now
 	}
 	subnets := o.Subnets
 	if subnets == nil {
@@ -155,7 +153,9 @@ func New(o Options) (*Backend, error) {
 	}
 	b.projects = &compose.Engine{
 		API: b.api, Images: projectImages{b}, Local: b.local, Environ: o.Environ, Subnets: subnets, Now: b.now,
-		Main: func(id, name string, spec sandbox.Spec) compose.Container { return newContainer(b.api, id, name, spec) },
+		Main: func(id, name string, spec sandbox.Spec) compose.Container {
+			return newContainer(b.api, b.now, id, name, spec)
+		},
 	}
 	return b, nil
 }

@@ -215,7 +215,7 @@ func TestFakeCreate(t *testing.T) {
 				f.set(call, h)
 			}
 			limit := time.Minute
-			if tt.is == errEnough {
+			if errors.Is(tt.is, errEnough) {
 				limit = 500 * time.Millisecond
 			}
 			ctx, cancel := context.WithTimeoutCause(t.Context(), limit, errEnough)

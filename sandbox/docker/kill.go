@@ -85,9 +85,9 @@ func (c *Container) kill(ctx context.Context, since birth, all bool, grace time.
 	if all {
 		others = "all"
 	}
-	deadline := time.Now().Add(grace)
+	deadline := c.now().Add(grace)
 	for mode := "term"; ; mode = "wait" {
-		looks := min(maxLooks, int(time.Until(deadline)/lookEvery))
+		looks := min(maxLooks, int(deadline.Sub(c.now())/lookEvery))
 		left, err := c.left(ctx, mode, since, others, max(looks, 0))
 		if err == nil && left == 0 {
 			return nil
@@ -96,7 +96,7 @@ func (c *Container) kill(ctx context.Context, since birth, all bool, grace time.
 			return context.Cause(ctx)
 		}
 		// A sweep that could not do its work is repeated by the last one.
-		if err != nil || !time.Now().Before(deadline) {
+		if err != nil || !c.now().Before(deadline) {
 			break
 		}
 	}

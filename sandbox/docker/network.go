@@ -30,9 +30,9 @@ const (
 // errNoRelay says why a container cannot have an allow list here.
 var errNoRelay = errors.New("there is no program that can carry connections out of containers")
 
-// reach is what a container can reach, where that is changed or goes through
+// containerNetwork is what a container can reach, where that is changed or goes through
 // the egress proxy.
-type reach struct {
+type containerNetwork struct {
 	b     *Backend
 	names []string // networks of mode public, where that can come
 	opts  sandbox.Network
@@ -49,8 +49,8 @@ func public(m sandbox.NetworkMode) bool { return m == "" || m == sandbox.Network
 
 // prepareNetwork detaches a container that has been created and not started
 // from the network that it may get later.
-func (b *Backend) prepareNetwork(ctx context.Context, id string, n sandbox.Network) (*reach, error) {
-	net := &reach{
+func (b *Backend) prepareNetwork(ctx context.Context, id string, n sandbox.Network) (*containerNetwork, error) {
+	net := &containerNetwork{
 		b: b, opts: n, mode: n.Mode, switching: make(chan struct{}, 1),
 	}
 	if !n.Switchable {

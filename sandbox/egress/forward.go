@@ -170,7 +170,7 @@ func writeResponse(w io.Writer, resp *http.Response, req *http.Request, again bo
 	removeHopByHop(h)
 	h.Del("Content-Length")
 	noBody := req.Method == http.MethodHead || resp.StatusCode == http.StatusNoContent || resp.StatusCode == http.StatusNotModified
-	var body io.Writer = w
+	body := w
 	var chunks io.WriteCloser
 	keep = true
 	switch {

@@ -83,6 +83,11 @@ func normalHost(host string) (string, error) {
 	if host == "" || len(host) > maxHost {
 		return "", fmt.Errorf("host name of %d bytes", len(host))
 	}
+	return lowerName(host)
+}
+
+// lowerName is a host name in lower case.
+func lowerName(host string) (string, error) {
 	lower := []byte(host)
 	for i, c := range lower {
 		switch {

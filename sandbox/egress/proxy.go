@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/proctor-run/proctor/internal/clock"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
@@ -61,10 +62,7 @@ var (
 // NewProxy makes a proxy. log receives Lines and may be nil; now is the clock
 // of the log, nil means time.Now.
 func NewProxy(policy Policy, up Upstream, log io.Writer, now func() time.Time) *Proxy {
-	if now == nil {
-		now = time.Now
-	}
-	p := &Proxy{up: up, log: recorder{w: log}, now: now, policy: policy, visits: map[*visit]struct{}{}}
+	p := &Proxy{up: up, log: recorder{w: log}, now: clock.Or(now), policy: policy, visits: map[*visit]struct{}{}}
 	p.ctx, p.cancel = context.WithCancelCause(context.Background())
 	return p
 }

@@ -89,7 +89,7 @@ func TestOwnerDies(t *testing.T) {
 			if err != nil || st.Code != 0 {
 				t.Fatal(st, err)
 			}
-			sb.Client.closePipes()
+			sb.closePipes()
 			if err := sb.cmd.Wait(); err != nil {
 				t.Errorf("the supervisor's end: %v", err)
 			}

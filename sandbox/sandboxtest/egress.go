@@ -56,10 +56,17 @@ func (l *netLog) lines(t testing.TB) []egress.Line {
 // until waits until a line of the log says what is wanted.
 func (l *netLog) until(t testing.TB, what string, ok func(egress.Line) bool) {
 	t.Helper()
-	for deadline := time.Now().Add(limit); time.Now().Before(deadline); <-time.After(10 * time.Millisecond) {
+	over := time.After(limit)
+	for {
 		if slices.ContainsFunc(l.lines(t), ok) {
 			return
 		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+			continue
+		case <-over:
+		}
+		break
 	}
 	t.Errorf("the log has no line of %s: %+v", what, l.lines(t))
 }

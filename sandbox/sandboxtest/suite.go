@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"path"
 	"strconv"
 	"strings"
@@ -30,27 +31,30 @@ type suite struct {
 	common sandbox.Sandbox // see shared
 }
 
+// conditions say for each need when it is not met, and why its obligations are
+// then skipped.
+var conditions = []struct {
+	needs  needs
+	unmet  func(s *suite) bool
+	reason string
+}{
+	{processes, func(s *suite) bool { return s.cfg.Simulated }, "the backend runs no processes"},
+	{otherUser, func(s *suite) bool { return s.cfg.OneUser }, "the backend has one user"},
+	{privateRoot, func(s *suite) bool { return s.cfg.SharedRoot }, "the backend's sandboxes share a file system"},
+	{hostRoot, func(s *suite) bool { return !s.caps.OwnRoot }, "Capabilities.OwnRoot is not claimed"},
+	{mounted, func(s *suite) bool { return !s.caps.Mounted }, "Capabilities.Mounted is not claimed"},
+	{noNetwork, func(s *suite) bool { return !s.caps.NoNetwork }, "Capabilities.NoNetwork is not claimed"},
+	{allowlist, func(s *suite) bool { return !s.caps.Allowlist }, "Capabilities.Allowlist is not claimed"},
+	{switching, func(s *suite) bool { return !s.caps.SwitchNetwork }, "Capabilities.SwitchNetwork is not claimed"},
+	{allowlist | switching, func(s *suite) bool { return s.cfg.World == nil }, "the backend's egress is not that of a World"},
+}
+
 func (s *suite) require(t *testing.T, n needs) {
 	t.Helper()
-	switch {
-	case n&processes != 0 && s.cfg.Simulated:
-		t.Skip("the backend runs no processes")
-	case n&otherUser != 0 && s.cfg.OneUser:
-		t.Skip("the backend has one user")
-	case n&privateRoot != 0 && s.cfg.SharedRoot:
-		t.Skip("the backend's sandboxes share a file system")
-	case n&hostRoot != 0 && !s.caps.OwnRoot:
-		t.Skip("Capabilities.OwnRoot is not claimed")
-	case n&mounted != 0 && !s.caps.Mounted:
-		t.Skip("Capabilities.Mounted is not claimed")
-	case n&noNetwork != 0 && !s.caps.NoNetwork:
-		t.Skip("Capabilities.NoNetwork is not claimed")
-	case n&allowlist != 0 && !s.caps.Allowlist:
-		t.Skip("Capabilities.Allowlist is not claimed")
-	case n&switching != 0 && !s.caps.SwitchNetwork:
-		t.Skip("Capabilities.SwitchNetwork is not claimed")
-	case n&(allowlist|switching) != 0 && s.cfg.World == nil:
-		t.Skip("the backend's egress is not that of a World")
+	for _, c := range conditions {
+		if n&c.needs != 0 && c.unmet(s) {
+			t.Skip(c.reason)
+		}
 	}
 }
 
@@ -110,12 +114,12 @@ func (s *suite) createFor(t, owner *testing.T, spec sandbox.Spec) sandbox.Sandbo
 
 // dir returns a path below Scratch that no other obligation uses.
 func (s *suite) dir() string {
-	return path.Join(s.cfg.Scratch, fmt.Sprintf("d%d-%d", time.Now().UnixNano(), serial.Add(1)))
+	return path.Join(s.cfg.Scratch, fmt.Sprintf("d%x-%d", rand.Uint64(), serial.Add(1)))
 }
 
 // tag returns a word that marks processes of one obligation in /proc.
 func (s *suite) tag() string {
-	return fmt.Sprintf("sandboxtest-tag-%d-%d", time.Now().UnixNano(), serial.Add(1))
+	return fmt.Sprintf("sandboxtest-tag-%x-%d", rand.Uint64(), serial.Add(1))
 }
 
 // call bounds a call that has to return.

@@ -59,7 +59,7 @@ func Remove(ctx context.Context, api *client.Client, id string) error {
 		case err == nil, cerrdefs.IsNotFound(err):
 			return nil
 		case ctx.Err() != nil:
-			return context.Cause(ctx) //nolint:wrapcheck // the caller's own
+			return context.Cause(ctx)
 		case !cerrdefs.IsConflict(err):
 			return fmt.Errorf("the engine refuses: %w", err)
 		}

@@ -97,27 +97,9 @@ func (p *placing) entries(tr *tar.Reader, it *item, tw *tar.Writer) error {
 		if left -= hdr.Size; left < 0 || n >= image.DefaultMaxEntries {
 			return image.ErrLimit
 		}
-		out := &tar.Header{
-			Typeflag: hdr.Typeflag, Name: path.Join(it.Name, path.Clean("/"+hdr.Name)), Mode: hdr.Mode & 0o7777,
-			Uid: hdr.Uid, Gid: hdr.Gid, ModTime: hdr.ModTime, Format: tar.FormatPAX,
-		}
-		if p.chowned {
-			out.Uid, out.Gid = p.parents.UID, p.parents.GID
-		}
-		switch hdr.Typeflag {
-		case tar.TypeReg:
-			out.Size = hdr.Size
-		case tar.TypeDir:
-			if path.Clean("/"+hdr.Name) == "/" {
-				continue
-			}
-			out.Name += "/"
-		case tar.TypeSymlink:
-			out.Linkname = hdr.Linkname
-		case tar.TypeLink:
-			out.Linkname = path.Join(it.Name, path.Clean("/"+hdr.Linkname))
-		default:
-			continue // devices and pipes
+		out := p.entry(hdr, it)
+		if out == nil {
+			continue
 		}
 		if err := tw.WriteHeader(out); err != nil {
 			return err
@@ -129,4 +111,33 @@ func (p *placing) entries(tr *tar.Reader, it *item, tw *tar.Writer) error {
 			return err
 		}
 	}
+}
+
+// entry is where an entry of an archive goes, nil for nowhere: the archive's
+// root, devices and pipes.
+func (p *placing) entry(hdr *tar.Header, it *item) *tar.Header {
+	inside := path.Clean("/" + hdr.Name)
+	out := &tar.Header{
+		Typeflag: hdr.Typeflag, Name: path.Join(it.Name, inside), Mode: hdr.Mode & 0o7777,
+		Uid: hdr.Uid, Gid: hdr.Gid, ModTime: hdr.ModTime, Format: tar.FormatPAX,
+	}
+	if p.chowned {
+		out.Uid, out.Gid = p.parents.UID, p.parents.GID
+	}
+	switch hdr.Typeflag {
+	case tar.TypeReg:
+		out.Size = hdr.Size
+	case tar.TypeDir:
+		if inside == "/" {
+			return nil
+		}
+		out.Name += "/"
+	case tar.TypeSymlink:
+		out.Linkname = hdr.Linkname
+	case tar.TypeLink:
+		out.Linkname = path.Join(it.Name, path.Clean("/"+hdr.Linkname))
+	default:
+		return nil
+	}
+	return out
 }

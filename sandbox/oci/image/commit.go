@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/proctor-run/proctor/sandbox"
 )
 
 // Changes are what a new image has over its base.
@@ -103,7 +105,7 @@ func (s *Store) baseOf(base Image) ([]string, *v1.ConfigFile, error) {
 }
 
 func (c Changes) apply(to *v1.Config) {
-	to.Env = setEnv(to.Env, c.Env)
+	to.Env = sandbox.MergeEnv(to.Env, c.Env)
 	if c.User != "" {
 		to.User = c.User
 	}

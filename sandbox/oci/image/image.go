@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
@@ -112,23 +111,4 @@ func configOf(file *v1.ConfigFile) Config {
 		Shell:      slices.Clone(c.Shell),
 		Labels:     c.Labels,
 	}
-}
-
-// setEnv returns env with the pairs of set put over it: a key that is there
-// keeps its place.
-func setEnv(env, set []string) []string {
-	env = slices.Clone(env)
-	for _, pair := range set {
-		key, _, _ := strings.Cut(pair, "=")
-		at := slices.IndexFunc(env, func(have string) bool {
-			k, _, _ := strings.Cut(have, "=")
-			return k == key
-		})
-		if at < 0 {
-			env = append(env, pair)
-		} else {
-			env[at] = pair
-		}
-	}
-	return env
 }

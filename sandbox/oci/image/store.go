@@ -17,6 +17,8 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/proctor-run/proctor/internal/clock"
 )
 
 // Options of a store. The zero value is usable.
@@ -96,9 +98,7 @@ func Open(dir string, opts Options) (*Store, error) {
 			return nil, fmt.Errorf("opening image store: %w", err)
 		}
 	}
-	if opts.Now == nil {
-		opts.Now = time.Now
-	}
+	opts.Now = clock.Or(opts.Now)
 	log := opts.Log
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -215,7 +215,7 @@ const usedEvery = time.Hour
 // touch notes that a reference is in use, for PruneUnused.
 func (s *Store) touch(path string) {
 	info, err := os.Stat(path)
-	if now := time.Now(); err == nil && now.Sub(info.ModTime()) > usedEvery {
+	if now := s.opts.Now(); err == nil && now.Sub(info.ModTime()) > usedEvery {
 		// Who may not change the file did not make it, and does not prune it.
 		_ = os.Chtimes(path, now, now)
 	}
