@@ -2,6 +2,8 @@ package vectors
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"math/big"
 	"strconv"
 	"testing"
@@ -10,20 +12,37 @@ import (
 )
 
 // Each runs a function as a subtest for every line of a .jsonl file, and logs
-// how many there were. An object {"$float": text} stands for a float.
+// how many there were. A file without a case is a failure: it would be a test
+// that asserts nothing. An object {"$float": text} stands for a float.
 func Each(t *testing.T, file string, run func(t *testing.T, c *value.Object)) {
 	t.Helper()
-	cases := 0
-	for line := range bytes.Lines(File(t, file)) {
-		v, err := value.Decode(line)
-		if err != nil {
-			t.Fatalf("reading case %d of %s: %v", cases, file, err)
-		}
-		cases++
-		c := floats(v).(*value.Object)
+	cases, err := read(File(t, file))
+	if err != nil {
+		t.Fatalf("reading %s: %v", file, err)
+	}
+	for _, c := range cases {
 		t.Run(Str(c, "id"), func(t *testing.T) { run(t, c) })
 	}
-	t.Logf("%s: %d cases", file, cases)
+	t.Logf("%s: %d cases", file, len(cases))
+}
+
+func read(data []byte) ([]*value.Object, error) {
+	var cases []*value.Object
+	for line := range bytes.Lines(data) {
+		v, err := value.Decode(line)
+		if err != nil {
+			return nil, fmt.Errorf("case %d: %w", len(cases), err)
+		}
+		c, ok := floats(v).(*value.Object)
+		if !ok {
+			return nil, fmt.Errorf("case %d is not an object", len(cases))
+		}
+		cases = append(cases, c)
+	}
+	if len(cases) == 0 {
+		return nil, errors.New("there is no case in it")
+	}
+	return cases, nil
 }
 
 func floats(v value.Value) value.Value {
