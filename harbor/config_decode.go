@@ -69,7 +69,7 @@ func configFields(f *schema.Fields) Config {
 		Solution:                schema.Nested(f, "solution", schema.Model("SolutionConfig", solutionFields)),
 		Source:                  schema.Optional(f, "source", schema.Str),
 		MultiStepRewardStrategy: enumOrEmpty(f, "multi_step_reward_strategy", MeanReward, FinalReward),
-		Steps:                   orNil(schema.Optional(f, "steps", schema.List(schema.Model("StepConfig", stepFields)))),
+		Steps:                   schema.OptionalList(f, "steps", schema.List(schema.Model("StepConfig", stepFields))),
 		Artifacts:               schema.Default(f, "artifacts", []Artifact{}, schema.List(DecodeArtifact)),
 	}
 }
@@ -79,13 +79,6 @@ func enumOrEmpty[T ~string](f *schema.Fields, key string, words ...T) T {
 		return *word
 	}
 	return ""
-}
-
-func orNil[T any](list *[]T) []T {
-	if list == nil {
-		return nil
-	}
-	return *list
 }
 
 func packageFields(f *schema.Fields) PackageInfo {

@@ -23,7 +23,7 @@ func environmentFields(c *schema.Cursor) func(*schema.Fields) Environment {
 		e := Environment{
 			Network: Network{
 				Mode:         schema.Default(f, "network_mode", Public, decodeNetworkMode),
-				AllowedHosts: orNil(schema.Optional(f, "allowed_hosts", DecodeHosts)),
+				AllowedHosts: schema.OptionalList(f, "allowed_hosts", DecodeHosts),
 			},
 			BuildTimeoutSec: schema.Default(f, "build_timeout_sec", DefaultTimeoutSec, schema.Float),
 			DockerImage:     schema.Optional(f, "docker_image", schema.Str),
@@ -32,7 +32,7 @@ func environmentFields(c *schema.Cursor) func(*schema.Fields) Environment {
 			MemoryMB:        schema.Optional(f, "memory_mb", schema.Int),
 			StorageMB:       schema.Optional(f, "storage_mb", schema.Int),
 			GPUs:            schema.Optional(f, "gpus", schema.Int),
-			GPUTypes:        orNil(schema.Optional(f, "gpu_types", schema.List(schema.Str))),
+			GPUTypes:        schema.OptionalList(f, "gpu_types", schema.List(schema.Str)),
 			TPU:             schema.Optional(f, "tpu", DecodeTPU),
 			MCPServers:      schema.Default(f, "mcp_servers", []MCPServer{}, schema.List(DecodeMCPServer)),
 			Env:             schema.Default(f, "env", Env{}, schema.Dict(schema.Str)),

@@ -69,7 +69,7 @@ func networkOverride(f *schema.Fields) NetworkOverride {
 	if mode := schema.Optional(f, "network_mode", decodeNetworkMode); mode != nil {
 		o.Mode = *mode
 	}
-	o.AllowedHosts = orNil(schema.Optional(f, "allowed_hosts", DecodeHosts))
+	o.AllowedHosts = schema.OptionalList(f, "allowed_hosts", DecodeHosts)
 	return o
 }
 

@@ -121,22 +121,15 @@ func decodeRetry(c *schema.Cursor, v value.Value) (RetryConfig, bool) {
 
 func retryFields(f *schema.Fields) RetryConfig {
 	def := NewRetryConfig()
-	exclude := schema.Default(f, "exclude_exceptions", &def.ExcludeExceptions, schema.Nullable(schema.Set(schema.Str)))
+	exclude := schema.Default(f, "exclude_exceptions", def.ExcludeExceptions, schema.NullableList(schema.Set(schema.Str)))
 	return RetryConfig{
 		MaxRetries:        schema.Default(f, "max_retries", 0, schema.AtLeast(0, schema.SmallInt)),
-		IncludeExceptions: orNil(schema.Optional(f, "include_exceptions", schema.Set(schema.Str))),
-		ExcludeExceptions: orNil(exclude),
+		IncludeExceptions: schema.OptionalList(f, "include_exceptions", schema.Set(schema.Str)),
+		ExcludeExceptions: exclude,
 		WaitMultiplier:    schema.Default(f, "wait_multiplier", def.WaitMultiplier, schema.Float),
 		MinWaitSec:        schema.Default(f, "min_wait_sec", def.MinWaitSec, schema.Float),
 		MaxWaitSec:        schema.Default(f, "max_wait_sec", def.MaxWaitSec, schema.Float),
 	}
-}
-
-func orNil[T any](list *[]T) []T {
-	if list == nil {
-		return nil
-	}
-	return *list
 }
 
 func DecodeMetric(c *schema.Cursor, v value.Value) (MetricConfig, bool) {
@@ -171,8 +164,8 @@ func datasetFields(f *schema.Fields) DatasetConfig {
 		RegistryPath:     schema.Optional(f, "registry_path", schema.Path),
 		Overwrite:        schema.Default(f, "overwrite", false, schema.Bool),
 		DownloadDir:      schema.Optional(f, "download_dir", schema.Path),
-		TaskNames:        orNil(schema.Optional(f, "task_names", schema.List(schema.Str))),
-		ExcludeTaskNames: orNil(schema.Optional(f, "exclude_task_names", schema.List(schema.Str))),
+		TaskNames:        schema.OptionalList(f, "task_names", schema.List(schema.Str)),
+		ExcludeTaskNames: schema.OptionalList(f, "exclude_task_names", schema.List(schema.Str)),
 		NTasks:           schema.Optional(f, "n_tasks", schema.SmallInt),
 	}
 }

@@ -36,7 +36,7 @@ func environmentFields(f *schema.Fields) EnvironmentConfig {
 		OverrideStorageMB:       schema.Optional(f, "override_storage_mb", schema.SmallInt),
 		OverrideGPUs:            schema.Optional(f, "override_gpus", schema.SmallInt),
 		OverrideTPU:             schema.Optional(f, "override_tpu", harbor.DecodeTPU),
-		Mounts:                  orNil(schema.Optional(f, "mounts", schema.List(decodeMount))),
+		Mounts:                  schema.OptionalList(f, "mounts", schema.List(decodeMount)),
 		ExtraDockerCompose:      schema.Default(f, "extra_docker_compose", nil, schema.List(schema.Path)),
 		Env:                     schema.Default(f, "env", Env{}, schema.Before(envFromList, decodeEnv)),
 		Kwargs:                  schema.Default(f, "kwargs", nil, schema.Object),

@@ -126,11 +126,11 @@ func trialLockFields(f *schema.Fields) TrialLock {
 		VerifierTimeoutMultiplier:         schema.Optional(f, "verifier_timeout_multiplier", schema.Float),
 		AgentSetupTimeoutMultiplier:       schema.Optional(f, "agent_setup_timeout_multiplier", schema.Float),
 		EnvironmentBuildTimeoutMultiplier: schema.Optional(f, "environment_build_timeout_multiplier", schema.Float),
-		ExtraInstructions:                 orNil(schema.Optional(f, "extra_instructions", schema.List(decodeFileLock))),
+		ExtraInstructions:                 schema.OptionalList(f, "extra_instructions", schema.List(decodeFileLock)),
 		Agent:                             schema.Required(f, "agent", DecodeAgent),
 		Skills:                            schema.Default(f, "skills", nil, schema.List(schema.Model("AgentSkillLock", skillLockFields))),
 		Environment:                       schema.Required(f, "environment", DecodeEnvironment),
-		ExtraDockerCompose:                orNil(schema.Optional(f, "extra_docker_compose", schema.List(decodeFileLock))),
+		ExtraDockerCompose:                schema.OptionalList(f, "extra_docker_compose", schema.List(decodeFileLock)),
 		Verifier:                          schema.Required(f, "verifier", DecodeVerifier),
 	}
 }

@@ -51,7 +51,7 @@ func trialResultFields(f *schema.Fields) TrialResult {
 		AgentSetup:       schema.Optional(f, "agent_setup", decodeTiming),
 		AgentExecution:   schema.Optional(f, "agent_execution", decodeTiming),
 		Verifier:         schema.Optional(f, "verifier", decodeTiming),
-		StepResults:      orNil(schema.Optional(f, "step_results", schema.List(schema.Model("StepResult", stepFields)))),
+		StepResults:      schema.OptionalList(f, "step_results", schema.List(schema.Model("StepResult", stepFields))),
 	}
 }
 

@@ -17,6 +17,16 @@ func Nullable[T any](d Decoder[T]) Decoder[*T] {
 	}
 }
 
+// NullableList accepts null as a nil list besides what d accepts.
+func NullableList[T any](d Decoder[[]T]) Decoder[[]T] {
+	return func(c *Cursor, v value.Value) ([]T, bool) {
+		if value.IsNull(v) {
+			return nil, true
+		}
+		return d(c, v)
+	}
+}
+
 // List decodes a list whose items all fit d. The result is never nil.
 func List[T any](d Decoder[T]) Decoder[[]T] {
 	return func(c *Cursor, v value.Value) ([]T, bool) {

@@ -225,6 +225,11 @@ func Optional[T any](f *Fields, key string, d Decoder[T]) *T {
 	return Default(f, key, nil, Nullable(d))
 }
 
+// OptionalList decodes a list that may be absent or null; both give nil.
+func OptionalList[T any](f *Fields, key string, d Decoder[[]T]) []T {
+	return Default(f, key, nil, NullableList(d))
+}
+
 // Nested decodes a table that, when absent, is what an empty table gives.
 func Nested[T any](f *Fields, key string, d Decoder[T]) T {
 	v, ok := f.get(key)
