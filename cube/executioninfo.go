@@ -3,14 +3,13 @@ package cube
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"strings"
 
 	"github.com/proctor-run/proctor/cube/typed"
+	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -128,19 +127,5 @@ func readExecutionInfo(dir, id string) ([]byte, error) {
 	if err := checkTaskID(id); err != nil {
 		return nil, err
 	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	f, err := root.Open(filepath.FromSlash(id) + ".json")
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxExecutionInfo+1))
-	if err == nil && len(data) > maxExecutionInfo {
-		err = ValueErrorf("%s is larger than %d bytes", executionFile(dir, id), maxExecutionInfo)
-	}
-	return data, err
+	return bounded.ReadIn(dir, filepath.FromSlash(id)+".json", maxExecutionInfo)
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/internal/toml"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/schema"
@@ -167,12 +168,7 @@ func isRegularFile(path string) bool {
 // readManifest reads a manifest in the cache and checks that it is what its
 // directory is named after.
 func (f *fetcher) readManifest(path, name, ref string) (*Manifest, error) {
-	in, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer in.Close()
-	data, err := readBounded(in, path)
+	data, err := bounded.ReadFile(path, maxRegistrySize)
 	if err != nil {
 		return nil, err
 	}

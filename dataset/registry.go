@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"path"
 	"slices"
 	"time"
 
+	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/internal/gitfetch"
 	"github.com/proctor-run/proctor/internal/homedir"
 	"github.com/proctor-run/proctor/internal/pep440"
@@ -183,7 +182,7 @@ func (f *fetcher) registry(ctx context.Context, d jobdir.DatasetConfig) (*Regist
 	switch {
 	case d.RegistryPath != nil:
 		key, name = *d.RegistryPath, *d.RegistryPath
-		read = func() ([]byte, error) { return readRegistryFile(homedir.Expand(key, f.o.Home)) }
+		read = func() ([]byte, error) { return bounded.ReadFile(homedir.Expand(key, f.o.Home), maxRegistrySize) }
 	case d.RegistryURL != nil:
 		key, name = *d.RegistryURL, gitfetch.Anonymous(*d.RegistryURL)
 		read = func() ([]byte, error) { return f.download(ctx, key) }
@@ -203,23 +202,6 @@ func (f *fetcher) registry(ctx context.Context, d jobdir.DatasetConfig) (*Regist
 	}
 	f.registries[key] = r
 	return r, nil
-}
-
-func readRegistryFile(path string) ([]byte, error) {
-	in, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer in.Close()
-	return readBounded(in, path)
-}
-
-func readBounded(in io.Reader, name string) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(in, maxRegistrySize+1))
-	if err == nil && len(data) > maxRegistrySize {
-		err = fmt.Errorf("%q is larger than %d bytes", name, int64(maxRegistrySize))
-	}
-	return data, err
 }
 
 // download gets a registry by HTTP.
@@ -251,5 +233,9 @@ func (f *fetcher) download(ctx context.Context, from string) ([]byte, error) {
 	if resp.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("%s answers %s", u.Redacted(), resp.Status)
 	}
-	return readBounded(resp.Body, u.Redacted())
+	data, err := bounded.Read(resp.Body, maxRegistrySize)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", u.Redacted(), err)
+	}
+	return data, nil
 }

@@ -103,7 +103,7 @@ func migrateSizes(c *schema.Cursor, v value.Value) (value.Value, error) {
 
 // megabytes reads a size like "1.5G", "512m" or "100K".
 func megabytes(text string) (value.Int, error) {
-	size := strings.ToUpper(strip(text))
+	size := strings.ToUpper(value.Strip(text))
 	number, factor := size, 0.0
 	switch {
 	case strings.HasSuffix(size, "G"):
@@ -161,7 +161,7 @@ func tpuFields(f *schema.Fields) TPU {
 var topologyForm = regexp.MustCompile(`^[1-9]\p{Nd}*(x[1-9]\p{Nd}*)+$`)
 
 func checkTopology(text string) (string, error) {
-	topology := strip(text)
+	topology := value.Strip(text)
 	if !topologyForm.MatchString(topology) {
 		return "", exception.Errorf(exception.ValueError, "Invalid TPU topology %s: expected dimensions separated by 'x' with each dimension "+
 			"a positive integer (e.g., '2x4', '2x2x1', '4x4').", value.Repr(value.Str(topology)))

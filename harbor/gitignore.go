@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/proctor-run/proctor/value"
 )
 
 // ignoreList is the content of a .gitignore. Patterns are matched against
@@ -35,7 +37,7 @@ func parseIgnores(lines []string) ignoreList {
 		if strings.HasSuffix(line, `\ `) {
 			line = strings.TrimLeft(line, " \t")
 		} else {
-			line = strip(line)
+			line = value.Strip(line)
 		}
 		if line == "" || line == "/" || line[0] == '#' {
 			continue

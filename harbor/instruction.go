@@ -31,10 +31,10 @@ func (t *Task) instruction(path string) (string, error) {
 
 func stripCanary(text string) string {
 	lines := strings.Split(text, "\n")
-	for len(lines) > 0 && canaryLine.MatchString(strip(lines[0])) {
+	for len(lines) > 0 && canaryLine.MatchString(value.Strip(lines[0])) {
 		lines = lines[1:]
 	}
-	for len(lines) > 0 && strip(lines[0]) == "" {
+	for len(lines) > 0 && value.Strip(lines[0]) == "" {
 		lines = lines[1:]
 	}
 	return strings.Join(lines, "\n")

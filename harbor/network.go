@@ -107,7 +107,7 @@ var (
 var hostLabel = regexp.MustCompile(`^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$`)
 
 func normalizeHost(host string) (string, error) {
-	host = strings.TrimRight(lower(strip(host)), ".")
+	host = strings.TrimRight(lower(value.Strip(host)), ".")
 	switch name := strings.TrimPrefix(host, "*."); {
 	case host == "":
 		return "", errHostEmpty

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
@@ -112,12 +112,7 @@ func (h *Holder) lives(host string) bool { return h.Host != host || h.Owner.Aliv
 
 // readHolder is nil when the file does not say.
 func readHolder(path string) *Holder {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxHolder))
+	data, err := bounded.ReadFile(path, maxHolder)
 	var h Holder
 	if err != nil || json.Unmarshal(data, &h) != nil || h.Owner.PID == 0 {
 		return nil

@@ -17,7 +17,7 @@ const (
 // ParseAggregation reads the name of an aggregation, in any case and with white
 // space around. The empty text is no name.
 func ParseAggregation(text string) (Aggregation, error) {
-	switch a := Aggregation(lower(strip(text))); a {
+	switch a := Aggregation(lower(value.Strip(text))); a {
 	case MeanOfAttempts, BestOfK:
 		return a, nil
 	}

@@ -23,7 +23,7 @@ const (
 // ParseKeepPolicy reads the name of a policy, in any case and with white space
 // around. The empty text is no name.
 func ParseKeepPolicy(text string) (KeepPolicy, error) {
-	switch p := KeepPolicy(lower(strip(text))); p {
+	switch p := KeepPolicy(lower(value.Strip(text))); p {
 	case KeepAll, KeepBest, DropLowest, KeepAboveBound:
 		return p, nil
 	}

@@ -142,5 +142,5 @@ func AnnotateStderr(stderr string, reason Code) string {
 	if stderr == "" {
 		return line
 	}
-	return strings.TrimRightFunc(stderr, isSpace) + "\n" + line
+	return strings.TrimRightFunc(stderr, value.IsSpace) + "\n" + line
 }

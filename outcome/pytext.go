@@ -6,13 +6,6 @@ import (
 	"unicode/utf8"
 )
 
-// isSpace is Python's str.isspace of one character: Unicode white space and the
-// four ASCII separators, which Go's unicode.IsSpace lacks.
-func isSpace(r rune) bool { return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f }
-
-// strip is Python's str.strip.
-func strip(s string) string { return strings.TrimFunc(s, isSpace) }
-
 // isAlnum is Python's str.isalnum of one character.
 func isAlnum(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }
 

@@ -1,6 +1,10 @@
 package outcome
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/proctor-run/proctor/value"
+)
 
 // NormalizeReason makes a reason code of text: one of the set where the text is,
 // or names, or describes one, else the text itself in lower case with
@@ -10,7 +14,7 @@ import "strings"
 // errors at hand: their types say more, see [ReasonOf]; "No reward file found"
 // for example is no text that it knows.
 func NormalizeReason(text string) Code {
-	s := strip(text)
+	s := value.Strip(text)
 	if s == "" {
 		return ""
 	}
@@ -18,7 +22,7 @@ func NormalizeReason(text string) Code {
 	if Code(low).classified() {
 		return Code(low)
 	}
-	under := strings.Join(strings.FieldsFunc(strings.ReplaceAll(low, "-", "_"), isSpace), "_")
+	under := strings.Join(strings.FieldsFunc(strings.ReplaceAll(low, "-", "_"), value.IsSpace), "_")
 	if Code(under).classified() {
 		return Code(under)
 	}

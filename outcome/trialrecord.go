@@ -126,7 +126,7 @@ func recordStatus(obj *value.Object, score float64) TrialStatus {
 		v, _ = obj.Get("result")
 	}
 	text, _ := v.(value.Str)
-	switch lower(strip(string(text))) {
+	switch lower(value.Strip(string(text))) {
 	case "completed", "passed", "success", "resolved":
 		return TrialCompleted
 	case "errored", "error":

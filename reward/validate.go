@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/proctor-run/proctor/value"
 )
@@ -122,7 +121,7 @@ func (e *Error) describe() string {
 			}
 		}
 		fmt.Fprintf(&b, "\n%s\n  %s [type=%s, input_value=%s, input_type=%s]\n    For further information visit https://errors.pydantic.dev/2.13/v/%s",
-			lossy(strings.Join(loc, ".")), sentences[p.Type], p.Type, shorten(value.Repr(p.Input)), value.TypeName(p.Input), p.Type)
+			lossy(strings.Join(loc, ".")), sentences[p.Type], p.Type, value.ShortRepr(value.Repr(p.Input)), value.TypeName(p.Input), p.Type)
 	}
 	if more := e.Total - len(e.Problems); more > 0 {
 		fmt.Fprintf(&b, "\n(%d more)", more)
@@ -133,21 +132,4 @@ func (e *Error) describe() string {
 // lossy replaces each byte of a lone surrogate by U+FFFD.
 func lossy(s string) string {
 	return string([]rune(s))
-}
-
-// shorten cuts the middle out of a long representation, between characters: 50
-// bytes stay, 25 at the front and 24 at the back when it is cut.
-func shorten(repr string) string {
-	const longest, front, back = 50, 25, 24
-	if len(repr) <= longest {
-		return repr
-	}
-	head, tail := front, len(repr)-back
-	for !utf8.RuneStart(repr[head]) {
-		head--
-	}
-	for tail < len(repr) && !utf8.RuneStart(repr[tail]) {
-		tail++
-	}
-	return repr[:head] + "..." + repr[tail:]
 }

@@ -22,3 +22,15 @@ func TestMergeEnv(t *testing.T) {
 		t.Errorf("the first list became %q", base)
 	}
 }
+
+func TestMergeEnvKeepsWhatItWasGiven(t *testing.T) {
+	t.Parallel()
+	base := []string{"PATH=/bin", "A=1", "ODD"}
+	got := sandbox.MergeEnv(base, []string{"A=2", "B=x=y", "ODD=even", "B="})
+	if want := []string{"PATH=/bin", "A=2", "ODD=even", "B="}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if !slices.Equal(base, []string{"PATH=/bin", "A=1", "ODD"}) {
+		t.Errorf("the base became %q", base)
+	}
+}

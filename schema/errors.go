@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/value"
@@ -13,13 +12,6 @@ import (
 // docsURL is where the texts of pydantic 2.13 send their readers. Recorded
 // exception messages contain it.
 const docsURL = "https://errors.pydantic.dev/2.13/v/"
-
-// Longest representation of an input shown in an error, in bytes, and how
-// many of its last ones are kept when it is cut.
-const (
-	maxInputRepr  = 50
-	inputReprTail = 24
-)
 
 // Location is a path into a document: strings for keys and union branches,
 // ints for list indexes.
@@ -73,7 +65,7 @@ func (e *Errors) Error() string {
 			b.WriteString("\n" + item.Loc.String())
 		}
 		fmt.Fprintf(&b, "\n  %s [type=%s, input_value=%s, input_type=%s]", item.Msg, item.Type,
-			shorten(inputRepr(item)), pythonType(item.Input))
+			value.ShortRepr(inputRepr(item)), pythonType(item.Input))
 		b.WriteString("\n    For further information visit " + docsURL + item.Type)
 	}
 	return b.String()
@@ -113,21 +105,6 @@ func inputRepr(e *Error) string {
 		}
 	}
 	return repr(v)
-}
-
-// shorten cuts the middle out of a long representation, between characters.
-func shorten(repr string) string {
-	if len(repr) <= maxInputRepr {
-		return repr
-	}
-	head, tail := maxInputRepr/2, len(repr)-inputReprTail
-	for !utf8.RuneStart(repr[head]) {
-		head--
-	}
-	for tail < len(repr) && !utf8.RuneStart(repr[tail]) {
-		tail++
-	}
-	return repr[:head] + "..." + repr[tail:]
 }
 
 const mask = "****"

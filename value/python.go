@@ -1,5 +1,11 @@
 package value
 
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
 // Text returns Python's str(v): text is itself, everything else its [Repr].
 func Text(v Value) string {
 	if s, ok := v.(Str); ok {
@@ -53,4 +59,29 @@ func (o *Object) Clone() *Object {
 		out.Append(k, Clone(v))
 	}
 	return out
+}
+
+// IsSpace is Python's str.isspace of one character: Unicode white space and the
+// four ASCII separators, which Go's unicode.IsSpace lacks.
+func IsSpace(r rune) bool { return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f }
+
+// Strip is Python's str.strip.
+func Strip(s string) string { return strings.TrimFunc(s, IsSpace) }
+
+// ShortRepr cuts the middle out of a long representation, between characters,
+// as pydantic's error texts do: 50 bytes stay, 25 at the front and 24 at the back
+// when it is cut.
+func ShortRepr(repr string) string {
+	const longest, front, back = 50, 25, 24
+	if len(repr) <= longest {
+		return repr
+	}
+	head, tail := front, len(repr)-back
+	for !utf8.RuneStart(repr[head]) {
+		head--
+	}
+	for tail < len(repr) && !utf8.RuneStart(repr[tail]) {
+		tail++
+	}
+	return repr[:head] + "..." + repr[tail:]
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/proctor-run/proctor/harbor"
+	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/internal/dotenv"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
@@ -177,20 +178,12 @@ func loadEnvFile(env *Env, path string) (map[string]bool, error) {
 	if path == "" {
 		return nil, nil
 	}
-	f, err := os.Open(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, usageErrorf("Env file not found: %s", path)
-	}
-	if err != nil {
-		return nil, usageErrorf("reading --env-file: %w", err)
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxEnvFile+1))
+	text, err := bounded.ReadFile(path, maxEnvFile)
 	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, usageErrorf("Env file not found: %s", path)
 	case err != nil:
-		return nil, usageErrorf("reading --env-file: %w", err)
-	case len(text) > maxEnvFile:
-		return nil, usageErrorf("reading --env-file %q: it is larger than %d bytes", path, maxEnvFile)
+		return nil, usageErrorf("--env-file: %w", err)
 	case !utf8.Valid(text):
 		return nil, usageErrorf("reading --env-file %q: it is not UTF-8", path)
 	}

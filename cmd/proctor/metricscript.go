@@ -1,11 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -81,19 +79,10 @@ func (e *Env) runMetricScript(ctx context.Context, script string, rewards []byte
 	return readMetric(output)
 }
 
-func readMetric(path string) (data []byte, err error) {
-	f, err := os.Open(path)
+func readMetric(path string) ([]byte, error) {
+	data, err := bounded.ReadFile(path, maxMetricSize)
 	if err != nil {
 		return nil, fmt.Errorf("reading the output of a metric script: %w", err)
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	var buf bytes.Buffer
-	n, err := io.Copy(&buf, io.LimitReader(f, maxMetricSize+1))
-	if err != nil {
-		return nil, fmt.Errorf("reading the output of a metric script: %w", err)
-	}
-	if n > maxMetricSize {
-		return nil, fmt.Errorf("reading the output of a metric script: more than %d bytes", maxMetricSize)
-	}
-	return buf.Bytes(), nil
+	return data, nil
 }

@@ -1,39 +1,36 @@
-package bounded
+package bounded_test
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/proctor-run/proctor/internal/bounded"
 )
 
-func TestReadIn(t *testing.T) {
+func TestReadRefusesMoreThanTheLimit(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	outside := filepath.Join(t.TempDir(), "secret")
-	for path, content := range map[string]string{outside: "secret", filepath.Join(dir, "file"): "content"} {
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.Symlink(outside, filepath.Join(dir, "out")); err != nil {
+	path := filepath.Join(dir, "f")
+	if err := os.WriteFile(path, []byte("12345"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(filepath.Join(dir, "dir"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := ReadIn(dir, "file", 7); err != nil || string(got) != "content" {
-		t.Errorf("got %q, %v", got, err)
-	}
-	for _, c := range []struct {
-		name  string
-		limit int64
-		want  string
-	}{
-		{"file", 6, "larger than 6 bytes"}, {"out", 100, "escapes"}, {"dir", 100, "no regular file"}, {"none", 100, "no such file"},
+	for name, read := range map[string]func(limit int64) ([]byte, error){
+		"Read":     func(limit int64) ([]byte, error) { return bounded.Read(strings.NewReader("12345"), limit) },
+		"ReadFile": func(limit int64) ([]byte, error) { return bounded.ReadFile(path, limit) },
+		"ReadIn":   func(limit int64) ([]byte, error) { return bounded.ReadIn(dir, "f", limit) },
 	} {
-		if got, err := ReadIn(dir, c.name, c.limit); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: got %q, %v; want %q", c.name, got, err, c.want)
+		if data, err := read(5); err != nil || string(data) != "12345" {
+			t.Errorf("%s: %q, %v", name, data, err)
 		}
+		if _, err := read(4); err == nil || !strings.Contains(err.Error(), "more than 4 bytes") {
+			t.Errorf("%s of too much: %v", name, err)
+		}
+	}
+	if _, err := bounded.ReadFile(filepath.Join(dir, "none"), 5); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %v", err)
 	}
 }

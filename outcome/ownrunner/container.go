@@ -116,7 +116,7 @@ func placesOf(flag, spec string) []string {
 }
 
 func exposesSocket(place string) bool {
-	place = strings.TrimFunc(place, isSpace)
+	place = value.Strip(place)
 	if !path.IsAbs(place) {
 		return false
 	}
@@ -132,7 +132,7 @@ func exposesSocket(place string) bool {
 // EngineAddress returns the address of the engine to force upon child processes,
 // given the one that is configured: blank is the default, TCP is refused.
 func EngineAddress(configured string) (string, error) {
-	address := strings.TrimFunc(configured, isSpace)
+	address := value.Strip(configured)
 	if address == "" {
 		return DefaultEngine, nil
 	}

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/proctor-run/proctor/value"
 )
 
 // stages are those that a failure may name.
@@ -34,7 +36,7 @@ func FailureMarker(stage, class, detail string) string {
 }
 
 func safeDetail(detail string) string {
-	detail = strings.TrimFunc(strings.NewReplacer("\r", " ", "\n", " ").Replace(detail), isSpace)
+	detail = value.Strip(strings.NewReplacer("\r", " ", "\n", " ").Replace(detail))
 	switch {
 	case detail == "":
 		return "error"

@@ -4,11 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
-	"unicode"
 )
-
-// isSpace is Python's str.isspace of one character.
-func isSpace(r rune) bool { return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f }
 
 // agentVariables are the only variables of the host that reach an agent.
 var agentVariables = [...]string{"LLM_COST_LIMIT", "OPENROUTER_API_KEY"}

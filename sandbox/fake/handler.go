@@ -1,6 +1,7 @@
 package fake
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -214,7 +215,7 @@ type Process struct {
 func newProcess(sb *Sandbox, cmd sandbox.Command) *Process {
 	p := &Process{
 		Sandbox: sb, Command: cmd, Env: map[string]string{},
-		Dir: first(cmd.Dir, sb.spec.Workdir, "/"), User: first(cmd.User, sb.spec.User),
+		Dir: cmp.Or(cmd.Dir, sb.spec.Workdir, "/"), User: cmp.Or(cmd.User, sb.spec.User),
 		Stdin: cmd.Stdin,
 	}
 	for _, env := range [][]string{sb.spec.Env, cmd.Env} {
@@ -232,15 +233,6 @@ func newProcess(sb *Sandbox, cmd sandbox.Command) *Process {
 		p.Stderr = &sink{w: cmd.Stderr}
 	}
 	return p
-}
-
-func first(texts ...string) string {
-	for _, t := range texts {
-		if t != "" {
-			return t
-		}
-	}
-	return ""
 }
 
 // sink does not write again to a writer that has failed, and accepts all.

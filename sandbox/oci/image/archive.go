@@ -12,6 +12,8 @@ import (
 	"os"
 	"path"
 	"slices"
+
+	"github.com/proctor-run/proctor/internal/bounded"
 )
 
 // archive is a tar as docker save writes it: manifest.json lists images, each
@@ -146,7 +148,7 @@ func (a *archive) images() ([]archiveImage, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw, err := readBounded(r, maxManifest)
+	raw, err := bounded.Read(r, maxManifest)
 	if err != nil {
 		return nil, fmt.Errorf("reading manifest.json of docker archive %q: %w", a.path, err)
 	}
@@ -198,7 +200,7 @@ func (s *Store) archiveCandidate(r reference, a *archive) (*candidate, error) {
 		return nil, err
 	}
 	c := &candidate{source: a}
-	if c.config, err = readBounded(file, maxConfig); err != nil {
+	if c.config, err = bounded.Read(file, maxConfig); err != nil {
 		return nil, fmt.Errorf("reading the config of %q: %w", r.raw, err)
 	}
 	for _, l := range images[0].Layers {

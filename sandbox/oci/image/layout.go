@@ -12,6 +12,8 @@ import (
 	"slices"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/proctor-run/proctor/internal/bounded"
 )
 
 // The annotations that name an image in an OCI layout: the one of the image
@@ -88,7 +90,7 @@ func (l *layout) read(name string, limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := readBounded(f, limit)
+	data, err := bounded.Read(f, limit)
 	return data, errors.Join(err, f.Close())
 }
 
@@ -145,15 +147,6 @@ func (c *counter) Read(p []byte) (int, error) {
 		c.count(n)
 	}
 	return n, err
-}
-
-// readBounded reads all of r, which must not be longer than limit.
-func readBounded(r io.Reader, limit int64) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(r, limit+1))
-	if err == nil && int64(len(data)) > limit {
-		err = fmt.Errorf("more than %d bytes", limit)
-	}
-	return data, err
 }
 
 // fromLayout finds an image in a layout by the name that a user gave after the

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
+	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/internal/clock"
 )
 
@@ -166,7 +167,7 @@ func (r *repository) manifestBy(ctx context.Context, id string) (raw []byte, med
 	if err := transport.CheckError(resp, http.StatusOK); err != nil {
 		return nil, "", err
 	}
-	if raw, err = readBounded(resp.Body, maxManifest); err != nil {
+	if raw, err = bounded.Read(resp.Body, maxManifest); err != nil {
 		err = fmt.Errorf("reading manifest %s of %s: %w", id, r.repo.Name(), err)
 	}
 	return raw, types.MediaType(resp.Header.Get("Content-Type")), err
@@ -186,7 +187,7 @@ func (r *repository) config(ctx context.Context, d v1.Descriptor) ([]byte, error
 	if err := transport.CheckError(resp, http.StatusOK); err != nil {
 		return nil, err
 	}
-	return readBounded(resp.Body, maxConfig)
+	return bounded.Read(resp.Body, maxConfig)
 }
 
 func (r *repository) layer(d v1.Descriptor) layerSource { return remoteLayer{r, d} }

@@ -18,6 +18,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"golang.org/x/sys/unix"
 
+	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/internal/need"
 	"github.com/proctor-run/proctor/sandbox"
 )
@@ -77,7 +78,7 @@ func mustUncompressed(t *testing.T, img v1.Image) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, err := readBounded(r, 1<<30)
+	raw, err := bounded.Read(r, 1<<30)
 	if err != nil {
 		t.Fatal(err)
 	}
