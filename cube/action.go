@@ -62,6 +62,24 @@ func (s *ActionSchema) CheckDescriptions() error {
 	return nil
 }
 
+// maxActionName is the length of the longest name that model interfaces take.
+const maxActionName = 64
+
+// CheckName returns an error for a name that model interfaces do not take: they
+// allow letters, digits, underscores and hyphens, 64 at most.
+func (s *ActionSchema) CheckName() error {
+	if strings.TrimSpace(s.Name) == "" {
+		return ValueErrorf("must be a non-empty string")
+	}
+	allowed := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-'
+	}
+	if len(s.Name) > maxActionName || strings.ContainsFunc(s.Name, func(r rune) bool { return !allowed(r) }) {
+		return ValueErrorf("action name %s: names have letters, digits, underscores and hyphens, at most %d", quote(s.Name), maxActionName)
+	}
+	return nil
+}
+
 // Action is one call of an action.
 type Action struct {
 	ID        *string `json:"id"` // the model's tool-call id

@@ -52,7 +52,7 @@ func Func[In any](name, description string, fn func(ctx context.Context, in In) 
 		d.err = ValueErrorf("Function '%s' has no docstring. A docstring is required to extract parameter information.", name)
 		return d
 	}
-	if d.err = checkActionName(name); d.err != nil {
+	if d.err = d.schema.CheckName(); d.err != nil {
 		return d
 	}
 	if d.params, d.err = paramsOf(reflect.TypeFor[In]()); d.err != nil {
@@ -66,23 +66,6 @@ func Func[In any](name, description string, fn func(ctx context.Context, in In) 
 // Schema returns what the action looks like to a model, or what is wrong with
 // its declaration.
 func (d Declaration) Schema() (ActionSchema, error) { return d.schema, d.err }
-
-// maxActionName is the length of the longest name that model interfaces take.
-const maxActionName = 64
-
-// checkActionName refuses names that no model can call.
-func checkActionName(name string) error {
-	if strings.TrimSpace(name) == "" {
-		return ValueErrorf("must be a non-empty string")
-	}
-	allowed := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-'
-	}
-	if len(name) > maxActionName || strings.ContainsFunc(name, func(r rune) bool { return !allowed(r) }) {
-		return ValueErrorf("action name %s: names have letters, digits, underscores and hyphens, at most %d", quote(name), maxActionName)
-	}
-	return nil
-}
 
 // Described returns the same action with all of text as its description.
 func (d Declaration) Described(text string) Declaration {

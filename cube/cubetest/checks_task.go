@@ -162,9 +162,10 @@ func checkActionSet(ctx context.Context, c *conformance) error {
 }
 
 func checkAction(a cube.ActionSchema) error {
+	if err := a.CheckName(); err != nil {
+		return err
+	}
 	switch {
-	case strings.TrimSpace(a.Name) == "":
-		return errors.New("no name")
 	case strings.TrimSpace(a.Description) == "":
 		return errors.New("no description")
 	case a.Name == cube.StopName:

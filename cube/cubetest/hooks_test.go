@@ -122,3 +122,13 @@ func TestHooksThatAreNeverCalled(t *testing.T) {
 		}
 	}
 }
+
+func TestCheckAction(t *testing.T) {
+	t.Parallel()
+	schema := cube.Pairs("type", "object", "properties", cube.Pairs())
+	for name, ok := range map[string]bool{"say": true, "say-it_2": true, "": false, "say it": false, "say\n": false, strings.Repeat("s", 65): false, cube.StopName: false} {
+		if err := checkAction(cube.ActionSchema{Name: name, Description: "d", Parameters: schema}); (err == nil) != ok {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
