@@ -31,20 +31,7 @@ func TestResourceVectors(t *testing.T) {
 	reg := registry(t, cube.Options{})
 	eachCase(t, "resource.json", func(t *testing.T, c vcase) {
 		switch c.str("op") {
-		case "provision_store_filename":
-			s := infra.NewProvisionStore("")
-			if got := s.FileName(c.str("key")); got != c.str("filename") {
-				t.Errorf("file %q, want %q", got, c.str("filename"))
-			}
-			if got := s.TempName(c.str("key")); got != c.str("temp_filename") {
-				t.Errorf("temporary file %q, want %q", got, c.str("temp_filename"))
-			}
-		case "docker_run_script":
-			a := c.obj("args")
-			cfg := &cube.ContainerConfig{Image: a.str("image"), RAMGB: a.float("ram_gb"), CPUCores: a.float("cpu_cores")}
-			if got := infra.DockerRunScript(a.str("container_name"), cfg); got != c.str("script") {
-				t.Errorf("script\n%s\nwant\n%s", got, c.str("script"))
-			}
+		case "provision_store_filename", "docker_run_script": // of package infra, which tests them
 		case "requirements":
 			requirements(t, reg, c)
 		case "ResourceNotReadyError":

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -337,30 +336,4 @@ func TestDescriptionsThatAreNoText(t *testing.T) {
 	}
 	missing := cube.ActionSchema{Name: "n", Description: "d", Parameters: cube.Pairs("properties", cube.Pairs("p", cube.Pairs()))}
 	wantMessage(t, missing.CheckDescriptions(), "parameter 'p' missing description")
-}
-
-func TestProvisionStore(t *testing.T) {
-	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "provisions")
-	s := infra.NewProvisionStore(dir)
-	if s.Has("a@local") {
-		t.Error("an empty store has something")
-	}
-	if err := s.Put("a/b@local", cube.Pairs("k", 1)); err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(filepath.Join(dir, "a_b@local.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	equal(t, "file", string(data), "{\n  \"k\": 1\n}")
-	if err := os.WriteFile(filepath.Join(dir, "bad@local.json"), []byte("{"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if s.Has("bad@local") {
-		t.Error("what cannot be read is there")
-	}
-	if err := errors.Join(s.Delete("a/b@local"), s.Delete("a/b@local")); err != nil || s.Has("a/b@local") {
-		t.Errorf("deleting: %v", err)
-	}
 }

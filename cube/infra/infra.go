@@ -79,7 +79,7 @@ func ContainerResource(id string, cfg *ContainerConfig) *DockerServiceConfig {
 	r.Name = id
 	r.Scope = "task"
 	r.DockerImages = []string{cfg.Image}
-	r.LaunchScript = DockerRunScript(id+"-"+uuid.NewString()[:8], cfg)
+	r.LaunchScript = dockerRunScript(id+"-"+uuid.NewString()[:8], cfg)
 	r.container = cfg
 	return &r
 }
@@ -97,7 +97,7 @@ type LocalInfraConfig struct {
 	ImageDir     string `json:"image_dir" default:""` // empty: "images" in the cache root
 
 	sandbox sandbox.Backend
-	store   *ProvisionStore
+	store   *provisionStore
 }
 
 // TypeName returns "cube.infra_local.LocalInfraConfig".
@@ -115,7 +115,7 @@ func (c *LocalInfraConfig) attach(h Host) {
 	if h.CacheRoot == "" {
 		return
 	}
-	c.store = NewProvisionStore(filepath.Join(h.CacheRoot, "provisions"))
+	c.store = newProvisionStore(filepath.Join(h.CacheRoot, "provisions"))
 	if c.ImageDir == "" {
 		c.ImageDir = filepath.Join(h.CacheRoot, "images")
 	}
@@ -137,7 +137,7 @@ func (c *LocalInfraConfig) Capabilities() []string {
 
 // ProvisionStatus looks the resource up among what is provisioned.
 func (c *LocalInfraConfig) ProvisionStatus(_ context.Context, r Resource) (ProvisionStatus, error) {
-	if c.store == nil || c.store.Has(c.key(r.Base().Name+c.ImageNameSuffix)) {
+	if c.store == nil || c.store.has(c.key(r.Base().Name+c.ImageNameSuffix)) {
 		return Ready, nil
 	}
 	return NeedsProvisioning, nil
@@ -154,7 +154,7 @@ func (c *LocalInfraConfig) Provision(_ context.Context, r Resource) error {
 	if c.store == nil {
 		return nil
 	}
-	return c.store.Put(c.key(r.Base().Name+c.ImageNameSuffix), typed.Pairs("provisioned_by", "proctor"))
+	return c.store.put(c.key(r.Base().Name+c.ImageNameSuffix), typed.Pairs("provisioned_by", "proctor"))
 }
 
 // Register notes that a resource has been provisioned by hand, under its own
@@ -163,7 +163,7 @@ func (c *LocalInfraConfig) Register(r Resource, info *value.Object) error {
 	if c.store == nil {
 		return nil
 	}
-	return c.store.Put(c.key(r.Base().Name), info)
+	return c.store.put(c.key(r.Base().Name), info)
 }
 
 // Launch starts the container of a task.

@@ -8,16 +8,16 @@ import (
 	"github.com/proctor-run/proctor/value"
 )
 
-// ProvisionStore remembers in a directory what has been provisioned: one JSON
+// provisionStore remembers in a directory what has been provisioned: one JSON
 // file per key (CUBE, section 7.3).
-type ProvisionStore struct{ dir string }
+type provisionStore struct{ dir string }
 
-// NewProvisionStore returns a store in a directory that need not exist.
-func NewProvisionStore(dir string) *ProvisionStore { return &ProvisionStore{dir} }
+// newProvisionStore returns a store in a directory that need not exist.
+func newProvisionStore(dir string) *provisionStore { return &provisionStore{dir} }
 
-// FileName returns the name of a key's file: the key with every character that
+// fileName returns the name of a key's file: the key with every character that
 // may not be in it replaced.
-func (*ProvisionStore) FileName(key string) string {
+func (*provisionStore) fileName(key string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._:@-", r) {
 			return r
@@ -26,13 +26,13 @@ func (*ProvisionStore) FileName(key string) string {
 	}, key) + ".json"
 }
 
-// TempName returns the name that a key's file has while it is written.
-func (s *ProvisionStore) TempName(key string) string {
-	return strings.TrimSuffix(s.FileName(key), ".json") + ".tmp"
+// tempName returns the name that a key's file has while it is written.
+func (s *provisionStore) tempName(key string) string {
+	return strings.TrimSuffix(s.fileName(key), ".json") + ".tmp"
 }
 
-// Put stores what is known of a key.
-func (s *ProvisionStore) Put(key string, info *value.Object) error {
+// put stores what is known of a key.
+func (s *provisionStore) put(key string, info *value.Object) error {
 	if info == nil {
 		info = &value.Object{}
 	}
@@ -40,16 +40,16 @@ func (s *ProvisionStore) Put(key string, info *value.Object) error {
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
 		return err
 	}
-	temp := filepath.Join(s.dir, s.TempName(key))
+	temp := filepath.Join(s.dir, s.tempName(key))
 	if err := os.WriteFile(temp, data, 0o644); err != nil {
 		return err
 	}
-	return os.Rename(temp, filepath.Join(s.dir, s.FileName(key)))
+	return os.Rename(temp, filepath.Join(s.dir, s.fileName(key)))
 }
 
-// Get returns what is known of a key. What cannot be read is absent.
-func (s *ProvisionStore) Get(key string) (*value.Object, bool) {
-	data, err := os.ReadFile(filepath.Join(s.dir, s.FileName(key)))
+// get returns what is known of a key. What cannot be read is absent.
+func (s *provisionStore) get(key string) (*value.Object, bool) {
+	data, err := os.ReadFile(filepath.Join(s.dir, s.fileName(key)))
 	if err != nil {
 		return nil, false
 	}
@@ -61,15 +61,15 @@ func (s *ProvisionStore) Get(key string) (*value.Object, bool) {
 	return info, ok
 }
 
-// Has reports whether something is known of a key.
-func (s *ProvisionStore) Has(key string) bool {
-	_, ok := s.Get(key)
+// has reports whether something is known of a key.
+func (s *provisionStore) has(key string) bool {
+	_, ok := s.get(key)
 	return ok
 }
 
-// Delete forgets a key.
-func (s *ProvisionStore) Delete(key string) error {
-	err := os.Remove(filepath.Join(s.dir, s.FileName(key)))
+// delete forgets a key.
+func (s *provisionStore) delete(key string) error {
+	err := os.Remove(filepath.Join(s.dir, s.fileName(key)))
 	if os.IsNotExist(err) {
 		return nil
 	}

@@ -124,9 +124,9 @@ func (c *DockerImageConfig) Requirements() []string {
 	return []string{NeedsDocker}
 }
 
-// DockerRunScript is the shell script that starts one container and leaves it
+// dockerRunScript is the shell script that starts one container and leaves it
 // waiting. The label lets the infra that runs the script find the container.
-func DockerRunScript(name string, cfg *ContainerConfig) string {
+func dockerRunScript(name string, cfg *ContainerConfig) string {
 	var b strings.Builder
 	b.WriteString("docker run -d --name " + ShellQuote(name))
 	b.WriteString(` --label "cube.launch=${CUBE_LAUNCH_ID:-unlabeled}"`)
