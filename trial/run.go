@@ -17,7 +17,6 @@ import (
 	"github.com/proctor-run/proctor/internal/clock"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox"
-	"github.com/proctor-run/proctor/sandbox/egress"
 )
 
 // Runner runs trials in the sandboxes of one backend. Its fields are set
@@ -89,7 +88,7 @@ func (r *Runner) Run(ctx context.Context, cfg jobdir.TrialConfig, attemptNumber 
 		a.fail(ctx, err)
 	}
 	a.destroy(ctx)
-	a.recheckEvidence()
+	a.evidence.recheck()
 	res, err := a.finish(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("writing the result of trial %q: %w", cfg.TrialName, err)
@@ -99,13 +98,10 @@ func (r *Runner) Run(ctx context.Context, cfg jobdir.TrialConfig, attemptNumber 
 
 // attempt is one run of a trial. It is confined to one goroutine.
 type attempt struct {
-	r     *Runner
-	cfg   jobdir.TrialConfig
-	dir   string // absolute
-	log   *logFile
-	res   *jobdir.TrialResult
-	notes *jobdir.Notes
-	phase string // what is being done, for errors
+	*recorder
+	limits
+	r   *Runner
+	cfg jobdir.TrialConfig
 
 	// Set by prepare.
 	task      *harbor.Task
@@ -116,13 +112,11 @@ type attempt struct {
 
 	cube *cubeRun // nil for a Harbor task that is run the usual way
 
-	egress       *egress.BoundedLog // nil when no sandbox needs it
-	fixedNetwork bool               // phases cannot have policies of their own
-
-	collected   bool     // artifacts were collected
-	agentKilled bool     // after its last deadline
-	baseline    baseline // when the environment was ready, before the agent
-	verdicts    []*verdict
+	net       *networks
+	plans     *planner
+	artifacts *artifacts
+	evidence  *evidence
+	processes *watcher
 }
 
 func (r *Runner) begin(cfg jobdir.TrialConfig, n int) (*attempt, error) {
@@ -138,8 +132,8 @@ func (r *Runner) begin(cfg jobdir.TrialConfig, n int) (*attempt, error) {
 		return nil, err
 	}
 	started := jobdir.UTC(r.Now())
-	a := &attempt{
-		r: r, cfg: cfg, dir: dir, log: log, phase: "preparation",
+	rec := &recorder{
+		dir: dir, log: log, phase: "preparation", now: r.Now, onEvent: r.Emit,
 		res: &jobdir.TrialResult{
 			ID:        uuid.New(),
 			TaskName:  taskBaseName(cfg.Task),
@@ -153,6 +147,12 @@ func (r *Runner) begin(cfg jobdir.TrialConfig, n int) (*attempt, error) {
 		},
 		notes: &jobdir.Notes{Schema: jobdir.NotesSchema, Attempt: n, Backend: r.Backend.Name(), Errors: []jobdir.NotedError{}},
 	}
+	a := &attempt{recorder: rec, r: r, cfg: cfg}
+	a.limits.cfg = &a.cfg
+	mounted := r.Backend.Capabilities().Mounted
+	a.artifacts = &artifacts{recorder: rec, cfg: &a.cfg, mounted: mounted, sandbox: a.sandbox}
+	a.evidence = &evidence{recorder: rec, mounted: mounted, sealed: r.SealedVerifier}
+	a.processes = &watcher{recorder: rec, sealed: r.SealedVerifier, sandbox: a.sandbox}
 	if err := atomicfile.WriteUnsynced(filepath.Join(dir, "config.json"), cfg.AppendJSON(nil, r.Lookup), 0o644); err != nil {
 		return nil, errors.Join(err, log.close())
 	}
@@ -178,7 +178,7 @@ func (a *attempt) work(ctx context.Context) error {
 	if err := a.setUpEnvironment(ctx); err != nil {
 		return err
 	}
-	if err := a.noteBaseline(ctx); err != nil {
+	if err := a.processes.begin(ctx, a.entry.Trusted); err != nil {
 		return err
 	}
 	if err := a.equip(ctx); err != nil {
@@ -222,9 +222,9 @@ func (a *attempt) runSingle(ctx context.Context) error {
 		}
 		a.record(err)
 	}
-	a.collectArtifacts(ctx, nil)
-	a.noteLeft(ctx)
-	if a.separate(nil) {
+	a.artifacts.collectAll(ctx, nil)
+	a.processes.noteLeft(ctx)
+	if separate(a.task, nil) {
 		a.destroy(ctx)
 	}
 	if a.cfg.Verifier.Disable {
@@ -237,46 +237,6 @@ func (a *attempt) runSingle(ctx context.Context) error {
 	return err
 }
 
-// record keeps an error; the first one is the trial's exception.
-func (a *attempt) record(err error) {
-	info := a.note(err)
-	a.log.printf("Trial %s failed: %s", a.cfg.TrialName, info.Message)
-	if a.res.ExceptionInfo != nil {
-		return
-	}
-	a.res.ExceptionInfo = info
-	path := filepath.Join(a.dir, "exception.txt")
-	if err := atomicfile.WriteUnsynced(path, []byte(info.Traceback), 0o644); err != nil {
-		a.warn("keeping the exception's text: %v", err)
-	}
-}
-
-// note keeps an error among the trial's notes.
-func (a *attempt) note(err error) *jobdir.ExceptionInfo {
-	info := newExceptionInfo(err, a.phase, a.r.Now())
-	a.notes.Errors = append(a.notes.Errors, jobdir.NotedError{Phase: a.phase, Type: info.Type, Message: info.Message})
-	return info
-}
-
-func (a *attempt) warn(format string, args ...any) {
-	message := fmt.Sprintf(format, args...)
-	a.notes.Warnings = append(a.notes.Warnings, message)
-	a.log.printf("Warning: %s", message)
-}
-
-func (a *attempt) emit(kind EventKind, message string) {
-	if a.r.Emit != nil {
-		a.r.Emit(a.event(kind, message))
-	}
-}
-
-func (a *attempt) event(kind EventKind, message string) Event {
-	return Event{
-		Kind: kind, Time: a.r.Now(), TrialName: a.cfg.TrialName, TaskName: a.res.TaskName,
-		Attempt: a.notes.Attempt, Message: message,
-	}
-}
-
 // fail records what ended the trial and saves what the agent left. The manifest
 // of artifacts is there also when the environment never was.
 func (a *attempt) fail(ctx context.Context, err error) {
@@ -284,12 +244,12 @@ func (a *attempt) fail(ctx context.Context, err error) {
 		err = errCancelled
 	}
 	a.record(err)
-	if a.env == nil || a.collected {
+	if a.env == nil || a.artifacts.collected {
 		return
 	}
 	rctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recoverLimit)
 	defer cancel()
-	a.collectArtifacts(rctx, nil)
+	a.artifacts.collectAll(rctx, nil)
 }
 
 // destroy removes the sandbox, or stops it when it is to be kept. An error of
@@ -301,7 +261,7 @@ func (a *attempt) destroy(ctx context.Context) {
 	if a.env == nil || a.env.Sandbox() == nil {
 		return
 	}
-	if a.keepsSandbox() {
+	if keepsSandbox(a.cfg.Environment) {
 		hint, err := a.env.Keep(ctx)
 		if err == nil {
 			a.log.printf("The sandbox is kept: %s", hint)
@@ -318,7 +278,9 @@ func (a *attempt) destroy(ctx context.Context) {
 }
 
 func (a *attempt) finish(ctx context.Context) (*jobdir.TrialResult, error) {
-	a.closeEgressLog()
+	if a.net != nil {
+		a.net.close()
+	}
 	finished := jobdir.UTC(a.r.Now())
 	a.res.FinishedAt = &finished
 	if err := a.notes.Write(a.dir); err != nil {
@@ -329,13 +291,13 @@ func (a *attempt) finish(ctx context.Context) (*jobdir.TrialResult, error) {
 	if ctx.Err() != nil {
 		a.emit(EventCancel, "")
 	}
-	if a.r.Emit != nil {
+	if a.onEvent != nil {
 		end := a.event(EventEnd, "")
 		end.Result = a.res
 		if err == nil {
 			end.ResultFile = new(jobdir.DigestOf(data))
 		}
-		a.r.Emit(end)
+		a.onEvent(end)
 	}
 	if err := errors.Join(err, a.log.close()); err != nil {
 		return nil, err
@@ -354,29 +316,11 @@ func (a *attempt) sandbox() sandbox.Sandbox {
 	return nil
 }
 
-func (a *attempt) hostDir(name string) string { return filepath.Join(a.dir, name) }
-
-func (a *attempt) outputLimit() int64 {
-	if a.r.OutputLimit > 0 {
-		return a.r.OutputLimit
+func (r *Runner) outputLimit() int64 {
+	if r.OutputLimit > 0 {
+		return r.OutputLimit
 	}
 	return DefaultOutputLimit
-}
-
-// timed runs one phase with a time limit; passed is its error when the limit
-// passes.
-func (a *attempt) timed(ctx context.Context, timing **jobdir.Timing, limit environment.Limit, passed error, f func(context.Context) error) error {
-	started := jobdir.UTC(a.r.Now())
-	*timing = &jobdir.Timing{StartedAt: &started}
-	defer func() {
-		finished := jobdir.UTC(a.r.Now())
-		(*timing).FinishedAt = &finished
-	}()
-	err := limit.Bound(ctx, passed, f)
-	if err != nil && ctx.Err() != nil {
-		return errCancelled
-	}
-	return err
 }
 
 // agentInfo is what results say of the agent.

@@ -16,7 +16,7 @@ import (
 func (a *attempt) agentEnv(step *harbor.Step) agent.Env {
 	return agent.Env{
 		Sandbox: a.sandbox(), User: a.env.AgentUser(step),
-		LogDir: a.hostDir("agent"), OutputLimit: a.outputLimit(),
+		LogDir: a.hostDir("agent"), OutputLimit: a.r.outputLimit(),
 		MCPServers: a.equipment.servers, SkillsDir: a.equipment.skillsDir,
 		Warn: a.warn,
 	}
@@ -34,14 +34,20 @@ func (a *attempt) setUpAgent(ctx context.Context) error {
 	return err
 }
 
-// letWork lets the agent work on a stage within its limit. When the limit passes, nothing
-// that the agent started is left when letWork returns, or the error says that
+// runAgent lets the agent work on a stage under the policy of its phase.
+func (a *attempt) runAgent(ctx context.Context, s *stage) error {
+	plan := a.net.plan(s.step)
+	return a.net.during(ctx, a.sandbox(), plan.AgentBaseline, plan.AgentPhase, func() error { return a.execute(ctx, s) })
+}
+
+// execute lets the agent work on a stage within its limit. When the limit passes, nothing
+// that the agent started is left when execute returns, or the error says that
 // this could not be proven and the trial must end.
-func (a *attempt) letWork(ctx context.Context, s *stage) error {
+func (a *attempt) execute(ctx context.Context, s *stage) error {
 	a.phase = "agent execution"
 	a.emit(EventAgentStart, "")
 	*s.agentResult = &jobdir.AgentResult{}
-	a.agentKilled = false
+	a.processes.killed = false
 	mark, err := a.sandbox().Mark(ctx)
 	if err != nil {
 		return err
@@ -71,7 +77,7 @@ func (a *attempt) killAgent(ctx context.Context, mark sandbox.Mark, passed error
 	kctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killLimit)
 	defer cancel()
 	killErr := a.sandbox().KillTree(kctx, mark, agentGrace)
-	a.agentKilled = true
+	a.processes.killed = true
 	a.notes.AgentKilled = &jobdir.KillNote{Reason: "deadline", ProvenGone: killErr == nil}
 	if killErr == nil {
 		return passed

@@ -12,18 +12,30 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/proctor-run/proctor/environment"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/atomicfile"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
-// collectArtifacts saves what the task and the job want kept, and says in a
+// artifacts are the files that a trial keeps of what the agent made.
+type artifacts struct {
+	*recorder
+	cfg       *jobdir.TrialConfig
+	task      *harbor.Task
+	mounted   bool
+	sandbox   func() sandbox.Sandbox // of the agent; it may return nil
+	collected bool
+}
+
+// collectAll saves what the task and the job want kept, and says in a
 // manifest what became of each (Harbor task format, section 6.6). It never
 // fails the trial.
-func (a *attempt) collectArtifacts(ctx context.Context, step *harbor.Step) {
+func (a *artifacts) collectAll(ctx context.Context, step *harbor.Step) {
 	a.collected = true
 	var entries []harbor.ManifestEntry
-	for _, artifact := range a.artifacts(step) {
+	for _, artifact := range a.wanted(step) {
 		entry := harbor.ManifestEntry{Source: artifact.Source, Destination: artifact.ManifestDestination()}
 		var err error
 		if entry.Type, entry.Status, err = a.collect(ctx, artifact); err != nil {
@@ -37,8 +49,8 @@ func (a *attempt) collectArtifacts(ctx context.Context, step *harbor.Step) {
 	}
 }
 
-// artifacts are those of the task, of the job and of a step, which may be nil.
-func (a *attempt) artifacts(step *harbor.Step) []harbor.Artifact {
+// wanted are those of the task, of the job and of a step, which may be nil.
+func (a *artifacts) wanted(step *harbor.Step) []harbor.Artifact {
 	lists := [][]harbor.Artifact{a.task.Config.Artifacts, a.cfg.Artifacts}
 	if step != nil {
 		lists = append(lists, step.Artifacts)
@@ -48,9 +60,8 @@ func (a *attempt) artifacts(step *harbor.Step) []harbor.Artifact {
 
 // collect saves one artifact. What the sandbox writes to a mounted directory
 // is on the host already.
-func (a *attempt) collect(ctx context.Context, artifact harbor.Artifact) (kind, status string, err error) {
-	mounted := a.r.Backend.Capabilities().Mounted
-	if artifact.IsConvention() && mounted && len(artifact.Exclude) == 0 {
+func (a *artifacts) collect(ctx context.Context, artifact harbor.Artifact) (kind, status string, err error) {
+	if artifact.IsConvention() && a.mounted && len(artifact.Exclude) == 0 {
 		return harbor.ManifestDirectory, a.conventionStatus(artifact), nil
 	}
 	kind = guessKind(artifact.Source)
@@ -73,7 +84,7 @@ func (a *attempt) collect(ctx context.Context, artifact harbor.Artifact) (kind, 
 	return harbor.ManifestDirectory, harbor.ManifestOK, a.downloadDir(ctx, artifact, root, target)
 }
 
-func (a *attempt) conventionStatus(artifact harbor.Artifact) string {
+func (a *artifacts) conventionStatus(artifact harbor.Artifact) string {
 	dir, err := os.OpenRoot(a.hostDir("artifacts"))
 	if err != nil {
 		return harbor.ManifestEmpty
@@ -95,7 +106,7 @@ func guessKind(source string) string {
 	return harbor.ManifestFile
 }
 
-func (a *attempt) isDir(ctx context.Context, source string) (bool, error) {
+func (a *artifacts) isDir(ctx context.Context, source string) (bool, error) {
 	sb := a.sandbox()
 	if sb == nil {
 		return false, sandbox.ErrDestroyed
@@ -107,14 +118,14 @@ func (a *attempt) isDir(ctx context.Context, source string) (bool, error) {
 	return status.Code == 0, nil
 }
 
-func (a *attempt) downloadFile(ctx context.Context, source string, root *os.Root, target string) error {
+func (a *artifacts) downloadFile(ctx context.Context, source string, root *os.Root, target string) error {
 	if err := root.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 		return err
 	}
 	return sandbox.DownloadFile(ctx, a.sandbox(), source, root, target, sandbox.DefaultDownloadLimits)
 }
 
-func (a *attempt) downloadDir(ctx context.Context, artifact harbor.Artifact, root *os.Root, target string) error {
+func (a *artifacts) downloadDir(ctx context.Context, artifact harbor.Artifact, root *os.Root, target string) error {
 	if err := root.MkdirAll(target, 0o755); err != nil {
 		return err
 	}
@@ -191,4 +202,38 @@ func (e excluding) excluded(name string) bool {
 		}
 	}
 	return false
+}
+
+// upload gives a separate verifier what was collected, each where it
+// came from (section 6.6).
+func (a *artifacts) upload(ctx context.Context, sb sandbox.Sandbox, step *harbor.Step) error {
+	root, err := os.OpenRoot(a.hostDir("artifacts"))
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, artifact := range a.wanted(step) {
+		if artifact.Escapes() {
+			continue
+		}
+		rel := filepath.FromSlash(artifact.RelPath())
+		info, err := root.Stat(rel)
+		if err != nil {
+			continue // what could not be collected is not there
+		}
+		host := filepath.Join(root.Name(), rel)
+		if !info.IsDir() {
+			if err := sandbox.UploadFile(ctx, sb, host, artifact.UploadTarget()); err != nil {
+				return fmt.Errorf("uploading artifact %q: %w", artifact.Source, err)
+			}
+			continue
+		}
+		if err := environment.EmptyDirs(ctx, sb, artifact.UploadTarget()); err != nil {
+			return err
+		}
+		if err := sandbox.UploadDir(ctx, sb, host, artifact.UploadTarget()); err != nil {
+			return fmt.Errorf("uploading artifact %q: %w", artifact.Source, err)
+		}
+	}
+	return nil
 }

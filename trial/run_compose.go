@@ -1,6 +1,9 @@
 package trial
 
-import "github.com/proctor-run/proctor/value"
+import (
+	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/value"
+)
 
 // keepContainers is the setting of an environment (--ek) that keeps the
 // containers of a trial, stopped (Harbor task format, section 5.10).
@@ -8,8 +11,7 @@ const keepContainers = "keep_containers"
 
 // keepsSandbox tells whether the sandbox of the agent is stopped and left for
 // inspection, instead of removed.
-func (a *attempt) keepsSandbox() bool {
-	cfg := a.cfg.Environment
+func keepsSandbox(cfg jobdir.EnvironmentConfig) bool {
 	if cfg.Kwargs != nil {
 		if v, ok := cfg.Kwargs.Get(keepContainers); ok && v == value.Bool(true) {
 			return true

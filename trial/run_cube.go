@@ -113,8 +113,8 @@ func (a *attempt) runEpisode(ctx context.Context) error {
 		a.record(err)
 	}
 	if a.env != nil {
-		a.collectArtifacts(ctx, nil)
-		a.noteLeft(ctx)
+		a.artifacts.collectAll(ctx, nil)
+		a.processes.noteLeft(ctx)
 	}
 	if a.cfg.Verifier.Disable {
 		return nil
@@ -164,7 +164,7 @@ func (a *attempt) playCube(ctx context.Context) error {
 			return err
 		}
 	}
-	log, err := bounded.Create(a.hostDir("agent"), stepsFile, a.outputLimit())
+	log, err := bounded.Create(a.hostDir("agent"), stepsFile, a.r.outputLimit())
 	if err != nil {
 		return fmt.Errorf("keeping the steps: %w", err)
 	}
@@ -281,7 +281,7 @@ func (a *attempt) takeVerdict(said *harborcube.Verdict, err error) error {
 	if said == nil {
 		return err
 	}
-	v := a.newVerdict(&stage{verifierResult: &a.res.VerifierResult})
+	v := a.evidence.add(&stage{verifierResult: &a.res.VerifierResult})
 	v.res = said.Verification
 	if err != nil {
 		return err

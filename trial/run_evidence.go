@@ -1,7 +1,6 @@
 package trial
 
 import (
-	"context"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -10,7 +9,6 @@ import (
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/jobdir"
-	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/verify"
 )
 
@@ -24,40 +22,48 @@ type verdict struct {
 	later []verify.RewardFile
 }
 
-func (a *attempt) newVerdict(s *stage) *verdict {
-	v := &verdict{stage: s, step: s.step, dir: a.hostDir("verifier")}
-	if a.notes.AgentLeft != nil {
-		v.left = a.notes.AgentLeft.Processes
+// evidence is what is known of how a trial's rewards came about.
+type evidence struct {
+	*recorder
+	mounted  bool
+	sealed   bool
+	verdicts []*verdict
+}
+
+// add begins the evidence of a verification.
+func (e *evidence) add(s *stage) *verdict {
+	v := &verdict{stage: s, step: s.step, dir: e.hostDir("verifier")}
+	if e.notes.AgentLeft != nil {
+		v.left = e.notes.AgentLeft.Processes
 	}
-	a.verdicts = append(a.verdicts, v)
+	e.verdicts = append(e.verdicts, v)
 	return v
 }
 
 // movedTo tells that the last verification's files are moved, to a directory
 // relative to the trial's.
-func (a *attempt) movedTo(dir string) {
-	if n := len(a.verdicts); n > 0 && a.verdicts[n-1].dir == a.hostDir("verifier") {
-		a.verdicts[n-1].dir = filepath.Join(a.dir, dir)
+func (e *evidence) movedTo(dir string) {
+	if n := len(e.verdicts); n > 0 && e.verdicts[n-1].dir == e.hostDir("verifier") {
+		e.verdicts[n-1].dir = filepath.Join(e.dir, dir)
 	}
 }
 
-// recheckEvidence compares the reward files, when nothing runs any more that could
+// recheck compares the reward files, when nothing runs any more that could
 // write to them, with those that the rewards were read from, and writes the
 // notes of all verifications. What was changed behind a sealed verifier gives
 // no reward.
-func (a *attempt) recheckEvidence() {
-	mounted := a.r.Backend.Capabilities().Mounted
-	for _, v := range a.verdicts {
+func (e *evidence) recheck() {
+	for _, v := range e.verdicts {
 		if why := strings.TrimSpace(v.res.NotStarted); why != "" {
-			a.warn("the tests could not be started: %s", why)
+			e.warn("the tests could not be started: %s", why)
 		}
-		if now := verify.RewardFiles(v.dir); mounted && *v.stage.verifierResult != nil && !slices.EqualFunc(now, v.res.Evidence.After, sameFile) {
+		if now := verify.RewardFiles(v.dir); e.mounted && *v.stage.verifierResult != nil && !slices.EqualFunc(now, v.res.Evidence.After, sameFile) {
 			v.later = now
-			a.revoke(v)
+			e.revoke(v)
 		}
 		note := v.note()
-		if a.notes.Verification = &note; v.step != nil {
-			a.notes.Steps = append(a.notes.Steps, note)
+		if e.notes.Verification = &note; v.step != nil {
+			e.notes.Steps = append(e.notes.Steps, note)
 		}
 	}
 }
@@ -67,14 +73,14 @@ func sameFile(a, b verify.RewardFile) bool {
 	return a.Name == b.Name && a.Kind == b.Kind && a.SHA256 == b.SHA256 && a.ModTime == b.ModTime
 }
 
-func (a *attempt) revoke(v *verdict) {
-	if !a.r.SealedVerifier {
+func (e *evidence) revoke(v *verdict) {
+	if !e.sealed {
 		return
 	}
-	a.phase = "verification"
+	e.phase = "verification"
 	*v.stage.verifierResult = nil
-	a.res.VerifierResult = nil
-	a.record(&exception.Error{Type: exception.RewardTamperedError, Message: "a reward file was changed after it was read"})
+	e.res.VerifierResult = nil
+	e.record(&exception.Error{Type: exception.RewardTamperedError, Message: "a reward file was changed after it was read"})
 }
 
 func (v *verdict) note() jobdir.VerificationNote {
@@ -118,40 +124,4 @@ func (v *verdict) suspicions() []string {
 		found = append(found, fmt.Sprintf("%d processes that the agent left running could write to the reward files", v.left))
 	}
 	return found
-}
-
-// baseline is the moment when the environment was ready: what is younger is the
-// agent's.
-type baseline struct {
-	mark      sandbox.Mark // only for a sealed verifier
-	processes processes    // nil for an agent that is trusted
-}
-
-// noteBaseline is called before the agent is set up.
-func (a *attempt) noteBaseline(ctx context.Context) (err error) {
-	a.notes.SealedVerifier = a.r.SealedVerifier
-	if !a.entry.Trusted {
-		a.baseline.processes = a.list(ctx)
-	}
-	if a.r.SealedVerifier {
-		a.baseline.mark, err = a.sandbox().Mark(ctx)
-	}
-	return err
-}
-
-// killBeforeSeal ends everything that was started since the environment was
-// ready.
-func (a *attempt) killBeforeSeal(ctx context.Context) error {
-	if !a.r.SealedVerifier || a.sandbox() == nil {
-		return nil
-	}
-	kctx, cancel := context.WithTimeout(ctx, killLimit)
-	defer cancel()
-	err := a.sandbox().KillTree(kctx, a.baseline.mark, agentGrace)
-	a.notes.AgentKilled = &jobdir.KillNote{Reason: "sealed verifier", ProvenGone: err == nil}
-	if err != nil {
-		a.notes.AgentKilled.Error = err.Error()
-		return &unprovenError{err}
-	}
-	return nil
 }

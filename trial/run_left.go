@@ -29,13 +29,24 @@ const leftScript = `cat /proc/[0-9]*/stat 2>/dev/null; echo; echo $$`
 // processes are names by process number and start time.
 type processes map[string]string
 
+// watcher knows which processes were there before the agent, and ends those that
+// came later.
+type watcher struct {
+	*recorder
+	sealed   bool
+	sandbox  func() sandbox.Sandbox // of the agent; it may return nil
+	trusted  bool                   // what the agent leaves is what the task's author wants to be left
+	killed   bool                   // the agent, after its last deadline
+	baseline baseline               // when the environment was ready
+}
+
 // list is nil when the processes cannot be told: then only a note is missing,
 // and what is really wrong shows in what follows.
-func (a *attempt) list(ctx context.Context) processes {
+func (w *watcher) list(ctx context.Context) processes {
 	lctx, cancel := context.WithTimeout(ctx, leftLimit)
 	defer cancel()
 	out := bounded.NewTail(leftOutput)
-	if _, err := a.sandbox().Exec(lctx, sandbox.Command{Shell: leftScript, User: "root", Stdout: out}); err != nil {
+	if _, err := w.sandbox().Exec(lctx, sandbox.Command{Shell: leftScript, User: "root", Stdout: out}); err != nil {
 		return nil
 	}
 	return parseProcesses(out.Bytes())
@@ -44,19 +55,19 @@ func (a *attempt) list(ctx context.Context) processes {
 // noteLeft notes which processes an agent that ended by itself has left
 // running. They stay, since tasks rely on them; but they can write wherever
 // the tests do.
-func (a *attempt) noteLeft(ctx context.Context) {
-	a.notes.AgentLeft = nil
-	if a.sandbox() == nil || a.agentKilled || a.entry.Trusted || a.baseline.processes == nil {
+func (w *watcher) noteLeft(ctx context.Context) {
+	w.notes.AgentLeft = nil
+	if w.sandbox() == nil || w.killed || w.trusted || w.baseline.processes == nil {
 		return
 	}
-	left := a.list(ctx)
+	left := w.list(ctx)
 	maps.DeleteFunc(left, func(id, _ string) bool {
-		_, before := a.baseline.processes[id]
+		_, before := w.baseline.processes[id]
 		return before
 	})
 	if len(left) > 0 {
 		names := slices.Sorted(maps.Values(left))
-		a.notes.AgentLeft = &jobdir.LeftNote{Processes: len(names), Names: names[:min(len(names), maxNames)]}
+		w.notes.AgentLeft = &jobdir.LeftNote{Processes: len(names), Names: names[:min(len(names), maxNames)]}
 	}
 }
 
@@ -87,4 +98,41 @@ func parseProcesses(list []byte) processes {
 		return own[pid] || own[parents[pid]]
 	})
 	return found
+}
+
+// baseline is the moment when the environment was ready: what is younger is the
+// agent's.
+type baseline struct {
+	mark      sandbox.Mark // only for a sealed verifier
+	processes processes    // nil for an agent that is trusted
+}
+
+// begin is called before the agent is set up.
+func (w *watcher) begin(ctx context.Context, trusted bool) (err error) {
+	w.trusted = trusted
+	w.notes.SealedVerifier = w.sealed
+	if !trusted {
+		w.baseline.processes = w.list(ctx)
+	}
+	if w.sealed {
+		w.baseline.mark, err = w.sandbox().Mark(ctx)
+	}
+	return err
+}
+
+// killBeforeSeal ends everything that was started since the environment was
+// ready.
+func (w *watcher) killBeforeSeal(ctx context.Context) error {
+	if !w.sealed || w.sandbox() == nil {
+		return nil
+	}
+	kctx, cancel := context.WithTimeout(ctx, killLimit)
+	defer cancel()
+	err := w.sandbox().KillTree(kctx, w.baseline.mark, agentGrace)
+	w.notes.AgentKilled = &jobdir.KillNote{Reason: "sealed verifier", ProvenGone: err == nil}
+	if err != nil {
+		w.notes.AgentKilled.Error = err.Error()
+		return &unprovenError{err}
+	}
+	return nil
 }

@@ -3,42 +3,49 @@ package trial
 import (
 	"github.com/proctor-run/proctor/environment"
 	"github.com/proctor-run/proctor/harbor"
+	"github.com/proctor-run/proctor/jobdir"
 )
+
+// limits are the time limits of a trial's phases.
+type limits struct {
+	cfg  *jobdir.TrialConfig
+	task *harbor.Task // nil while none is loaded
+}
 
 // The limits of the phases (Harbor job format, section 3.3), overrides and
 // multipliers applied. step may be nil.
 
-func (a *attempt) environmentLimit() environment.Limit {
-	return a.limit(harbor.Timeout{
-		Base:            &a.task.Config.Environment.BuildTimeoutSec,
-		PhaseMultiplier: a.cfg.EnvironmentBuildTimeoutMultiplier,
+func (l *limits) environmentLimit() environment.Limit {
+	return l.limit(harbor.Timeout{
+		Base:            &l.task.Config.Environment.BuildTimeoutSec,
+		PhaseMultiplier: l.cfg.EnvironmentBuildTimeoutMultiplier,
 	})
 }
 
 // agentSetupLimit: an override of 0 seconds counts here, and nowhere else.
-func (a *attempt) agentSetupLimit() environment.Limit {
+func (l *limits) agentSetupLimit() environment.Limit {
 	base := float64(harbor.AgentSetupTimeoutSec)
-	if o := a.cfg.Agent.OverrideSetupTimeoutSec; o != nil {
+	if o := l.cfg.Agent.OverrideSetupTimeoutSec; o != nil {
 		base = *o
 	}
-	return a.limit(harbor.Timeout{Base: &base, PhaseMultiplier: a.cfg.AgentSetupTimeoutMultiplier})
+	return l.limit(harbor.Timeout{Base: &base, PhaseMultiplier: l.cfg.AgentSetupTimeoutMultiplier})
 }
 
-func (a *attempt) agentLimit(step *harbor.Step) environment.Limit {
-	return a.limit(harbor.Timeout{
-		Base: a.task.Config.AgentTimeoutSec(step), Override: a.cfg.Agent.OverrideTimeoutSec,
-		Max: a.cfg.Agent.MaxTimeoutSec, PhaseMultiplier: a.cfg.AgentTimeoutMultiplier,
+func (l *limits) agentLimit(step *harbor.Step) environment.Limit {
+	return l.limit(harbor.Timeout{
+		Base: l.task.Config.AgentTimeoutSec(step), Override: l.cfg.Agent.OverrideTimeoutSec,
+		Max: l.cfg.Agent.MaxTimeoutSec, PhaseMultiplier: l.cfg.AgentTimeoutMultiplier,
 	})
 }
 
-func (a *attempt) verifierLimit(step *harbor.Step) environment.Limit {
-	return a.limit(harbor.Timeout{
-		Base: new(a.task.Config.VerifierTimeoutSec(step)), Override: a.cfg.Verifier.OverrideTimeoutSec,
-		Max: a.cfg.Verifier.MaxTimeoutSec, PhaseMultiplier: a.cfg.VerifierTimeoutMultiplier,
+func (l *limits) verifierLimit(step *harbor.Step) environment.Limit {
+	return l.limit(harbor.Timeout{
+		Base: new(l.task.Config.VerifierTimeoutSec(step)), Override: l.cfg.Verifier.OverrideTimeoutSec,
+		Max: l.cfg.Verifier.MaxTimeoutSec, PhaseMultiplier: l.cfg.VerifierTimeoutMultiplier,
 	})
 }
 
-func (a *attempt) limit(t harbor.Timeout) environment.Limit {
-	t.Multiplier = a.cfg.TimeoutMultiplier
+func (l *limits) limit(t harbor.Timeout) environment.Limit {
+	t.Multiplier = l.cfg.TimeoutMultiplier
 	return environment.Limit{Sec: t.Seconds()}
 }

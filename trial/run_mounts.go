@@ -14,7 +14,7 @@ import (
 
 // mount reads one of the configuration's mounts, a volume of a compose service
 // in its long form (Harbor task format, section 4.6).
-func (a *attempt) mount(m *value.Object) (sandbox.Mount, error) {
+func (p *planner) mount(m *value.Object) (sandbox.Mount, error) {
 	text := func(key string) string {
 		v, _ := m.Get(key)
 		s, _ := v.(value.Str)
@@ -24,12 +24,12 @@ func (a *attempt) mount(m *value.Object) (sandbox.Mount, error) {
 	ro, _ := readOnly.(value.Bool)
 	out := sandbox.Mount{Source: text("source"), Target: text("target"), ReadOnly: bool(ro)}
 	switch kind := text("type"); {
-	case kind == "volume" && a.r.Backend.Capabilities().Volumes:
+	case kind == "volume" && p.r.Backend.Capabilities().Volumes:
 		out.Volume = true
 		return out, nil
 	case kind != "bind":
 		return out, exception.Errorf(exception.ValueError, "mount of type '%s' on %s: environment %s mounts %s",
-			kind, out.Target, a.r.Backend.Name(), mountable(a.r.Backend.Capabilities()))
+			kind, out.Target, p.r.Backend.Name(), mountable(p.r.Backend.Capabilities()))
 	}
 	var err error
 	if out.Source, err = filepath.Abs(out.Source); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/harbor"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/egress"
 )
@@ -28,20 +29,31 @@ const (
 	switchLimit = 60 * time.Second
 )
 
-func (a *attempt) network(step *harbor.Step) harbor.NetworkPlan {
-	return a.task.Config.PlanNetwork(step, a.cfg.Agent.ExtraAllowedHosts, a.cfg.Environment.ExtraAllowedHosts)
+// networks are the network policies of a trial's sandboxes and phases.
+type networks struct {
+	*recorder
+	backend sandbox.Backend
+	cfg     *jobdir.TrialConfig
+	task    *harbor.Task
+	fixed   bool               // phases cannot have policies of their own
+	egress  *egress.BoundedLog // nil when no sandbox needs it
 }
 
-// eachPlan calls f for the plan of a single-step task, or of each step, until
+// plan is what a step, or a single-step task, asks for.
+func (n *networks) plan(step *harbor.Step) harbor.NetworkPlan {
+	return n.task.Config.PlanNetwork(step, n.cfg.Agent.ExtraAllowedHosts, n.cfg.Environment.ExtraAllowedHosts)
+}
+
+// each calls f for the plan of a single-step task, or of each step, until
 // it returns an error.
-func (a *attempt) eachPlan(f func(step *harbor.Step, plan *harbor.NetworkPlan) error) error {
-	if !a.task.Config.HasSteps() {
-		plan := a.network(nil)
+func (n *networks) each(f func(step *harbor.Step, plan *harbor.NetworkPlan) error) error {
+	if !n.task.Config.HasSteps() {
+		plan := n.plan(nil)
 		return f(nil, &plan)
 	}
-	for i := range a.task.Config.Steps {
-		step := &a.task.Config.Steps[i]
-		plan := a.network(step)
+	for i := range n.task.Config.Steps {
+		step := &n.task.Config.Steps[i]
+		plan := n.plan(step)
 		if err := f(step, &plan); err != nil {
 			return err
 		}
@@ -49,25 +61,25 @@ func (a *attempt) eachPlan(f func(step *harbor.Step, plan *harbor.NetworkPlan) e
 	return nil
 }
 
-// planNetworks refuses phases that need another network policy than their
+// check refuses phases that need another network policy than their
 // environment starts with where that cannot be changed, and policies that
 // cannot be enforced (Harbor task format, sections 3.7 and 4.1).
-func (a *attempt) planNetworks() error {
-	can := a.r.Backend.Capabilities()
-	return a.eachPlan(func(step *harbor.Step, plan *harbor.NetworkPlan) error {
-		name, verifierDir := "", a.task.EnvironmentDir()
+func (n *networks) check() error {
+	can := n.backend.Capabilities()
+	return n.each(func(step *harbor.Step, plan *harbor.NetworkPlan) error {
+		name, verifierDir := "", n.task.EnvironmentDir()
 		if step != nil {
 			name = step.Name
 		}
 		if plan.VerifierBaseline != nil {
-			verifierDir = a.task.VerifierDir(step)
+			verifierDir = n.task.VerifierDir(step)
 		}
 		switchable := *plan
-		extra := len(a.cfg.Environment.ExtraDockerCompose) > 0
-		if a.canSwitch(a.task.EnvironmentDir()) && !extra {
+		extra := len(n.cfg.Environment.ExtraDockerCompose) > 0
+		if n.canSwitch(n.task.EnvironmentDir()) && !extra {
 			switchable.AgentPhase = plan.AgentBaseline
 		}
-		if a.canSwitch(verifierDir) && (!extra || plan.VerifierBaseline != nil) {
+		if n.canSwitch(verifierDir) && (!extra || plan.VerifierBaseline != nil) {
 			switchable.VerifierPhase = plan.AgentBaseline
 			if plan.VerifierBaseline != nil {
 				switchable.VerifierPhase = *plan.VerifierBaseline
@@ -76,9 +88,9 @@ func (a *attempt) planNetworks() error {
 		if err := switchable.CheckSwitching(name); err != nil {
 			return err
 		}
-		for _, n := range []harbor.Network{plan.AgentPhase, plan.VerifierPhase} {
-			if n.Mode == harbor.Allowlist && !can.Allowlist || n.Mode == harbor.NoNetwork && !can.NoNetwork {
-				return exception.Errorf(exception.ValueError, "network_mode='%s' is not supported by %s environment.", n.Mode, a.r.Backend.Name())
+		for _, policy := range []harbor.Network{plan.AgentPhase, plan.VerifierPhase} {
+			if policy.Mode == harbor.Allowlist && !can.Allowlist || policy.Mode == harbor.NoNetwork && !can.NoNetwork {
+				return exception.Errorf(exception.ValueError, "network_mode='%s' is not supported by %s environment.", policy.Mode, n.backend.Name())
 			}
 		}
 		return nil
@@ -88,15 +100,15 @@ func (a *attempt) planNetworks() error {
 // canSwitch tells whether the policy of an environment with this directory can
 // be changed while it runs. A compose project's cannot: main would lose its
 // other services.
-func (a *attempt) canSwitch(dir string) bool {
-	return a.r.Backend.Capabilities().SwitchNetwork && !a.fixedNetwork && !isThere(filepath.Join(dir, "docker-compose.yaml"))
+func (n *networks) canSwitch(dir string) bool {
+	return n.backend.Capabilities().SwitchNetwork && !n.fixed && !isThere(filepath.Join(dir, "docker-compose.yaml"))
 }
 
-// agentSwitches tells whether a phase in the agent's environment has another
+// switches tells whether a phase in the agent's environment has another
 // policy than its baseline.
-func (a *attempt) agentSwitches() bool {
+func (n *networks) switches() bool {
 	switches := false
-	_ = a.eachPlan(func(_ *harbor.Step, plan *harbor.NetworkPlan) error { // f never fails
+	_ = n.each(func(_ *harbor.Step, plan *harbor.NetworkPlan) error { // f never fails
 		switches = switches || !plan.AgentPhase.Equal(plan.AgentBaseline) ||
 			plan.VerifierBaseline == nil && !plan.VerifierPhase.Equal(plan.AgentBaseline)
 		return nil
@@ -104,45 +116,39 @@ func (a *attempt) agentSwitches() bool {
 	return switches
 }
 
-// watchNetwork completes a Spec's network: whether its policy will be changed,
+// watch completes a Spec's network: whether its policy will be changed,
 // and where the egress proxy's log goes.
-func (a *attempt) watchNetwork(spec *sandbox.Spec, switches bool) error {
+func (n *networks) watch(spec *sandbox.Spec, switches bool) error {
 	spec.Network.Switchable = switches
 	if !switches && spec.Network.Mode != sandbox.NetworkAllowlist {
 		return nil
 	}
-	if a.egress == nil {
-		f, err := os.Create(filepath.Join(a.dir, EgressLog))
+	if n.egress == nil {
+		f, err := os.Create(filepath.Join(n.dir, EgressLog))
 		if err != nil {
 			return fmt.Errorf("keeping the log of the egress proxy: %w", err)
 		}
-		a.egress = egress.NewBoundedLog(f, egressLogLimit)
+		n.egress = egress.NewBoundedLog(f, egressLogLimit)
 	}
-	spec.Network.Log = a.egress
+	spec.Network.Log = n.egress
 	return nil
 }
 
-// runAgent lets the agent work on a stage under the policy of its phase.
-func (a *attempt) runAgent(ctx context.Context, s *stage) error {
-	plan := a.network(s.step)
-	return a.underNetwork(ctx, a.sandbox(), plan.AgentBaseline, plan.AgentPhase, func() error { return a.letWork(ctx, s) })
-}
-
-// underNetwork does work while a sandbox has the policy of a phase, and goes
+// during does work while a sandbox has the policy of a phase, and goes
 // back to its baseline. Where that fails the trial cannot go on.
-func (a *attempt) underNetwork(ctx context.Context, sb sandbox.Sandbox, base, phase harbor.Network, work func() error) error {
+func (n *networks) during(ctx context.Context, sb sandbox.Sandbox, base, phase harbor.Network, work func() error) error {
 	if phase.Equal(base) {
 		return work()
 	}
-	if err := a.setNetwork(ctx, sb, phase); err != nil {
+	if err := n.set(ctx, sb, phase); err != nil {
 		return err
 	}
 	err := work()
 	bctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), switchLimit)
 	defer cancel()
-	if back := a.setNetwork(bctx, sb, base); back != nil {
+	if back := n.set(bctx, sb, base); back != nil {
 		if err != nil {
-			a.note(err)
+			n.note(err)
 		}
 		return back
 	}
@@ -167,25 +173,26 @@ func endsTrial(err error) bool {
 	return unproven || network
 }
 
-func (a *attempt) setNetwork(ctx context.Context, sb sandbox.Sandbox, n harbor.Network) error {
+// set gives a sandbox a policy.
+func (n *networks) set(ctx context.Context, sb sandbox.Sandbox, policy harbor.Network) error {
 	sw, ok := sandbox.As[sandbox.NetworkSwitcher](sb)
 	if !ok {
 		return &networkError{sandbox.ErrUnsupported}
 	}
-	if err := sw.SetNetwork(ctx, sandbox.NetworkMode(n.Mode), n.AllowedHosts); err != nil {
+	if err := sw.SetNetwork(ctx, sandbox.NetworkMode(policy.Mode), policy.AllowedHosts); err != nil {
 		return &networkError{err}
 	}
-	a.log.printf("The network policy is now %s %s", n.Mode, strings.Join(n.AllowedHosts, " "))
+	n.log.printf("The network policy is now %s %s", policy.Mode, strings.Join(policy.AllowedHosts, " "))
 	return nil
 }
 
-// closeEgressLog ends the log when every sandbox is gone.
-func (a *attempt) closeEgressLog() {
-	if a.egress == nil {
+// close ends the log when every sandbox is gone.
+func (n *networks) close() {
+	if n.egress == nil {
 		return
 	}
-	if err := a.egress.Close(a.r.Now()); err != nil {
-		a.warn("keeping the log of the egress proxy: %v", err)
+	if err := n.egress.Close(n.now()); err != nil {
+		n.warn("keeping the log of the egress proxy: %v", err)
 	}
-	a.egress = nil
+	n.egress = nil
 }

@@ -52,7 +52,7 @@ func (a *attempt) resolveAgent(stepped bool) (agent.Config, error) {
 	}
 	c := agentConfig(a.cfg.Agent)
 	c.Env = harbor.Assignments(env)
-	c.LogDir, c.OutputLimit = a.hostDir("agent"), a.outputLimit()
+	c.LogDir, c.OutputLimit = a.hostDir("agent"), a.r.outputLimit()
 	if _, known := a.r.Agents.Find(c.Name); !known && a.cfg.Agent.ImportPath != nil {
 		return c, pythonAgent(a.cfg.Agent)
 	}

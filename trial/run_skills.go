@@ -23,7 +23,7 @@ type equipment struct {
 
 // findEquipment finds the skills and the MCP servers of the task and the configuration.
 func (a *attempt) findEquipment() error {
-	skills, err := agent.FindSkills(a.cfg.Agent.Skills, a.home())
+	skills, err := agent.FindSkills(a.cfg.Agent.Skills, a.r.home())
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (a *attempt) equip(ctx context.Context) error {
 }
 
 // home is the home directory of whoever runs trials; empty for none.
-func (a *attempt) home() string {
-	home, _ := a.r.Lookup("HOME")
+func (r *Runner) home() string {
+	home, _ := r.Lookup("HOME")
 	return home
 }

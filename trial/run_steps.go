@@ -26,7 +26,8 @@ func (a *attempt) runSteps(ctx context.Context) error {
 		step := &a.task.Config.Steps[i]
 		a.res.StepResults = append(a.res.StepResults, jobdir.StepResult{StepName: step.Name})
 		res := &a.res.StepResults[i]
-		if err := a.runStep(ctx, step, res, i == len(a.task.Config.Steps)-1); err != nil {
+		run := &stepRun{attempt: a, step: step, res: res, last: i == len(a.task.Config.Steps)-1}
+		if err := run.run(ctx); err != nil {
 			return err
 		}
 		stop, reason := reward.Stop(stepReward(res), res.ExceptionInfo != nil, minReward(step), a.cfg.Verifier.Disable)
@@ -81,63 +82,71 @@ func minReward(step *harbor.Step) reward.MinReward {
 	return m
 }
 
-func (a *attempt) runStep(ctx context.Context, step *harbor.Step, res *jobdir.StepResult, last bool) error {
-	a.phase = "step " + step.Name
-	dir := filepath.Join("steps", filepath.FromSlash(step.Name))
+// stepRun is one step of a trial.
+type stepRun struct {
+	*attempt
+	step *harbor.Step
+	res  *jobdir.StepResult
+	last bool
+}
+
+func (run *stepRun) run(ctx context.Context) error {
+	run.phase = "step " + run.step.Name
+	dir := filepath.Join("steps", filepath.FromSlash(run.step.Name))
 	if !filepath.IsLocal(dir) || filepath.Clean(dir) == "steps" {
-		return exception.Errorf(exception.ValueError, "step name '%s' leads out of the trial's directory", step.Name)
+		return exception.Errorf(exception.ValueError, "step name '%s' leads out of the trial's directory", run.step.Name)
 	}
 	for _, name := range []string{"agent", "verifier"} {
-		if err := os.MkdirAll(filepath.Join(a.dir, dir, name), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Join(run.dir, dir, name), 0o755); err != nil {
 			return err
 		}
 	}
-	a.collected = false
-	if err := a.workOnStep(ctx, step, res, last); err != nil {
+	run.artifacts.collected = false
+	if err := run.work(ctx); err != nil {
 		return err
 	}
-	a.movedTo(filepath.Join(dir, "verifier"))
-	return a.archiveStep(dir)
+	run.evidence.movedTo(filepath.Join(dir, "verifier"))
+	return run.archive(dir)
 }
 
-// workOnStep sets the step up, lets the agent work and verifies.
-func (a *attempt) workOnStep(ctx context.Context, step *harbor.Step, res *jobdir.StepResult, last bool) error {
-	if err := a.setUpStep(ctx, step); err != nil {
+// work sets the step up, lets the agent work and verifies.
+func (run *stepRun) work(ctx context.Context) error {
+	if err := run.setUp(ctx); err != nil {
 		if typ, _ := describe(err); typ != exception.HealthcheckError && !errors.Is(err, errStepSetup) {
 			return err
 		}
-		a.recordStep(res, err)
+		run.fail(err)
 		return nil
 	}
-	instruction, err := a.task.StepInstruction(step.Name)
+	instruction, err := run.task.StepInstruction(run.step.Name)
 	if err != nil {
 		return err
 	}
 	s := &stage{
-		step: step, instruction: instruction,
-		agentResult: &res.AgentResult, agentTiming: &res.AgentExecution,
-		verifierResult: &res.VerifierResult, verifierTiming: &res.Verifier,
+		step: run.step, instruction: instruction,
+		agentResult: &run.res.AgentResult, agentTiming: &run.res.AgentExecution,
+		verifierResult: &run.res.VerifierResult, verifierTiming: &run.res.Verifier,
 	}
-	if err := a.runAgent(ctx, s); err != nil {
+	if err := run.runAgent(ctx, s); err != nil {
 		if endsTrial(err) || ctx.Err() != nil {
 			return err
 		}
-		a.recordStep(res, err)
+		run.fail(err)
 	}
-	a.collectArtifacts(ctx, step)
-	a.noteLeft(ctx)
-	if last && a.separate(step) {
-		a.destroy(ctx)
+	run.artifacts.collectAll(ctx, run.step)
+	run.processes.noteLeft(ctx)
+	if run.last && separate(run.task, run.step) {
+		run.destroy(ctx)
 	}
-	if a.cfg.Verifier.Disable {
+	if run.cfg.Verifier.Disable {
 		return nil
 	}
-	return a.verifyStep(ctx, s, res)
+	return run.verify(ctx, s)
 }
 
-// verifyStep records what goes wrong with the step.
-func (a *attempt) verifyStep(ctx context.Context, s *stage, res *jobdir.StepResult) error {
-	err := a.verify(ctx, s)
+// verify records what goes wrong with the step.
+func (run *stepRun) verify(ctx context.Context, s *stage) error {
+	err := run.attempt.verify(ctx, s)
 	switch {
 	case err == nil:
 		return nil
@@ -149,50 +158,50 @@ func (a *attempt) verifyStep(ctx context.Context, s *stage, res *jobdir.StepResu
 	if endsTrial(err) {
 		return err
 	}
-	a.recordStep(res, err)
+	run.fail(err)
 	return nil
 }
 
-// recordStep keeps an error with its step; the first one counts, and the trial
+// fail keeps an error with its step; the first one counts, and the trial
 // itself has no exception.
-func (a *attempt) recordStep(res *jobdir.StepResult, err error) {
-	info := a.note(err)
-	a.log.printf("Step %s failed: %s", res.StepName, info.Message)
-	if res.ExceptionInfo == nil {
-		res.ExceptionInfo = info
+func (run *stepRun) fail(err error) {
+	info := run.note(err)
+	run.log.printf("Step %s failed: %s", run.res.StepName, info.Message)
+	if run.res.ExceptionInfo == nil {
+		run.res.ExceptionInfo = info
 	}
 }
 
 var errStepSetup = errors.New("the step's set-up failed")
 
-// setUpStep puts the step's files into the working directory, runs its set-up
+// setUp puts the step's files into the working directory, runs its set-up
 // script and waits for its healthcheck, all as the step's agent user.
-func (a *attempt) setUpStep(ctx context.Context, step *harbor.Step) error {
-	if !a.r.Backend.Capabilities().Mounted {
-		if err := environment.EmptyDirs(ctx, a.sandbox(), harbor.AgentLogsDir); err != nil {
+func (run *stepRun) setUp(ctx context.Context) error {
+	if !run.r.Backend.Capabilities().Mounted {
+		if err := environment.EmptyDirs(ctx, run.sandbox(), harbor.AgentLogsDir); err != nil {
 			return err
 		}
 	}
-	user := a.env.AgentUser(step)
-	files := filepath.Join(a.task.StepDir(step.Name), "workdir")
+	user := run.env.AgentUser(run.step)
+	files := filepath.Join(run.task.StepDir(run.step.Name), "workdir")
 	if isThere(files) {
-		if err := a.stageFiles(ctx, step, files, user); err != nil {
+		if err := run.stageFiles(ctx, files, user); err != nil {
 			return err
 		}
 	}
-	err := a.env.WaitForStep(ctx, step)
+	err := run.env.WaitForStep(ctx, run.step)
 	if ctx.Err() != nil {
 		return errCancelled
 	}
 	return err
 }
 
-func (a *attempt) stageFiles(ctx context.Context, step *harbor.Step, files, user string) error {
-	workdir, err := environment.Workdir(ctx, a.sandbox(), user)
+func (run *stepRun) stageFiles(ctx context.Context, files, user string) error {
+	workdir, err := environment.Workdir(ctx, run.sandbox(), user)
 	if err != nil {
 		return err
 	}
-	if err := sandbox.UploadDir(ctx, a.sandbox(), files, workdir); err != nil {
+	if err := sandbox.UploadDir(ctx, run.sandbox(), files, workdir); err != nil {
 		return err
 	}
 	if !isThere(filepath.Join(files, "setup.sh")) {
@@ -203,23 +212,23 @@ func (a *attempt) stageFiles(ctx context.Context, step *harbor.Step, files, user
 		return err
 	}
 	tail := bounded.NewTail(4 << 10)
-	status, err := a.sandbox().Exec(ctx, sandbox.Command{Shell: "bash " + script, User: user, Stdout: tail})
+	status, err := run.sandbox().Exec(ctx, sandbox.Command{Shell: "bash " + script, User: user, Stdout: tail})
 	if err != nil {
 		return err
 	}
 	if status.Code == 0 {
 		return nil
 	}
-	a.log.printf("%s", tail)
-	message := fmt.Sprintf("Step '%s' setup.sh exited with code %d: None", step.Name, status.Code)
+	run.log.printf("%s", tail)
+	message := fmt.Sprintf("Step '%s' setup.sh exited with code %d: None", run.step.Name, status.Code)
 	return &exception.Error{Type: exception.RuntimeError, Message: message, Err: errStepSetup}
 }
 
-// archiveStep moves what the step left in the mounted directories to the
+// archive moves what the step left in the mounted directories to the
 // directory of the step.
-func (a *attempt) archiveStep(dir string) error {
+func (run *stepRun) archive(dir string) error {
 	for _, d := range environment.LogDirs() {
-		entries, err := os.ReadDir(a.hostDir(d.Name))
+		entries, err := os.ReadDir(run.hostDir(d.Name))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -229,7 +238,7 @@ func (a *attempt) archiveStep(dir string) error {
 		if len(entries) == 0 {
 			continue // a step that never began has no artifacts
 		}
-		to := filepath.Join(a.dir, dir, d.Name)
+		to := filepath.Join(run.dir, dir, d.Name)
 		if err := os.MkdirAll(to, 0o755); err != nil {
 			return err
 		}
@@ -238,7 +247,7 @@ func (a *attempt) archiveStep(dir string) error {
 			if err := os.RemoveAll(target); err != nil {
 				return err
 			}
-			if err := os.Rename(filepath.Join(a.hostDir(d.Name), e.Name()), target); err != nil {
+			if err := os.Rename(filepath.Join(run.hostDir(d.Name), e.Name()), target); err != nil {
 				return err
 			}
 		}

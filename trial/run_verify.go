@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"github.com/proctor-run/proctor/environment"
 	"github.com/proctor-run/proctor/harbor"
@@ -24,17 +22,17 @@ var errVerifierLimit = errors.New("the verifier's time limit passed")
 func (a *attempt) verify(ctx context.Context, s *stage) error {
 	a.phase = "verification"
 	a.emit(EventVerificationStart, "")
-	v := a.newVerdict(s)
+	v := a.evidence.add(s)
 	err := a.timed(ctx, s.verifierTiming, a.verifierLimit(s.step), errVerifierLimit, func(ctx context.Context) (err error) {
-		if err := a.killBeforeSeal(ctx); err != nil {
+		if err := a.processes.killBeforeSeal(ctx); err != nil {
 			return err
 		}
-		if a.separate(s.step) {
+		if separate(a.task, s.step) {
 			v.res, err = a.verifySeparately(ctx, s.step)
 			return err
 		}
-		plan := a.network(s.step)
-		return a.underNetwork(ctx, a.sandbox(), plan.AgentBaseline, plan.VerifierPhase, func() (err error) {
+		plan := a.net.plan(s.step)
+		return a.net.during(ctx, a.sandbox(), plan.AgentBaseline, plan.VerifierPhase, func() (err error) {
 			if v.res, err = a.env.Verify(ctx, s.step); err == nil {
 				// Also when the baseline cannot be brought back.
 				*s.verifierResult = &jobdir.VerifierResult{Rewards: v.res.Rewards}
@@ -49,8 +47,10 @@ func (a *attempt) verify(ctx context.Context, s *stage) error {
 	return nil
 }
 
-func (a *attempt) separate(step *harbor.Step) bool {
-	return a.task.Config.VerifierMode(step) == harbor.Separate
+// separate reports whether a step, or a single-step task, is verified in a
+// sandbox of its own.
+func separate(task *harbor.Task, step *harbor.Step) bool {
+	return task.Config.VerifierMode(step) == harbor.Separate
 }
 
 // verifySeparately starts the verifier's own sandbox, gives it the artifacts
@@ -59,12 +59,12 @@ func (a *attempt) verifySeparately(ctx context.Context, step *harbor.Step) (veri
 	var none verify.Result
 	spec := a.env.VerifySpec(step)
 	table := a.task.Config.VerifierEnvironment(step)
-	plan := a.network(step)
-	sbSpec, err := a.environmentSpec(&table, a.task.VerifierDir(step), *plan.VerifierBaseline, nil)
+	plan := a.net.plan(step)
+	sbSpec, err := a.plans.environmentSpec(&table, a.task.VerifierDir(step), *plan.VerifierBaseline, nil)
 	if err != nil {
 		return none, err
 	}
-	if err := a.watchNetwork(&sbSpec, !plan.VerifierPhase.Equal(*plan.VerifierBaseline)); err != nil {
+	if err := a.net.watch(&sbSpec, !plan.VerifierPhase.Equal(*plan.VerifierBaseline)); err != nil {
 		return none, err
 	}
 	key := "trial"
@@ -89,46 +89,12 @@ func (a *attempt) verifySeparately(ctx context.Context, step *harbor.Step) (veri
 		if err := environment.EmptyDirs(ctx, sb, harbor.VerifierLogsDir); err != nil {
 			return err
 		}
-		return a.uploadArtifacts(ctx, sb, step)
+		return a.artifacts.upload(ctx, sb, step)
 	}
 	if !plan.VerifierPhase.Equal(*plan.VerifierBaseline) {
-		if err := a.setNetwork(ctx, sb, plan.VerifierPhase); err != nil {
+		if err := a.net.set(ctx, sb, plan.VerifierPhase); err != nil {
 			return none, err
 		}
 	}
 	return verify.Run(ctx, sb, spec)
-}
-
-// uploadArtifacts gives a separate verifier what was collected, each where it
-// came from (section 6.6).
-func (a *attempt) uploadArtifacts(ctx context.Context, sb sandbox.Sandbox, step *harbor.Step) error {
-	root, err := os.OpenRoot(a.hostDir("artifacts"))
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	for _, artifact := range a.artifacts(step) {
-		if artifact.Escapes() {
-			continue
-		}
-		rel := filepath.FromSlash(artifact.RelPath())
-		info, err := root.Stat(rel)
-		if err != nil {
-			continue // what could not be collected is not there
-		}
-		host := filepath.Join(root.Name(), rel)
-		if !info.IsDir() {
-			if err := sandbox.UploadFile(ctx, sb, host, artifact.UploadTarget()); err != nil {
-				return fmt.Errorf("uploading artifact %q: %w", artifact.Source, err)
-			}
-			continue
-		}
-		if err := environment.EmptyDirs(ctx, sb, artifact.UploadTarget()); err != nil {
-			return err
-		}
-		if err := sandbox.UploadDir(ctx, sb, host, artifact.UploadTarget()); err != nil {
-			return fmt.Errorf("uploading artifact %q: %w", artifact.Source, err)
-		}
-	}
-	return nil
 }

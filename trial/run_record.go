@@ -1,0 +1,82 @@
+package trial
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/proctor-run/proctor/environment"
+	"github.com/proctor-run/proctor/internal/atomicfile"
+	"github.com/proctor-run/proctor/jobdir"
+)
+
+// recorder keeps what happens in a trial: its result, its notes and its log.
+type recorder struct {
+	dir     string // of the trial, absolute
+	log     *logFile
+	res     *jobdir.TrialResult
+	notes   *jobdir.Notes
+	phase   string // what is being done, for errors
+	now     func() time.Time
+	onEvent func(Event) // may be nil
+}
+
+// hostDir is a directory of the trial.
+func (r *recorder) hostDir(name string) string { return filepath.Join(r.dir, name) }
+
+// record keeps an error; the first one is the trial's exception.
+func (r *recorder) record(err error) {
+	info := r.note(err)
+	r.log.printf("Trial %s failed: %s", r.res.TrialName, info.Message)
+	if r.res.ExceptionInfo != nil {
+		return
+	}
+	r.res.ExceptionInfo = info
+	path := filepath.Join(r.dir, "exception.txt")
+	if err := atomicfile.WriteUnsynced(path, []byte(info.Traceback), 0o644); err != nil {
+		r.warn("keeping the exception's text: %v", err)
+	}
+}
+
+// note keeps an error among the trial's notes.
+func (r *recorder) note(err error) *jobdir.ExceptionInfo {
+	info := newExceptionInfo(err, r.phase, r.now())
+	r.notes.Errors = append(r.notes.Errors, jobdir.NotedError{Phase: r.phase, Type: info.Type, Message: info.Message})
+	return info
+}
+
+func (r *recorder) warn(format string, args ...any) {
+	message := fmt.Sprintf(format, args...)
+	r.notes.Warnings = append(r.notes.Warnings, message)
+	r.log.printf("Warning: %s", message)
+}
+
+func (r *recorder) emit(kind EventKind, message string) {
+	if r.onEvent != nil {
+		r.onEvent(r.event(kind, message))
+	}
+}
+
+func (r *recorder) event(kind EventKind, message string) Event {
+	return Event{
+		Kind: kind, Time: r.now(), TrialName: r.res.TrialName, TaskName: r.res.TaskName,
+		Attempt: r.notes.Attempt, Message: message,
+	}
+}
+
+// timed runs one phase with a time limit; passed is its error when the limit
+// passes.
+func (r *recorder) timed(ctx context.Context, timing **jobdir.Timing, limit environment.Limit, passed error, f func(context.Context) error) error {
+	started := jobdir.UTC(r.now())
+	*timing = &jobdir.Timing{StartedAt: &started}
+	defer func() {
+		finished := jobdir.UTC(r.now())
+		(*timing).FinishedAt = &finished
+	}()
+	err := limit.Bound(ctx, passed, f)
+	if err != nil && ctx.Err() != nil {
+		return errCancelled
+	}
+	return err
+}
