@@ -56,7 +56,7 @@ func checkDigits(v value.Value) error {
 // invalid payload never becomes one: the error is a [SchemaError]. Additional
 // fields are written along (outcome mapping, sections 3 and 4).
 func Emit(payload value.Value) (string, error) {
-	if err := Validate(payload); err != nil {
+	if err := validate(payload); err != nil {
 		return "", err
 	}
 	return line(payload.(*value.Object))
@@ -103,11 +103,11 @@ func (e *SchemaError) Error() string { return e.Path + ": " + e.Problem }
 // ErrorType is the name under which the reference raises it.
 func (e *SchemaError) ErrorType() string { return exception.ResultSchemaError }
 
-// Validate checks a payload against the schema of a result: an object with the
+// validate checks a payload against the schema of a result: an object with the
 // five fields of an [Outcome], the score within 0 to 1, the counts not negative.
 // Fields may be added. There is no rule across fields. (Outcome mapping, section
 // 4.1.)
-func Validate(payload value.Value) error {
+func validate(payload value.Value) error {
 	obj, ok := payload.(*value.Object)
 	if !ok {
 		return &SchemaError{"<root>", "expected object, got " + value.TypeName(payload)}

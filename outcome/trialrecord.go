@@ -146,10 +146,10 @@ const (
 	recordFile = "result.json"
 )
 
-// LocateTrials returns the directories of a job's trials, in order: those in
+// locateTrials returns the directories of a job's trials, in order: those in
 // "trials" if that is a directory, else all directories below the job's that
 // hold a result.json (outcome mapping, section 7.1).
-func LocateTrials(job fs.FS) ([]string, error) {
+func locateTrials(job fs.FS) ([]string, error) {
 	entries, err := fs.ReadDir(job, trialsDir)
 	if err == nil {
 		var dirs []string
@@ -183,7 +183,7 @@ func LocateTrials(job fs.FS) ([]string, error) {
 // consumer attempted for one task. Files that cannot be read are errored trials;
 // the error says why the directory could not be listed.
 func ReadTrials(job fs.FS, task string) ([]TrialRecord, error) {
-	dirs, err := LocateTrials(job)
+	dirs, err := locateTrials(job)
 	if err != nil {
 		return nil, err
 	}

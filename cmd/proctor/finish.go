@@ -9,6 +9,7 @@ import (
 
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/outcome"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -65,7 +66,7 @@ func finishRun(env *Env, f *runFlags, p *job.Prepared, out *job.Summary) error {
 			runtimeText(env.Now().Sub(out.Result.StartedAt.In(env.Now().Location()))), filepath.Join(dir, "result.json"))
 	}
 	if f.outcomeLine && !f.json {
-		line, err := outcomeLine(dir)
+		line, err := outcome.Of(out.Result.AppendJSON(nil)).Line()
 		if err != nil {
 			return err
 		}

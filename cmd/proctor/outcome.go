@@ -62,10 +62,3 @@ func printOutcome(env *Env, path string, explained bool) error {
 	}
 	return nil
 }
-
-// outcomeLine is the result line of the job with the given directory, without a
-// line end. It reads the job's result.json as it stands; without one the line
-// says so. The error is that of a result with numbers too long to print.
-func outcomeLine(jobDir string) (string, error) {
-	return outcome.Read(filepath.Join(jobDir, jobdir.ResultFile)).Outcome.Line()
-}

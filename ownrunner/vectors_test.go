@@ -7,7 +7,7 @@ import (
 
 	"github.com/proctor-run/proctor/internal/vectors"
 	"github.com/proctor-run/proctor/outcome"
-	"github.com/proctor-run/proctor/outcome/ownrunner"
+	"github.com/proctor-run/proctor/ownrunner"
 	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/value"
 )

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/proctor-run/proctor/outcome"
-	"github.com/proctor-run/proctor/outcome/ownrunner"
+	"github.com/proctor-run/proctor/ownrunner"
 	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/value"
 )

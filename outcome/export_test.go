@@ -1,0 +1,3 @@
+package outcome
+
+var LocateTrials = locateTrials
