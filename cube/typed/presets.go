@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/proctor-run/proctor/exception"
-	"github.com/proctor-run/proctor/internal/dump"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -40,7 +39,11 @@ func (p *Presets[T]) Get(name string) (T, error) {
 	written, ok := p.values[name]
 	if !ok {
 		var zero T
-		return zero, exception.Errorf(exception.KeyError, "Unknown config %s. Available: %s", value.Repr(value.Str(name)), value.Repr(dump.Strs(p.Names())))
+		var names value.List
+		for _, n := range p.Names() {
+			names = append(names, value.Str(n))
+		}
+		return zero, exception.Errorf(exception.KeyError, "Unknown config %s. Available: %s", value.Repr(value.Str(name)), value.Repr(names))
 	}
 	return FromValue[T](p.reg, written.Clone())
 }

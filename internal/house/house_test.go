@@ -15,7 +15,7 @@ const module = "github.com/proctor-run/proctor/"
 
 // pure packages may be imported by anyone and import nothing of ours but
 // each other.
-var pure = []string{"value", "exception", "schema", "reward", "outcome", "atif"}
+var pure = []string{"value", "exception", "schema", "reward", "outcome", "atif", "cube/typed"}
 
 // arrows lists, for each room, the rooms it may import besides the pure ones.
 // A room also may import what lies below itself, and everything that its
