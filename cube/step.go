@@ -55,8 +55,10 @@ func (t *Task) evaluate(ctx context.Context, obs *Observation) (s score, err err
 // does not end the task, and the actions after it are executed.
 //
 // Step is not atomic: what the actions before a failure did stays done. An
-// error means that there is no output: an unknown action, a tool or a hook that
-// could not work. The task can still be evaluated and must still be closed.
+// error means that there is no output that counts: an unknown action, a tool or a
+// hook that could not work. What the actions brought comes along where only
+// finishing or evaluating failed, without a reward and as the agent would not see
+// it; otherwise the output is nil. The task can still be evaluated and must still be closed.
 func (t *Task) Step(ctx context.Context, actions ...Action) (*EnvironmentOutput, error) {
 	ctx, err := t.enter(ctx)
 	if err != nil {
@@ -73,14 +75,14 @@ func (t *Task) Step(ctx context.Context, actions ...Action) (*EnvironmentOutput,
 			return err
 		})
 		if err != nil {
-			return nil, err
+			return out, err
 		}
 	}
 	var s score
 	if out.Done || t.c.ValidatePerStep {
 		start := t.now()
 		if s, err = t.evaluate(ctx, out.Obs); err != nil {
-			return nil, err
+			return out, err
 		}
 		took := t.now().Sub(start).Seconds()
 		out.Profiling.Evaluate = &took

@@ -92,7 +92,7 @@ func (s CubeSource) task(bench *cube.Benchmark, config cube.TaskConfig) (*trial.
 		},
 	}
 	if s.Oracle != nil {
-		t.Oracle = s.Oracle(config)
+		t.Oracle = func() cube.Agent { return s.Oracle(config) }
 	}
 	return t, nil
 }

@@ -39,9 +39,31 @@ type Notes struct {
 	// it is the last one's, and Steps has all.
 	Verification *VerificationNote  `json:"verification,omitempty"`
 	Steps        []VerificationNote `json:"steps,omitempty"`
+	// Episode tells how a task that is stepped was played; nil for others.
+	Episode *EpisodeNote `json:"episode,omitempty"`
 	// Warnings that concern this trial.
 	Warnings []string `json:"warnings,omitempty"`
 }
+
+// EpisodeNote tells how an episode went.
+type EpisodeNote struct {
+	// Steps were taken, of MaxSteps that were allowed.
+	Steps    int `json:"steps"`
+	MaxSteps int `json:"max_steps"`
+	// End is one of the Episode constants.
+	End string `json:"end"`
+	// Truncated: a limit ended the episode, not the task or the agent.
+	Truncated bool `json:"truncated"`
+}
+
+// How episodes end.
+const (
+	EpisodeDone     = "done"      // the task has ended
+	EpisodeStopped  = "stopped"   // by the agent
+	EpisodeMaxSteps = "max_steps" // the limit of steps was reached
+	EpisodeTimeout  = "timeout"   // the agent's time was up
+	EpisodeFailed   = "failed"    // by an error
+)
 
 // NotesSchema names the format of proctor.json.
 const NotesSchema = "proctor-trial-v1"

@@ -13,7 +13,6 @@ import (
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/atomicfile"
-	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/sandbox"
@@ -30,23 +29,21 @@ type CubeTask struct {
 	Name string
 	// Checksum identifies the task's content.
 	Checksum string
-	// Oracle chooses the actions that solve the task; nil when nobody knows.
-	Oracle cube.Agent
+	// Oracle makes an agent that plays the task's solution once; nil when the
+	// solution is not known.
+	Oracle func() cube.Agent
 }
-
-// maxCubeSteps bounds an episode of an agent that never stops.
-const maxCubeSteps = 10_000
 
 // cubeRun is what an attempt holds of a cube task.
 type cubeRun struct {
 	source *CubeTask
 	agent  cube.Agent
 	info   agent.Info
-	task   *cube.Task // nil before it is made and after it is closed
-	steps  int
+	task   *cube.Task      // nil before it is made and after it is closed
 	sb     sandbox.Sandbox // of a cube's own container; nil for none
-	// maxSteps bounds steps.
+	// maxSteps was asked for; 0 for as many as the task recommends.
 	maxSteps int
+	episode  *episode // nil before it begins
 }
 
 // findCube returns the cube task that the trial runs, nil when it runs a
@@ -106,6 +103,7 @@ func (a *attempt) runEpisode(ctx context.Context) error {
 	if err := a.timed(ctx, &a.res.AgentSetup, environment.Limit{}, nil, func(context.Context) error { return nil }); err != nil {
 		return err
 	}
+	defer a.closeEpisode()
 	if err := a.playCube(ctx); err != nil {
 		if !verifiedAnyway(err) {
 			return err
@@ -164,85 +162,19 @@ func (a *attempt) playCube(ctx context.Context) error {
 			return err
 		}
 	}
-	log, err := bounded.Create(a.hostDir("agent"), stepsFile, a.r.outputLimit())
-	if err != nil {
-		return fmt.Errorf("keeping the steps: %w", err)
+	if err := a.beginEpisode(); err != nil {
+		return err
 	}
 	passed := limit.Passed(exception.AgentTimeoutError, "Agent execution")
-	err = a.timed(ctx, &a.res.AgentExecution, limit, passed, func(ctx context.Context) error { return a.cubeEpisode(ctx, log) })
-	a.res.AgentResult.Metadata = cube.Pairs("n_steps", a.cube.steps)
-	if closeErr := log.Close(); err == nil && closeErr != nil {
-		err = fmt.Errorf("keeping the steps: %w", closeErr)
-	}
+	err := a.timed(ctx, &a.res.AgentExecution, limit, passed, a.cube.episode.play)
+	a.noteEpisode(err, passed)
 	if !errors.Is(err, passed) || a.sandbox() == nil {
 		return err
 	}
 	return a.killAgent(ctx, mark, passed)
 }
 
-// stepsFile holds one JSON object per step of an episode.
-const stepsFile = "steps.jsonl"
-
-// cubeEpisode resets the task and steps until it is done. A stop that the task
-// accepts is not stepped: the evaluation that it brings is the verifier's.
-func (a *attempt) cubeEpisode(ctx context.Context, log *bounded.File) error {
-	task := a.cube.task
-	if recommended := task.Metadata().Base().RecommendedMaxSteps; a.cube.maxSteps == 0 && recommended != nil {
-		a.cube.maxSteps = *recommended
-	}
-	if a.cube.maxSteps < 1 {
-		a.cube.maxSteps = maxCubeSteps
-	}
-	obs, _, err := task.Reset(ctx)
-	if err != nil {
-		return err
-	}
-	for a.cube.steps < a.cube.maxSteps {
-		actions, err := a.cube.agent.Act(ctx, obs, task.ActionSet())
-		if err != nil {
-			return err
-		}
-		if len(actions) == 0 {
-			actions = []cube.Action{cube.Stop()}
-		}
-		action := actions[0]
-		if action.Name == cube.StopName && task.AcceptsStop() {
-			return a.logStep(log, action, nil)
-		}
-		out, err := task.Step(ctx, actions...)
-		if err != nil {
-			return err
-		}
-		a.cube.steps++
-		if err := a.logStep(log, action, out); err != nil {
-			return err
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if out.Done {
-			return nil
-		}
-		obs = out.Obs
-	}
-	a.warn("the agent did not stop within %d steps", a.cube.maxSteps)
-	return nil
-}
-
-func (a *attempt) logStep(log *bounded.File, action cube.Action, out *cube.EnvironmentOutput) error {
-	line := cube.Pairs("action", &action, "output", nil)
-	if out != nil {
-		v, err := cube.ValueOf(out)
-		if err != nil {
-			return err
-		}
-		line.Set("output", v)
-	}
-	_, err := log.Write(append(value.AppendPydantic(nil, line, 0), '\n'))
-	return err
-}
-
-// evaluateCube scores the task: verification. A Harbor task's rewards are
+// evaluateCube scores the episode: verification. A Harbor task's rewards are
 // those of its reward file, any other's the one number of the cube.
 func (a *attempt) evaluateCube(ctx context.Context) error {
 	a.phase = "verification"
@@ -254,7 +186,7 @@ func (a *attempt) evaluateCube(ctx context.Context) error {
 	var score float64
 	var info cube.Info
 	err := a.timed(ctx, &a.res.Verifier, limit, environment.VerifierPassed(limit), func(ctx context.Context) (err error) {
-		score, info, err = a.cube.task.Evaluate(ctx, nil)
+		score, info, err = a.cube.episode.evaluate(ctx)
 		return err
 	})
 	if p, ok := a.cube.task.Problem().(*harborcube.Task); ok {

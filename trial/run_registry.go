@@ -111,8 +111,8 @@ func (a *attempt) newStepAgent(source *CubeTask) (cube.Agent, agent.Info, int, e
 	if err != nil {
 		return nil, agent.Info{}, 0, err
 	}
-	if a.entry.Solves {
-		c.Solver = source.Oracle
+	if a.entry.Solves && source.Oracle != nil {
+		c.Solver = source.Oracle()
 	}
 	stepper, err := a.entry.Stepped(c)
 	info := agent.Info{Name: c.Name}
