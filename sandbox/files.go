@@ -30,7 +30,7 @@ func UploadFile(ctx context.Context, sb Sandbox, hostFile, dst string) error {
 		if err != nil {
 			return err
 		}
-		defer f.Close()
+		defer func() { _ = f.Close() }()
 		info, err := f.Stat()
 		if err != nil {
 			return err
@@ -78,7 +78,7 @@ func writeTree(w *tar.Writer, dir string, executable []string) error {
 	if err != nil {
 		return err
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	return fs.WalkDir(root.FS(), ".", func(name string, _ fs.DirEntry, err error) error {
 		if err != nil || name == "." {
 			return err
@@ -106,7 +106,7 @@ func writeEntry(w *tar.Writer, root *os.Root, name string, info fs.FileInfo, exe
 		if err != nil {
 			return err
 		}
-		defer f.Close()
+		defer func() { _ = f.Close() }()
 		mode := info.Mode().Perm()
 		if executable {
 			mode |= 0o111
@@ -231,7 +231,7 @@ func extractEntry(root *os.Root, h *tar.Header, r io.Reader) error {
 	return nil
 }
 
-// staysInside tells whether a link called name may point to target without
+// staysInside reports whether a link called name may point to target without
 // leaving the directory that both are relative to.
 func staysInside(name, target string) bool {
 	if path.IsAbs(target) || filepath.IsAbs(target) || strings.ContainsRune(target, '\\') {

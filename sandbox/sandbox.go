@@ -175,10 +175,10 @@ type Spec struct {
 	// project; Image is what main is made of where the files do not say.
 	Compose *Compose
 
-	// Progress, when set, is told what Create is doing ("pulling debian:12",
+	// Progress, when set, receives what Create is doing ("pulling debian:12",
 	// "building"), a few times at most per second, from one goroutine at a time.
 	Progress func(message string)
-	// Warn, when set, is told during Create what a person should know of the
+	// Warn, when set, receives during Create what a person should know of the
 	// sandbox (a compose service is privileged), from one goroutine at a time.
 	Warn func(message string)
 }
@@ -270,7 +270,7 @@ type Command struct {
 	// Stdout and Stderr receive the output as it comes. When Stderr is nil,
 	// standard error is merged into Stdout, in order. When both are nil output
 	// is discarded. A sink that returns an error is not written to again, and
-	// the command goes on.
+	// the command continues.
 	Stdout, Stderr io.Writer
 
 	// Timeout ends the command like the end of the context does; 0 means none.
@@ -372,7 +372,7 @@ type NetworkSwitcher interface {
 }
 
 // Stopper is the ability to stop a sandbox and leave it for inspection,
-// instead of Destroy. Hint tells a person how to get in again.
+// instead of Destroy. Hint says how to get in again.
 type Stopper interface {
 	Stop(ctx context.Context) (hint string, err error)
 }

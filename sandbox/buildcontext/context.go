@@ -57,7 +57,7 @@ func ReadNamed(dir, dockerfile string) (*Context, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the build context: %w", err)
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	ignoreFile := ignoreName
 	if dockerfile != "" {
 		if _, err := root.Stat(filepath.FromSlash(dockerfile)); err != nil {
@@ -125,7 +125,7 @@ func readIgnore(root *os.Root, name string) (Ignore, error) {
 // Dockerfile and the .dockerignore are there even when they are ignored.
 func (c *Context) Names() []string { return c.names }
 
-// Ignored tells whether the .dockerignore leaves a name out.
+// Ignored reports whether the .dockerignore leaves a name out.
 func (c *Context) Ignored(name string) bool { return c.ignore.Excludes(name) }
 
 // ReadDockerfile returns the Dockerfile of a context's directory, bounded.
@@ -138,7 +138,7 @@ func ReadDockerfileNamed(dir, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	text, err := readText(root, filepath.FromSlash(name), maxDockerfile)
 	return string(text), err
 }
@@ -157,7 +157,7 @@ func readText(root *os.Root, name string, limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	text, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err == nil && int64(len(text)) > limit {
 		err = fmt.Errorf("reading %s: it has more than %d bytes", name, limit)
@@ -170,7 +170,7 @@ func readText(root *os.Root, name string, limit int64) ([]byte, error) {
 // platform ("linux") counts.
 func (c *Context) Hash(platform string) (string, error) {
 	h := sha256.New()
-	fmt.Fprintf(h, "proctor build context 1\n%s\n", platform)
+	_, _ = fmt.Fprintf(h, "proctor build context 1\n%s\n", platform)
 	err := c.write(&hashTar{h: h})
 	if err != nil {
 		return "", err
@@ -208,7 +208,7 @@ func (c *Context) write(w entryWriter) error {
 	if err != nil {
 		return fmt.Errorf("reading the build context: %w", err)
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	for _, name := range c.names {
 		if err := writeEntry(w, root, name); err != nil {
 			return fmt.Errorf("reading the build context %s: %w", c.dir, err)
@@ -256,7 +256,7 @@ func writeFile(w entryWriter, root *os.Root, name string, h *tar.Header) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	info, err := f.Stat()
 	if err != nil {
 		return err

@@ -125,7 +125,7 @@ func ignoreClass(pattern string) (string, int) {
 	return re.String(), min(i+1, len(pattern))
 }
 
-// Excludes tells whether a file or directory (slash-separated, relative) is
+// Excludes reports whether a file or directory (slash-separated, relative) is
 // left out of the context.
 func (ig Ignore) Excludes(name string) bool {
 	out := false

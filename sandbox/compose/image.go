@@ -71,7 +71,7 @@ func (p *project) buildOrPull(ctx context.Context, s *types.ServiceConfig) (Imag
 	return p.e.Images.Built(ctx, plan, p.spec.Progress)
 }
 
-// prebuilt tells whether the Spec gives main an image (section 5.3).
+// prebuilt reports whether the Spec gives main an image (section 5.3).
 func (p *project) prebuilt() bool {
 	img := p.spec.Image
 	return img.Ref != "" && (img.Build == nil || !img.ForceBuild)
@@ -253,7 +253,7 @@ func (p *project) nameImages(ctx context.Context) error {
 	return nil
 }
 
-// nameable tells whether a text can be the name of an image.
+// nameable reports whether a text can be the name of an image.
 func nameable(text string) bool {
 	for _, bad := range []string{"___", "_-", "-_", ".-", "-."} {
 		if strings.Contains(text, bad) {

@@ -122,7 +122,7 @@ func newHostVariables(environ []string, c *sandbox.Compose) hostVariables {
 	return h
 }
 
-// note tells which variables of the host the services get. A variable that is
+// note says which variables of the host the services get. A variable that is
 // passed on by its name alone is known by its value.
 func (h hostVariables) note(p *types.Project) []string {
 	for _, s := range p.Services {

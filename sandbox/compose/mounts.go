@@ -50,7 +50,7 @@ func (p *project) mounts(s *types.ServiceConfig, host *container.HostConfig) err
 	return nil
 }
 
-// createsSource tells whether a bind mount's source is to be made when it is
+// createsSource reports whether a bind mount's source is to be made when it is
 // missing. Engines do so only for mounts in their older, textual form, which
 // has no place for colons.
 func createsSource(v types.ServiceVolumeConfig) bool {

@@ -95,7 +95,7 @@ func (p *project) createNetwork(ctx context.Context, name string, o client.Netwo
 	return err
 }
 
-// overlaps tells whether the engine refused a subnet because it is in use.
+// overlaps reports whether the engine refused a subnet because it is in use.
 func overlaps(err error) bool {
 	return engine.Says(err, "overlap", "already used", "already in use") || cerrdefs.IsConflict(err) && engine.Says(err, "subnet")
 }

@@ -97,7 +97,7 @@ func mountRisks(p *types.Project, s *types.ServiceConfig, ours []sandbox.Mount) 
 	return found
 }
 
-// within tells whether a path lies in a directory, also when its links are
+// within reports whether a path lies in a directory, also when its links are
 // followed.
 func within(dir, path string) bool {
 	real, err := filepath.EvalSymlinks(path)

@@ -48,7 +48,7 @@ type project struct {
 	started    map[string]time.Time
 }
 
-// note tells the caller what a person should know.
+// note says to the caller what a person should know.
 func (p *project) note(is bool, format string, args ...any) {
 	if is && p.spec.Warn != nil {
 		p.spec.Warn(fmt.Sprintf(format, args...))
@@ -198,7 +198,7 @@ func (p *project) start(ctx context.Context, order []string) error {
 	return nil
 }
 
-// ready tells whether a service's dependencies let it start.
+// ready reports whether a service's dependencies let it start.
 func (p *project) ready(ctx context.Context, name string) (bool, error) {
 	s := p.model.Services[name]
 	for _, needed := range slices.Sorted(maps.Keys(s.DependsOn)) {
@@ -313,7 +313,7 @@ func (p *project) judge(service, name string, state *container.State, condition 
 	return state.Health.Status == container.Healthy, nil
 }
 
-// hasSettled tells whether a service has run for long enough. Main needs no
+// hasSettled reports whether a service has run for long enough. Main needs no
 // time when its command is our own.
 func (p *project) hasSettled(service string) bool {
 	s := p.model.Services[service]
@@ -349,7 +349,7 @@ func (p *project) failure(ctx context.Context, err error, id string) error {
 	if logErr != nil {
 		return e
 	}
-	defer logs.Close()
+	defer func() { _ = logs.Close() }()
 	out := engine.NewTail(failureLog)
 	var raw bytes.Buffer
 	limited := io.TeeReader(io.LimitReader(logs, 1<<20), &raw)

@@ -77,7 +77,7 @@ func BenchmarkTwentyTrials(b *testing.B) {
 		if err != nil {
 			return err
 		}
-		defer sb.Destroy(ctx)
+		defer func() { _ = sb.Destroy(ctx) }()
 		for _, dir := range []string{"/solution", "/tests"} {
 			if err := sandbox.UploadBytes(ctx, sb, []byte("echo hello"), dir+"/run.sh", 0o755); err != nil {
 				return err

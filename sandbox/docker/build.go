@@ -198,7 +198,7 @@ func (b *Backend) stream(ctx context.Context, files io.Reader, options client.Im
 	if err != nil {
 		return "", err
 	}
-	defer r.Body.Close()
+	defer func() { _ = r.Body.Close() }()
 	log := engine.NewTail(buildLogTail)
 	err = followBuild(r.Body, log, func(step string) { said.Sometimes("building " + name + ": " + step) })
 	return log.String(), err

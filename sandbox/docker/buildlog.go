@@ -16,7 +16,7 @@ import (
 const maxBuildMessage = 16 << 20
 
 // followBuild reads a build's messages until their end, copies the text to log
-// and tells each step. The engine reports a failed build as a message.
+// and reports each step. The engine reports a failed build as a message.
 func followBuild(body io.Reader, log io.Writer, step func(string)) error {
 	lines := bufio.NewReaderSize(body, 64<<10)
 	dec := json.NewDecoder(&boundedMessages{r: lines})
@@ -100,9 +100,9 @@ func traceText(trace []byte, log io.Writer, step func(string)) {
 			})
 			switch {
 			case failure != "":
-				fmt.Fprintf(log, "%s: %s\n", name, failure)
+				_, _ = fmt.Fprintf(log, "%s: %s\n", name, failure)
 			case started:
-				fmt.Fprintln(log, name)
+				_, _ = fmt.Fprintln(log, name)
 				step(name)
 			}
 		case responseLogs:

@@ -21,7 +21,7 @@ func (b *Backend) Collect(ctx context.Context, keep func(sandbox.Owner) bool) ([
 	return b.collect(ctx, keep, false)
 }
 
-// Survey tells what Collect would remove, and removes nothing.
+// Survey lists what Collect would remove, and removes nothing.
 func (b *Backend) Survey(ctx context.Context, keep func(sandbox.Owner) bool) ([]string, error) {
 	return b.collect(ctx, keep, true)
 }
@@ -96,7 +96,7 @@ func (b *Backend) collectImages(ctx context.Context, dry bool) ([]string, error)
 	return removed, errors.Join(errs...)
 }
 
-// has tells whether a tag is of the family. Podman puts localhost/ before it.
+// has reports whether a tag is of the family. Podman puts localhost/ before it.
 func has(tags []string, family string) bool {
 	for _, t := range tags {
 		if strings.HasPrefix(strings.TrimPrefix(t, "localhost/"), family) {

@@ -169,7 +169,7 @@ func (c *Container) Stop(ctx context.Context) (hint string, err error) {
 	return fmt.Sprintf("docker start %[1]s && docker exec -it %[1]s bash; remove it with docker rm -f -v %[1]s", c.name), nil
 }
 
-// running tells whether the container's first process lives.
+// running reports whether the container's first process lives.
 func running(ctx context.Context, api *client.Client, id string) (bool, *container.State, error) {
 	r, err := api.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
 	if err != nil {

@@ -142,7 +142,7 @@ func (b *Backend) run(ctx context.Context, spec sandbox.Spec, img compose.Image,
 }
 
 // settle waits until an entrypoint has come to the keep-alive command, and
-// tells whether the container runs.
+// reports whether the container runs.
 func settle(ctx context.Context, api *client.Client, id string) (bool, error) {
 	for range settleLooks {
 		alive, _, err := running(ctx, api, id)

@@ -31,7 +31,7 @@
 //
 // An image is built once for each content of its build context and tagged
 // proctor-build:HASH. It outlives its sandboxes: the next trial and the next
-// run reuse it. [Backend.Collect] removes those that nobody used for some days
+// run reuse it. [Backend.Collect] removes those that were not used for some days
 // and that were not built with KeepImage.
 package docker
 
@@ -92,7 +92,7 @@ type Options struct {
 	Subnets []netip.Prefix
 }
 
-// DefaultImageTTL is how long Collect leaves a built image that nobody uses.
+// DefaultImageTTL is how long Collect leaves a built image that is not used.
 const DefaultImageTTL = 7 * 24 * time.Hour
 
 // Backend creates sandboxes on one engine.

@@ -120,7 +120,7 @@ func readJSON(path string, into any) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	if err := json.NewDecoder(io.LimitReader(f, maxConfigFile)).Decode(into); err != nil {
 		return fmt.Errorf("reading %s: %w", path, err)
 	}

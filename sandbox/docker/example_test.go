@@ -27,7 +27,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	defer sb.Destroy(context.WithoutCancel(ctx))
+	defer func() { _ = sb.Destroy(context.WithoutCancel(ctx)) }()
 	status, err := sb.Exec(ctx, sandbox.Command{Shell: "echo hello", Stdout: os.Stdout})
 	fmt.Println(status.Code, err)
 }
@@ -39,7 +39,7 @@ func ExampleBackend_ProjectJSON() {
 		fmt.Println(err)
 		return
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	file := filepath.Join(dir, "docker-compose.yaml")
 	if err := os.WriteFile(file, []byte("services: {main: {hostname: '${NAME}'}}\n"), 0o644); err != nil {
 		fmt.Println(err)

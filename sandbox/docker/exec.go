@@ -146,7 +146,7 @@ func (p *process) begin(b birth) {
 	close(p.born)
 }
 
-// report notes the exit code; the command has ended when each stream told it.
+// report notes the exit code; the command has ended when each stream has reported it.
 func (p *process) report(code, streams int) {
 	p.mu.Lock()
 	p.code = code
@@ -158,7 +158,7 @@ func (p *process) report(code, streams int) {
 	}
 }
 
-// outcome is the exit code that the wrapper told, if it did.
+// outcome is the exit code that the wrapper reported, if it did.
 func (p *process) outcome() (code int, known bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -200,7 +200,7 @@ func (c *Container) result(ctx context.Context, p *process) (sandbox.ExitStatus,
 	}
 }
 
-// wasBorn reports whether the wrapper told of itself.
+// wasBorn reports whether the wrapper has reported its start.
 func (p *process) wasBorn() bool {
 	select {
 	case <-p.born:

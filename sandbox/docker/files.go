@@ -153,7 +153,7 @@ func rewrite(out *tar.Writer, stream io.Reader, change func(*tar.Header) (bool, 
 	}
 }
 
-// notADirectory is the kernel's word for a path that goes on below a file. The
+// notADirectory is the kernel's word for a path that continues below a file. The
 // engine passes it on with a status of its own.
 const notADirectory = "not a directory"
 
@@ -176,7 +176,7 @@ func (c *Container) Download(ctx context.Context, src string, dst io.Writer) err
 	if err != nil {
 		return c.explain(ctx, fmt.Sprintf("downloading %q", src), err)
 	}
-	defer r.Content.Close()
+	defer func() { _ = r.Content.Close() }()
 	out := tar.NewWriter(dst)
 	if r.Stat.Mode.IsDir() {
 		err = rewrite(out, r.Content, relativeTo(strings.TrimPrefix(path.Clean("/"+r.Stat.Name), "/")))

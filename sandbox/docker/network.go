@@ -44,7 +44,7 @@ type containerNetwork struct {
 	mode sandbox.NetworkMode // guarded by mu
 }
 
-// public tells the mode that is also the zero value.
+// public reports whether a mode is public, which the zero value is too.
 func public(m sandbox.NetworkMode) bool { return m == "" || m == sandbox.NetworkPublic }
 
 // prepareNetwork detaches a container that has been created and not started
@@ -189,7 +189,7 @@ func (c *Container) installRelay(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	info, err := f.Stat()
 	if err != nil {
 		return err

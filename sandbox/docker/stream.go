@@ -76,7 +76,7 @@ type sink struct {
 	over bool
 }
 
-// Write never fails: a command goes on without its reader.
+// Write never fails: a command continues without its reader.
 func (s *sink) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

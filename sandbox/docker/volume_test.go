@@ -20,7 +20,7 @@ func TestVolumes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer api.Close()
+	defer func() { _ = api.Close() }()
 	const name = "proctor-test-volume"
 	t.Cleanup(func() {
 		_, _ = api.VolumeRemove(context.Background(), name, client.VolumeRemoveOptions{Force: true})

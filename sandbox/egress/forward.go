@@ -162,10 +162,10 @@ func readResponse(from io.Reader, req *http.Request) (*http.Response, error) {
 	}
 }
 
-// writeResponse passes a response on as it comes. keep tells that the client
+// writeResponse passes a response on as it comes. keep reports that the client
 // sees its end without the end of the connection.
 func writeResponse(w io.Writer, resp *http.Response, req *http.Request, again bool) (keep bool, err error) {
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	h := resp.Header.Clone()
 	removeHopByHop(h)
 	h.Del("Content-Length")

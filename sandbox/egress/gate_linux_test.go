@@ -196,7 +196,7 @@ func TestGateLeavesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer c.Close()
+		defer func() { _ = c.Close() }()
 		_, _ = fmt.Fprintf(c, "CONNECT echo.test:1 HTTP/1.1\r\n\r\n")
 		if _, err := io.ReadFull(c, make([]byte, 12)); err != nil {
 			t.Fatal(err)
@@ -221,7 +221,7 @@ func transfer(b *testing.B, dial func() net.Conn) {
 	b.Run("throughput", func(b *testing.B) {
 		const size = 8 << 20
 		c := dial()
-		defer c.Close()
+		defer func() { _ = c.Close() }()
 		buf := make([]byte, 64<<10)
 		b.SetBytes(size)
 		for b.Loop() {
@@ -237,7 +237,7 @@ func transfer(b *testing.B, dial func() net.Conn) {
 	})
 	b.Run("latency", func(b *testing.B) {
 		c := dial()
-		defer c.Close()
+		defer func() { _ = c.Close() }()
 		for b.Loop() {
 			_, _ = c.Write([]byte("1"))
 			if _, err := io.ReadFull(c, make([]byte, 1)); err != nil {
@@ -264,7 +264,7 @@ func BenchmarkEgress(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	go func() {
 		for {
 			c, err := l.Accept()
@@ -272,7 +272,7 @@ func BenchmarkEgress(b *testing.B) {
 				return
 			}
 			go func() {
-				defer c.Close()
+				defer func() { _ = c.Close() }()
 				many := make([]byte, 8<<20)
 				one := make([]byte, 1)
 				for {

@@ -19,7 +19,7 @@ type Policy struct {
 	Hosts []string // lower case, without a trailing dot
 }
 
-// Allows tells whether a host, as normalHost returns it, may be reached.
+// Allows reports whether a host, as normalHost returns it, may be reached.
 func (p Policy) Allows(host string) bool {
 	switch p.Mode {
 	case "", sandbox.NetworkPublic:
@@ -137,7 +137,7 @@ func parseTarget(hostport string, defaultPort uint16) (target, error) {
 	return t, nil
 }
 
-// forbidden tells addresses that lead to this machine itself or to its links.
+// forbidden recognises addresses that lead to this machine itself or to its links.
 func forbidden(addr netip.Addr) bool {
 	addr = addr.Unmap()
 	return !addr.IsValid() || addr.IsLoopback() || addr.IsLinkLocalUnicast() || addr.IsUnspecified() || addr.IsMulticast() ||

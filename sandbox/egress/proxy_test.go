@@ -150,7 +150,7 @@ func get(t testing.TB, c *http.Client, url string) (int, string) {
 	if err != nil {
 		t.Fatalf("getting %s: %v", url, err)
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
 		t.Fatalf("getting %s: %v", url, err)
@@ -291,7 +291,7 @@ func echo(t testing.TB) string {
 				return
 			}
 			go func() {
-				defer c.Close()
+				defer func() { _ = c.Close() }()
 				_, _ = io.WriteString(c, "hi\n")
 				_, _ = io.Copy(c, c)
 			}()
@@ -548,7 +548,7 @@ func TestCloseEndsADialUnderWay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	_, _ = io.WriteString(c, "CONNECT slow.test:1 HTTP/1.1\r\n\r\n")
 	<-dialing
 	start := time.Now()

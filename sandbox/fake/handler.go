@@ -184,7 +184,7 @@ func Write(path, content string) Handler {
 	}
 }
 
-// Leave starts a process that goes on when its command has ended. It ends
+// Leave starts a process that continues when its command has ended. It ends
 // with KillTree, with an Exec that is ended and began before it, or with
 // Destroy; those wait until the handler has returned.
 func Leave(do Handler) Handler {

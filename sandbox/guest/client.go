@@ -31,7 +31,7 @@ type Options struct {
 // processes are gone before it counts as not answering.
 const answerLimit = killLimit + 20*time.Second
 
-// killLimit is how long the supervisor goes on killing before it says that it
+// killLimit is how long the supervisor continues killing before it says that it
 // could not end everything.
 const killLimit = 20 * time.Second
 

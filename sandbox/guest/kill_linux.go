@@ -46,7 +46,7 @@ func (s *server) mark() reply {
 }
 
 // killTree ends everything born since a mark. What a process from before the
-// mark has started stays with it: a service goes on forking its workers, and
+// mark has started stays with it: a service continues forking its workers, and
 // as long as it is spared there is no end to them.
 func (s *server) killTree(c *service, q killRequest) reply {
 	s.mu.Lock()
@@ -108,7 +108,7 @@ func (s *server) family(e *execution) match {
 	}
 }
 
-// owners tells which command under way a process belongs to, 0 when to none:
+// owners says which command under way a process belongs to, 0 when to none:
 // by descent, else by session, else by brand.
 func (s *server) owners(procs []process) func(process) uint32 {
 	s.mu.Lock()
@@ -137,7 +137,7 @@ func (s *server) owners(procs []process) func(process) uint32 {
 	}
 }
 
-// descends tells whether a process or one that it descends from, below the
+// descends reports whether a process or one that it descends from, below the
 // supervisor, is what is asked for.
 func (s *server) descends(procs []process, is func(process) bool) func(process) bool {
 	byPID := make(map[int]process, len(procs))
@@ -313,7 +313,7 @@ func wholeGroups(procs, hit []process) []int {
 }
 
 // killFrozen stops every process of the namespace in one step, which none can
-// flee by forking, kills what m matches, and lets the others go on, but for
+// flee by forking, kills what m matches, and lets the others continue, but for
 // those that were stopped before.
 func (s *server) killFrozen(m match) error {
 	before, _, err := s.proc.scan()

@@ -35,7 +35,7 @@ func (p process) dead() bool {
 	return p.state == 'X' || p.state == 'x' || (p.state == 'Z' && p.threads <= 1)
 }
 
-// bornSince tells whether p is q or younger. Process ids are given out in
+// bornSince reports whether p is q or younger. Process ids are given out in
 // ascending order, which decides within one clock tick.
 func (p process) bornSince(q key) bool {
 	return p.start > q.start || (p.start == q.start && p.pid >= q.pid)
@@ -57,7 +57,7 @@ func openProc() (*procDir, error) {
 	return &procDir{dir: dir}, nil
 }
 
-// scan lists the processes. complete tells that none was born meanwhile, so
+// scan lists the processes. complete reports that none was born meanwhile, so
 // that none can be missing; where the kernel does not tell, it is false.
 func (p *procDir) scan() (procs []process, complete bool, err error) {
 	before := p.lastPID()

@@ -173,7 +173,7 @@ func TestPublicNetwork(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer l.Close()
+			defer func() { _ = l.Close() }()
 			served := make(chan error, 1)
 			go func() {
 				for range 2 {

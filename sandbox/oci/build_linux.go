@@ -60,7 +60,7 @@ func (s *Sandbox) takeUpper(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	for name := range identity("", true, func(string) (entry, bool) { return entry{}, false }) {
 		if name == "/" || filepath.Dir(name) == "/" {
 			continue // directories
@@ -72,14 +72,14 @@ func (s *Sandbox) takeUpper(ctx context.Context) (string, error) {
 	return upper, root.RemoveAll(filepath.Dir(guestPath)[1:])
 }
 
-// gone tells that a name leads nowhere, also when what leads there is a file
+// gone reports whether a name leads nowhere, also when what leads there is a file
 // or a link out of the directory.
 func gone(err error) bool {
 	pe, ok := errors.AsType[*fs.PathError](err)
 	return errors.Is(err, fs.ErrNotExist) || ok && pe.Err != nil && !errors.Is(err, fs.ErrPermission)
 }
 
-// explainBuild tells ordinary users what the commands of their builds lack.
+// explainBuild says to ordinary users what the commands of their builds lack.
 func (b *Backend) explainBuild(err error) error {
 	failed, ok := errors.AsType[*sandbox.BuildError](err)
 	if !ok || b.root || failed.Log == "" {

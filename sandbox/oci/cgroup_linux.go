@@ -18,7 +18,7 @@ const (
 	cgroupParent = "proctor"
 )
 
-// cgroupsWritable tells whether root can make groups with CPU and memory limits.
+// cgroupsWritable reports whether root can make groups with CPU and memory limits.
 func cgroupsWritable() bool {
 	if !unified(cgroupRoot) {
 		return writableDir(filepath.Join(cgroupRoot, "cpu")) && writableDir(filepath.Join(cgroupRoot, "memory"))

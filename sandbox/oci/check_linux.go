@@ -76,7 +76,7 @@ func (e *unavailableError) Error() string {
 
 func (e *unavailableError) Unwrap() []error { return []error{sandbox.ErrUnavailable, e.err} }
 
-// Hint tells what to do about it.
+// Hint says what to do about it.
 func (e *unavailableError) Hint() string { return e.fix }
 
 // explain turns the failure of a start into what the machine lacks, where that
@@ -121,13 +121,13 @@ func helperRefused(err error) bool {
 	return strings.Contains(text, launchArg0+": ") && strings.Contains(text, unix.EPERM.Error())
 }
 
-// needsLibraries tells whether a program is linked with shared libraries.
+// needsLibraries reports whether a program is linked with shared libraries.
 func needsLibraries(program string) (bool, error) {
 	f, err := elf.Open(program)
 	if err != nil {
 		return false, fmt.Errorf("looking at %q: %w", program, err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	return slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }), nil
 }
 

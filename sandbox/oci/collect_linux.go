@@ -28,7 +28,7 @@ func (b *Backend) Collect(ctx context.Context, keep func(sandbox.Owner) bool) ([
 	return b.eachLeft(ctx, keep, b.collect)
 }
 
-// Survey tells which sandboxes Collect would remove.
+// Survey lists which sandboxes Collect would remove.
 func (b *Backend) Survey(ctx context.Context, keep func(sandbox.Owner) bool) ([]string, error) {
 	return b.eachLeft(ctx, keep, func(_ context.Context, dir string, r record) ([]string, error) {
 		found, err := processesOf(r.ID)
@@ -83,7 +83,7 @@ func leftBehind(dir string, keep func(sandbox.Owner) bool) (record, bool) {
 	return r, err == nil && time.Since(info.ModTime()) > recordLimit
 }
 
-// collect removes one sandbox and tells what there was.
+// collect removes one sandbox and says what there was.
 func (b *Backend) collect(ctx context.Context, dir string, r record) ([]string, error) {
 	if r.ID != filepath.Base(dir) {
 		return nil, fmt.Errorf("its record is of %q", r.ID)
@@ -164,7 +164,7 @@ func killIf(pid int, is func() bool) error {
 	if err != nil {
 		return fmt.Errorf("opening process %d: %w", pid, err)
 	}
-	defer unix.Close(fd)
+	defer func() { _ = unix.Close(fd) }()
 	if !is() {
 		return nil
 	}
@@ -194,7 +194,7 @@ func processesOf(id string) ([]int, error) {
 	return found, nil
 }
 
-// belongs tells whether a process is of a sandbox: it is in one of the mount
+// belongs reports whether a process is of a sandbox: it is in one of the mount
 // namespaces in which the sandbox's directory is mounted, or it is one of the
 // program's helpers for it. A process that is not waited for is none.
 func belongs(pid int, id string) bool {

@@ -23,7 +23,7 @@ func needRuntime(t testing.TB, name string) {
 	}
 }
 
-// userNamespaces tells whether an ordinary user is root in a new user namespace.
+// userNamespaces reports whether an ordinary user is root in a new user namespace.
 func userNamespaces() bool {
 	cmd := exec.Command("/bin/true")
 	cmd.SysProcAttr = &syscall.SysProcAttr{}

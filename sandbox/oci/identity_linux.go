@@ -33,7 +33,7 @@ func readSmall(name string) string {
 	if err != nil {
 		return ""
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	data, err := io.ReadAll(io.LimitReader(f, identityLimit))
 	if err != nil {
 		return ""

@@ -138,7 +138,7 @@ func TestImageErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer store.Close()
+	defer func() { _ = store.Close() }()
 	opts := testOptions(t, "")
 	opts.Host, opts.Images = false, store
 	b := newBackend(t, opts)

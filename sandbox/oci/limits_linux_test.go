@@ -10,7 +10,7 @@ import (
 )
 
 // TestMemoryLimit: what takes more memory than the limit is killed, and the
-// sandbox goes on.
+// sandbox continues.
 func TestMemoryLimit(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{RuntimeRunc, RuntimeCrun} {

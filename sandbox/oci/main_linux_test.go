@@ -91,7 +91,7 @@ func TestNeedsLibraries(t *testing.T) {
 	if err != nil {
 		t.Skipf("the shell is no ELF program: %v", err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	libraries, err := f.ImportedLibraries()
 	if err != nil {
 		t.Fatal(err)

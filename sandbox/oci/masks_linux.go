@@ -70,7 +70,7 @@ func homeMasks(root fs.FS) []string {
 	if err != nil {
 		return nil
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	var masks []string
 	seen := map[string]bool{}
 	lines := bufio.NewScanner(f)
@@ -99,14 +99,14 @@ func homeMasks(root fs.FS) []string {
 	return masks
 }
 
-// programDir tells directories without which nothing runs; no entry of
+// programDir recognises directories without which nothing runs; no entry of
 // /etc/passwd makes them disappear.
 func programDir(dir string) bool {
 	top := strings.SplitN(dir[1:], "/", 2)[0]
 	return slices.Contains([]string{"usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "etc", "boot", "nix"}, top)
 }
 
-// sharedDir tells directories that are nobody's home alone.
+// sharedDir recognises directories that are nobody's home alone.
 func sharedDir(dir string) bool {
 	return slices.Contains([]string{"/opt", "/srv", "/var", "/var/lib", "/var/cache", "/var/spool"}, dir)
 }

@@ -125,7 +125,7 @@ func mountOverlay(target string, p part, more []string) error {
 		if err != nil {
 			return &os.PathError{Op: "open", Path: dir, Err: err}
 		}
-		defer unix.Close(fd)
+		defer func() { _ = unix.Close(fd) }()
 		lower = append(lower, "/proc/self/fd/"+strconv.Itoa(fd))
 	}
 	options := []string{"lowerdir=" + strings.Join(lower, ":"), "upperdir=" + escapeOption(p.Upper), "workdir=" + escapeOption(p.Work)}

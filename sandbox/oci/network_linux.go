@@ -11,12 +11,12 @@ import (
 
 var _ sandbox.NetworkSwitcher = (*Sandbox)(nil)
 
-// proxied tells whether a sandbox reaches the network through the egress proxy
+// proxied reports whether a sandbox reaches the network through the egress proxy
 // alone. A network namespace cannot be changed while processes are in it, so
 // that a policy that will be switched is the proxy's, whatever it is first.
 func proxied(n sandbox.Network) bool { return n.Switchable || n.Mode == sandbox.NetworkAllowlist }
 
-// isolated tells whether a sandbox has a network namespace of its own, with a
+// isolated reports whether a sandbox has a network namespace of its own, with a
 // loopback device and nothing else.
 func isolated(n sandbox.Network) bool { return proxied(n) || n.Mode == sandbox.NetworkNone }
 

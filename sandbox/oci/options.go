@@ -51,7 +51,7 @@ type Options struct {
 	Egress egress.Upstream
 	// Now is the clock of the egress proxy's log; nil means time.Now.
 	Now func() time.Time
-	// Log is told what went wrong without being an error of a call; nil
+	// Log receives what went wrong without being an error of a call; nil
 	// discards.
 	Log *slog.Logger
 }

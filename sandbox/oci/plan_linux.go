@@ -156,7 +156,7 @@ func resolve(files fs.ReadLinkFS, name string) (string, bool) {
 	return done, true
 }
 
-// isHidden tells whether name is masked or lies below a mask.
+// isHidden reports whether name is masked or lies below a mask.
 func (p *hostPlanner) isHidden(name string) bool {
 	for ; name != "/"; name = path.Dir(name) {
 		if p.hidden[name] {
@@ -193,7 +193,7 @@ func (p *hostPlanner) isDir(name string) bool {
 	return err == nil && info.IsDir()
 }
 
-// partOfSystem tells mounts that programs of the host need to run. Other disks
+// partOfSystem recognises mounts that programs of the host need to run. Other disks
 // are not shown.
 func partOfSystem(m mountPoint) bool {
 	types := []string{"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "erofs", "squashfs", "overlay", "virtiofs", "9p"}
@@ -307,7 +307,7 @@ func (p *hostPlanner) small(name string, info fs.FileInfo) ([]byte, bool) {
 	if err != nil {
 		return nil, false
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	data, err := io.ReadAll(io.LimitReader(f, copyLimit))
 	return data, err == nil
 }

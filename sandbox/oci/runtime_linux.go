@@ -92,7 +92,7 @@ func (r runtimeProgram) argv(dir string, b *bundle) []string {
 // unifiedDir is where the second cgroup hierarchy of hybrid systems is mounted.
 const unifiedDir = "/sys/fs/cgroup/unified"
 
-// hideUnified tells whether crun would refuse to work on this system: it knows
+// hideUnified reports whether crun would refuse to work on this system: it knows
 // either kind of cgroups, but not both.
 func (r runtimeProgram) hideUnified() bool {
 	if r.name != RuntimeCrun {

@@ -151,7 +151,7 @@ func (s *Sandbox) Download(ctx context.Context, path string, tar io.Writer) erro
 }
 
 // Destroy kills everything in the sandbox, waits until it is gone and removes
-// what was made for it. When it fails, a later call goes on.
+// what was made for it. When it fails, a later call continues.
 func (s *Sandbox) Destroy(ctx context.Context) error {
 	select {
 	case s.busy <- struct{}{}:

@@ -29,7 +29,7 @@ type entry struct {
 	Data []byte      `json:"data,omitempty"` // content, or a link's target
 }
 
-// attributes tells the mode and owner of a directory of the layers below.
+// attributes returns the mode and owner of a directory of the layers below.
 type attributes func(dir string) (entry, bool)
 
 // put adds an entry and the parents it lacks. Directories of a higher layer
@@ -61,7 +61,7 @@ func (t tree) whiteout(name string, below attributes) {
 	t.put(name, entry{Kind: fs.ModeCharDevice}, below)
 }
 
-// has tells whether anything of the tree lies at or below dir.
+// has reports whether anything of the tree lies at or below dir.
 func (t tree) has(dir string) bool {
 	_, ok := t[dir]
 	return ok

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hostRoot tells whether the caller is root, and not just in a user namespace
+// hostRoot reports whether the caller is root, and not just in a user namespace
 // whose root it is: there overlays and devices are as for ordinary users.
 func hostRoot() bool {
 	fields := strings.Fields(readSmall("/proc/self/uid_map"))
@@ -60,7 +60,7 @@ func subordinate(file string, uid int) idRange {
 	if err != nil {
 		return idRange{}
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	names := []string{strconv.Itoa(uid)}
 	if u, err := user.LookupId(names[0]); err == nil {
 		names = append(names, u.Username)
@@ -128,12 +128,12 @@ func lastCapability() uintptr {
 // errMapping says that the programs that map ranges do not work here.
 var errMapping = errors.New("mapping the subordinate ids")
 
-// apply maps the ids of a started helper and lets it go on.
+// apply maps the ids of a started helper and lets it continue.
 func (m *idMap) apply(cmd *exec.Cmd) error {
 	if !m.ranged() {
 		return nil
 	}
-	defer m.callersSide.Close()
+	defer func() { _ = m.callersSide.Close() }()
 	_ = m.helperEnd.Close()
 	for program, args := range map[string][]string{
 		m.newuidmap: m.arguments(cmd.Process.Pid, m.uid, m.uids),

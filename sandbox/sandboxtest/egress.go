@@ -193,7 +193,7 @@ var egressObligations = []obligation{
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer c.Close()
+		defer func() { _ = c.Close() }()
 		if err := sb.Destroy(call(t)); err != nil {
 			t.Errorf("Destroy: %v", err)
 		}
@@ -254,7 +254,7 @@ var switchObligations = []obligation{
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer c.Close()
+		defer func() { _ = c.Close() }()
 		switchTo(t, sb, sandbox.NetworkNone)
 		u.wait(t)
 		log.until(t, "the closed connection", func(l egress.Line) bool { return strings.Contains(l.Reason, "network policy changed") })
@@ -301,7 +301,7 @@ func isPublic(t testing.TB, sb sandbox.Sandbox) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	script := `while read -r _ to via _; do [ "$to" != 00000000 ] || g=$via; done </proc/net/route
 		echo >"/dev/tcp/$((16#${g:6:2})).$((16#${g:4:2})).$((16#${g:2:2})).$((16#${g:0:2}))/` + port + `"`

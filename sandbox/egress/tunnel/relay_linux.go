@@ -114,12 +114,12 @@ func acceptOne(l *os.File) (*os.File, error) {
 
 // carry joins a connection and a stream until both directions have ended.
 func carry(m *Mux, c *os.File) {
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	s, err := m.open()
 	if err != nil {
 		return
 	}
-	defer s.Close()
+	defer func() { _ = s.Close() }()
 	var out sync.WaitGroup
 	out.Go(func() {
 		if _, err := io.CopyBuffer(onlyWriter{c}, onlyReader{s}, make([]byte, maxPayload)); err != nil {

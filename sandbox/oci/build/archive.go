@@ -37,14 +37,14 @@ func inflate(r io.Reader) (io.ReadCloser, error) {
 	return plain, err
 }
 
-// isArchive tells whether ADD extracts a file: a tar with something in it,
+// isArchive reports whether ADD extracts a file: a tar with something in it,
 // plain or compressed. The name does not matter.
 func isArchive(t tree, name string) (bool, error) {
 	f, err := t.Open(name)
 	if err != nil {
 		return false, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	plain, err := inflate(f)
 	if errors.Is(err, image.ErrMalformed) {
 		return false, nil
@@ -52,7 +52,7 @@ func isArchive(t tree, name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	defer plain.Close()
+	defer func() { _ = plain.Close() }()
 	_, err = tar.NewReader(plain).Next()
 	return err == nil, nil
 }
@@ -64,14 +64,14 @@ func (p *placing) extractTo(ctx context.Context, it *item, tw *tar.Writer, h has
 	if err != nil {
 		return err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	raw := &io.LimitedReader{R: &contextReader{ctx, f}, N: it.Size}
 	hashed := io.TeeReader(raw, h)
 	plain, err := inflate(hashed)
 	if err != nil {
 		return fmt.Errorf("extracting %q: %w", it.from, err)
 	}
-	defer plain.Close()
+	defer func() { _ = plain.Close() }()
 	if err := p.entries(tar.NewReader(plain), it, tw); err != nil {
 		return fmt.Errorf("extracting %q: %w", it.from, err)
 	}

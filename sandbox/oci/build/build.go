@@ -34,7 +34,7 @@ type Step struct {
 	Base image.Image
 	// Network is public or none.
 	Network sandbox.NetworkMode
-	// Mounts, when not nil, is told a directory on the host that belongs to the
+	// Mounts, when not nil, receives a directory on the host that belongs to the
 	// sandbox and goes with it, and returns the mounts that the step needs.
 	Mounts func(dir string) ([]sandbox.Mount, error)
 }
@@ -42,7 +42,7 @@ type Step struct {
 // Runner gives steps a sandbox to work in.
 type Runner interface {
 	// Step starts a sandbox and calls work. When work returns nil the sandbox
-	// is ended, and keep is told the upper directory of the overlay that was
+	// is ended, and keep receives the upper directory of the overlay that was
 	// its root: what work changed in the form that image.Store.Commit takes.
 	// Commands have PATH and HOME, but otherwise no environment of their own.
 	// In any case the sandbox is gone when Step returns.
@@ -74,7 +74,7 @@ type Request struct {
 	Fresh bool
 	// Labels of the sandboxes that steps run in.
 	Labels sandbox.Labels
-	// Progress, when set, is told what is being done, from one goroutine at a
+	// Progress, when set, receives what is being done, from one goroutine at a
 	// time.
 	Progress func(message string)
 }

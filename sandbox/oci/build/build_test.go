@@ -239,9 +239,9 @@ func TestFailingRun(t *testing.T) {
 	b := newBench(t)
 	b.exec = func(_ string, cmd sandbox.Command) (int, error) {
 		for range 1000 {
-			fmt.Fprintln(cmd.Stdout, "some line of output\xff")
+			_, _ = fmt.Fprintln(cmd.Stdout, "some line of output\xff")
 		}
-		fmt.Fprintln(cmd.Stdout, "the end")
+		_, _ = fmt.Fprintln(cmd.Stdout, "the end")
 		return 3, nil
 	}
 	_, err := b.do("FROM debian\nRUN <<E\nx\nE", nil)

@@ -29,9 +29,9 @@ func finalKey(files *buildcontext.Context, arch string, bases map[string]image.I
 		return "", err
 	}
 	h := sha256.New()
-	fmt.Fprintf(h, "%s\n", content)
+	_, _ = fmt.Fprintf(h, "%s\n", content)
 	for _, ref := range slices.Sorted(maps.Keys(bases)) {
-		fmt.Fprintf(h, "%q %s\n", ref, bases[ref].ID)
+		_, _ = fmt.Fprintf(h, "%q %s\n", ref, bases[ref].ID)
 	}
 	return finalPrefix + hex.EncodeToString(h.Sum(nil)), nil
 }

@@ -153,7 +153,7 @@ func (p *placing) writeBelow(ctx context.Context, dir string) (digest string, er
 	if err != nil {
 		return "", err
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	h := sha256.New()
 	for i := range p.items {
 		it := &p.items[i]

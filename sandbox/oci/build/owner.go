@@ -73,7 +73,7 @@ func account(t tree, file string, fields int, name string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	lines := bufio.NewScanner(io.LimitReader(f, maxAccounts))
 	for lines.Scan() {
 		if line := strings.Split(lines.Text(), ":"); len(line) >= fields && line[0] == name {

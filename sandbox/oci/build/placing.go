@@ -130,7 +130,7 @@ func (p *placing) digest(ctx context.Context, content bool) (string, error) {
 		it := &p.items[i]
 		it.describe(h)
 		if !content && it.source != nil {
-			fmt.Fprintf(h, "%q\n", it.from)
+			_, _ = fmt.Fprintf(h, "%q\n", it.from)
 			continue
 		}
 		if it.Kind != kindFile {
@@ -144,7 +144,7 @@ func (p *placing) digest(ctx context.Context, content bool) (string, error) {
 }
 
 func (it *item) describe(h hash.Hash) {
-	fmt.Fprintf(h, "%c %q %o %d:%d %q %d %t\n", it.Kind, it.Name, it.Mode, it.Owner.UID, it.Owner.GID, it.Target, it.Size, it.Archive)
+	_, _ = fmt.Fprintf(h, "%c %q %o %d:%d %q %d %t\n", it.Kind, it.Name, it.Mode, it.Owner.UID, it.Owner.GID, it.Target, it.Size, it.Archive)
 }
 
 // copyTo writes the content of a file, all of it and no more.
@@ -157,7 +157,7 @@ func (it *item) copyTo(ctx context.Context, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	n, err := io.Copy(w, io.LimitReader(&contextReader{ctx, f}, it.Size))
 	if err == nil && n != it.Size {
 		err = fmt.Errorf("%q: %w", it.from, errChanges)

@@ -265,7 +265,7 @@ func (p *plan) checkStage(s *stage) error {
 	return nil
 }
 
-// ours tells whether a platform is this machine's.
+// ours reports whether a platform is this machine's.
 func (p *plan) ours(platform string) bool {
 	os, arch, ok := strings.Cut(strings.ToLower(platform), "/")
 	if !ok {

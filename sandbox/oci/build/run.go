@@ -160,7 +160,7 @@ func removeStubs(upper string, base image.Image, mounts []mount) error {
 	if err != nil {
 		return err
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	files := base.Files()
 	for _, m := range slices.Backward(mounts) {
 		name, info, err := resolve(files, m.target)

@@ -84,7 +84,7 @@ type executor interface {
 	run(ctx context.Context, st *state, c *instructions.RunCommand, from func(name string) (image.Image, error)) error
 	copy(ctx context.Context, st *state, c *copying) error
 	makeWorkdir(ctx context.Context, st *state) error
-	// begin is told each instruction that may need a sandbox.
+	// begin receives each instruction that may need a sandbox.
 	begin(instruction string)
 }
 

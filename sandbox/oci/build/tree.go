@@ -87,7 +87,7 @@ func (c *contextTree) ReadDir(name string) ([]fs.DirEntry, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer dir.Close()
+	defer func() { _ = dir.Close() }()
 	list, err := dir.ReadDir(-1)
 	if err != nil {
 		return nil, err
@@ -154,7 +154,7 @@ func lstat(t tree, name string) (fs.FileInfo, error) {
 	return info, err
 }
 
-// hasWildcards tells patterns from names (Go's path.Match).
+// hasWildcards distinguishes patterns from names (Go's path.Match).
 func hasWildcards(s string) bool { return strings.ContainsAny(s, `*?[\`) }
 
 // match lists what a pattern of COPY names, in order: the whole name with no

@@ -71,7 +71,7 @@ func (s *Store) inflate(ctx context.Context, a *archive) error {
 		}
 		return err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }()
 	tmp, err := s.session.file("archive-*")
 	if err != nil {
 		return err

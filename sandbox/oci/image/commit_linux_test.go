@@ -209,7 +209,7 @@ func TestPackDropsDevicesAndSockets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer dirFD.Close()
+	defer func() { _ = dirFD.Close() }()
 	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: fmt.Sprintf("/proc/self/fd/%d/s", dirFD.Fd())}); err != nil {
 		t.Skipf("needs sockets in the file system: %v", err)
 	}

@@ -30,7 +30,7 @@
 // whiteouts are character devices 0/0, opaque directories carry an extended
 // attribute. As root the attributes are trusted.overlay.*, otherwise
 // user.overlay.* and the mount needs the option userxattr; [Image.UserXattr]
-// tells which.
+// says which.
 //
 // An ordinary user cannot give files away. Then all files of a layer belong to
 // that user, which a user namespace shows as root, and [Layer.Notes] counts what

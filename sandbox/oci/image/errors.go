@@ -25,7 +25,7 @@ func (e *NotFoundError) Error() string {
 // Unwrap makes errors.Is find sandbox.ErrImageNotFound.
 func (e *NotFoundError) Unwrap() error { return sandbox.ErrImageNotFound }
 
-// Hint tells what to do about it.
+// Hint says what to do about it.
 func (e *NotFoundError) Hint() string {
 	return "check the spelling and the tag; without a network, give an OCI layout directory that holds the image"
 }
@@ -62,7 +62,7 @@ func (e *UnauthorizedError) Error() string {
 
 func (e *UnauthorizedError) Unwrap() error { return e.Err }
 
-// Hint tells what to do about it.
+// Hint says what to do about it.
 func (e *UnauthorizedError) Hint() string {
 	return fmt.Sprintf("check that the image exists; if it is private, log in with: docker login %s", e.Registry)
 }
@@ -83,7 +83,7 @@ func (e *UnreachableError) Unwrap() error { return e.Err }
 // Retryable reports that another attempt later may succeed.
 func (e *UnreachableError) Retryable() bool { return true }
 
-// Hint tells what to do about it.
+// Hint says what to do about it.
 func (e *UnreachableError) Hint() string {
 	return "check the network and the proxy; to work without a network, give an OCI layout directory that holds the image"
 }
@@ -99,7 +99,7 @@ func (e *DigestError) Error() string {
 	return fmt.Sprintf("verifying %s: want %s, got %s", e.What, e.Want, e.Got)
 }
 
-// Hint tells what to do about it.
+// Hint says what to do about it.
 func (e *DigestError) Hint() string {
 	return "the source is damaged or something on the way changes content; fetch the image again from elsewhere"
 }

@@ -25,7 +25,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	mirror := filepath.Join(dir, "mirror")
 	if err := writeMirror(mirror, "debian:12"); err != nil {
 		log.Fatal(err)
@@ -35,7 +35,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer store.Close()
+	defer func() { _ = store.Close() }()
 	img, err := store.Pull(context.Background(), "debian:12", nil)
 	if err != nil {
 		log.Fatal(err)

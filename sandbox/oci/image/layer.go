@@ -197,7 +197,7 @@ func (s *Store) unpackFrom(ctx context.Context, diffID v1.Hash, source layerSour
 	if err != nil {
 		return layerInfo{}, worse(err, stored)
 	}
-	defer plain.Close()
+	defer func() { _ = plain.Close() }()
 	content, err := newVerifier(plain, diffID, -1)
 	if err != nil {
 		return layerInfo{}, err

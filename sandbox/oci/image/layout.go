@@ -135,7 +135,7 @@ func (f *verifiedFile) check() error { return f.verifier.check("layer " + f.want
 
 func (f *verifiedFile) Close() error { return f.file.Close() }
 
-// counter tells how many bytes pass.
+// counter reports how many bytes pass.
 type counter struct {
 	r     io.Reader
 	count func(int)

@@ -14,10 +14,10 @@ import (
 // Make returns the image that ref names in the store. When the store has not
 // got it, or when fresh is set, produce makes it, and the store notes it under
 // ref. Whatever number of callers and processes ask at once, one of them works
-// and the others get its result; like the work of Pull it goes on while one of
+// and the others get its result; like the work of Pull it continues while one of
 // the callers waits, and ends with the store.
 //
-// Progress, when not nil, is told what produce says, never from two goroutines
+// Progress, when not nil, receives what produce says, never from two goroutines
 // at a time.
 func (s *Store) Make(ctx context.Context, ref string, fresh bool, progress func(message string),
 	produce func(ctx context.Context, say func(string)) (Image, error),

@@ -34,7 +34,7 @@ func (c *candidate) close() {
 // layerSource gives out one layer as it is stored, compressed or not.
 type layerSource interface {
 	// open returns the layer. What is read is trusted only after check
-	// returned nil at the end of the stream. count is told of bytes as they
+	// returned nil at the end of the stream. count receives bytes as they
 	// are fetched.
 	open(ctx context.Context, work *session, count func(int)) (layerStream, error)
 	// size of what open returns, 0 when unknown.
@@ -80,7 +80,7 @@ func (s *Store) readCandidate(ctx context.Context, ref string, from shelf, desc 
 	return nil, fmt.Errorf("reading the index of %q: more than %d indexes inside each other", ref, maxNesting)
 }
 
-// looksLikeIndex tells indexes by content, for sources that give no media type.
+// looksLikeIndex recognises indexes by content, for sources that give no media type.
 func looksLikeIndex(raw []byte) bool {
 	index, err := v1.ParseIndexManifest(bytes.NewReader(raw))
 	if err != nil || len(index.Manifests) == 0 {

@@ -14,8 +14,8 @@ import (
 )
 
 // Pull returns an image, fetching what the store lacks. Concurrent calls for
-// the same image share the work; it goes on while one of them still waits.
-// Progress, when not nil, is told what happens, a few times per second at most
+// the same image share the work; it continues while one of them still waits.
+// Progress, when not nil, receives what happens, a few times per second at most
 // and never from two goroutines at a time. Errors: *NotFoundError and
 // *PlatformError (both are sandbox.ErrImageNotFound), *UnauthorizedError,
 // *UnreachableError, *DigestError, *LayerError.
@@ -160,7 +160,7 @@ func (s *Store) record(ctx context.Context, config []byte, digest string, layers
 	return s.write(record{Digest: digest, Layers: keys, Config: config})
 }
 
-// reportEvery is how often progress is told.
+// reportEvery is how often progress is reported.
 const reportEvery = 300 * time.Millisecond
 
 // pullProgress turns bytes and layers into messages.

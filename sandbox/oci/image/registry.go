@@ -163,7 +163,7 @@ func (r *repository) manifestBy(ctx context.Context, id string) (raw []byte, med
 	if err != nil {
 		return nil, "", err
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	if err := transport.CheckError(resp, http.StatusOK); err != nil {
 		return nil, "", err
 	}
@@ -183,7 +183,7 @@ func (r *repository) config(ctx context.Context, d v1.Descriptor) ([]byte, error
 	if err != nil {
 		return nil, err
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	if err := transport.CheckError(resp, http.StatusOK); err != nil {
 		return nil, err
 	}

@@ -44,7 +44,7 @@ type Options struct {
 	Limits Limits
 	// Retries replaces DefaultRetries when not nil.
 	Retries []Retry
-	// Log is told of retries and removed leftovers; nil discards.
+	// Log receives retries and removed leftovers; nil discards.
 	Log *slog.Logger
 	// Now is the clock for the pace of progress messages and for Retry-After
 	// dates; nil means time.Now. No file depends on it.

@@ -99,7 +99,7 @@ func unpack(ctx context.Context, dir string, layer io.Reader, f format, limits L
 	return u.info, nil
 }
 
-// malformed tells errors of the archive's form from those of reading it.
+// malformed distinguishes errors of the archive's form from those of reading it.
 func malformed(err error) error {
 	if errors.Is(err, tar.ErrHeader) || errors.Is(err, tar.ErrFieldTooLong) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("%w: %w", ErrMalformed, err)
