@@ -138,3 +138,22 @@ func CubesOf(cfg jobdir.Config, isDirectory func(path string) bool) []string {
 	}
 	return names
 }
+
+// NoSandboxes is the backend of jobs whose cubes need none.
+type NoSandboxes struct{}
+
+var _ sandbox.Backend = NoSandboxes{}
+
+// Name is "none".
+func (NoSandboxes) Name() string { return "none" }
+
+// Capabilities promise nothing.
+func (NoSandboxes) Capabilities() sandbox.Capabilities { return sandbox.Capabilities{} }
+
+// Check passes: there is nothing that could be missing.
+func (NoSandboxes) Check(context.Context) error { return nil }
+
+// Create refuses every sandbox.
+func (NoSandboxes) Create(context.Context, sandbox.Spec) (sandbox.Sandbox, error) {
+	return nil, fmt.Errorf("this cube runs without sandboxes: %w", sandbox.ErrUnsupported)
+}

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 
+	"github.com/proctor-run/proctor/internal/exitcode"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/outcome"
@@ -102,7 +103,7 @@ func thresholds(f *runFlags, out *job.Summary) error {
 	if len(missed) == 0 {
 		return nil
 	}
-	return &commandError{code: exitThreshold, err: errors.Join(missed...)}
+	return &exitcode.Error{Code: exitThreshold, Err: errors.Join(missed...)}
 }
 
 func underThreshold(threshold float64, out *job.Summary) []error {

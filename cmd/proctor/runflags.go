@@ -36,11 +36,17 @@ type runFlags struct {
 // defineRunFlags defines the flags on cmd; the returned value is filled when the
 // command line is parsed.
 func defineRunFlags(cmd *cobra.Command) *runFlags {
+	return defineRunFlagsBut(cmd, defineTaskFlags)
+}
+
+// defineRunFlagsBut defines the flags of run, and those that choose tasks by
+// defineTasks.
+func defineRunFlagsBut(cmd *cobra.Command, defineTasks func(*pflag.FlagSet, *runFlags)) *runFlags {
 	f := &runFlags{}
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	o := &f.set
-	defineTaskFlags(fs, f)
+	defineTasks(fs, f)
 	defineAgentFlags(fs, f)
 	defineEnvironmentFlags(fs, f)
 
@@ -101,6 +107,12 @@ func defineTaskFlags(fs *pflag.FlagSet, f *runFlags) {
 	optionalVar(fs, &o.RegistryPath, parseString, "registry-path", "", "registry `file`")
 	optionalVar(fs, &o.GitURL, parseString, "task-git-url", "", "`URL` of the git repository that --path is in")
 	optionalVar(fs, &o.GitCommit, parseString, "task-git-commit", "", "`commit` of that repository")
+	defineExtraFlags(fs, f)
+}
+
+// defineExtraFlags defines what is added to tasks.
+func defineExtraFlags(fs *pflag.FlagSet, f *runFlags) {
+	o := &f.set
 	listVar(fs, &o.ExtraInstructionPaths, "extra-instruction-path", "", "append this `file` to every instruction; repeatable")
 	listVar(fs, &o.Artifacts, "artifact", "", "collect this `path` from the sandbox; repeatable")
 }

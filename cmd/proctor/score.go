@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/proctor-run/proctor/internal/atomicfile"
+	"github.com/proctor-run/proctor/internal/exitcode"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/score"
@@ -109,7 +110,7 @@ func joinFailures(failures []error) error {
 	if len(failures) == 1 {
 		return failures[0]
 	}
-	return &commandError{code: exitCode(failures[0]), err: errors.Join(failures...)}
+	return &exitcode.Error{Code: exitCode(failures[0]), Err: errors.Join(failures...)}
 }
 
 func rescoreOptions(ctx context.Context, env *Env, f *scoreFlags) (score.RescoreOptions, error) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/proctor-run/proctor/internal/console"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/trial"
@@ -147,12 +148,7 @@ func progressText(p job.Progress) string {
 	return strings.Join(parts, ", ")
 }
 
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
+func count(n int, what string) string { return console.Count(n, what) }
 
 // countHave is count with the verb "to have" behind it.
 func countHave(n int, what string) string {
@@ -171,22 +167,7 @@ func countGive(n int, what string) string {
 }
 
 // clean makes text from outside safe for a terminal and a single line.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t' || r == '\r':
-			return ' '
-		case r < 0x20 || r >= 0x7f && r < 0xa0 || r == '\u2028' || r == '\u2029' || isBidi(r):
-			return '\ufffd'
-		}
-		return r
-	}, s)
-}
-
-// isBidi tells characters that reorder what is shown.
-func isBidi(r rune) bool {
-	return r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069'
-}
+func clean(s string) string { return console.Clean(s) }
 
 // clockTime is a duration as a fixed-width time.
 func clockTime(d time.Duration) string {

@@ -21,7 +21,8 @@ var pure = []string{"value", "exception", "schema", "reward", "outcome", "atif",
 // A room also may import what lies below itself, and everything that its
 // neighbours may import: arrows are followed.
 var arrows = map[string][]string{
-	"cmd":       {"job", "sandbox/docker", "sandbox/oci", "sandbox/guest", "cube/cubes"},
+	"cmd":       {"cubecli", "job", "sandbox/docker", "sandbox/oci", "sandbox/guest", "cube/cubes"},
+	"cubecli":   {"job", "cube/cubetest"},
 	"job":       {"trial", "score", "dataset"},
 	"trial":     {"agent", "environment", "cube/cubes/harbor", "jobdir"},
 	"score":     {"jobdir"},

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"text/template"
+
+	"github.com/spf13/cobra"
+
+	"github.com/proctor-run/proctor/internal/version"
+)
+
+// cubeModule holds the files of a new cube's module, as templates.
+//
+//go:embed all:cubemodule
+var cubeModule embed.FS
+
+func newCubeInit(env *Env) *cobra.Command {
+	var parent, module string
+	cmd := &cobra.Command{
+		Use:   "init NAME",
+		Short: "Make a Go module with a cube that works, to start from",
+		Long: `init makes a directory with a Go module: cube.go has the benchmark with two tasks
+and one tool, main.go is a program with the commands list, show, test, run and
+resume, and cube_test.go checks that the cube keeps the rules. Nothing that
+exists is changed.`,
+		Example: `  proctor cube init word-puzzles
+  proctor cube init word-puzzles --module example.org/word-puzzles`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return withHint(usageErrorf("one name is needed, %d are given", len(args)), "proctor cube %s", cmd.Use)
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			dir, err := initCube(args[0], parent, module)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(env.Stdout, "%s is a cube; try it with: cd %s && go mod tidy && go test . && go run . run\n", clean(dir), clean(dir))
+			return nil
+		},
+	}
+	cmd.Flags().StringVarP(&parent, "path", "p", ".", "make it in this `directory`")
+	cmd.Flags().StringVar(&module, "module", "", "the module's `path` (default: the name)")
+	return cmd
+}
+
+// cubeName is what a new cube may be called: a directory, a module and, without
+// dashes, a package of Python's.
+var cubeName = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
+
+var modulePath = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._~/-]*$`)
+
+func initCube(name, parent, module string) (dir string, err error) {
+	if module == "" {
+		module = name
+	}
+	switch {
+	case !cubeName.MatchString(name):
+		return "", withHint(usageErrorf("%q is not a name for a cube", name), "use small letters, digits and '-', as in word-puzzles")
+	case !modulePath.MatchString(module) || path.Clean(module) != module:
+		return "", usageErrorf("%q is not a module path", module)
+	}
+	dir = filepath.Join(parent, name)
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return "", fmt.Errorf("making the cube: %w", err)
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			return "", withHint(usageErrorf("%q exists already", dir), "choose another name")
+		}
+		return "", fmt.Errorf("making the cube: %w", err)
+	}
+	values := map[string]string{"Name": name, "Module": module, "Package": strings.ReplaceAll(name, "-", "_"), "Version": moduleVersion()}
+	files, err := cubeModule.ReadDir("cubemodule")
+	if err != nil {
+		return "", err
+	}
+	for _, f := range files {
+		t, err := template.ParseFS(cubeModule, path.Join("cubemodule", f.Name()))
+		if err != nil {
+			return "", err
+		}
+		var text strings.Builder
+		if err := t.Execute(&text, values); err != nil {
+			return "", err
+		}
+		if err := os.WriteFile(filepath.Join(dir, strings.TrimSuffix(f.Name(), ".tmpl")), []byte(text.String()), 0o644); err != nil {
+			return "", fmt.Errorf("making the cube: %w", err)
+		}
+	}
+	return dir, nil
+}
+
+// released matches versions that a module proxy may have.
+var released = regexp.MustCompile(`^v\d+\.\d+\.\d+$`)
+
+// moduleVersion is the version of proctor that a new module requires; empty for
+// a build that is not a release.
+func moduleVersion() string {
+	if v := version.Current().Version; released.MatchString(v) {
+		return v
+	}
+	return ""
+}

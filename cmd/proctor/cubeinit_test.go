@@ -1,0 +1,96 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestCubeInit makes a module, builds it against this tree without a network,
+// and uses it as its author would.
+func TestCubeInit(t *testing.T) {
+	t.Parallel()
+	parent := t.TempDir()
+	dir, err := initCube("word-puzzles", parent, "example.org/word-puzzles")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := initCube("word-puzzles", parent, ""); exitCode(err) != exitUsage {
+		t.Errorf("making it again: %v, want a refusal", err)
+	}
+	for _, name := range []string{"", "../x", "A b", "x/y"} {
+		if _, err := initCube(name, parent, ""); exitCode(err) != exitUsage {
+			t.Errorf("a cube called %q: %v, want a refusal", name, err)
+		}
+	}
+	sums, err := os.ReadFile(repositoryPath(t, "go.sum"))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "go.sum"), sums, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(name string, args ...string) string {
+		t.Helper()
+		cmd := exec.Command(name, args...)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=-mod=mod", "GOWORK=off", "CGO_ENABLED=0", "XDG_CACHE_HOME="+parent)
+		if name == "go" { // the build cache is the user's
+			cmd.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=-mod=mod", "GOWORK=off", "CGO_ENABLED=0")
+		}
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+		}
+		return string(out)
+	}
+	run("go", "mod", "edit", "-replace=github.com/proctor-run/proctor="+repositoryPath(t, "."))
+	run("go", "test", "./...")
+	run("go", "build", "-o", "program", ".")
+	for _, c := range []struct{ command, want string }{
+		{"list", "word-puzzles  2 tasks"},
+		{"show", "benchmark"},
+		{"test", "word-puzzles: 15 of 15 checks passed"},
+		{"install", "nothing to install"},
+		{"run -o jobs --job-name j", "mean 1.0"},
+	} {
+		if out := run("./program", strings.Fields(c.command)...); !strings.Contains(out, c.want) {
+			t.Errorf("%s says\n%s\nwant %q", c.command, out, c.want)
+		}
+	}
+	if out := run("./program", "run", "-t", "cat", "-a", "nop", "-o", "jobs", "--job-name", "n"); !strings.Contains(out, "over 1 trial, 1 with a reward") {
+		t.Errorf("one task with agent nop: %s", out)
+	}
+	// A killed run is resumed by the same program.
+	results, err := filepath.Glob(filepath.Join(dir, "jobs", "j", "cat__*", "result.json"))
+	if err != nil || len(results) != 1 {
+		t.Fatalf("results are %q (%v)", results, err)
+	}
+	for _, path := range []string{results[0], filepath.Join(dir, "jobs", "j", "result.json")} {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out := run("./program", "resume", "jobs/j"); !strings.Contains(out, "1 of 2 trials are kept, 1 to run") || !strings.Contains(out, "mean 1.0") {
+		t.Errorf("resume says\n%s", out)
+	}
+}
+
+// TestSmallCubes: programs of cubes that need no containers have no container
+// runtime in them.
+func TestSmallCubes(t *testing.T) {
+	t.Parallel()
+	out, err := exec.Command("go", "list", "-deps", "github.com/proctor-run/proctor/cubecli").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for dep := range strings.Lines(string(out)) {
+		for _, heavy := range []string{"gvisor.dev/", "/sandbox/oci", "/sandbox/docker", "github.com/moby/", "cloud"} {
+			if strings.Contains(dep, heavy) {
+				t.Errorf("cubecli needs %s", strings.TrimSpace(dep))
+			}
+		}
+	}
+}

@@ -1,0 +1,324 @@
+package cubecli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/proctor-run/proctor/cube"
+	"github.com/proctor-run/proctor/cube/cubetest"
+	"github.com/proctor-run/proctor/internal/console"
+	"github.com/proctor-run/proctor/internal/exitcode"
+)
+
+func (p *Program) listCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the registered cubes",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return exitcode.Usagef("'%s' takes no arguments, but %q is given", cmd.CommandPath(), args[0])
+			}
+			return nil
+		},
+		RunE: func(*cobra.Command, []string) error {
+			var rows cube.List
+			w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
+			for i := range p.Cubes {
+				row, err := p.row(&p.Cubes[i], w, !asJSON)
+				if err != nil {
+					return err
+				}
+				rows = append(rows, row)
+			}
+			if asJSON {
+				return p.printJSON(rows)
+			}
+			return w.Flush()
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON to standard output")
+	return cmd
+}
+
+func (p *Program) row(c *Cube, w *tabwriter.Writer, print bool) (*cube.Object, error) {
+	sel, err := c.Select(cube.NewRegistry(cube.Options{}), nil, Choice{})
+	if err != nil {
+		return nil, err
+	}
+	meta, err := sel.Metadata()
+	if err != nil {
+		return nil, err
+	}
+	n, err := sel.NumTasks()
+	if err != nil {
+		return nil, err
+	}
+	if print {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", c.Name, console.Count(n, "task"), meta.Description)
+	}
+	return cube.Pairs("name", c.Name, "version", meta.Version, "description", meta.Description,
+		"num_tasks", n, "needs_container", c.NeedsContainer), nil
+}
+
+func (p *Program) showCommand() *cobra.Command {
+	var f taskFlags
+	cmd := &cobra.Command{
+		Use:   "show CUBE",
+		Short: "Show what a cube is and which tasks it has",
+		RunE: func(_ *cobra.Command, args []string) error {
+			c, err := p.cube(args)
+			if err != nil {
+				return err
+			}
+			sel, err := c.Select(cube.NewRegistry(cube.Options{}), nil, f.choice)
+			if err != nil {
+				return err
+			}
+			return p.show(sel, f.json)
+		},
+	}
+	cmd.Flags().BoolVar(&f.json, "json", false, "write JSON to standard output")
+	p.defineTasks(cmd, &f, false)
+	return cmd
+}
+
+func (p *Program) show(sel *cube.Selection, asJSON bool) error {
+	meta, err := sel.Metadata()
+	if err != nil {
+		return err
+	}
+	tasks, err := sel.Tasks()
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return p.showJSON(meta, tasks)
+	}
+	fmt.Fprintf(p.Stdout, "%s %s: %s\n", console.Clean(meta.Name), console.Clean(meta.Version), console.Clean(meta.Description))
+	if len(meta.Tags) > 0 {
+		fmt.Fprintf(p.Stdout, "tags: %s\n", console.Clean(strings.Join(meta.Tags, ", ")))
+	}
+	fmt.Fprintf(p.Stdout, "%s:\n", console.Count(len(tasks), "task"))
+	w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
+	for _, e := range tasks {
+		fmt.Fprintf(w, "  %s\t%s\n", console.Clean(e.ID), console.Clean(e.Metadata.Base().AbstractDescription))
+	}
+	return w.Flush()
+}
+
+func (p *Program) showJSON(meta *cube.BenchmarkMetadata, tasks []cube.Entry) error {
+	list := make(cube.List, len(tasks))
+	for i, e := range tasks {
+		m, err := cube.ValueOf(e.Metadata)
+		if err != nil {
+			return err
+		}
+		list[i] = cube.Pairs("task_id", e.ID, "metadata", m)
+	}
+	m, err := cube.ValueOf(meta)
+	if err != nil {
+		return err
+	}
+	return p.printJSON(cube.Pairs("benchmark", m, "tasks", list))
+}
+
+func (p *Program) installCommand() *cobra.Command {
+	var f taskFlags
+	cmd := &cobra.Command{
+		Use:   "install CUBE",
+		Short: "Download what a cube's tasks need",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := p.cube(args)
+			if err != nil {
+				return err
+			}
+			root, err := p.CacheRoot()
+			if err != nil {
+				return err
+			}
+			sel, err := c.Select(cube.NewRegistry(cube.Options{CacheRoot: root}), nil, f.choice)
+			if err != nil {
+				return err
+			}
+			ctx, stop := p.interruptible(cmd.Context())
+			defer stop()
+			dir := filepath.Join(root, sel.Name())
+			before := newest(dir)
+			if err := sel.Install(ctx); err != nil {
+				return fmt.Errorf("installing %s: %w", c.Name, err)
+			}
+			return p.printInstalled(&f, sel, dir, newest(dir).After(before))
+		},
+	}
+	cmd.Flags().BoolVar(&f.json, "json", false, "write JSON to standard output")
+	p.defineTasks(cmd, &f, false)
+	return cmd
+}
+
+// newest is when something below a directory was last written; the zero time
+// when nothing is there.
+func newest(dir string) time.Time {
+	var last time.Time
+	_ = filepath.WalkDir(dir, func(_ string, entry os.DirEntry, err error) error {
+		if err != nil {
+			return nil //nolint:nilerr // what cannot be seen was not installed here
+		}
+		if info, err := entry.Info(); err == nil && info.ModTime().After(last) {
+			last = info.ModTime()
+		}
+		return nil
+	})
+	return last
+}
+
+// printInstalled says what was installed. A cube whose tasks need nothing has
+// nothing to install.
+func (p *Program) printInstalled(f *taskFlags, sel *cube.Selection, dir string, wrote bool) error {
+	n, err := sel.NumTasks()
+	if err != nil {
+		return err
+	}
+	if f.json {
+		return p.printJSON(cube.Pairs("name", sel.Name(), "tasks", n, "installed", wrote, "cache", dir))
+	}
+	if !wrote {
+		fmt.Fprintf(p.Stdout, "%s: nothing to install for %s\n", console.Clean(sel.Name()), console.Count(n, "task"))
+		return nil
+	}
+	fmt.Fprintf(p.Stdout, "%s: %s installed\n", console.Clean(sel.Name()), console.Count(n, "task"))
+	return nil
+}
+
+func (p *Program) testCommand() *cobra.Command {
+	var f taskFlags
+	var limit time.Duration
+	var maxTasks int
+	cmd := &cobra.Command{
+		Use:   "test CUBE",
+		Short: "Check that a cube keeps the rules",
+		Long: `test runs the conformance checks on a cube: does every task reset, step,
+evaluate and close as it must, does the debug agent solve it, does nothing leak.
+Every check looks at every task, unless --max-tasks says how many.
+
+The exit code is 0 when every check passes and 4 when one fails.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := p.cube(args)
+			if err != nil {
+				return err
+			}
+			if maxTasks < 0 {
+				return exitcode.Usagef("--max-tasks must not be negative")
+			}
+			ctx, stop := p.interruptible(cmd.Context())
+			defer stop()
+			return p.test(ctx, c, &f, limit, maxTasks)
+		},
+	}
+	cmd.Flags().BoolVar(&f.json, "json", false, "write JSON to standard output")
+	p.defineTasks(cmd, &f, true)
+	cmd.Flags().DurationVar(&limit, "check-timeout", 10*time.Minute, "time that one check may take for one task")
+	cmd.Flags().IntVar(&maxTasks, "max-tasks", 0, "look at this many tasks only (default: all)")
+	return cmd
+}
+
+func (p *Program) test(ctx context.Context, c *Cube, f *taskFlags, limit time.Duration, maxTasks int) (err error) {
+	if c.Agent == nil {
+		return exitcode.Usagef("%s has no debug agent, which the checks need", c.Name)
+	}
+	root, err := os.MkdirTemp("", "proctor-cube-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(root)) }()
+	backend, done, err := p.open(ctx, c, f.sandbox)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	o := cube.Options{CacheRoot: root, Sandbox: backend}
+	sel, err := c.Select(cube.NewRegistry(o), backend, f.choice)
+	if err != nil {
+		return err
+	}
+	results, err := cubetest.Check(ctx, cubetest.Subject{
+		Register: func(r *cube.Registry) error {
+			_, err := c.load(r, nil)
+			return err
+		},
+		Config: sel.Config(), Agent: c.Agent, Goal: c.Goal, Options: o, CheckTimeout: limit, MaxTasks: maxTasks, VolatileInfo: c.VolatileInfo,
+	})
+	if err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	total := 0
+	for _, err := range sel.TaskConfigs() {
+		if err != nil {
+			break // a check has said so
+		}
+		total++
+	}
+	return p.printChecks(checked{sel.Name(), results, total}, f.json)
+}
+
+// checked is what the checks of a cube came to.
+type checked struct {
+	name    string
+	results []cubetest.Result
+	total   int // tasks that there are
+}
+
+// tasks returns how many tasks the checks looked at.
+func (c checked) tasks() int {
+	n := 0
+	for _, r := range c.results {
+		n = max(n, r.Tasks)
+	}
+	return n
+}
+
+// printChecks prints every check and fails when one failed.
+func (p *Program) printChecks(c checked, asJSON bool) error {
+	failed := 0
+	list := make(cube.List, len(c.results))
+	for i, r := range c.results {
+		if r.Status == cubetest.Fail {
+			failed++
+		}
+		var reason any
+		if r.Reason != "" {
+			reason = r.Reason
+		}
+		list[i] = cube.Pairs("check", r.Check, "status", strings.ToLower(string(r.Status)), "reason", reason)
+		if !asJSON {
+			fmt.Fprintf(p.Stdout, "%s  %s\n", r.Status, r.Check)
+			for line := range strings.Lines(r.Reason) {
+				fmt.Fprintf(p.Stdout, "      %s\n", console.Clean(strings.TrimSuffix(line, "\n")))
+			}
+		}
+	}
+	if asJSON {
+		if err := p.printJSON(cube.Pairs("name", c.name, "tasks", c.tasks(), "tasks_total", c.total,
+			"passed", len(c.results)-failed, "failed", failed, "checks", list)); err != nil {
+			return err
+		}
+	} else {
+		fmt.Fprintf(p.Stdout, "looked at %d of %s\n", c.tasks(), console.Count(c.total, "task"))
+		fmt.Fprintf(p.Stdout, "%s: %d of %s passed\n", console.Clean(c.name), len(c.results)-failed, console.Count(len(c.results), "check"))
+	}
+	if failed > 0 {
+		return exitcode.Quiet(exitcode.Threshold)
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package cubecli
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/proctor-run/proctor/cube"
+	"github.com/proctor-run/proctor/cube/cubetest"
+	"github.com/proctor-run/proctor/harbor"
+	"github.com/proctor-run/proctor/internal/exitcode"
+	"github.com/proctor-run/proctor/sandbox"
+)
+
+// Cube is one benchmark as the commands work with it.
+type Cube struct {
+	// Name is the benchmark's name.
+	Name string
+	// Register adds the cube's types to a registry.
+	Register func(*cube.Registry) error
+	// Config returns the whole benchmark. Cubes whose tasks run in containers
+	// launch them with the backend; the others ignore it.
+	Config func(cube.ContainerBackend) cube.BenchmarkConfig
+	// Load, when set, is called instead of Register and Config: for cubes that
+	// are made of data, whose config belongs to the registry.
+	Load func(*cube.Registry, cube.ContainerBackend) (cube.BenchmarkConfig, error)
+	// Agent makes the debug agent of a task: "test" needs it, and "run" calls it
+	// oracle. Nil means that nobody knows the solutions.
+	Agent cubetest.DebugAgent
+	// Goal is the reward that the debug agent reaches on a task, by its native
+	// id; nil means 1.0 on all.
+	Goal func(taskID string) float64
+	// VolatileInfo are keys of info that differ from one evaluation to the next.
+	VolatileInfo []string
+	// NeedsContainer says that the tasks run in containers.
+	NeedsContainer bool
+	// Mask lists directories of this machine that containers must not show.
+	Mask []string
+}
+
+func (c *Cube) load(r *cube.Registry, b cube.ContainerBackend) (cube.BenchmarkConfig, error) {
+	if c.Load != nil {
+		return c.Load(r, b)
+	}
+	if err := c.Register(r); err != nil {
+		return nil, err
+	}
+	return c.Config(b), nil
+}
+
+// Choice narrows the tasks of a cube, by globs on their ids.
+type Choice struct {
+	// Include keeps the tasks that match one of them; none keeps all.
+	Include []string
+	// Exclude leaves out the tasks that match one of them.
+	Exclude []string
+	// Limit keeps so many of the rest, the first ones; nil keeps all.
+	Limit *int
+}
+
+// Select registers the cube and selects tasks of it. Containers run in the
+// sandboxes of the backend, which may be nil.
+func (c *Cube) Select(r *cube.Registry, sandboxes sandbox.Backend, choice Choice) (*cube.Selection, error) {
+	var launcher cube.ContainerBackend
+	if sandboxes != nil {
+		launcher = cube.NewLocalContainerBackend(sandboxes)
+	}
+	cfg, err := c.load(r, launcher)
+	if err != nil {
+		return nil, err
+	}
+	sel, err := r.Select(cfg)
+	if err != nil || len(choice.Include)+len(choice.Exclude) == 0 && choice.Limit == nil {
+		return sel, err
+	}
+	tasks, err := sel.Tasks()
+	if err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, e := range tasks {
+		if choice.keeps(e.ID) && (choice.Limit == nil || len(ids) < *choice.Limit) {
+			ids = append(ids, e.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil, exitcode.Usagef("no task of %s matches %s", c.Name, choice)
+	}
+	return sel.Subset(ids...)
+}
+
+func (c Choice) keeps(id string) bool {
+	matches := func(pattern string) bool { return harbor.Match(pattern, id) }
+	return (len(c.Include) == 0 || slices.ContainsFunc(c.Include, matches)) && !slices.ContainsFunc(c.Exclude, matches)
+}
+
+// String is the choice for error messages.
+func (c Choice) String() string {
+	text := strings.Join(c.Include, ", ")
+	if text == "" {
+		text = "the choice"
+	}
+	if len(c.Exclude) > 0 {
+		text += " without " + strings.Join(c.Exclude, ", ")
+	}
+	return text
+}

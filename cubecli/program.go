@@ -1,0 +1,198 @@
+package cubecli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/proctor-run/proctor/cube"
+	"github.com/proctor-run/proctor/internal/exitcode"
+	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/value"
+)
+
+// Program is a command line for cubes and what it takes from the outside world.
+type Program struct {
+	// Name is what the program is called in its own texts.
+	Name  string
+	Cubes []Cube
+	// Find, when set, finds a cube that is not among Cubes; nil without one.
+	Find func(name string) (*Cube, error)
+	// Sandboxes opens what containers run in; nil means that cubes that need
+	// containers cannot be run. The function that it returns closes it.
+	Sandboxes func(context.Context, SandboxOptions) (sandbox.Backend, func() error, error)
+	// CacheRoot is the directory for what cubes install.
+	CacheRoot func() (string, error)
+
+	// Args is the command line, with the program's name.
+	Args           []string
+	Stdout, Stderr io.Writer
+	// Lookup finds a variable of the environment.
+	Lookup func(name string) (string, bool)
+	Now    func() time.Time
+	// Signals ends what runs: the first in order, the second at once.
+	Signals <-chan os.Signal
+}
+
+// SandboxOptions are what the command line says of sandboxes.
+type SandboxOptions struct {
+	Environment string // empty or "auto" lets the program choose
+	Runtime     string
+	Mask        []string
+}
+
+// Main is the program of a cube's author: it runs one command on the cubes and
+// exits with the codes of docs/exit-codes.md.
+func Main(cubes ...Cube) {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	p := &Program{
+		Name: filepath.Base(os.Args[0]), Cubes: cubes, CacheRoot: userCache,
+		Args: os.Args, Stdout: os.Stdout, Stderr: os.Stderr, Lookup: os.LookupEnv, Now: time.Now, Signals: signals,
+	}
+	os.Exit(p.Run(context.Background()))
+}
+
+func userCache() (string, error) {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("finding a directory for what cubes install: %w", err)
+	}
+	return filepath.Join(dir, "proctor", "cubes"), nil
+}
+
+// Run runs the command of Args and returns its exit code.
+func (p *Program) Run(ctx context.Context) int {
+	root := &cobra.Command{
+		Use:           p.Name,
+		Short:         "List, show, test and run cubes",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return exitcode.WithHint(exitcode.Usagef("unknown command %q", args[0]), "'%s --help' lists the commands", p.Name)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return exitcode.WithHint(exitcode.Usagef("%w", err), "'%s --help' lists the flags", cmd.CommandPath())
+	})
+	root.AddCommand(p.Commands()...)
+	root.AddCommand(p.runCommand(), p.resumeCommand())
+	root.SetArgs(p.Args[1:])
+	root.SetOut(p.Stdout)
+	root.SetErr(p.Stderr)
+	err := root.ExecuteContext(ctx)
+	if err != nil {
+		exitcode.Report(p.Stderr, p.Name, err)
+	}
+	return exitcode.Of(err)
+}
+
+// Commands returns the commands list, show, test and install.
+func (p *Program) Commands() []*cobra.Command {
+	return []*cobra.Command{p.listCommand(), p.showCommand(), p.testCommand(), p.installCommand()}
+}
+
+// taskFlags are those of commands that work on a cube's tasks.
+type taskFlags struct {
+	json    bool
+	choice  Choice
+	sandbox SandboxOptions
+}
+
+func (p *Program) defineTasks(cmd *cobra.Command, f *taskFlags, sandboxes bool) {
+	fs := cmd.Flags()
+	fs.StringArrayVarP(&f.choice.Include, "task", "t", nil, "only the tasks that match the `glob`; repeatable")
+	if sandboxes && p.Sandboxes != nil {
+		fs.StringVarP(&f.sandbox.Environment, "env", "e", "", "where containers run: auto, docker, sandbox, host (default auto)")
+		fs.StringVar(&f.sandbox.Runtime, "runtime", "", "OCI runtime of -e sandbox and -e host: gvisor, runc, crun")
+	}
+}
+
+// cube finds the one that the arguments name; a program with a single cube
+// needs no name.
+func (p *Program) cube(args []string) (*Cube, error) {
+	if len(args) == 0 && len(p.Cubes) == 1 && p.Find == nil {
+		return &p.Cubes[0], nil
+	}
+	if len(args) != 1 {
+		return nil, exitcode.WithHint(exitcode.Usagef("one cube is needed, by its name%s; %d are given", p.orDirectory(" or as a directory of Harbor tasks"), len(args)),
+			"'%s list' lists the names", p.Name)
+	}
+	return p.FindCube(args[0])
+}
+
+func (p *Program) orDirectory(text string) string {
+	if p.Find == nil {
+		return ""
+	}
+	return text
+}
+
+// FindCube finds a cube by its name.
+func (p *Program) FindCube(name string) (*Cube, error) {
+	var names []string
+	for i := range p.Cubes {
+		if p.Cubes[i].Name == name {
+			return &p.Cubes[i], nil
+		}
+		names = append(names, p.Cubes[i].Name)
+	}
+	if p.Find != nil {
+		if c, err := p.Find(name); c != nil || err != nil {
+			return c, err
+		}
+	}
+	return nil, exitcode.WithHint(exitcode.Usagef("there is no cube%s %q", p.orDirectory(" and no directory"), name), "cubes are: %s", strings.Join(names, ", "))
+}
+
+// open opens the sandboxes that a cube needs; backend is nil when it needs
+// none.
+func (p *Program) open(ctx context.Context, c *Cube, o SandboxOptions) (backend sandbox.Backend, done func() error, err error) {
+	if !c.NeedsContainer {
+		return nil, func() error { return nil }, nil
+	}
+	if p.Sandboxes == nil {
+		return nil, nil, exitcode.Usagef("the tasks of %s run in containers, and this program opens none: set Program.Sandboxes", c.Name)
+	}
+	o.Mask = append(o.Mask, c.Mask...)
+	return p.Sandboxes(ctx, o)
+}
+
+// interruptible ends its context at the first signal.
+func (p *Program) interruptible(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	ended := make(chan struct{})
+	go func() { // joined by the returned function
+		defer close(ended)
+		select {
+		case <-p.Signals:
+			cancel()
+		case <-done:
+		}
+	}()
+	return ctx, func() {
+		close(done)
+		<-ended
+		cancel()
+	}
+}
+
+// printJSON writes one document to standard output.
+func (p *Program) printJSON(v cube.Value) error {
+	data := value.AppendDumps(nil, v, value.DumpsOptions{Indent: 2})
+	_, err := fmt.Fprintf(p.Stdout, "%s\n", data)
+	return err
+}

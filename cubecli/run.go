@@ -1,0 +1,236 @@
+package cubecli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/proctor-run/proctor/agent"
+	"github.com/proctor-run/proctor/cube"
+	"github.com/proctor-run/proctor/internal/console"
+	"github.com/proctor-run/proctor/internal/exitcode"
+	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/trial"
+	"github.com/proctor-run/proctor/value"
+)
+
+// runFlags are the flags of run.
+type runFlags struct {
+	taskFlags
+	agent, jobName, jobsDir string
+	settings                []string
+	attempts, concurrent    int
+	limit                   int
+}
+
+func (p *Program) runCommand() *cobra.Command {
+	f := &runFlags{}
+	cmd := &cobra.Command{
+		Use:   "run CUBE",
+		Short: "Run an agent on a cube's tasks and score them",
+		Long: `run plays an episode of each task as a trial and writes a job directory, which
+proctor's commands read. The agents are oracle (the cube's debug agent), nop, and
+scripted, which plays the actions of a JSON file (--ak actions=FILE).`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := p.cube(args)
+			if err != nil {
+				return err
+			}
+			if f.limit < 0 {
+				return exitcode.Usagef("--n-tasks must not be negative")
+			}
+			if cmd.Flags().Changed("n-tasks") {
+				f.choice.Limit = &f.limit
+			}
+			return p.run(cmd.Context(), c, f)
+		},
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.StringVarP(&f.agent, "agent", "a", "oracle", "the `agent`: oracle, nop, scripted")
+	fs.StringArrayVar(&f.settings, "ak", nil, "setting `key=value` of the agent; repeatable")
+	p.defineTasks(cmd, &f.taskFlags, true)
+	fs.StringArrayVarP(&f.choice.Exclude, "exclude-task-name", "x", nil, "leave out the tasks that match this `glob`; repeatable")
+	fs.IntVarP(&f.limit, "n-tasks", "l", 0, "run at most this `number` of tasks")
+	fs.IntVarP(&f.attempts, "n-attempts", "k", 1, "`number` of attempts at each task")
+	fs.IntVarP(&f.concurrent, "n-concurrent", "n", 4, "`number` of trials that run at once")
+	fs.StringVarP(&f.jobsDir, "jobs-dir", "o", "jobs", "`directory` that holds the jobs")
+	fs.StringVar(&f.jobName, "job-name", "", "`name` of the job (default: the local time)")
+	return cmd
+}
+
+func (p *Program) run(ctx context.Context, c *Cube, f *runFlags) error {
+	cfg := jobdir.NewConfig(p.Now().Local())
+	set := job.Overrides{Agent: &f.agent, AgentKwargs: f.settings, NAttempts: &f.attempts, NConcurrent: &f.concurrent, JobsDir: &f.jobsDir}
+	if f.jobName != "" {
+		set.JobName = &f.jobName
+	}
+	if err := errors.Join(set.Apply(&cfg, func(string) bool { return false }), cfg.CheckRunnable(), job.CheckAgents(cfg.Agents, agent.Builtin(), true)); err != nil {
+		return exitcode.Usagef("%w", err)
+	}
+	return p.with(ctx, f.sandbox, []chosen{{c, f.choice}}, func(open *opened) error {
+		cfg.Tasks = open.tasks
+		prepared, err := job.Prepare(cfg, p.prepareOptions(open))
+		if err != nil {
+			return exitcode.Usagef("%w", err)
+		}
+		return p.execute(ctx, prepared, open)
+	})
+}
+
+func (p *Program) resumeCommand() *cobra.Command {
+	var f taskFlags
+	cmd := &cobra.Command{
+		Use:   "resume JOBDIR",
+		Short: "Resume a job that was interrupted or killed",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return exitcode.Usagef("one job directory is needed, %d are given", len(args))
+			}
+			return p.resume(cmd.Context(), args[0], f.sandbox)
+		},
+	}
+	if p.Sandboxes != nil {
+		cmd.Flags().StringVarP(&f.sandbox.Environment, "env", "e", "", "where containers run, as for run")
+	}
+	return cmd
+}
+
+func (p *Program) resume(ctx context.Context, dir string, o SandboxOptions) error {
+	cfg, err := job.StoredConfig(dir)
+	if err != nil {
+		return exitcode.Usagef("%w", err)
+	}
+	var cubes []chosen
+	for _, name := range job.CubesOf(cfg, isDirectory) {
+		c, err := p.FindCube(name)
+		if err != nil {
+			return err
+		}
+		cubes = append(cubes, chosen{c, Choice{}})
+	}
+	if len(cubes) == 0 {
+		return exitcode.WithHint(exitcode.Usagef("%q is not a job of this program's cubes", dir), "'proctor job resume' resumes jobs of Harbor's tasks")
+	}
+	return p.with(ctx, o, cubes, func(open *opened) error {
+		resumed, err := job.PrepareResume(dir, job.ResumeOptions{PrepareOptions: p.prepareOptions(open)})
+		if err != nil {
+			return exitcode.Usagef("%w", err)
+		}
+		fmt.Fprintf(p.Stderr, "%s: %d of %d trials are kept, %d to run\n", p.Name, len(resumed.Existing), len(resumed.Trials), len(resumed.Remaining))
+		return p.execute(ctx, resumed.Prepared, open)
+	})
+}
+
+func isDirectory(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// chosen is a cube with the choice of its tasks.
+type chosen struct {
+	cube   *Cube
+	choice Choice
+}
+
+// opened are cubes that have been set up.
+type opened struct {
+	cubes   *job.Cubes
+	tasks   []jobdir.TaskConfig
+	backend sandbox.Backend
+}
+
+// with sets cubes up, calls f and closes them.
+func (p *Program) with(ctx context.Context, o SandboxOptions, list []chosen, f func(*opened) error) (err error) {
+	open := &opened{cubes: &job.Cubes{}, backend: job.NoSandboxes{}}
+	root, err := p.CacheRoot()
+	if err != nil {
+		return err
+	}
+	if i := slices.IndexFunc(list, func(c chosen) bool { return c.cube.NeedsContainer }); i >= 0 {
+		var done func() error
+		if open.backend, done, err = p.open(ctx, list[i].cube, o); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, done()) }()
+	}
+	defer func() { err = errors.Join(err, open.cubes.Close(context.WithoutCancel(ctx))) }()
+	for _, c := range list {
+		r := cube.NewRegistry(cube.Options{CacheRoot: root, Sandbox: open.backend})
+		sel, err := c.cube.Select(r, nil, c.choice)
+		if err != nil {
+			return err
+		}
+		tasks, err := open.cubes.Add(ctx, job.CubeSource{Registry: r, Selection: sel, Oracle: c.cube.Agent, Containers: c.cube.NeedsContainer})
+		if err != nil {
+			return err
+		}
+		open.tasks = append(open.tasks, tasks...)
+	}
+	return f(open)
+}
+
+func (p *Program) prepareOptions(open *opened) job.PrepareOptions {
+	home, _ := p.Lookup("HOME")
+	return job.PrepareOptions{
+		Now: p.Now().Local(), Host: p.Lookup, Home: home, Random: rand.IntN, Invocation: p.Args, Cubes: open.cubes,
+	}
+}
+
+// execute runs a prepared job: one line on standard error for each trial, and
+// the metrics on standard output.
+func (p *Program) execute(ctx context.Context, prepared *job.Prepared, open *opened) error {
+	owner, err := sandbox.Self()
+	if err != nil {
+		return err
+	}
+	ctx, stop := p.interruptible(ctx)
+	defer stop()
+	runner := job.Runner{
+		Trials: trial.Runner{Backend: open.backend, Lookup: p.Lookup, Now: p.Now, Owner: owner, Agents: agent.Builtin(), Cube: open.cubes.Find},
+		Emit:   p.trialLine,
+	}
+	out, err := runner.Run(ctx, prepared)
+	if err != nil {
+		return err
+	}
+	dir := prepared.Config.Dir()
+	if out.Interrupted {
+		fmt.Fprintf(p.Stderr, "%s: interrupted; '%s resume %s' resumes the job\n", p.Name, p.Name, dir)
+		return exitcode.Quiet(exitcode.Interrupted)
+	}
+	for _, m := range out.Progress.Metrics {
+		fmt.Fprintf(p.Stdout, "%s: %s %s over %s, %d with a reward\n", console.Clean(m.Group), console.Clean(m.Name), m.Value, console.Count(m.N, "trial"), m.NScored)
+	}
+	fmt.Fprintf(p.Stdout, "Results written to %s\n", filepath.Join(dir, jobdir.ResultFile))
+	if out.Result.Stats.NErroredTrials > 0 {
+		return exitcode.Quiet(exitcode.TrialErrors)
+	}
+	return nil
+}
+
+// trialLine prints how a trial ended.
+func (p *Program) trialLine(e job.Event) {
+	switch {
+	case e.Kind == job.EventWarning:
+		fmt.Fprintf(p.Stderr, "%s: warning: %s\n", p.Name, console.Clean(e.Message))
+	case e.Kind == job.EventTrial && e.Trial.Result != nil:
+		r := e.Trial.Result
+		text := "no reward"
+		if r.VerifierResult != nil && r.VerifierResult.Rewards != nil {
+			text = "rewards " + value.Repr(r.VerifierResult.Rewards.Object())
+		}
+		if r.ExceptionInfo != nil {
+			text = fmt.Sprintf("%s: %s, %s", r.ExceptionInfo.Type, r.ExceptionInfo.Message, text)
+		}
+		fmt.Fprintf(p.Stderr, "%s: %s\n", console.Clean(r.TrialName), console.Clean(text))
+	}
+}

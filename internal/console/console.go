@@ -1,0 +1,34 @@
+// Package console makes the texts that commands print: safe for a terminal,
+// whatever they hold.
+package console
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Clean makes text from outside safe for a terminal and a single line.
+func Clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t' || r == '\r':
+			return ' '
+		case r < 0x20 || r >= 0x7f && r < 0xa0 || r == '\u2028' || r == '\u2029' || isBidi(r):
+			return '\ufffd'
+		}
+		return r
+	}, s)
+}
+
+// isBidi reports characters that reorder what is shown.
+func isBidi(r rune) bool {
+	return r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069'
+}
+
+// Count is a number of things with their name.
+func Count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
