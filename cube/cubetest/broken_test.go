@@ -78,6 +78,7 @@ type brokenTask struct {
 	cube.TaskBase[*brokenMetadata]
 	shared *brokenShared
 	evals  int
+	scored int
 	closed int
 }
 
@@ -108,6 +109,14 @@ func (t *brokenTask) Evaluate(_ context.Context, obs *cube.Observation) (float64
 	tool, _ := cube.Find[*brokenTool](t.Tool())
 	t.evals++
 	switch {
+	case t.fault() == "final-reward" && tool.said != "":
+		if obs == nil {
+			return 0, nil, nil
+		}
+		if t.scored++; t.scored > 1 {
+			return 0, nil, nil
+		}
+		return 1, nil, nil
 	case t.fault() == "evaluate-pure":
 		return 0, cube.Pairs("evaluations", t.evals), nil
 	case t.fault() == "stop" && tool.said == "" && obs != nil:
@@ -280,6 +289,7 @@ func TestBrokenCubes(t *testing.T) {
 		{fault: "stop", check: "stop", also: []string{"debug-episode"}},
 		{fault: "step-output", check: "step-output", also: []string{"debug-episode", "parallel"}},
 		{fault: "evaluate-pure", check: "evaluate-pure", also: []string{"reset", "debug-episode", "parallel"}},
+		{fault: "final-reward", check: "evaluate-pure"},
 		{fault: "debug-episode", check: "debug-episode"},
 		{fault: "close", check: "close"},
 		{fault: "privileged-info", check: "privileged-info"},

@@ -51,7 +51,7 @@ func checkReset(ctx context.Context, c *conformance) error {
 			if err != nil {
 				return err
 			}
-			if err := c.work(ctx, t, cfg); err != nil {
+			if _, err := c.work(ctx, t, cfg); err != nil {
 				return err
 			}
 			again, err := c.resetState(ctx, t)
@@ -100,27 +100,28 @@ func evaluation(ctx context.Context, t *cube.Task, without ...string) (string, e
 }
 
 // work plays an episode of the debug agent, after a Reset.
-func (c *conformance) work(ctx context.Context, t *cube.Task, cfg cube.TaskConfig) error {
+func (c *conformance) work(ctx context.Context, t *cube.Task, cfg cube.TaskConfig) (last *cube.EnvironmentOutput, err error) {
 	agent := c.Agent(cfg)
 	obs := &cube.Observation{}
 	for range c.maxSteps() {
 		actions, err := ask(ctx, agent, t, obs)
 		if err != nil {
-			return fmt.Errorf("asking the debug agent: %w", err)
+			return nil, fmt.Errorf("asking the debug agent: %w", err)
 		}
 		if len(actions) == 0 {
-			return nil
+			return last, nil
 		}
 		out, err := t.Step(ctx, actions...)
 		if err != nil {
-			return fmt.Errorf("step with %s: %w", names(actions), err)
+			return nil, fmt.Errorf("step with %s: %w", names(actions), err)
 		}
+		last = out
 		if out.Done {
-			return nil
+			return last, nil
 		}
 		obs = out.Obs
 	}
-	return nil
+	return last, nil
 }
 
 func names(actions []cube.Action) string {
@@ -281,12 +282,30 @@ func checkEvaluatePure(ctx context.Context, c *conformance) error {
 			if err := evaluateTwice(ctx, t); err != nil {
 				return err
 			}
-			if err := c.work(ctx, t, cfg); err != nil {
+			last, err := c.work(ctx, t, cfg)
+			if err != nil {
 				return err
 			}
-			return evaluateTwice(ctx, t)
+			return errors.Join(finalReward(ctx, t, last), evaluateTwice(ctx, t))
 		})
 	})
+}
+
+// finalReward checks that what the last step saw is worth the reward of that
+// step: runners take it for the task's result. Where the observation was changed
+// after it was scored, that cannot be asked.
+func finalReward(ctx context.Context, t *cube.Task, last *cube.EnvironmentOutput) error {
+	if _, changed := t.Problem().(cube.ObsPostprocessor); changed || last == nil || !last.Done {
+		return nil
+	}
+	reward, _, err := t.Evaluate(ctx, last.Obs)
+	if err != nil {
+		return fmt.Errorf("evaluating what the last step saw: %w", err)
+	}
+	if reward != last.Reward {
+		return fmt.Errorf("the last step gave reward %v, and evaluating what it saw gives %v", last.Reward, reward)
+	}
+	return nil
 }
 
 func evaluateTwice(ctx context.Context, t *cube.Task) error {
