@@ -17,6 +17,7 @@ import (
 	"github.com/proctor-run/proctor/internal/exitcode"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/scan"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/trial"
 	"github.com/proctor-run/proctor/value"
@@ -210,7 +211,7 @@ func (p *Program) execute(ctx context.Context, prepared *job.Prepared, open *ope
 	for _, m := range out.Progress.Metrics {
 		fmt.Fprintf(p.Stdout, "%s: %s %s over %s, %d with a reward\n", console.Clean(m.Group), console.Clean(m.Name), m.Value, console.Count(m.N, "trial"), m.NScored)
 	}
-	fmt.Fprintf(p.Stdout, "Results written to %s\n", filepath.Join(dir, jobdir.ResultFile))
+	fmt.Fprintf(p.Stdout, "Results written to %s\n", filepath.Join(dir, scan.ResultFile))
 	if out.Result.Stats.NErroredTrials > 0 {
 		return exitcode.Quiet(exitcode.TrialErrors)
 	}

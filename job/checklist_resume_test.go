@@ -11,6 +11,7 @@ import (
 
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/scan"
 	"github.com/proctor-run/proctor/sandbox/fake"
 	"github.com/proctor-run/proctor/value"
 )
@@ -83,7 +84,7 @@ func TestJobsRow13ChangedBeforeResume(t *testing.T) {
 		{"an agent", func(_ *testing.T, h *harness, _ string) { h.cfg.Agents = namedAgents("nop") }, otherConfig},
 		{"debug", func(_ *testing.T, h *harness, _ string) { h.cfg.Debug = true }, ""},
 		{"the name in the file", func(t *testing.T, h *harness, _ string) {
-			path := filepath.Join(h.dir(), jobdir.ConfigFile)
+			path := filepath.Join(h.dir(), scan.ConfigFile)
 			data, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/scan"
 	"github.com/proctor-run/proctor/sandbox/fake"
 	"github.com/proctor-run/proctor/score"
 	"github.com/proctor-run/proctor/value"
@@ -29,7 +30,7 @@ import (
 // stored reads a job's result.json as a document.
 func stored(t testing.TB, dir string) map[string]any {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(dir, jobdir.ResultFile))
+	data, err := os.ReadFile(filepath.Join(dir, scan.ResultFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +57,7 @@ func at(t testing.TB, doc any, keys ...string) any {
 // storedTrials reads the results of a job's trials.
 func storedTrials(t testing.TB, dir string) []*jobdir.TrialResult {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(dir, "*", jobdir.ResultFile))
+	paths, err := filepath.Glob(filepath.Join(dir, "*", scan.ResultFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +119,7 @@ func TestJobsRow02OrderOfThePlan(t *testing.T) {
 	if _, err := h.runner.Run(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	data, err := os.ReadFile(filepath.Join(h.dir(), jobdir.ResultFile))
+	data, err := os.ReadFile(filepath.Join(h.dir(), scan.ResultFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -338,7 +339,7 @@ func TestJobsRow11NaN(t *testing.T) {
 	if names := at(t, eval, "reward_stats", "reward", "nan"); len(names.([]any)) != 1 {
 		t.Errorf("reward_stats %v", at(t, eval, "reward_stats"))
 	}
-	data, err := os.ReadFile(filepath.Join(h.dir(), onlyTrial(t, h.dir()).TrialName, jobdir.ResultFile))
+	data, err := os.ReadFile(filepath.Join(h.dir(), onlyTrial(t, h.dir()).TrialName, scan.ResultFile))
 	if err != nil || !strings.Contains(string(data), `"reward": null`) {
 		t.Errorf("the trial's result.json has no null: %v", err)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/scan"
 	"github.com/proctor-run/proctor/sandbox/fake"
 )
 
@@ -36,7 +37,7 @@ func checkFiles(t *testing.T, dir string) (results int) {
 		if err == nil && !json.Valid(data) {
 			t.Errorf("%s is not whole: %d bytes", path, len(data))
 		}
-		if e.Name() == jobdir.ResultFile {
+		if e.Name() == scan.ResultFile {
 			results++
 		}
 		return err
@@ -73,15 +74,15 @@ func TestResultThatCannotBeWritten(t *testing.T) {
 	var h *harness
 	block := func(_ context.Context, p *fake.Process) (int, error) {
 		name := strings.TrimSuffix(p.Sandbox.Spec().Name, "__verifier")
-		return 0, os.MkdirAll(filepath.Join(h.dir(), name, jobdir.ResultFile, "in the way"), 0o755)
+		return 0, os.MkdirAll(filepath.Join(h.dir(), name, scan.ResultFile, "in the way"), 0o755)
 	}
 	h = newHarness(t, writeDataset(t, "a", "b", "c"), fake.Config{Rules: []fake.Rule{
 		fake.On("solve.sh", fake.Each(fake.Exit(0), block, fake.Exit(0))), grant("1"),
 	}})
 	h.cfg.NConcurrentTrials = 1
-	h.fails(t, "writing the result of trial", jobdir.ResultFile)
+	h.fails(t, "writing the result of trial", scan.ResultFile)
 	checkFiles(t, h.dir())
-	data, err := os.ReadFile(filepath.Join(h.dir(), jobdir.ResultFile))
+	data, err := os.ReadFile(filepath.Join(h.dir(), scan.ResultFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +143,7 @@ func TestClockThatJumps(t *testing.T) {
 // checkTimes fails the test when something ended before it began.
 func checkTimes(t *testing.T, dir string) {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(dir, "*__*", jobdir.ResultFile))
+	paths, err := filepath.Glob(filepath.Join(dir, "*__*", scan.ResultFile))
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("no results: %v", err)
 	}

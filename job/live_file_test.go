@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/scan"
 	"github.com/proctor-run/proctor/sandbox/fake"
 )
 
@@ -39,7 +40,7 @@ func TestResultIsValidAtAnyMoment(t *testing.T) {
 		defer close(done)
 		_, runErr = h.runner.Run(t.Context(), prepared)
 	}()
-	path := filepath.Join(h.dir(), jobdir.ResultFile)
+	path := filepath.Join(h.dir(), scan.ResultFile)
 	var once sync.Once
 	reads, running := 0, 0
 	for ended := false; !ended; {

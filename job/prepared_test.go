@@ -13,6 +13,7 @@ import (
 
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/scan"
 	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/sandbox/fake"
 	"github.com/proctor-run/proctor/value"
@@ -68,7 +69,7 @@ func TestPreparedSurvivesJSON(t *testing.T) {
 		t.Errorf("metrics %+v", e)
 	}
 	for file, want := range map[string][]byte{
-		jobdir.ConfigFile: p.Config.AppendJSON(nil, nil), jobdir.LockFile: p.Lock.AppendJSON(nil, nil),
+		scan.ConfigFile: p.Config.AppendJSON(nil, nil), scan.LockFile: p.Lock.AppendJSON(nil, nil),
 	} {
 		if got, err := os.ReadFile(filepath.Join(h.dir(), file)); err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%s: %v\n%s\nwant\n%s", file, err, got, want)

@@ -3,12 +3,11 @@ package job
 import (
 	"errors"
 	"fmt"
+	"github.com/proctor-run/proctor/jobdir/journal"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
-
-	"github.com/proctor-run/proctor/jobdir"
 )
 
 // orphansDir is where directories go that belong to no trial of a resumed job:
@@ -18,7 +17,7 @@ const orphansDir = ".set-aside"
 
 // setEarlierAside makes room for a trial that runs again, and returns the
 // number of the attempt that it is.
-func (p *Prepared) setEarlierAside(i int, j *jobdir.JournalWriter) (attempt int, err error) {
+func (p *Prepared) setEarlierAside(i int, j *journal.Writer) (attempt int, err error) {
 	why, again := p.Earlier[i]
 	if !again {
 		return 1, nil
@@ -33,7 +32,7 @@ func (p *Prepared) setEarlierAside(i int, j *jobdir.JournalWriter) (attempt int,
 
 // setLatestAside sets the attempt aside whose files lie in a trial's directory,
 // if there are any, and returns the number of the next.
-func setLatestAside(dir, why string, j *jobdir.JournalWriter) (next int, err error) {
+func setLatestAside(dir, why string, j *journal.Writer) (next int, err error) {
 	n, err := nextAttempt(dir)
 	if err != nil {
 		return 0, err
@@ -64,7 +63,7 @@ func nextAttempt(dir string) (int, error) {
 	return n, nil
 }
 
-func (p *Prepared) setOrphansAside(j *jobdir.JournalWriter) error {
+func (p *Prepared) setOrphansAside(j *journal.Writer) error {
 	if len(p.Orphans) == 0 {
 		return nil
 	}
@@ -73,7 +72,7 @@ func (p *Prepared) setOrphansAside(j *jobdir.JournalWriter) error {
 		return fmt.Errorf("setting directories aside: %w", err)
 	}
 	for _, name := range p.Orphans {
-		if err := j.AppendSync(jobdir.JournalEntry{Kind: jobdir.JournalSetAside, Trial: name, Reason: "no trial of the job fits"}); err != nil {
+		if err := j.AppendSync(journal.Entry{Kind: journal.SetAside, Trial: name, Reason: "no trial of the job fits"}); err != nil {
 			return err
 		}
 		if err := moveTo(filepath.Join(p.Config.Dir(), name), to); err != nil {

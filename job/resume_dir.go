@@ -15,6 +15,8 @@ import (
 
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/journal"
+	"github.com/proctor-run/proctor/jobdir/scan"
 )
 
 // ResumeOptions say which trials of a job directory run again, besides those
@@ -152,7 +154,7 @@ type resumeDir struct {
 	repaired []string
 
 	// Of the journal.
-	journal *jobdir.JournalState
+	journal *journal.State
 	digests map[string]jobdir.FileDigest // of results, by trial
 	last    json.RawMessage              // configuration
 }
@@ -214,11 +216,11 @@ func (d *resumeDir) add(name string, result *jobdir.TrialResult, o ResumeOptions
 // had not begun, else as the journal has it; "" if it is not known.
 func (d *resumeDir) storedPlan(name string, host jobdir.HostEnv) string {
 	dir := filepath.Join(d.path, name)
-	data, err := os.ReadFile(filepath.Join(dir, jobdir.ConfigFile))
+	data, err := os.ReadFile(filepath.Join(dir, scan.ConfigFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		var n int
 		if n, err = nextAttempt(dir); err == nil {
-			data, err = os.ReadFile(filepath.Join(dir, attemptsDir, strconv.Itoa(n-1), jobdir.ConfigFile))
+			data, err = os.ReadFile(filepath.Join(dir, attemptsDir, strconv.Itoa(n-1), scan.ConfigFile))
 		}
 	}
 	if err == nil {

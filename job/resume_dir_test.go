@@ -15,6 +15,7 @@ import (
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/journal"
 	"github.com/proctor-run/proctor/sandbox/fake"
 	"github.com/proctor-run/proctor/score"
 )
@@ -227,7 +228,7 @@ func TestResumeAfterACrash(t *testing.T) {
 	})
 }
 
-func testResumeAfterACrash(t *testing.T, journal bool, reasons []string) {
+func testResumeAfterACrash(t *testing.T, journaled bool, reasons []string) {
 	h := newHarness(t, writeDataset(t, "a", "b", "c", "d"), fake.Config{Rules: []fake.Rule{grant("1")}})
 	out := h.run(t)
 	dirOf := func(task string) string { return filepath.Join(h.dir(), trialOf(t, out, task)) }
@@ -248,8 +249,8 @@ func testResumeAfterACrash(t *testing.T, journal bool, reasons []string) {
 	// Nobody's.
 	must(os.MkdirAll(filepath.Join(h.dir(), "stray", "agent"), 0o755))
 	must(os.Truncate(filepath.Join(h.dir(), "result.json"), 10))
-	if !journal {
-		must(os.Remove(filepath.Join(h.dir(), jobdir.JournalFile)))
+	if !journaled {
+		must(os.Remove(filepath.Join(h.dir(), journal.File)))
 	}
 
 	r, again := h.resume(t, h.dir(), resumeOptions())
@@ -261,7 +262,7 @@ func testResumeAfterACrash(t *testing.T, journal bool, reasons []string) {
 	if !slices.Equal(r.Orphans, []string{"stray"}) {
 		t.Errorf("orphans %v", r.Orphans)
 	}
-	if again.Result.ID != out.Result.ID || len(r.Repaired) != 1 || strings.Contains(r.Repaired[0], "not known any more") == journal {
+	if again.Result.ID != out.Result.ID || len(r.Repaired) != 1 || strings.Contains(r.Repaired[0], "not known any more") == journaled {
 		t.Errorf("job %v was %v, repaired %v", again.Result.ID, out.Result.ID, r.Repaired)
 	}
 	if n := h.backend.Count(fake.OpCreate); n != 4+3 {

@@ -13,17 +13,19 @@ import (
 
 	"github.com/proctor-run/proctor/internal/atomicfile"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/journal"
+	"github.com/proctor-run/proctor/jobdir/scan"
 )
 
 // readJournal reads what the journal knows; damage to it is told.
 func (d *resumeDir) readJournal() error {
-	j, err := jobdir.LoadJournal(d.path)
-	if damaged := (*jobdir.JournalError)(nil); errors.As(err, &damaged) {
+	j, err := journal.Load(d.path)
+	if damaged := (*journal.Error)(nil); errors.As(err, &damaged) {
 		d.warnings = append(d.warnings, fmt.Sprintf("%v; the line is passed over", err))
 	} else if err != nil {
 		return err
 	}
-	d.journal = jobdir.NewJournalState(j)
+	d.journal = journal.NewState(j)
 	d.digests, d.last = d.journal.Results(), lastConfig(j)
 	return nil
 }
@@ -40,7 +42,7 @@ func (d *resumeDir) editedConfig(stored jobdir.Config, host jobdir.HostEnv) []st
 	}
 	var list []string
 	for _, c := range ran.Changes(stored, host) {
-		list = append(list, fmt.Sprintf("%s was changed since the job ran: %s", jobdir.ConfigFile, c))
+		list = append(list, fmt.Sprintf("%s was changed since the job ran: %s", scan.ConfigFile, c))
 	}
 	return list
 }
@@ -55,7 +57,7 @@ func StoredConfig(dir string) (jobdir.Config, error) {
 // storedJobConfig reads a job's configuration, from the journal if the file is
 // damaged or gone. A text says why then.
 func storedJobConfig(dir string) (cfg jobdir.Config, why string, err error) {
-	path := filepath.Join(dir, jobdir.ConfigFile)
+	path := filepath.Join(dir, scan.ConfigFile)
 	data, err := os.ReadFile(path)
 	if err == nil {
 		if cfg, _, err = jobdir.ParseConfig(data, jobdir.JSON, time.Time{}); err == nil {
@@ -65,8 +67,8 @@ func storedJobConfig(dir string) (cfg jobdir.Config, why string, err error) {
 	} else {
 		err = fmt.Errorf("reading the job to resume: %w", err)
 	}
-	j, journalErr := jobdir.LoadJournal(dir)
-	if damaged := (*jobdir.JournalError)(nil); journalErr != nil && !errors.As(journalErr, &damaged) {
+	j, journalErr := journal.Load(dir)
+	if damaged := (*journal.Error)(nil); journalErr != nil && !errors.As(journalErr, &damaged) {
 		return cfg, "", err
 	}
 	text := lastConfig(j)
@@ -80,9 +82,9 @@ func storedJobConfig(dir string) (cfg jobdir.Config, why string, err error) {
 	return cfg, fmt.Sprintf("%s: rebuilt from the journal (%s)", path, whyUnread(data)), nil
 }
 
-func lastConfig(j jobdir.Journal) json.RawMessage {
+func lastConfig(j journal.Journal) json.RawMessage {
 	for i := len(j.Entries) - 1; i >= 0; i-- {
-		if e := j.Entries[i]; e.Config != nil && (e.Kind == jobdir.JournalJobStarted || e.Kind == jobdir.JournalJobResumed) {
+		if e := j.Entries[i]; e.Config != nil && (e.Kind == journal.JobStarted || e.Kind == journal.JobResumed) {
 			return e.Config
 		}
 	}
@@ -105,12 +107,12 @@ func whyUnread(data []byte) string {
 // readTrialResult reads a trial's result; why says what is wrong with one that
 // is not there or cannot be used.
 func (d *resumeDir) readTrialResult(name string) (result *jobdir.TrialResult, why string, err error) {
-	path := filepath.Join(d.path, name, jobdir.ResultFile)
+	path := filepath.Join(d.path, name, scan.ResultFile)
 	data, err := os.ReadFile(path)
 	noted, ended := d.digests[name]
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && ended:
-		return nil, "its " + jobdir.ResultFile + " is gone, though the journal says that it ended", nil
+		return nil, "its " + scan.ResultFile + " is gone, though the journal says that it ended", nil
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, d.journal.NeverEnded(name), nil
 	case err != nil:
@@ -120,9 +122,9 @@ func (d *resumeDir) readTrialResult(name string) (result *jobdir.TrialResult, wh
 	same := ended && jobdir.DigestOf(data) == noted
 	switch {
 	case err != nil && ended && int64(len(data)) < noted.Size:
-		return nil, fmt.Sprintf("its %s cannot be read: %d of %d bytes are there", jobdir.ResultFile, len(data), noted.Size), nil
+		return nil, fmt.Sprintf("its %s cannot be read: %d of %d bytes are there", scan.ResultFile, len(data), noted.Size), nil
 	case err != nil:
-		return nil, "its " + jobdir.ResultFile + " cannot be read", nil
+		return nil, "its " + scan.ResultFile + " cannot be read", nil
 	case ended && !same:
 		d.warnings = append(d.warnings, fmt.Sprintf("%s is not what the trial wrote when it ended: it was changed since, and is kept as it is", path))
 	}
@@ -132,7 +134,7 @@ func (d *resumeDir) readTrialResult(name string) (result *jobdir.TrialResult, wh
 // checkTrialConfig has the configuration of a kept trial written again when it
 // is damaged: its result holds it too, and Harbor does not go on without it.
 func (d *resumeDir) checkTrialConfig(name string, result *jobdir.TrialResult, host jobdir.HostEnv) {
-	path := filepath.Join(d.path, name, jobdir.ConfigFile)
+	path := filepath.Join(d.path, name, scan.ConfigFile)
 	data, err := os.ReadFile(path)
 	if err == nil {
 		_, _, err = jobdir.ParseTrialConfig(data)
@@ -147,7 +149,7 @@ func (d *resumeDir) checkTrialConfig(name string, result *jobdir.TrialResult, ho
 // readJobResult takes identity, start and retries from the job's result. When
 // it is damaged, the journal has them, or about.
 func (d *resumeDir) readJobResult(o ResumeOptions, id *uuid.UUID, earliest time.Time) error {
-	path := filepath.Join(d.path, jobdir.ResultFile)
+	path := filepath.Join(d.path, scan.ResultFile)
 	data, err := os.ReadFile(path)
 	switch {
 	case err == nil:

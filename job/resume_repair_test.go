@@ -12,6 +12,8 @@ import (
 
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/journal"
+	"github.com/proctor-run/proctor/jobdir/scan"
 	"github.com/proctor-run/proctor/sandbox/fake"
 	"github.com/proctor-run/proctor/value"
 )
@@ -67,7 +69,7 @@ func TestResumeRepairs(t *testing.T) {
 					t.Errorf("id %v and %d retries, want %v and %d", again.Result.ID, again.Result.Stats.NRetries, out.Result.ID, out.Result.Stats.NRetries)
 				}
 				after := dirTexts(t, h.dir())
-				if base := filepath.Base(tt.file); base == jobdir.ConfigFile && after[path] != before[path] {
+				if base := filepath.Base(tt.file); base == scan.ConfigFile && after[path] != before[path] {
 					t.Errorf("%s is now\n%s\nand was\n%s", tt.file, after[path], before[path])
 				}
 			})
@@ -105,7 +107,7 @@ func TestResumeAfterAnyDamage(t *testing.T) {
 		made := h.backend.Count(fake.OpCreate)
 		paths := slices.Sorted(func(yield func(string) bool) {
 			for path := range dirTexts(t, h.dir()) {
-				if filepath.Base(path) != jobdir.LockFile && !yield(path) {
+				if filepath.Base(path) != scan.LockFile && !yield(path) {
 					return
 				}
 			}
@@ -118,9 +120,9 @@ func TestResumeAfterAnyDamage(t *testing.T) {
 				rt.Fatal(err)
 			}
 			rel, _ := filepath.Rel(h.dir(), path) // it is below
-			damagedConfig = damagedConfig || rel == jobdir.ConfigFile
-			damagedJournal = damagedJournal || rel == jobdir.JournalFile
-			if dir, name := filepath.Split(rel); name == jobdir.ResultFile && dir != "" {
+			damagedConfig = damagedConfig || rel == scan.ConfigFile
+			damagedJournal = damagedJournal || rel == journal.File
+			if dir, name := filepath.Split(rel); name == scan.ResultFile && dir != "" {
 				lost[dir] = true
 			}
 		}
@@ -159,7 +161,7 @@ func TestResumeTellsEditedFiles(t *testing.T) {
 	}
 
 	h.cfg.NConcurrentTrials = 9
-	path := filepath.Join(h.dir(), jobdir.ConfigFile)
+	path := filepath.Join(h.dir(), scan.ConfigFile)
 	if err := os.WriteFile(path, h.cfg.AppendJSON(nil, noVariables), 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/scan"
 	"github.com/proctor-run/proctor/schema"
 )
 
@@ -55,11 +56,11 @@ func (s *secrets) look(at string, env jobdir.Env) {
 func (s *secrets) warnings() []string {
 	var list []string
 	if len(s.given) > 0 {
-		list = append(list, fmt.Sprintf("redacted in %s, taken from the environment: %s", jobdir.ConfigFile, strings.Join(s.given, ", ")))
+		list = append(list, fmt.Sprintf("redacted in %s, taken from the environment: %s", scan.ConfigFile, strings.Join(s.given, ", ")))
 	}
 	for _, at := range s.missing {
 		name := at[strings.LastIndexByte(at, '.')+1:]
-		list = append(list, fmt.Sprintf("%s is redacted in %s and not set in the environment: trials would get the redacted text; set %s to its value", at, jobdir.ConfigFile, name))
+		list = append(list, fmt.Sprintf("%s is redacted in %s and not set in the environment: trials would get the redacted text; set %s to its value", at, scan.ConfigFile, name))
 	}
 	return list
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/proctor-run/proctor/internal/atomicfile"
 	"github.com/proctor-run/proctor/internal/clock"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/journal"
+	"github.com/proctor-run/proctor/jobdir/scan"
 	"github.com/proctor-run/proctor/score"
 	"github.com/proctor-run/proctor/trial"
 )
@@ -72,7 +74,7 @@ func (r *Runner) Run(ctx context.Context, p *Prepared) (*Summary, error) {
 type started struct {
 	p       *Prepared
 	log     *os.File
-	journal *jobdir.JournalWriter
+	journal *journal.Writer
 	guard   *jobdir.Guard // nil when it is the caller's
 }
 
@@ -110,7 +112,7 @@ func (r *Runner) start(p *Prepared) (s *started, err error) {
 		now.StartedAt = jobdir.Local(r.Trials.Now())
 		s.p = &now
 	}
-	if s.journal, err = jobdir.OpenJournal(dir, r.Trials.Now); err == nil {
+	if s.journal, err = journal.Open(dir, r.Trials.Now); err == nil {
 		err = s.journal.AppendSync(r.startEntry(s.p, resumed || s.journal.Begun()))
 	}
 	if err == nil {
@@ -151,7 +153,7 @@ func (r *Runner) run(ctx context.Context, s *started) (*Summary, error) {
 	err := r.runAll(ctx, p, &runner, m, tracked)
 	err = errors.Join(err, stopWriting())
 	if err != nil {
-		return nil, errors.Join(err, s.journal.AppendSync(jobdir.JournalEntry{Kind: jobdir.JournalJobFailed, Reason: err.Error()}))
+		return nil, errors.Join(err, s.journal.AppendSync(journal.Entry{Kind: journal.JobFailed, Reason: err.Error()}))
 	}
 	return m.finish(ctx)
 }
@@ -164,7 +166,7 @@ func openJobLog(p *Prepared) (log *os.File, resumed bool, err error) {
 		return nil, false, err
 	}
 	mode := os.O_TRUNC
-	if _, err := os.Stat(filepath.Join(dir, jobdir.ResultFile)); err == nil {
+	if _, err := os.Stat(filepath.Join(dir, scan.ResultFile)); err == nil {
 		resumed, mode = true, os.O_APPEND
 	}
 	log, err = os.OpenFile(filepath.Join(dir, "job.log"), os.O_WRONLY|os.O_CREATE|mode, 0o644)
@@ -260,12 +262,12 @@ const attemptsDir = "attempts"
 
 // setAside moves what attempt n left to attempts/n, so that the next one
 // finds an empty trial directory.
-func setAside(dir string, n int, reason string, j *jobdir.JournalWriter) error {
+func setAside(dir string, n int, reason string, j *journal.Writer) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
 	}
-	if err := j.AppendSync(jobdir.JournalEntry{Kind: jobdir.JournalSetAside, Trial: filepath.Base(dir), Attempt: n, Reason: reason}); err != nil {
+	if err := j.AppendSync(journal.Entry{Kind: journal.SetAside, Trial: filepath.Base(dir), Attempt: n, Reason: reason}); err != nil {
 		return err
 	}
 	to := filepath.Join(dir, attemptsDir, fmt.Sprint(n))

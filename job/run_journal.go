@@ -6,21 +6,22 @@ import (
 
 	"github.com/proctor-run/proctor/internal/version"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/journal"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/trial"
 )
 
 // startEntry begins a run in the journal.
-func (r *Runner) startEntry(p *Prepared, resumed bool) jobdir.JournalEntry {
+func (r *Runner) startEntry(p *Prepared, resumed bool) journal.Entry {
 	text := p.Config.AppendJSON(nil, r.Trials.Lookup)
-	e := jobdir.JournalEntry{
-		Kind: jobdir.JournalJobStarted, Schema: jobdir.JournalSchema, Job: p.ID.String(), Owner: &r.Trials.Owner, Host: r.Host,
+	e := journal.Entry{
+		Kind: journal.JobStarted, Schema: journal.Schema, Job: p.ID.String(), Owner: &r.Trials.Owner, Host: r.Host,
 		Version: version.Current().ID(), ConfigDigest: new(jobdir.DigestOf(text)),
 		Planned: len(p.Trials), Remaining: len(p.Remaining), Backend: r.Trials.Backend.Name(),
 		SealedVerifier: r.Trials.SealedVerifier,
 	}
 	if resumed {
-		e.Kind = jobdir.JournalJobResumed
+		e.Kind = journal.JobResumed
 	}
 	if json.Valid(text) { // nan and the infinities are not
 		e.Config = text
@@ -42,20 +43,20 @@ func planDigest(c jobdir.TrialConfig, host jobdir.HostEnv) string {
 
 // beginTrial notes the intent to run a trial.
 func (m *monitor) beginTrial(c jobdir.TrialConfig, attempt int, host jobdir.HostEnv) error {
-	return m.journal.AppendSync(jobdir.JournalEntry{
-		Kind: jobdir.JournalTrialStarted, Trial: c.TrialName, Task: c.Task.BaseName(), Attempt: attempt, Plan: planDigest(c, host),
+	return m.journal.AppendSync(journal.Entry{
+		Kind: journal.TrialStarted, Trial: c.TrialName, Task: c.Task.BaseName(), Attempt: attempt, Plan: planDigest(c, host),
 	})
 }
 
 // journalEvent notes an event of a trial; rec is its record when it ended. When
 // the journal cannot be written, nothing more is begun.
 func (m *monitor) journalEvent(e trial.Event, rec jobdir.Record) {
-	entry := jobdir.JournalEntry{Trial: e.TrialName, Task: e.TaskName, Attempt: e.Attempt}
+	entry := journal.Entry{Trial: e.TrialName, Task: e.TaskName, Attempt: e.Attempt}
 	switch {
 	case e.Kind == trial.EventAgentStart:
-		entry.Kind = jobdir.JournalAgentStarted
+		entry.Kind = journal.AgentStarted
 	case e.Kind == trial.EventEnd && e.ResultFile != nil:
-		entry.Kind, entry.ResultDigest = jobdir.JournalTrialFinished, e.ResultFile
+		entry.Kind, entry.ResultDigest = journal.TrialFinished, e.ResultFile
 		entry.Exception, entry.Rewarded = rec.ExceptionType, rec.Rewards != nil
 		entry.Spent(rec.Usage)
 	default:
@@ -67,8 +68,8 @@ func (m *monitor) journalEvent(e trial.Event, rec jobdir.Record) {
 }
 
 // sandboxEntry notes what became of a sandbox.
-func (m *monitor) sandboxEntry(kind jobdir.JournalKind, backend, id string, labels sandbox.Labels) {
-	err := m.journal.Append(jobdir.JournalEntry{Kind: kind, Trial: labels.Trial, Backend: backend, Sandbox: id})
+func (m *monitor) sandboxEntry(kind journal.Kind, backend, id string, labels sandbox.Labels) {
+	err := m.journal.Append(journal.Entry{Kind: kind, Trial: labels.Trial, Backend: backend, Sandbox: id})
 	if err != nil {
 		m.fail(err)
 	}
@@ -76,9 +77,9 @@ func (m *monitor) sandboxEntry(kind jobdir.JournalKind, backend, id string, labe
 
 // endEntry ends a run in the journal; the job's result is on the disk.
 func (m *monitor) endEntry(ctx context.Context, result []byte) error {
-	e := jobdir.JournalEntry{Kind: jobdir.JournalJobFinished, ResultDigest: new(jobdir.DigestOf(result))}
+	e := journal.Entry{Kind: journal.JobFinished, ResultDigest: new(jobdir.DigestOf(result))}
 	if ctx.Err() != nil {
-		e.Kind = jobdir.JournalJobInterrupted
+		e.Kind = journal.JobInterrupted
 	}
 	return m.journal.AppendSync(e)
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/journal"
+	"github.com/proctor-run/proctor/jobdir/scan"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/fake"
 	"github.com/proctor-run/proctor/trial"
@@ -30,24 +32,24 @@ func TestRunKeepsJournal(t *testing.T) {
 	if got := kinds(t, h.dir()); !slices.Equal(got, want) {
 		t.Errorf("journal %q, want %q", got, want)
 	}
-	j, err := jobdir.LoadJournal(h.dir())
+	j, err := journal.Load(h.dir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	first := j.Entries[0]
-	if first.Schema != jobdir.JournalSchema || first.Owner == nil || first.Owner.PID != 7 || first.Host != "here" || first.Job != out.Result.ID.String() || first.Planned != 1 {
+	if first.Schema != journal.Schema || first.Owner == nil || first.Owner.PID != 7 || first.Host != "here" || first.Job != out.Result.ID.String() || first.Planned != 1 {
 		t.Errorf("first entry %+v", first)
 	}
-	config, err := os.ReadFile(filepath.Join(h.dir(), jobdir.ConfigFile))
+	config, err := os.ReadFile(filepath.Join(h.dir(), scan.ConfigFile))
 	if err != nil || *first.ConfigDigest != jobdir.DigestOf(config) {
 		t.Errorf("digest of the configuration %v, error %v", first.ConfigDigest, err)
 	}
 	if stored, _, err := jobdir.ParseConfig(first.Config, jobdir.JSON, time.Time{}); err != nil || string(stored.AppendJSON(nil, noVariables)) != string(config) {
 		t.Errorf("the configuration in the journal differs (%v): %s", err, first.Config)
 	}
-	s := jobdir.NewJournalState(j)
+	s := journal.NewState(j)
 	name := trialOf(t, out, "a")
-	result, err := os.ReadFile(filepath.Join(h.dir(), name, jobdir.ResultFile))
+	result, err := os.ReadFile(filepath.Join(h.dir(), name, scan.ResultFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +76,7 @@ func TestJournalUnwritable(t *testing.T) {
 // kinds lists the events of a journal, with the trial's task where there is one.
 func kinds(t *testing.T, dir string) []string {
 	t.Helper()
-	j, err := jobdir.LoadJournal(dir)
+	j, err := journal.Load(dir)
 	if err != nil || j.Torn {
 		t.Fatal(err, j.Torn)
 	}

@@ -10,6 +10,8 @@ import (
 	"github.com/proctor-run/proctor/internal/atomicfile"
 	"github.com/proctor-run/proctor/internal/clock"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/journal"
+	"github.com/proctor-run/proctor/jobdir/scan"
 	"github.com/proctor-run/proctor/score"
 	"github.com/proctor-run/proctor/trial"
 	"github.com/proctor-run/proctor/value"
@@ -28,7 +30,7 @@ type monitor struct {
 	metrics score.Metrics
 	// journal is written before anything else is done with an event; fail ends
 	// the job when it cannot be.
-	journal *jobdir.JournalWriter
+	journal *journal.Writer
 	fail    func(error)
 
 	mu    sync.Mutex // guards what follows, and the order of events
@@ -190,7 +192,7 @@ func (m *monitor) finish(ctx context.Context) (*Summary, error) {
 		out.Interrupted = true
 		m.emitEnd(out, "interrupted")
 		text := m.live.AppendJSON(nil)
-		if err := atomicfile.Write(filepath.Join(m.dir, jobdir.ResultFile), text, 0o644); err != nil {
+		if err := atomicfile.Write(filepath.Join(m.dir, scan.ResultFile), text, 0o644); err != nil {
 			return out, err
 		}
 		return out, m.endEntry(ctx, text)
@@ -207,7 +209,7 @@ func (m *monitor) finish(ctx context.Context) (*Summary, error) {
 		NTotalTrials: len(m.p.Trials), Stats: stats,
 	}
 	text := out.Result.AppendJSON(nil)
-	if err := atomicfile.Write(filepath.Join(m.dir, jobdir.ResultFile), text, 0o644); err != nil {
+	if err := atomicfile.Write(filepath.Join(m.dir, scan.ResultFile), text, 0o644); err != nil {
 		return nil, err
 	}
 	if err := m.endEntry(ctx, text); err != nil {

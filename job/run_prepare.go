@@ -13,6 +13,7 @@ import (
 	"github.com/proctor-run/proctor/dataset"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/scan"
 	"github.com/proctor-run/proctor/score"
 )
 
@@ -61,7 +62,7 @@ func prepare(cfg jobdir.Config, o PrepareOptions, open func() (*jobDir, error)) 
 		return nil, err
 	}
 	p.Metrics = score.NewMetrics(own, found.datasets)
-	_, statErr := os.Stat(filepath.Join(cfg.Dir(), jobdir.ResultFile))
+	_, statErr := os.Stat(filepath.Join(cfg.Dir(), scan.ResultFile))
 	p.Begun = statErr == nil
 	dir, err := open()
 	if err != nil {
@@ -228,10 +229,10 @@ func openJobDir(cfg jobdir.Config, o PrepareOptions) (*jobDir, error) {
 }
 
 func (d *jobDir) read() error {
-	if data, err := os.ReadFile(filepath.Join(d.path, jobdir.ResultFile)); err == nil {
+	if data, err := os.ReadFile(filepath.Join(d.path, scan.ResultFile)); err == nil {
 		result, err := jobdir.ParseResult(data)
 		if err != nil {
-			return fmt.Errorf("%s: %w", filepath.Join(d.path, jobdir.ResultFile), err)
+			return fmt.Errorf("%s: %w", filepath.Join(d.path, scan.ResultFile), err)
 		}
 		d.result = &result
 	}
@@ -246,7 +247,7 @@ func (d *jobDir) read() error {
 		if !e.IsDir() {
 			continue
 		}
-		path := filepath.Join(d.path, e.Name(), jobdir.ResultFile)
+		path := filepath.Join(d.path, e.Name(), scan.ResultFile)
 		data, err := os.ReadFile(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -265,7 +266,7 @@ func (d *jobDir) read() error {
 }
 
 func (d *jobDir) readLock() error {
-	path := filepath.Join(d.path, jobdir.LockFile)
+	path := filepath.Join(d.path, scan.LockFile)
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil // a job without a lock is not held to one

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/journal"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
@@ -15,14 +15,14 @@ import (
 type tracker struct {
 	sandbox.Backend
 	// note is told what becomes of each sandbox.
-	note func(kind jobdir.JournalKind, backend, id string, labels sandbox.Labels)
+	note func(kind journal.Kind, backend, id string, labels sandbox.Labels)
 
 	mu     sync.Mutex // guards what follows
 	live   map[*trackedSandbox]bool
 	killed bool
 }
 
-func newTracker(b sandbox.Backend, note func(jobdir.JournalKind, string, string, sandbox.Labels)) *tracker {
+func newTracker(b sandbox.Backend, note func(journal.Kind, string, string, sandbox.Labels)) *tracker {
 	return &tracker{Backend: b, note: note, live: map[*trackedSandbox]bool{}}
 }
 
@@ -35,7 +35,7 @@ func (t *tracker) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbo
 		return nil, err
 	}
 	tracked := &trackedSandbox{Sandbox: sb, t: t, labels: spec.Labels}
-	tracked.note(jobdir.JournalSandboxCreated)
+	tracked.note(journal.SandboxCreated)
 	t.mu.Lock()
 	t.live[tracked] = true
 	killed := t.killed
@@ -94,13 +94,13 @@ type trackedSandbox struct {
 	labels sandbox.Labels
 }
 
-func (s *trackedSandbox) note(kind jobdir.JournalKind) { s.t.note(kind, s.t.Name(), s.ID(), s.labels) }
+func (s *trackedSandbox) note(kind journal.Kind) { s.t.note(kind, s.t.Name(), s.ID(), s.labels) }
 
 // Destroy destroys the sandbox and forgets it.
 func (s *trackedSandbox) Destroy(ctx context.Context) error {
 	err := s.Sandbox.Destroy(ctx)
 	if err == nil && s.forget() {
-		s.note(jobdir.JournalSandboxRemoved)
+		s.note(journal.SandboxRemoved)
 	}
 	return err
 }
@@ -127,7 +127,7 @@ type stoppable struct {
 func (s stoppable) Stop(ctx context.Context) (hint string, err error) {
 	hint, err = s.Stopper.Stop(ctx)
 	if err == nil && s.forget() {
-		s.note(jobdir.JournalSandboxKept)
+		s.note(journal.SandboxKept)
 	}
 	return hint, err
 }

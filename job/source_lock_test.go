@@ -11,6 +11,7 @@ import (
 
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/scan"
 )
 
 // TestResumeWithChangedSources goes on with a job whose git task and skill are
@@ -46,8 +47,8 @@ func TestResumeWithChangedSources(t *testing.T) {
 	}
 	if err := errors.Join(
 		os.MkdirAll(cfg.Dir(), 0o755),
-		os.WriteFile(filepath.Join(cfg.Dir(), jobdir.ConfigFile), cfg.AppendJSON(nil, o.Host), 0o644),
-		os.WriteFile(filepath.Join(cfg.Dir(), jobdir.LockFile), p.Lock.AppendJSON(nil, o.Host), 0o644),
+		os.WriteFile(filepath.Join(cfg.Dir(), scan.ConfigFile), cfg.AppendJSON(nil, o.Host), 0o644),
+		os.WriteFile(filepath.Join(cfg.Dir(), scan.LockFile), p.Lock.AppendJSON(nil, o.Host), 0o644),
 	); err != nil {
 		t.Fatal(err)
 	}

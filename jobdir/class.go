@@ -7,12 +7,12 @@ type Class string
 
 // The classes. Every planned trial is in one of them.
 const (
-	ClassScored            Class = "scored"                 // a reward and no exception
-	ClassErroredWithReward Class = "errored_with_reward"    // both
-	ClassErroredWithoutReward           Class = "errored_without_reward" // an exception alone
-	ClassUnscored          Class = "unscored"               // neither: not verified, or the rewards are null
-	ClassCancelled         Class = "cancelled"              // ended by an interrupt
-	ClassPending           Class = "pending"                // has no result
+	ClassScored               Class = "scored"                 // a reward and no exception
+	ClassErroredWithReward    Class = "errored_with_reward"    // both
+	ClassErroredWithoutReward Class = "errored_without_reward" // an exception alone
+	ClassUnscored             Class = "unscored"               // neither: not verified, or the rewards are null
+	ClassCancelled            Class = "cancelled"              // ended by an interrupt
+	ClassPending              Class = "pending"                // has no result
 )
 
 // Classes lists all of them, in the order in which they are shown.

@@ -8,10 +8,10 @@
 // Readers accept what Harbor accepts, older spellings included, and report
 // every problem of a document at once, each with its place.
 //
-// Proctor's own files stand beside them: the journal ([LoadJournal],
-// [OpenJournal]), the notes of a trial ([ReadNotes]) and the guard that keeps a
-// second process out of a directory ([Acquire]). [Scan] reads a whole directory
-// as one small [Record] per trial and keeps no documents.
+// Proctor's own files stand beside them: the notes of a trial ([ReadNotes]) and
+// the guard that keeps a second process out of a directory ([Acquire]). Package
+// journal has the record of what was done, package scan reads whole directories
+// as one small [Record] per trial.
 //
 // Values of env maps that look like credentials are redacted on every write;
 // a value that was read back is therefore the redacted one. Nothing here reads

@@ -1,8 +1,9 @@
 package jobdir_test
 
 import (
-	"github.com/proctor-run/proctor/jobdir"
 	"testing"
+
+	"github.com/proctor-run/proctor/jobdir"
 )
 
 // FuzzParseConfig reads anything; what it accepts it writes so that it reads

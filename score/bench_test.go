@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/scan"
 	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/score"
 	"github.com/proctor-run/proctor/value"
@@ -56,7 +57,7 @@ func benchJob(b *testing.B, n int) string {
 		data := bytes.ReplaceAll(text, []byte("TRIAL"), []byte(filepath.Base(d)))
 		data = bytes.ReplaceAll(data, []byte("TASK"), []byte(strconv.Itoa(i%1000)))
 		data = bytes.Replace(data, []byte(`"reward": 1.0`), fmt.Appendf(nil, `"reward": %.3f`, float64(i%17)/16), 1)
-		if err := os.WriteFile(filepath.Join(d, jobdir.ResultFile), data, 0o666); err != nil {
+		if err := os.WriteFile(filepath.Join(d, scan.ResultFile), data, 0o666); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/scan"
 	"github.com/proctor-run/proctor/schema"
 	"github.com/proctor-run/proctor/value"
 )
@@ -48,14 +48,14 @@ func orNothing(text string) string {
 // not count either.
 func (r *Rescored) Check() []Difference {
 	if r.stored == nil {
-		return []Difference{{Field: jobdir.ResultFile, Computed: strconv.Quote(jobdir.ResultFile)}}
+		return []Difference{{Field: scan.ResultFile, Computed: strconv.Quote(scan.ResultFile)}}
 	}
 	// The computed document takes the way through a file that the stored one
 	// took: of a name that comes twice only one remains.
 	v, err := value.Decode(r.Result.AppendJSON(nil))
 	computed, ok := v.(*value.Object)
 	if err != nil || !ok {
-		return []Difference{{Field: jobdir.ResultFile, Stored: strconv.Quote(jobdir.ResultFile)}}
+		return []Difference{{Field: scan.ResultFile, Stored: strconv.Quote(scan.ResultFile)}}
 	}
 	c := checker{live: r.live}
 	stats, want := at(r.stored, "stats"), at(computed, "stats")

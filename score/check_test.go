@@ -84,7 +84,7 @@ func TestCheckReports(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			dir := jobtest.Copy(t, filepath.Join("..", "jobdir", "testdata", "jobs", "mixed-oracle"))
+			dir := jobtest.Copy(t, jobtest.Fixture("mixed-oracle"))
 			path := filepath.Join(dir, "result.json")
 			data := jobtest.Read(t, path)
 			if !strings.Contains(data, tt.old) {
@@ -105,7 +105,7 @@ func TestCheckReports(t *testing.T) {
 
 func TestRescoreUnreadableTrial(t *testing.T) {
 	t.Parallel()
-	dir := jobtest.Copy(t, filepath.Join("..", "jobdir", "testdata", "jobs", "multi-oracle"))
+	dir := jobtest.Copy(t, jobtest.Fixture("multi-oracle"))
 	path := filepath.Join(dir, "one-score__4Ucooi9", "result.json")
 	for _, tt := range []struct{ name, old, new, want string }{
 		{"truncated", "\n}", "", "one-score__4Ucooi9"},
@@ -135,7 +135,7 @@ func TestRescoreUnreadableTrial(t *testing.T) {
 // TestRescoreUnfinished takes a stopped job for what it is.
 func TestRescoreUnfinished(t *testing.T) {
 	t.Parallel()
-	dir := jobtest.Copy(t, filepath.Join("..", "jobdir", "testdata", "jobs", "mixed-oracle"))
+	dir := jobtest.Copy(t, jobtest.Fixture("mixed-oracle"))
 	path := filepath.Join(dir, "result.json")
 	data := jobtest.Read(t, path)
 	data = strings.Replace(data, `"finished_at": "2026-11-21T04:41:17.953066"`, `"finished_at": null`, 1)
@@ -150,7 +150,7 @@ func TestRescoreUnfinished(t *testing.T) {
 
 func TestRescoreWithoutResult(t *testing.T) {
 	t.Parallel()
-	dir := jobtest.Copy(t, filepath.Join("..", "jobdir", "testdata", "jobs", "mixed-oracle"))
+	dir := jobtest.Copy(t, jobtest.Fixture("mixed-oracle"))
 	for _, name := range []string{"result.json", "config.json"} {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
@@ -175,7 +175,7 @@ func TestRescoreWithoutResult(t *testing.T) {
 func TestRescoreOtherMetric(t *testing.T) {
 	t.Parallel()
 	opts := score.RescoreOptions{Metrics: []score.Metric{{Type: jobdir.MetricMax}, {Type: jobdir.MetricSum}}}
-	r, err := score.Rescore(t.Context(), filepath.Join("..", "jobdir", "testdata", "jobs", "multi-oracle"), opts)
+	r, err := score.Rescore(t.Context(), jobtest.Fixture("multi-oracle"), opts)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,13 +4,15 @@ import (
 	"math"
 	"testing"
 
+	"github.com/proctor-run/proctor/internal/jobtest"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/scan"
 	"github.com/proctor-run/proctor/score"
 )
 
 func TestEstimateMean(t *testing.T) {
 	t.Parallel()
-	scanned, err := jobdir.Scan(t.Context(), "../jobdir/testdata/jobs/mixed-oracle")
+	scanned, err := scan.Dir(t.Context(), jobtest.Fixture("mixed-oracle"))
 	if err != nil {
 		t.Fatal(err)
 	}

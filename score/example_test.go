@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/proctor-run/proctor/internal/jobtest"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/score"
@@ -33,7 +34,7 @@ func ExampleAggregate() {
 
 // A job directory is aggregated again and compared with its stored result.
 func ExampleRescore() {
-	r, err := score.Rescore(context.Background(), "../jobdir/testdata/jobs/multi-oracle", score.RescoreOptions{})
+	r, err := score.Rescore(context.Background(), jobtest.Fixture("multi-oracle"), score.RescoreOptions{})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -5,7 +5,7 @@ import (
 	"container/heap"
 	"slices"
 
-	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/scan"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -15,9 +15,9 @@ import (
 // result (the document, or nil) as far as these go, and beyond them from when
 // the trials started, which in a job that was never resumed is the order of
 // the plan.
-func finalOrder(records []jobdir.FileRecord, stored *value.Object) []jobdir.FileRecord {
+func finalOrder(records []scan.FileRecord, stored *value.Object) []scan.FileRecord {
 	byStart := slices.Clone(records)
-	slices.SortFunc(byStart, func(a, b jobdir.FileRecord) int {
+	slices.SortFunc(byStart, func(a, b scan.FileRecord) int {
 		return cmp.Or(cmp.Compare(a.StartedAt, b.StartedAt), cmp.Compare(a.Dir, b.Dir))
 	})
 	g := newPrecedence(byStart)
@@ -27,7 +27,7 @@ func finalOrder(records []jobdir.FileRecord, stored *value.Object) []jobdir.File
 		}
 		g.lists(at(group, "exception_stats"))
 	}
-	out := make([]jobdir.FileRecord, 0, len(records))
+	out := make([]scan.FileRecord, 0, len(records))
 	for _, i := range g.sort() {
 		out = append(out, byStart[i])
 	}
@@ -68,7 +68,7 @@ type precedence struct {
 	waits    []int32 // how many must come before
 }
 
-func newPrecedence(records []jobdir.FileRecord) *precedence {
+func newPrecedence(records []scan.FileRecord) *precedence {
 	g := &precedence{
 		position: make(map[string]int, len(records)),
 		after:    make([][]int32, len(records)),

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/scan"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -33,7 +34,7 @@ type Rescored struct {
 	// trials and of retries are those of the stored result.
 	Result jobdir.Result
 	// Records are the trials in their final order.
-	Records []jobdir.FileRecord
+	Records []scan.FileRecord
 	// Unfinished names the sub-directories without result.
 	Unfinished []string
 	// Warnings tell what had to be assumed.
@@ -47,7 +48,7 @@ type Rescored struct {
 // in parallel and keeps one record per trial. A result that cannot be read is
 // an error that names the file.
 func Rescore(ctx context.Context, dir string, opts RescoreOptions) (*Rescored, error) {
-	scanned, err := jobdir.Scan(ctx, dir)
+	scanned, err := scan.Dir(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -73,10 +74,10 @@ func Rescore(ctx context.Context, dir string, opts RescoreOptions) (*Rescored, e
 // readStored reads the job's result.json, whose times and plan the new result
 // keeps.
 func (r *Rescored) readStored() error {
-	name := filepath.Join(r.Dir, jobdir.ResultFile)
+	name := filepath.Join(r.Dir, scan.ResultFile)
 	data, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		r.warn("there is no %s: the planned number of trials is taken to be the number found", jobdir.ResultFile)
+		r.warn("there is no %s: the planned number of trials is taken to be the number found", scan.ResultFile)
 		return nil
 	}
 	if err != nil {
@@ -106,10 +107,10 @@ func (r *Rescored) metrics(opts RescoreOptions) (Metrics, error) {
 	if opts.Metrics != nil {
 		return r.everywhere(opts.Metrics), nil
 	}
-	name := filepath.Join(r.Dir, jobdir.ConfigFile)
+	name := filepath.Join(r.Dir, scan.ConfigFile)
 	data, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		r.warn("there is no %s: the metric is taken to be the mean", jobdir.ConfigFile)
+		r.warn("there is no %s: the metric is taken to be the mean", scan.ConfigFile)
 		return r.everywhere([]Metric{{Type: jobdir.MetricMean}}), nil
 	}
 	if err != nil {
@@ -181,7 +182,7 @@ func (r *Rescored) describe() {
 	if len(r.Records) == 0 {
 		return
 	}
-	data, err := os.ReadFile(filepath.Join(r.Dir, r.Records[0].Dir, jobdir.ResultFile))
+	data, err := os.ReadFile(filepath.Join(r.Dir, r.Records[0].Dir, scan.ResultFile))
 	if err != nil {
 		return
 	}
@@ -199,7 +200,7 @@ func (r *Rescored) describe() {
 
 // restoreInfinities gives rewards their sign of infinity back: a trial's file
 // holds null for them, but the job's result lists the trial under "inf".
-func restoreInfinities(records []jobdir.FileRecord, stored *value.Object) {
+func restoreInfinities(records []scan.FileRecord, stored *value.Object) {
 	infinite := map[string]map[string]value.Float{} // by trial, then reward name
 	for _, group := range objects(at(stored, "stats", "evals")) {
 		for name, values := range at(group, "reward_stats").All() {

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/scan"
 	"github.com/proctor-run/proctor/score"
 	"github.com/proctor-run/proctor/value"
 )
@@ -92,7 +93,7 @@ func compareJobs(ctx context.Context, env *Env, f *compareFlags, dirA, dirB stri
 
 // recordsIn reads the trials of a job, at least one of them in the group.
 func recordsIn(ctx context.Context, dir, group string) ([]jobdir.Record, error) {
-	scanned, err := jobdir.Scan(ctx, dir)
+	scanned, err := scan.Dir(ctx, dir)
 	if err != nil && ctx.Err() == nil && !isDirectory(dir) {
 		return nil, usageErrorf("%q is not a job directory: %w", dir, err)
 	}

@@ -25,6 +25,7 @@ import (
 
 	"github.com/proctor-run/proctor/internal/need"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/scan"
 )
 
 // frontDoor is a socket before the engine's that can be taken away.
@@ -159,7 +160,7 @@ func TestDockerSocketThatVanishes(t *testing.T) {
 // trialMessages are the exceptions of a job's trials.
 func trialMessages(t *testing.T, dir string) string {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(dir, "*__*", jobdir.ResultFile))
+	paths, err := filepath.Glob(filepath.Join(dir, "*__*", scan.ResultFile))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,7 @@ package main
 
 import (
 	"fmt"
-	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/journal"
 	"io"
 	"strings"
 	"time"
@@ -64,11 +64,11 @@ type journalSpent struct {
 
 // readJournalSummary is nil for a job without a journal, such as one of Harbor.
 func readJournalSummary(dir string) *journalSummary {
-	j, err := jobdir.LoadJournal(dir)
+	j, err := journal.Load(dir)
 	if err == nil && len(j.Entries) == 0 && !j.Torn {
 		return nil
 	}
-	state := jobdir.NewJournalState(j)
+	state := journal.NewState(j)
 	s := &journalSummary{Runs: []journalRun{}, Trials: []journalTrial{}, Outside: []journalOutside{}}
 	if err != nil {
 		s.Problem = err.Error()
@@ -89,7 +89,7 @@ func readJournalSummary(dir string) *journalSummary {
 	return s
 }
 
-func newJournalRun(r jobdir.JournalRun, last bool) journalRun {
+func newJournalRun(r journal.Run, last bool) journalRun {
 	out := journalRun{Started: r.Start.Time, How: "killed", Host: r.Start.Host, Version: r.Start.Version}
 	owner := r.Start.Owner
 	if owner != nil {
@@ -105,7 +105,7 @@ func newJournalRun(r jobdir.JournalRun, last bool) journalRun {
 	return out
 }
 
-func newJournalTrial(t *jobdir.JournalTrial) journalTrial {
+func newJournalTrial(t *journal.Trial) journalTrial {
 	out := journalTrial{Trial: t.Name, Attempts: []journalAttempt{}}
 	for _, a := range t.Attempts {
 		attempt := journalAttempt{Attempt: a.Number, Started: a.Started, SetAside: a.SetAside}

@@ -12,6 +12,7 @@ import (
 
 	"charm.land/lipgloss/v2"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/scan"
 	"github.com/proctor-run/proctor/score"
 	"github.com/spf13/cobra"
 )
@@ -113,7 +114,7 @@ func listJobs(env *Env, dir string, asJSON bool) error {
 }
 
 func noJobs(env *Env, dir string) error {
-	if isFile(filepath.Join(dir, jobdir.ConfigFile)) {
+	if isFile(filepath.Join(dir, scan.ConfigFile)) {
 		return withHint(usageErrorf("%q is a job, not a directory of jobs", dir), "proctor job show %s", dir)
 	}
 	fmt.Fprintf(env.Stdout, "no jobs in %s\n", clean(dir))
@@ -145,17 +146,17 @@ func headlineText(j jsonListed) string {
 // a job is none.
 func readListed(dir string, zone *time.Location) (j jsonListed, ok bool) {
 	j = jsonListed{Name: filepath.Base(dir), Dir: dir, State: stateUnreadable, Headlines: []jsonHeadline{}}
-	data, err := os.ReadFile(filepath.Join(dir, jobdir.ResultFile))
+	data, err := os.ReadFile(filepath.Join(dir, scan.ResultFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		j.State, j.Error = stateUnfinished, "no result yet"
-		return j, isFile(filepath.Join(dir, jobdir.ConfigFile))
+		return j, isFile(filepath.Join(dir, scan.ConfigFile))
 	}
 	var result jobdir.Result
 	if err == nil {
 		result, err = jobdir.ParseResult(data)
 	}
 	if err != nil {
-		j.Error = jobdir.ResultFile + " cannot be read"
+		j.Error = scan.ResultFile + " cannot be read"
 		return j, true
 	}
 	started := result.StartedAt.In(zone)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/journal"
+	"github.com/proctor-run/proctor/jobdir/scan"
 )
 
 // resumeFlags are the flags of job resume; run holds those that run has too.
@@ -169,8 +171,8 @@ func checkJobPath(path string) error {
 		return withHint(usageErrorf("no job directory is given"), "proctor job resume JOBDIR; 'proctor job list' lists the jobs")
 	case !isDirectory(path):
 		return withHint(usageErrorf("Job directory does not exist: %s", path), "'proctor job list' lists the jobs")
-	case !isFile(filepath.Join(path, jobdir.ConfigFile)) && !isFile(filepath.Join(path, jobdir.JournalFile)):
-		return withHint(usageErrorf("Config file not found: %s", filepath.Join(path, jobdir.ConfigFile)),
+	case !isFile(filepath.Join(path, scan.ConfigFile)) && !isFile(filepath.Join(path, journal.File)):
+		return withHint(usageErrorf("Config file not found: %s", filepath.Join(path, scan.ConfigFile)),
 			"a job that never wrote its configuration cannot be resumed; start it with 'proctor run'")
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/scan"
 	"github.com/proctor-run/proctor/score"
 	"github.com/spf13/cobra"
 )
@@ -96,7 +97,7 @@ type jobSummary struct {
 	Problems   []string              `json:"problems"`
 	Unfinished []string              `json:"unfinished"`
 	Journal    *journalSummary       `json:"journal"` // null without one
-	records    []jobdir.FileRecord   // of the trials, by directory
+	records    []scan.FileRecord     // of the trials, by directory
 	statistics score.Statistics
 }
 
@@ -120,7 +121,7 @@ type slowPhase struct {
 }
 
 func readJobSummary(ctx context.Context, dir string, zone *time.Location) (*jobSummary, error) {
-	scanned, err := jobdir.Scan(ctx, dir)
+	scanned, err := scan.Dir(ctx, dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, withHint(usageErrorf("%q is not a job directory: %w", dir, err), "'proctor job list' lists the jobs")
 	}
@@ -131,8 +132,8 @@ func readJobSummary(ctx context.Context, dir string, zone *time.Location) (*jobS
 		Dir: dir, State: stateUnfinished, Outcomes: map[string]int{}, records: scanned.Records,
 		Problems: []string{}, Unfinished: orEmpty(scanned.Unfinished),
 	}
-	if len(s.records) == 0 && !isFile(filepath.Join(dir, jobdir.ResultFile)) {
-		return nil, withHint(usageErrorf("%q is not a job directory: it holds neither a %s nor trials", dir, jobdir.ResultFile), "'proctor job list' lists the jobs")
+	if len(s.records) == 0 && !isFile(filepath.Join(dir, scan.ResultFile)) {
+		return nil, withHint(usageErrorf("%q is not a job directory: it holds neither a %s nor trials", dir, scan.ResultFile), "'proctor job list' lists the jobs")
 	}
 	for _, err := range scanned.Errors {
 		s.Problems = append(s.Problems, err.Error())
@@ -149,13 +150,13 @@ func readJobSummary(ctx context.Context, dir string, zone *time.Location) (*jobS
 // readResult takes the plan and the times from the job's own result.
 func (s *jobSummary) readResult(zone *time.Location) {
 	s.Planned = len(s.records) + len(s.Unfinished) + len(s.Problems)
-	data, err := os.ReadFile(filepath.Join(s.Dir, jobdir.ResultFile))
+	data, err := os.ReadFile(filepath.Join(s.Dir, scan.ResultFile))
 	var result jobdir.Result
 	if err == nil {
 		result, err = jobdir.ParseResult(data)
 	}
 	if err != nil {
-		s.Problems = append(s.Problems, fmt.Sprintf("%s: %v; the planned number of trials is taken to be the number found", jobdir.ResultFile, err))
+		s.Problems = append(s.Problems, fmt.Sprintf("%s: %v; the planned number of trials is taken to be the number found", scan.ResultFile, err))
 		return
 	}
 	s.Planned = max(result.NTotalTrials, len(s.records))
@@ -222,7 +223,7 @@ func (s *jobSummary) timePhases() {
 	byPhase := map[string][]float64{}
 	var all []slowPhase
 	for _, r := range s.records {
-		data, err := os.ReadFile(filepath.Join(s.Dir, r.Dir, jobdir.ResultFile))
+		data, err := os.ReadFile(filepath.Join(s.Dir, r.Dir, scan.ResultFile))
 		if err != nil {
 			continue // it was there a moment ago; what is gone has no phases
 		}

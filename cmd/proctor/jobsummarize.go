@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/scan"
 	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/score"
 	"github.com/proctor-run/proctor/value"
@@ -137,7 +138,7 @@ func newDigest(s *jobSummary) *jobDigest {
 // headlinesOf reads the first metric of each group of the job's result.
 func headlinesOf(dir string) map[string]string {
 	headlines := map[string]string{}
-	data, err := os.ReadFile(filepath.Join(dir, jobdir.ResultFile))
+	data, err := os.ReadFile(filepath.Join(dir, scan.ResultFile))
 	if err != nil {
 		return headlines // told among the problems
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/proctor-run/proctor/internal/need"
-	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/scan"
 )
 
 // phase is where a trial of the task below stands still, to be killed there.
@@ -331,7 +331,7 @@ func TestGCSparesTheLiving(t *testing.T) {
 				}
 			}
 			// An agent that was ended would end its trial.
-			if ended, _ := filepath.Glob(filepath.Join(r.job, "*", jobdir.ResultFile)); len(ended) > 0 {
+			if ended, _ := filepath.Glob(filepath.Join(r.job, "*", scan.ResultFile)); len(ended) > 0 {
 				t.Errorf("ended: %q", ended)
 			}
 			r.signalled(t, syscall.SIGKILL)
@@ -398,7 +398,7 @@ func TestInterrupted(t *testing.T) {
 // job format, section 4).
 func assertCancelled(t *testing.T, r *running) {
 	t.Helper()
-	scanned, err := jobdir.Scan(t.Context(), r.job)
+	scanned, err := scan.Dir(t.Context(), r.job)
 	if err != nil || len(scanned.Errors)+len(scanned.Unfinished) > 0 || len(scanned.Records) != 1 {
 		t.Fatalf("trials %+v, error %v", scanned, err)
 	}

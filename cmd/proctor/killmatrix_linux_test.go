@@ -16,6 +16,8 @@ import (
 
 	"github.com/proctor-run/proctor/internal/need"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/journal"
+	"github.com/proctor-run/proctor/jobdir/scan"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -45,13 +47,13 @@ func boundaries() []boundary {
 		return boundary{name, name, func(c *cell) bool { return c.quickDone() && len(c.marks("at", name)) > 0 }}
 	}
 	return []boundary{
-		{"trial begun", "", func(c *cell) bool { return c.journalled(jobdir.JournalTrialStarted) > c.quickBefore() }},
-		{"sandbox made", "", func(c *cell) bool { return c.journalled(jobdir.JournalSandboxCreated) > c.quickBefore() }},
+		{"trial begun", "", func(c *cell) bool { return c.journalled(journal.TrialStarted) > c.quickBefore() }},
+		{"sandbox made", "", func(c *cell) bool { return c.journalled(journal.SandboxCreated) > c.quickBefore() }},
 		held("environment"), held("setup"), held("agent"), held("verifier"),
 		{"teardown", "", func(c *cell) bool { return len(c.marks("at", "verified")) > 0 }},
-		{"result written", "", func(c *cell) bool { return c.journalled(jobdir.JournalTrialFinished) > c.quickBefore() }},
+		{"result written", "", func(c *cell) bool { return c.journalled(journal.TrialFinished) > c.quickBefore() }},
 		{"last result", "", func(c *cell) bool { return len(c.results()) == len(c.tasks) }},
-		{"job finished", "", func(c *cell) bool { return c.journalled(jobdir.JournalJobFinished) > 0 }},
+		{"job finished", "", func(c *cell) bool { return c.journalled(journal.JobFinished) > 0 }},
 	}
 }
 
@@ -126,7 +128,7 @@ func (c *cell) marks(dir, phase string) []string {
 
 // results are the trials that have a result, by task.
 func (c *cell) results() map[string]string {
-	found, _ := filepath.Glob(filepath.Join(c.job, "*", jobdir.ResultFile)) // the pattern is correct
+	found, _ := filepath.Glob(filepath.Join(c.job, "*", scan.ResultFile)) // the pattern is correct
 	byTask := map[string]string{}
 	for _, path := range found {
 		task, _, _ := strings.Cut(filepath.Base(filepath.Dir(path)), "__")
@@ -149,8 +151,8 @@ func (c *cell) quickBefore() int {
 	return 0
 }
 
-func (c *cell) journalled(kind jobdir.JournalKind) int {
-	data, _ := os.ReadFile(filepath.Join(c.job, jobdir.JournalFile))
+func (c *cell) journalled(kind journal.Kind) int {
+	data, _ := os.ReadFile(filepath.Join(c.job, journal.File))
 	return bytes.Count(data, []byte(`"event":"`+string(kind)+`"`))
 }
 
@@ -280,11 +282,11 @@ func (c *cell) checkNotTwice(finished map[string]file) {
 // checkNothingLeft looks for what the killed run has left.
 func (c *cell) checkNothingLeft(engine bool) {
 	c.t.Helper()
-	j, err := jobdir.LoadJournal(c.job)
+	j, err := journal.Load(c.job)
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	s := jobdir.NewJournalState(j)
+	s := journal.NewState(j)
 	if left := s.Outside(); len(left) > 0 || s.Running() != nil {
 		c.t.Errorf("the journal ends with %v outside, and %v running", left, s.Running())
 	}

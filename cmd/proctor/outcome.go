@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/scan"
 	"github.com/proctor-run/proctor/outcome"
 )
 
@@ -42,7 +42,7 @@ and what a consumer that follows the rules makes of the line.`,
 // file itself.
 func resultFile(path string) string {
 	if isDirectory(path) {
-		return filepath.Join(path, jobdir.ResultFile)
+		return filepath.Join(path, scan.ResultFile)
 	}
 	return path
 }

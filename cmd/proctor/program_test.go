@@ -19,6 +19,7 @@ import (
 
 	"github.com/proctor-run/proctor/internal/need"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/scan"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -156,7 +157,7 @@ var mirror = sync.OnceValues(func() (string, error) {
 // jobRecords reads the trials of a job by task name.
 func jobRecords(t testing.TB, dir string) map[string]jobdir.Record {
 	t.Helper()
-	scanned, err := jobdir.Scan(context.Background(), dir)
+	scanned, err := scan.Dir(context.Background(), dir)
 	if err := errors.Join(append(scanned.Errors, err)...); err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +171,7 @@ func jobRecords(t testing.TB, dir string) map[string]jobdir.Record {
 // jobResult reads what a job's result.json says.
 func jobResult(t testing.TB, dir string) jobdir.Result {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(dir, jobdir.ResultFile))
+	data, err := os.ReadFile(filepath.Join(dir, scan.ResultFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +210,7 @@ func metricsText(r jobdir.Result) string {
 // onlyTrial reads the result of a job's only trial.
 func onlyTrial(t testing.TB, dir string) (name string, result jobdir.TrialResult) {
 	t.Helper()
-	found, err := filepath.Glob(filepath.Join(dir, "*", jobdir.ResultFile))
+	found, err := filepath.Glob(filepath.Join(dir, "*", scan.ResultFile))
 	if err != nil || len(found) != 1 {
 		t.Fatalf("%d trials in %s, want 1 (%v)", len(found), dir, err)
 	}

@@ -16,6 +16,8 @@ import (
 	"github.com/proctor-run/proctor/internal/exitcode"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/journal"
+	"github.com/proctor-run/proctor/jobdir/scan"
 	"github.com/proctor-run/proctor/score"
 )
 
@@ -142,8 +144,8 @@ func rescore(ctx context.Context, dir string, opts score.RescoreOptions) (*score
 	if err != nil {
 		return nil, err
 	}
-	if len(r.Records) == 0 && !isFile(filepath.Join(dir, jobdir.ResultFile)) {
-		return nil, usageErrorf("%q is not a job directory: it holds neither a %s nor trials", dir, jobdir.ResultFile)
+	if len(r.Records) == 0 && !isFile(filepath.Join(dir, scan.ResultFile)) {
+		return nil, usageErrorf("%q is not a job directory: it holds neither a %s nor trials", dir, scan.ResultFile)
 	}
 	return r, nil
 }
@@ -209,7 +211,7 @@ func recordsOf(r *score.Rescored) []jobdir.Record {
 
 // writeResult replaces the job's result, if it changes.
 func writeResult(env *Env, f *scoreFlags, r *score.Rescored) error {
-	path := filepath.Join(r.Dir, jobdir.ResultFile)
+	path := filepath.Join(r.Dir, scan.ResultFile)
 	old, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("reading job result: %w", err)
@@ -225,8 +227,8 @@ func writeResult(env *Env, f *scoreFlags, r *score.Rescored) error {
 		if err := atomicfile.Write(path, data, resultMode(path)); err != nil {
 			return fmt.Errorf("writing job result: %w", err)
 		}
-		entry := jobdir.JournalEntry{Kind: jobdir.JournalResultWritten, ResultDigest: new(jobdir.DigestOf(data)), Reason: "proctor score --write"}
-		if err := jobdir.AppendJournal(r.Dir, entry, env.Now); err != nil {
+		entry := journal.Entry{Kind: journal.ResultWritten, ResultDigest: new(jobdir.DigestOf(data)), Reason: "proctor score --write"}
+		if err := journal.Append(r.Dir, entry, env.Now); err != nil {
 			return err
 		}
 	}

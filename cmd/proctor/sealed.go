@@ -4,13 +4,13 @@ import (
 	"fmt"
 
 	"github.com/proctor-run/proctor/job"
-	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/journal"
 )
 
 // keepSealing reports whether the verifiers of a resumed job are sealed: when
 // it is asked for, or was when the job was started.
 func keepSealing(env *Env, asked bool, p *job.Prepared) bool {
-	if sealed, _, err := jobdir.SealedBefore(p.Config.Dir()); err == nil && sealed && !asked {
+	if sealed, _, err := journal.SealedBefore(p.Config.Dir()); err == nil && sealed && !asked {
 		fmt.Fprintln(env.Stderr, "proctor: the job is resumed with --sealed-verifier, as it was started")
 		return true
 	}
@@ -23,7 +23,7 @@ func warnSealing(env *Env, sealed bool, p *job.Prepared) {
 	if len(p.Existing) == 0 {
 		return
 	}
-	before, known, err := jobdir.SealedBefore(p.Config.Dir())
+	before, known, err := journal.SealedBefore(p.Config.Dir())
 	if err != nil || !known || before == sealed {
 		return
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/scan"
 	"github.com/spf13/cobra"
 )
 
@@ -157,7 +158,7 @@ func readTrialSummary(dir string, lines int) (*trialSummary, error) {
 }
 
 func (s *trialSummary) readResult(root *os.Root) error {
-	data, err := root.ReadFile(jobdir.ResultFile)
+	data, err := root.ReadFile(scan.ResultFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s.readStarted(root)
 	}
@@ -166,7 +167,7 @@ func (s *trialSummary) readResult(root *os.Root) error {
 	}
 	r, err := jobdir.ParseTrialResult(data)
 	if err != nil {
-		return withHint(usageErrorf("%s: %w", filepath.Join(s.Dir, jobdir.ResultFile), err),
+		return withHint(usageErrorf("%s: %w", filepath.Join(s.Dir, scan.ResultFile), err),
 			"if this is a job directory use 'proctor job show'; if the file was cut short, 'proctor job resume' runs the trial again")
 	}
 	s.result, s.State, s.Outcome = &r, stateFinished, classOf(&r)
@@ -188,7 +189,7 @@ func (s *trialSummary) readResult(root *os.Root) error {
 
 // readStarted reads what a trial that has not ended left at its start.
 func (s *trialSummary) readStarted(root *os.Root) error {
-	data, err := root.ReadFile(jobdir.ConfigFile)
+	data, err := root.ReadFile(scan.ConfigFile)
 	if err == nil {
 		var c jobdir.TrialConfig
 		if c, _, err = jobdir.ParseTrialConfig(data); err == nil {
@@ -202,7 +203,7 @@ func (s *trialSummary) readStarted(root *os.Root) error {
 			return nil
 		}
 	}
-	return withHint(usageErrorf("%q is not a trial directory: it holds neither a readable %s nor the %s of a trial", s.Dir, jobdir.ResultFile, jobdir.ConfigFile),
+	return withHint(usageErrorf("%q is not a trial directory: it holds neither a readable %s nor the %s of a trial", s.Dir, scan.ResultFile, scan.ConfigFile),
 		"'proctor job show' names the trials of a job")
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/scan"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/trial"
 	"github.com/proctor-run/proctor/value"
@@ -96,7 +97,7 @@ func startTrial(ctx context.Context, env *Env, f *trialFlags) error {
 		cfg.TrialName = job.TrialName(task.IDName(), rand.IntN)
 	}
 	dir := filepath.Join(cfg.TrialsDir, cfg.TrialName)
-	if isFile(filepath.Join(dir, jobdir.ResultFile)) {
+	if isFile(filepath.Join(dir, scan.ResultFile)) {
 		return withHint(usageErrorf("%q holds a trial that has ended", dir), "name another with --trial-name, or none")
 	}
 	opts.mask = absolute(slices.Concat([]string{cfg.TrialsDir, task.Dir}, hiddenOfTask(cfg.Task), taskCache(env)))

@@ -11,14 +11,26 @@ import (
 	"github.com/proctor-run/proctor/value"
 )
 
-// Fixtures are the job directories that Harbor itself wrote, seen from a
-// package in the top directory.
+// Fixtures are the job directories that Harbor itself wrote.
 func Fixtures() []string {
-	return []string{
-		"../jobdir/testdata/jobs/mixed-oracle",
-		"../jobdir/testdata/jobs/mixed-nop",
-		"../jobdir/testdata/jobs/multi-oracle",
+	return []string{Fixture("mixed-oracle"), Fixture("mixed-nop"), Fixture("multi-oracle")}
+}
+
+// Fixture is one of them, seen from the package under test.
+func Fixture(name string) string {
+	up := ""
+	for range 4 {
+		if dir := filepath.Join(up, "jobdir", "testdata", "jobs", name); isDir(dir) {
+			return dir
+		}
+		up = filepath.Join(up, "..")
 	}
+	return name // which tells what is missing
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 // Copy copies what matters of a job directory; its last part stays.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/scan"
 	"github.com/proctor-run/proctor/score"
 	"github.com/proctor-run/proctor/value"
 )
@@ -26,7 +27,7 @@ const maxResult = 64 << 20
 // that cannot be read is a case with an error; the error of Read is that of a
 // directory which is no job's.
 func Read(ctx context.Context, dir string, o Options) (*Report, error) {
-	scanned, err := jobdir.Scan(ctx, dir)
+	scanned, err := scan.Dir(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +36,7 @@ func Read(ctx context.Context, dir string, o Options) (*Report, error) {
 		return nil, err
 	}
 	if len(scanned.Records) == 0 && len(scanned.Errors) == 0 && r.result == nil {
-		return nil, fmt.Errorf("reading job directory %q: it holds neither a %s nor trials: %w", dir, jobdir.ResultFile, fs.ErrNotExist)
+		return nil, fmt.Errorf("reading job directory %q: it holds neither a %s nor trials: %w", dir, scan.ResultFile, fs.ErrNotExist)
 	}
 	r.addTrials(scanned.Records)
 	r.addUnreadable(scanned.Errors)
@@ -55,7 +56,7 @@ type reader struct {
 // readJob reads what the job says of itself; not being able to is no error,
 // its trials count.
 func (r *reader) readJob() error {
-	data, err := os.ReadFile(filepath.Join(r.dir, jobdir.ResultFile))
+	data, err := os.ReadFile(filepath.Join(r.dir, scan.ResultFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("reading job result: %w", err)
 	}
@@ -64,7 +65,7 @@ func (r *reader) readJob() error {
 			r.result = &result
 		}
 	}
-	if data, err := os.ReadFile(filepath.Join(r.dir, jobdir.LockFile)); err == nil {
+	if data, err := os.ReadFile(filepath.Join(r.dir, scan.LockFile)); err == nil {
 		if lock, err := jobdir.ParseLock(data); err == nil {
 			r.lock = &lock
 		}
@@ -83,9 +84,9 @@ func (r *reader) suite(name string) *Suite {
 	return &r.report.Suites[len(r.report.Suites)-1]
 }
 
-func (r *reader) addTrials(records []jobdir.FileRecord) {
+func (r *reader) addTrials(records []scan.FileRecord) {
 	sorted := slices.Clone(records)
-	slices.SortFunc(sorted, func(a, b jobdir.FileRecord) int {
+	slices.SortFunc(sorted, func(a, b scan.FileRecord) int {
 		return cmp.Or(cmp.Compare(a.EvalsKey(), b.EvalsKey()), cmp.Compare(a.TaskName, b.TaskName), cmp.Compare(a.StartedAt, b.StartedAt), cmp.Compare(a.Dir, b.Dir))
 	})
 	type attempts struct{ group, task string }
@@ -119,7 +120,7 @@ func (r *reader) addTrials(records []jobdir.FileRecord) {
 }
 
 // properties say of a group what its cases cannot.
-func (r *reader) properties(rec *jobdir.FileRecord, stats *score.Statistics) []Property {
+func (r *reader) properties(rec *scan.FileRecord, stats *score.Statistics) []Property {
 	var list []Property
 	add := func(name, value string) {
 		if value != "" {
@@ -156,7 +157,7 @@ func (r *reader) properties(rec *jobdir.FileRecord, stats *score.Statistics) []P
 }
 
 // fill says what came of a trial.
-func (r *reader) fill(c *Case, rec *jobdir.FileRecord) {
+func (r *reader) fill(c *Case, rec *scan.FileRecord) {
 	result, err := r.readTrial(rec.Dir)
 	if err != nil { // it could be read a moment ago
 		c.State, c.Type, c.Message = Errored, "UnreadableResult", err.Error()
@@ -186,7 +187,7 @@ func (r *reader) fill(c *Case, rec *jobdir.FileRecord) {
 }
 
 func (r *reader) readTrial(name string) (*jobdir.TrialResult, error) {
-	path := filepath.Join(r.dir, name, jobdir.ResultFile)
+	path := filepath.Join(r.dir, name, scan.ResultFile)
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -203,7 +204,7 @@ func (r *reader) readTrial(name string) (*jobdir.TrialResult, error) {
 }
 
 // below says which rewards are below the threshold; empty for none.
-func (r *reader) below(rec *jobdir.FileRecord) string {
+func (r *reader) below(rec *scan.FileRecord) string {
 	threshold := value.Float(r.options.PassAt)
 	var low []string
 	check := func(name string, x value.Number) {
@@ -235,7 +236,7 @@ func (r *reader) below(rec *jobdir.FileRecord) string {
 }
 
 // outputOf are the facts about a trial that have no element.
-func outputOf(rec *jobdir.FileRecord, result *jobdir.TrialResult) string {
+func outputOf(rec *scan.FileRecord, result *jobdir.TrialResult) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "trial: %s\n", rec.Dir)
 	if rec.Rewards != nil {
@@ -275,7 +276,7 @@ func (r *reader) addUnreadable(errs []error) {
 }
 
 // addPending adds the planned trials that have no result.
-func (r *reader) addPending(scanned *jobdir.Scanned) {
+func (r *reader) addPending(scanned *scan.Scanned) {
 	missing := len(scanned.Unfinished)
 	if r.result != nil {
 		missing = max(r.result.NTotalTrials-len(scanned.Records)-len(scanned.Errors), 0)
@@ -302,7 +303,7 @@ func (r *reader) addPending(scanned *jobdir.Scanned) {
 }
 
 // pendingByLock tells which trials of the plan have no record.
-func (r *reader) pendingByLock(records []jobdir.FileRecord) []Case {
+func (r *reader) pendingByLock(records []scan.FileRecord) []Case {
 	if r.lock == nil {
 		return nil
 	}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package jobdir
+package journal
 
 import (
 	"errors"

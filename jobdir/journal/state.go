@@ -1,89 +1,90 @@
-package jobdir
+package journal
 
 import (
 	"math/big"
 	"time"
 
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
-// JournalState is what a journal comes to.
-type JournalState struct {
+// State is what a journal comes to.
+type State struct {
 	// Runs of the job, each by one process, in order.
-	Runs []JournalRun
+	Runs []Run
 	// Trials in the order in which they were begun first.
-	Trials []*JournalTrial
+	Trials []*Trial
 	// Retries is how often a trial was tried again within a run.
 	Retries int
 
-	ByName map[string]*JournalTrial
+	ByName map[string]*Trial
 }
 
-// JournalRun is one start of a job.
-type JournalRun struct {
-	Start JournalEntry
+// Run is one start of a job.
+type Run struct {
+	Start Entry
 	// End is nil when it did not say how it ended: its process was killed, or
 	// is still there.
-	End *JournalEntry
+	End *Entry
 }
 
-// JournalTrial is what the journal knows of a trial.
-type JournalTrial struct {
+// Trial is what the journal knows of a trial.
+type Trial struct {
 	Name, Task string
 	Plan       string // digest of what it asks for, of the last attempt
-	Attempts   []JournalAttempt
+	Attempts   []Attempt
 }
 
-// JournalAttempt is one attempt of a trial.
-type JournalAttempt struct {
+// Attempt is one attempt of a trial.
+type Attempt struct {
 	Number  int
 	Started time.Time
 	// Agent: when the agent began to work, zero if it did not.
 	Agent time.Time
 	// Finish is nil when the attempt was not seen to end.
-	Finish *JournalEntry
+	Finish *Entry
 	// Sandboxes that were made for it.
-	Sandboxes []JournalSandbox
+	Sandboxes []Sandbox
 	// SetAside says why its files were moved to attempts/; "" if they were not.
 	SetAside string
 
 	run int // number of runs that had begun
 }
 
-// JournalSandbox is something that was made outside of the job directory.
-type JournalSandbox struct {
+// Sandbox is something that was made outside of the job directory.
+type Sandbox struct {
 	Trial, Backend, ID string
 	Created            time.Time
 	// Gone: it was removed. Kept: it was stopped and left on purpose.
 	Gone, Kept bool
 }
 
-// NewJournalState goes through a journal. Entries that make no sense where they
+// NewState goes through a journal. Entries that make no sense where they
 // stand are passed over.
-func NewJournalState(j Journal) *JournalState {
-	s := &JournalState{ByName: map[string]*JournalTrial{}}
+func NewState(j Journal) *State {
+	s := &State{ByName: map[string]*Trial{}}
 	for _, e := range j.Entries {
 		s.add(e)
 	}
 	return s
 }
 
-func (s *JournalState) add(e JournalEntry) {
+func (s *State) add(e Entry) {
 	switch e.Kind {
-	case JournalJobStarted, JournalJobResumed:
+	case JobStarted, JobResumed:
 		s.cleaned(e.Backend)
-		s.Runs = append(s.Runs, JournalRun{Start: e})
-	case JournalJobFinished, JournalJobInterrupted, JournalJobFailed:
+		s.Runs = append(s.Runs, Run{Start: e})
+	case JobFinished, JobInterrupted, JobFailed:
 		if n := len(s.Runs); n > 0 {
 			s.Runs[n-1].End = &e
 		}
-	case JournalTrialStarted:
+	case TrialStarted:
 		t := s.trial(e.Trial)
 		t.Task, t.Plan = e.Task, e.Plan
 		if a := s.last(e.Trial); a != nil && a.Finish != nil && a.run == len(s.Runs) {
 			s.Retries++
 		}
-		t.Attempts = append(t.Attempts, JournalAttempt{Number: e.Attempt, Started: e.Time, run: len(s.Runs)})
+		t.Attempts = append(t.Attempts, Attempt{Number: e.Attempt, Started: e.Time, run: len(s.Runs)})
 	default:
 		if a := s.last(e.Trial); a != nil {
 			a.add(e)
@@ -91,31 +92,31 @@ func (s *JournalState) add(e JournalEntry) {
 	}
 }
 
-func (a *JournalAttempt) add(e JournalEntry) {
+func (a *Attempt) add(e Entry) {
 	switch e.Kind {
-	case JournalAgentStarted:
+	case AgentStarted:
 		if a.Agent.IsZero() { // once per step
 			a.Agent = e.Time
 		}
-	case JournalTrialFinished:
+	case TrialFinished:
 		a.Finish = &e
-	case JournalSetAside:
+	case SetAside:
 		a.SetAside = e.Reason
-	case JournalSandboxCreated:
-		a.Sandboxes = append(a.Sandboxes, JournalSandbox{Trial: e.Trial, Backend: e.Backend, ID: e.Sandbox, Created: e.Time})
-	case JournalSandboxRemoved, JournalSandboxKept:
+	case SandboxCreated:
+		a.Sandboxes = append(a.Sandboxes, Sandbox{Trial: e.Trial, Backend: e.Backend, ID: e.Sandbox, Created: e.Time})
+	case SandboxRemoved, SandboxKept:
 		for i := range a.Sandboxes {
 			if b := &a.Sandboxes[i]; b.ID == e.Sandbox && b.Backend == e.Backend {
-				b.Gone, b.Kept = e.Kind == JournalSandboxRemoved, e.Kind == JournalSandboxKept
+				b.Gone, b.Kept = e.Kind == SandboxRemoved, e.Kind == SandboxKept
 			}
 		}
 	}
 }
 
-func (s *JournalState) trial(name string) *JournalTrial {
+func (s *State) trial(name string) *Trial {
 	t, ok := s.ByName[name]
 	if !ok {
-		t = &JournalTrial{Name: name}
+		t = &Trial{Name: name}
 		s.ByName[name] = t
 		s.Trials = append(s.Trials, t)
 	}
@@ -123,7 +124,7 @@ func (s *JournalState) trial(name string) *JournalTrial {
 }
 
 // last is the last attempt of a trial, nil if there is none.
-func (s *JournalState) last(name string) *JournalAttempt {
+func (s *State) last(name string) *Attempt {
 	t, ok := s.ByName[name]
 	if !ok || len(t.Attempts) == 0 {
 		return nil
@@ -132,7 +133,7 @@ func (s *JournalState) last(name string) *JournalAttempt {
 }
 
 // neverEnded says how far a trial came that left no result.
-func (s *JournalState) NeverEnded(name string) string {
+func (s *State) NeverEnded(name string) string {
 	if a := s.last(name); a != nil && a.Finish == nil && !a.Agent.IsZero() {
 		return "it never ended; its agent had begun"
 	}
@@ -141,7 +142,7 @@ func (s *JournalState) NeverEnded(name string) string {
 
 // cleaned takes it that what dead runs left in a backend is gone: every run
 // removes that before it starts.
-func (s *JournalState) cleaned(backend string) {
+func (s *State) cleaned(backend string) {
 	for _, t := range s.Trials {
 		for i := range t.Attempts {
 			for k := range t.Attempts[i].Sandboxes {
@@ -155,7 +156,7 @@ func (s *JournalState) cleaned(backend string) {
 
 // Running is the owner of the last run when it has not said how it ended; nil
 // otherwise. Its process may have been killed, see [sandbox.Owner.Alive].
-func (s *JournalState) Running() *sandbox.Owner {
+func (s *State) Running() *sandbox.Owner {
 	if n := len(s.Runs); n > 0 && s.Runs[n-1].End == nil {
 		return s.Runs[n-1].Start.Owner
 	}
@@ -165,8 +166,8 @@ func (s *JournalState) Running() *sandbox.Owner {
 // Outside lists what was made outside of the job directory and not removed as
 // far as the journal knows, in order. Cleaning up after a killed run is not
 // written here.
-func (s *JournalState) Outside() []JournalSandbox {
-	var list []JournalSandbox
+func (s *State) Outside() []Sandbox {
+	var list []Sandbox
 	for _, t := range s.Trials {
 		for _, a := range t.Attempts {
 			for _, b := range a.Sandboxes {
@@ -180,8 +181,8 @@ func (s *JournalState) Outside() []JournalSandbox {
 }
 
 // Results are the digests of the results of trials whose last attempt ended.
-func (s *JournalState) Results() map[string]FileDigest {
-	digests := map[string]FileDigest{}
+func (s *State) Results() map[string]jobdir.FileDigest {
+	digests := map[string]jobdir.FileDigest{}
 	for _, t := range s.Trials {
 		if a := s.last(t.Name); a != nil && a.Finish != nil && a.Finish.ResultDigest != nil && a.SetAside == "" {
 			digests[t.Name] = *a.Finish.ResultDigest
@@ -190,9 +191,9 @@ func (s *JournalState) Results() map[string]FileDigest {
 	return digests
 }
 
-// JournalSpent is what was paid for over all attempts, also those whose
+// Spent is what was paid for over all attempts, also those whose
 // results do not count.
-type JournalSpent struct {
+type Spent struct {
 	// Agents is the number of times an agent began to work; of Unknown of them
 	// it is not known what they took, for they were not seen to end.
 	Agents, Unknown int
@@ -204,8 +205,8 @@ type JournalSpent struct {
 }
 
 // Spent adds up what was paid for.
-func (s *JournalState) Spent() JournalSpent {
-	sum := JournalSpent{InputTokens: new(big.Int), OutputTokens: new(big.Int)}
+func (s *State) Spent() Spent {
+	sum := Spent{InputTokens: new(big.Int), OutputTokens: new(big.Int)}
 	for _, t := range s.Trials {
 		for _, a := range t.Attempts {
 			sum.add(a)
@@ -214,7 +215,7 @@ func (s *JournalState) Spent() JournalSpent {
 	return sum
 }
 
-func (s *JournalSpent) add(a JournalAttempt) {
+func (s *Spent) add(a Attempt) {
 	if !a.Agent.IsZero() {
 		s.Agents++
 	}

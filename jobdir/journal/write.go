@@ -1,4 +1,4 @@
-package jobdir
+package journal
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 
 // journal appends to the journal of a job. A nil journal records nothing. Its
 // methods may be called concurrently.
-type JournalWriter struct {
+type Writer struct {
 	f   *os.File
 	now func() time.Time
 
@@ -27,8 +27,8 @@ type JournalWriter struct {
 
 // openJournal opens the journal of a directory, and makes it if there is none.
 // A line that a killed writer did not finish is cut off.
-func OpenJournal(dir string, now func() time.Time) (*JournalWriter, error) {
-	path := filepath.Join(dir, JournalFile)
+func Open(dir string, now func() time.Time) (*Writer, error) {
+	path := filepath.Join(dir, File)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("opening journal: %w", err)
@@ -40,13 +40,13 @@ func OpenJournal(dir string, now func() time.Time) (*JournalWriter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening journal: %w", errors.Join(err, f.Close()))
 	}
-	return &JournalWriter{f: f, now: now, size: size, synced: size}, nil
+	return &Writer{f: f, now: now, size: size, synced: size}, nil
 }
 
 // wholeSize cuts off a last line that is not whole and returns the size.
 func wholeSize(f *os.File) (int64, error) {
-	j, err := ReadJournal(f)
-	if damaged := (*JournalError)(nil); err != nil && !errors.As(err, &damaged) {
+	j, err := Read(f)
+	if damaged := (*Error)(nil); err != nil && !errors.As(err, &damaged) {
 		return 0, err // other damage is for readers to tell
 	}
 	if j.Torn {
@@ -55,7 +55,7 @@ func wholeSize(f *os.File) (int64, error) {
 	return j.Size, nil
 }
 
-func (j *JournalWriter) Close() error {
+func (j *Writer) Close() error {
 	if j == nil {
 		return nil
 	}
@@ -63,13 +63,13 @@ func (j *JournalWriter) Close() error {
 }
 
 // note appends an entry without waiting for the disk.
-func (j *JournalWriter) Append(e JournalEntry) error {
+func (j *Writer) Append(e Entry) error {
 	_, err := j.write(e)
 	return err
 }
 
 // decide appends an entry and returns when it is on the disk.
-func (j *JournalWriter) AppendSync(e JournalEntry) error {
+func (j *Writer) AppendSync(e Entry) error {
 	end, err := j.write(e)
 	if err != nil || j == nil {
 		return err
@@ -78,7 +78,7 @@ func (j *JournalWriter) AppendSync(e JournalEntry) error {
 }
 
 // append writes an entry and returns where it ends.
-func (j *JournalWriter) write(e JournalEntry) (end int64, err error) {
+func (j *Writer) write(e Entry) (end int64, err error) {
 	if j == nil {
 		return 0, nil
 	}
@@ -105,7 +105,7 @@ func (j *JournalWriter) write(e JournalEntry) (end int64, err error) {
 }
 
 // sync returns when everything before end is on the disk.
-func (j *JournalWriter) sync(end int64) error {
+func (j *Writer) sync(end int64) error {
 	j.syncing.Lock()
 	defer j.syncing.Unlock()
 	if j.synced >= end {
@@ -130,13 +130,13 @@ func (j *JournalWriter) sync(end int64) error {
 	return nil
 }
 
-// AppendJournal adds one entry to the journal of a job directory, and returns
+// Append adds one entry to the journal of a job directory, and returns
 // when it is on the disk. A directory without a journal stays without.
-func AppendJournal(dir string, e JournalEntry, now func() time.Time) error {
-	if _, err := os.Stat(filepath.Join(dir, JournalFile)); errors.Is(err, os.ErrNotExist) {
+func Append(dir string, e Entry, now func() time.Time) error {
+	if _, err := os.Stat(filepath.Join(dir, File)); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	j, err := OpenJournal(dir, now)
+	j, err := Open(dir, now)
 	if err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func AppendJournal(dir string, e JournalEntry, now func() time.Time) error {
 }
 
 // begun reports whether the journal has entries.
-func (j *JournalWriter) Begun() bool {
+func (j *Writer) Begun() bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.size > 0

@@ -1,4 +1,4 @@
-package jobdir
+package scan
 
 import "bytes"
 

@@ -1,4 +1,4 @@
-package jobdir
+package journal
 
 import (
 	"bufio"
@@ -14,7 +14,7 @@ import (
 
 // Journal is what was read of a journal.
 type Journal struct {
-	Entries []JournalEntry
+	Entries []Entry
 	// Torn: the last line is not whole, and left out. Its writer was killed
 	// before anything came of it.
 	Torn bool
@@ -22,28 +22,28 @@ type Journal struct {
 	Size int64
 }
 
-// JournalError is a line of a journal that cannot be read and is not the last
+// Error is a line of a journal that cannot be read and is not the last
 // one: the file was damaged, and not by a crash.
-type JournalError struct {
+type Error struct {
 	Line int // counts from 1
 	Err  error
 	size int64
 }
 
-func (e *JournalError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Err) }
+func (e *Error) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Err) }
 
-func (e *JournalError) Unwrap() error { return e.Err }
+func (e *Error) Unwrap() error { return e.Err }
 
-// ReadJournal reads a journal. A last line that is not whole is dropped. For
-// other lines that cannot be read the error is a *JournalError of the first;
+// Read reads a journal. A last line that is not whole is dropped. For
+// other lines that cannot be read the error is a *Error of the first;
 // the result then holds the entries of all others, for every line stands for
 // itself.
-func ReadJournal(r io.Reader) (Journal, error) {
+func Read(r io.Reader) (Journal, error) {
 	var j Journal
-	var damaged, last *JournalError // last: of the line before
+	var damaged, last *Error // last: of the line before
 	in := bufio.NewReaderSize(r, 64<<10)
 	for n := 1; ; n++ {
-		line, size, err := readJournalLine(in)
+		line, size, err := readLine(in)
 		if err != nil {
 			return j, fmt.Errorf("reading journal: %w", err)
 		}
@@ -57,9 +57,9 @@ func ReadJournal(r io.Reader) (Journal, error) {
 				damaged = last
 			}
 		}
-		entry, err := parseJournalLine(line, size)
+		entry, err := parseLine(line, size)
 		if err != nil {
-			last = &JournalError{Line: n, Err: err, size: size}
+			last = &Error{Line: n, Err: err, size: size}
 			continue
 		}
 		last = nil
@@ -73,10 +73,10 @@ func ReadJournal(r io.Reader) (Journal, error) {
 	return j, nil
 }
 
-// LoadJournal reads the journal of a job directory, see [ReadJournal]. A
+// Load reads the journal of a job directory, see [Read]. A
 // directory without one gives an empty journal.
-func LoadJournal(dir string) (j Journal, err error) {
-	path := filepath.Join(dir, JournalFile)
+func Load(dir string) (j Journal, err error) {
+	path := filepath.Join(dir, File)
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Journal{}, nil
@@ -85,19 +85,19 @@ func LoadJournal(dir string) (j Journal, err error) {
 		return Journal{}, fmt.Errorf("reading journal: %w", err)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if j, err = ReadJournal(f); err != nil {
+	if j, err = Read(f); err != nil {
 		return j, fmt.Errorf("%s: %w", path, err)
 	}
 	return j, nil
 }
 
-// readJournalLine reads a line with its end and tells its size; of one that is
+// readLine reads a line with its end and tells its size; of one that is
 // too long it returns only the beginning.
-func readJournalLine(in *bufio.Reader) (line []byte, size int64, err error) {
+func readLine(in *bufio.Reader) (line []byte, size int64, err error) {
 	for {
 		part, err := in.ReadSlice('\n')
 		size += int64(len(part))
-		if size <= maxJournalLine {
+		if size <= maxLine {
 			line = append(line, part...)
 		}
 		switch {
@@ -110,10 +110,10 @@ func readJournalLine(in *bufio.Reader) (line []byte, size int64, err error) {
 	}
 }
 
-func parseJournalLine(line []byte, size int64) (JournalEntry, error) {
-	var e JournalEntry
-	if size > maxJournalLine {
-		return e, fmt.Errorf("longer than %d bytes", maxJournalLine)
+func parseLine(line []byte, size int64) (Entry, error) {
+	var e Entry
+	if size > maxLine {
+		return e, fmt.Errorf("longer than %d bytes", maxLine)
 	}
 	text, whole := bytes.CutSuffix(line, []byte{'\n'})
 	if !whole {

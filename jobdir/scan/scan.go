@@ -1,4 +1,4 @@
-package jobdir
+package scan
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/proctor-run/proctor/jobdir"
 )
 
 // Names of the files in job and trial directories that this package reads.
@@ -27,7 +29,7 @@ const maxResultSize = 1 << 30
 
 // FileRecord is a record as it was found in a job directory.
 type FileRecord struct {
-	Record
+	jobdir.Record
 	Dir       string // name of the trial directory
 	StartedAt int64  // microseconds since 1970, 0 if unknown
 }
@@ -59,18 +61,18 @@ func (r *recordReader) read(path string) (FileRecord, error) {
 		rec.Dir = dir
 		return rec, nil
 	}
-	full, err := ParseTrialResult(data)
+	full, err := jobdir.ParseTrialResult(data)
 	if err != nil {
 		return FileRecord{}, fmt.Errorf("reading %q: %w", path, err)
 	}
-	rec := FileRecord{Record: RecordOf(&full), Dir: dir}
+	rec := FileRecord{Record: jobdir.RecordOf(&full), Dir: dir}
 	if full.StartedAt != nil {
 		rec.StartedAt = microsOf(*full.StartedAt)
 	}
 	return rec, nil
 }
 
-func microsOf(t Time) int64 { return t.In(time.UTC).UnixMicro() }
+func microsOf(t jobdir.Time) int64 { return t.In(time.UTC).UnixMicro() }
 
 // load reads a file into the reader's buffer.
 func (r *recordReader) load(path string) (data []byte, err error) {
@@ -112,7 +114,7 @@ type Scanned struct {
 // Scan reads the records of all trials of a job directory, in parallel. The
 // error says why the directory as a whole could not be read; trouble with
 // single trials is in the result.
-func Scan(ctx context.Context, dir string) (Scanned, error) {
+func Dir(ctx context.Context, dir string) (Scanned, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return Scanned{}, fmt.Errorf("reading job directory: %w", err)

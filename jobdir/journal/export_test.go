@@ -1,4 +1,4 @@
-package jobdir
+package journal
 
 import (
 	"errors"
@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// WriteJournal opens a journal, appends entries and closes it again. sizes are
+// WriteEntries opens a journal, appends entries and closes it again. sizes are
 // those before and after each.
-func WriteJournal(dir string, now func() time.Time, entries ...JournalEntry) (sizes []int64, err error) {
-	j, err := OpenJournal(dir, now)
+func WriteEntries(dir string, now func() time.Time, entries ...Entry) (sizes []int64, err error) {
+	j, err := Open(dir, now)
 	if err != nil {
 		return nil, err
 	}
@@ -27,15 +27,15 @@ func WriteJournal(dir string, now func() time.Time, entries ...JournalEntry) (si
 	return sizes, errors.Join(err, j.Close())
 }
 
-// JournalAppender returns a function that appends n entries at once and tells
+// Appender returns a function that appends n entries at once and tells
 // how often the disk was waited for.
-func JournalAppender(tb testing.TB, dir string, n int, wait bool) func() (syncs int) {
-	j, err := OpenJournal(dir, time.Now)
+func Appender(tb testing.TB, dir string, n int, wait bool) func() (syncs int) {
+	j, err := Open(dir, time.Now)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = j.Close() })
-	entry := JournalEntry{Kind: JournalTrialStarted, Trial: "hello-world__abcdefg", Task: "hello-world", Attempt: 1, Plan: strings.Repeat("0", 64)}
+	entry := Entry{Kind: TrialStarted, Trial: "hello-world__abcdefg", Task: "hello-world", Attempt: 1, Plan: strings.Repeat("0", 64)}
 	write := j.Append
 	if wait {
 		write = j.AppendSync

@@ -1,4 +1,4 @@
-package jobdir
+package scan
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/value"
 )
@@ -71,7 +72,7 @@ const (
 
 func (s *scanner) result() FileRecord {
 	var rec FileRecord
-	var own, steps Usage
+	var own, steps jobdir.Usage
 	hasOwn, seen := false, 0
 	s.object(func(key []byte) {
 		switch string(key) {
@@ -158,7 +159,7 @@ func (s *scanner) agentInfo(rec *FileRecord) {
 }
 
 // usage reads an agent result or null; given tells which.
-func (s *scanner) usage() (u Usage, given bool) {
+func (s *scanner) usage() (u jobdir.Usage, given bool) {
 	if s.null() {
 		return u, false
 	}
@@ -179,13 +180,13 @@ func (s *scanner) usage() (u Usage, given bool) {
 	return u, true
 }
 
-func (s *scanner) steps() Usage {
-	var total Usage
+func (s *scanner) steps() jobdir.Usage {
+	var total jobdir.Usage
 	if s.null() {
 		return total
 	}
 	s.array(func() {
-		var u Usage
+		var u jobdir.Usage
 		s.object(func(key []byte) {
 			if string(key) == "agent_result" {
 				u, _ = s.usage()
@@ -250,7 +251,7 @@ func (s *scanner) micros() int64 {
 	if s.null() {
 		return 0
 	}
-	t, err := ParseTime(string(s.string()))
+	t, err := jobdir.ParseTime(string(s.string()))
 	if err != nil {
 		s.fail()
 		return 0

@@ -1,4 +1,4 @@
-package jobdir
+package journal
 
 import "fmt"
 
@@ -6,12 +6,12 @@ import "fmt"
 // reward channel, see trial.Runner; known is false when it has no journal that
 // says so.
 func SealedBefore(dir string) (sealed, known bool, err error) {
-	j, err := LoadJournal(dir)
+	j, err := Load(dir)
 	if err != nil {
 		return false, false, fmt.Errorf("asking whether the verifier was sealed: %w", err)
 	}
 	for _, e := range j.Entries {
-		if e.Kind == JournalJobStarted || e.Kind == JournalJobResumed {
+		if e.Kind == JobStarted || e.Kind == JobResumed {
 			sealed, known = e.SealedVerifier, true
 		}
 	}

@@ -1,4 +1,4 @@
-package jobdir
+package scan
 
 // ScanRecord gives tests the fast reader alone.
 func ScanRecord(data []byte) (FileRecord, bool) {

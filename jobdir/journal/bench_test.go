@@ -1,8 +1,9 @@
-package jobdir_test
+package journal_test
 
 import (
-	"github.com/proctor-run/proctor/jobdir"
 	"testing"
+
+	"github.com/proctor-run/proctor/jobdir/journal"
 )
 
 // BenchmarkJournal appends entries, and waits for the disk after each or not;
@@ -14,7 +15,7 @@ func BenchmarkJournal(b *testing.B) {
 		waits bool
 	}{{"note", 1, false}, {"decision", 1, true}, {"together", 16, true}} {
 		b.Run(bm.name, func(b *testing.B) {
-			append := jobdir.JournalAppender(b, b.TempDir(), bm.n, bm.waits)
+			append := journal.Appender(b, b.TempDir(), bm.n, bm.waits)
 			syncs := 0
 			for b.Loop() {
 				syncs += append()

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package jobdir
+package journal
 
 // syncDir: elsewhere directories cannot be waited for.
 func syncDir(string) error { return nil }

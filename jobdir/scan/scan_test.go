@@ -1,4 +1,4 @@
-package jobdir_test
+package scan_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/proctor-run/proctor/internal/jobtest"
 	"github.com/proctor-run/proctor/internal/vectors"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/scan"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -57,7 +58,7 @@ func TestReadRecord(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "some-trial", "result.json")
 	for _, text := range texts {
 		jobtest.Write(t, path, []byte(text))
-		got, err := jobdir.ReadRecord(path)
+		got, err := scan.ReadRecord(path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,18 +75,18 @@ func TestReadRecord(t *testing.T) {
 
 func TestScan(t *testing.T) {
 	t.Parallel()
-	dir := jobtest.Copy(t, filepath.Join("..", "jobdir", "testdata", "jobs", "mixed-oracle"))
+	dir := jobtest.Copy(t, jobtest.Fixture("mixed-oracle"))
 	for _, name := range []string{"unfinished__1", "broken__1"} {
 		if err := os.MkdirAll(filepath.Join(dir, name), 0o777); err != nil {
 			t.Fatal(err)
 		}
 	}
 	jobtest.Write(t, filepath.Join(dir, "broken__1", "result.json"), []byte(`{"id": }`))
-	s, err := jobdir.Scan(t.Context(), dir)
+	s, err := scan.Dir(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(s.Records) != 8 || !slices.IsSortedFunc(s.Records, func(a, b jobdir.FileRecord) int { return strings.Compare(a.Dir, b.Dir) }) {
+	if len(s.Records) != 8 || !slices.IsSortedFunc(s.Records, func(a, b scan.FileRecord) int { return strings.Compare(a.Dir, b.Dir) }) {
 		t.Errorf("got %d records, want 8 in order", len(s.Records))
 	}
 	if !slices.Equal(s.Unfinished, []string{"unfinished__1"}) {
@@ -101,10 +102,10 @@ func TestScanStops(t *testing.T) {
 	cause := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(cause)
-	if _, err := jobdir.Scan(ctx, filepath.Join("..", "jobdir", "testdata", "jobs", "mixed-oracle")); !errors.Is(err, cause) {
+	if _, err := scan.Dir(ctx, jobtest.Fixture("mixed-oracle")); !errors.Is(err, cause) {
 		t.Errorf("got %v, want the cause", err)
 	}
-	if _, err := jobdir.Scan(t.Context(), filepath.Join(t.TempDir(), "nothing")); !errors.Is(err, os.ErrNotExist) {
+	if _, err := scan.Dir(t.Context(), filepath.Join(t.TempDir(), "nothing")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v, want that the directory does not exist", err)
 	}
 }
@@ -132,7 +133,7 @@ func FuzzReadRecord(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		got, ok := jobdir.ScanRecord(data)
+		got, ok := scan.ScanRecord(data)
 		if !ok {
 			return // the full reader decides
 		}

@@ -1,4 +1,4 @@
-package jobdir_test
+package journal_test
 
 import (
 	"bytes"
@@ -16,13 +16,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/journal"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
-func drawEntry(t *rapid.T) jobdir.JournalEntry {
-	e := jobdir.JournalEntry{
-		Kind: rapid.SampledFrom([]jobdir.JournalKind{
-			jobdir.JournalJobStarted, jobdir.JournalTrialStarted, jobdir.JournalSandboxCreated, jobdir.JournalTrialFinished, "of a later version",
+func drawEntry(t *rapid.T) journal.Entry {
+	e := journal.Entry{
+		Kind: rapid.SampledFrom([]journal.Kind{
+			journal.JobStarted, journal.TrialStarted, journal.SandboxCreated, journal.TrialFinished, "of a later version",
 		}).Draw(t, "kind"),
 		Trial:    rapid.String().Draw(t, "trial"),
 		Attempt:  rapid.IntRange(0, 1<<40).Draw(t, "attempt"),
@@ -47,16 +48,16 @@ func drawEntry(t *rapid.T) jobdir.JournalEntry {
 func TestJournalSurvivesCuts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	path := filepath.Join(dir, jobdir.JournalFile)
+	path := filepath.Join(dir, journal.File)
 	rapid.Check(t, func(t *rapid.T) {
 		if err := os.RemoveAll(path); err != nil {
 			t.Fatal(err)
 		}
-		var want []jobdir.JournalEntry
+		var want []journal.Entry
 		clock := time.Date(2026, 6, 9, 8, 0, 0, 0, time.UTC)
 		for range rapid.IntRange(1, 4).Draw(t, "runs") {
 			entries := rapid.SliceOfN(rapid.Custom(drawEntry), 0, 4).Draw(t, "entries")
-			sizes, err := jobdir.WriteJournal(dir, func() time.Time { return clock }, entries...)
+			sizes, err := journal.WriteEntries(dir, func() time.Time { return clock }, entries...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -72,7 +73,7 @@ func TestJournalSurvivesCuts(t *testing.T) {
 				}
 			}
 			want = append(want, entries[:kept]...)
-			got, err := jobdir.LoadJournal(dir)
+			got, err := journal.Load(dir)
 			if err != nil || got.Torn != (got.Size != fileSize(t, path)) || !slices.EqualFunc(got.Entries, want, sameEntry) {
 				t.Fatalf("read %+v (%v), want %+v", got, err, want)
 			}
@@ -81,7 +82,7 @@ func TestJournalSurvivesCuts(t *testing.T) {
 }
 
 // sameEntry compares as JSON does: what is no text of characters becomes one.
-func sameEntry(a, b jobdir.JournalEntry) bool {
+func sameEntry(a, b journal.Entry) bool {
 	x, errA := json.Marshal(a)
 	y, errB := json.Marshal(b)
 	return errA == nil && errB == nil && bytes.Equal(x, y)
@@ -97,7 +98,7 @@ func fileSize(t fatal, path string) int64 {
 	return info.Size()
 }
 
-func TestReadJournal(t *testing.T) {
+func TestRead(t *testing.T) {
 	t.Parallel()
 	const good = `{"time":"2026-06-09T08:00:00Z","event":"trial_started","trial":"a"}` + "\n"
 	long := `{"event":"x","reason":"` + strings.Repeat("x", 1<<20) + `"}` + "\n"
@@ -124,7 +125,7 @@ func TestReadJournal(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			j, err := jobdir.ReadJournal(strings.NewReader(tt.text))
+			j, err := journal.Read(strings.NewReader(tt.text))
 			if len(j.Entries) != tt.entries || j.Torn != tt.torn || j.Size != int64(tt.size) {
 				t.Errorf("%d entries, torn %v, size %d; want %d, %v and %d", len(j.Entries), j.Torn, j.Size, tt.entries, tt.torn, tt.size)
 			}
@@ -132,31 +133,31 @@ func TestReadJournal(t *testing.T) {
 			case tt.err == "" && err != nil, tt.err != "" && (err == nil || !strings.HasPrefix(err.Error(), tt.err)):
 				t.Errorf("error %v, want %q", err, tt.err)
 			}
-			if damaged, ok := errors.AsType[*jobdir.JournalError](err); tt.err != "" && (!ok || damaged.Line == 0) {
+			if damaged, ok := errors.AsType[*journal.Error](err); tt.err != "" && (!ok || damaged.Line == 0) {
 				t.Errorf("the error is a %T", err)
 			}
 		})
 	}
 }
 
-func FuzzReadJournal(f *testing.F) {
+func FuzzRead(f *testing.F) {
 	f.Add([]byte(`{"time":"2026-06-09T08:00:00Z","event":"job_started","owner":{"boot_id":"b","pid":1,"start_ticks":2},"config":{}}` + "\n{"))
 	f.Add([]byte("\n\n{}\n\x00"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		j, err := jobdir.ReadJournal(bytes.NewReader(data))
+		j, err := journal.Read(bytes.NewReader(data))
 		if j.Size > int64(len(data)) || (err == nil && !j.Torn && j.Size != int64(len(data))) {
 			t.Errorf("%d of %d bytes are whole", j.Size, len(data))
 		}
-		again, errAgain := jobdir.ReadJournal(bytes.NewReader(data[:j.Size]))
+		again, errAgain := journal.Read(bytes.NewReader(data[:j.Size]))
 		if again.Torn && err == nil || !reflect.DeepEqual(again.Entries, j.Entries) || (err == nil) != (errAgain == nil) && err == nil {
 			t.Errorf("what is whole reads differently: %+v (%v), before %+v (%v)", again, errAgain, j, err)
 		}
-		jobdir.NewJournalState(j) // must not panic
+		journal.NewState(j) // must not panic
 	})
 }
 
-func ExampleReadJournal() {
-	j, err := jobdir.ReadJournal(strings.NewReader(`{"time":"2026-06-09T08:00:00Z","event":"job_started","n_trials":2}
+func ExampleRead() {
+	j, err := journal.Read(strings.NewReader(`{"time":"2026-06-09T08:00:00Z","event":"job_started","n_trials":2}
 {"time":"2026-06-09T08:00:01Z","event":"trial_started","trial":"hello__abcdefg","attempt":1}
 {"time":"2026-06-09T08:00:02Z","event":"agent_started","trial":"hello__abcdefg","attempt":1}
 {"time":"2026-06-0`))
@@ -164,7 +165,7 @@ func ExampleReadJournal() {
 		fmt.Println(err)
 		return
 	}
-	s := jobdir.NewJournalState(j)
+	s := journal.NewState(j)
 	fmt.Println(len(j.Entries), "entries, torn:", j.Torn)
 	fmt.Println("agents that began and whose end is not known:", s.Spent().Unknown)
 	// Output:
