@@ -7,13 +7,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/proctor-run/proctor/cube/internal/params"
 	"github.com/proctor-run/proctor/value"
 )
 
 // Declaration is an action made of a typed function, see [Func].
 type Declaration struct {
 	schema ActionSchema
-	params *params
+	params *params.Params
 	call   func(ctx context.Context, in reflect.Value) (any, error)
 	hidden bool
 	err    error
@@ -55,11 +56,11 @@ func Func[In any](name, description string, fn func(ctx context.Context, in In) 
 	if d.err = d.schema.CheckName(); d.err != nil {
 		return d
 	}
-	if d.params, d.err = paramsOf(reflect.TypeFor[In]()); d.err != nil {
+	if d.params, d.err = params.Of(reflect.TypeFor[In]()); d.err != nil {
 		return d
 	}
 	first, _, _ := strings.Cut(strings.TrimSpace(description), "\n")
-	d.schema = ActionSchema{Name: name, Description: strings.TrimSpace(first), Parameters: d.params.schema}
+	d.schema = ActionSchema{Name: name, Description: strings.TrimSpace(first), Parameters: d.params.Schema()}
 	return d
 }
 
@@ -165,8 +166,8 @@ func (t *ActionTool) Execute(ctx context.Context, a Action) (Result, error) {
 	out, err := t.run(ctx, d, a)
 	if err != nil {
 		failed := Failed(err)
-		if mistake, ok := err.(*argumentError); ok {
-			failed.invalid = invalidArguments(a.Name, mistake.why, d.params.names())
+		if mistake, ok := err.(*params.ArgumentError); ok {
+			failed.invalid = invalidArguments(a.Name, mistake.Why, d.params.Names())
 		}
 		return failed, nil
 	}
@@ -188,7 +189,7 @@ func (t *ActionTool) unknown(name string) error {
 func (t *ActionTool) run(ctx context.Context, d *Declaration, a Action) (out any, err error) {
 	call := t.name + "." + a.Name + "()"
 	defer recovered(call, &err)
-	in, err := d.params.read(call, a.Arguments)
+	in, err := d.params.Read(call, a.Arguments)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,8 @@ package cube
 import (
 	"fmt"
 	"slices"
+
+	"github.com/proctor-run/proctor/cube/internal/params"
 )
 
 // What a step does with the stop action and with actions that fail, by the rules
@@ -14,7 +16,7 @@ import (
 func (t *Task) stop(out *EnvironmentOutput, a Action) bool {
 	if t.c.LaterRules && a.Arguments.Len() > 0 {
 		for name := range a.Arguments.All() {
-			out.Obs.Contents = append(out.Obs.Contents, answer(a, invalidArguments(StopName, unexpectedArgument(name), nil)))
+			out.Obs.Contents = append(out.Obs.Contents, answer(a, invalidArguments(StopName, params.Unexpected(name), nil)))
 			break
 		}
 		return false
@@ -50,10 +52,6 @@ func answer(a Action, s string) Content {
 // fit.
 func invalidArguments(action, why string, expected []string) string {
 	return fmt.Sprintf("Invalid arguments for %s: %s. Expected parameters: %s.", action, why, quoteList(expected))
-}
-
-func unexpectedArgument(name string) string {
-	return "got an unexpected keyword argument " + quote(name)
 }
 
 // withStop adds the stop action where a tool that has it lists it: declared

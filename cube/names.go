@@ -1,6 +1,8 @@
 package cube
 
 import (
+	"image"
+
 	"github.com/proctor-run/proctor/cube/infra"
 	"github.com/proctor-run/proctor/cube/typed"
 	"github.com/proctor-run/proctor/sandbox"
@@ -18,6 +20,10 @@ type (
 	ValidationError = typed.ValidationError
 	// UnknownTypeError reports a _type value that cannot be used.
 	UnknownTypeError = typed.UnknownTypeError
+	// Image is a picture; see [NewImage].
+	Image = typed.Image
+	// ImageError reports image data that cannot be decoded.
+	ImageError = typed.ImageError
 
 	// Container is a running container.
 	Container = infra.Container
@@ -87,6 +93,9 @@ func Downcast[S any](base Typed) (S, bool) { return typed.Downcast[S](base) }
 
 // MapOf returns a map with one entry per key; values are by position.
 func MapOf[T any](keys []string, values []T) Map[T] { return typed.MapOf(keys, values) }
+
+// NewImage returns a picture of pixels; it is encoded when it is written.
+func NewImage(img image.Image) Image { return typed.NewImage(img) }
 
 // Pairs returns an ordered map from alternating keys and values:
 //

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/proctor-run/proctor/cube/typed"
+	"github.com/proctor-run/proctor/internal/fnmatch"
 )
 
 // Selection is the tasks that a benchmark config selects. It does not change:
@@ -297,14 +298,13 @@ func (s *Selection) Glob(key, pattern string) (*Selection, error) {
 	if err != nil {
 		return nil, err
 	}
-	match := globMatcher(pattern)
 	var ids []string
 	for _, e := range tasks {
-		value, ok, err := s.reg.fieldText(e.Metadata, key)
+		text, ok, err := s.reg.types.FieldText(e.Metadata, key)
 		if err != nil {
 			return nil, err
 		}
-		if ok && match(value) {
+		if ok && fnmatch.Match(pattern, text) {
 			ids = append(ids, e.ID)
 		}
 	}

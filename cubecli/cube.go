@@ -6,8 +6,8 @@ import (
 
 	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/cube/cubetest"
-	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/exitcode"
+	"github.com/proctor-run/proctor/internal/fnmatch"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
@@ -89,7 +89,7 @@ func (c *Cube) Select(r *cube.Registry, sandboxes sandbox.Backend, choice Choice
 }
 
 func (c Choice) keeps(id string) bool {
-	matches := func(pattern string) bool { return harbor.Match(pattern, id) }
+	matches := func(pattern string) bool { return fnmatch.Match(pattern, id) }
 	return (len(c.Include) == 0 || slices.ContainsFunc(c.Include, matches)) && !slices.ContainsFunc(c.Exclude, matches)
 }
 

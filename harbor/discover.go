@@ -8,6 +8,7 @@ import (
 
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/internal/dump"
+	"github.com/proctor-run/proctor/internal/fnmatch"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -130,7 +131,7 @@ func (f Filter) Apply(names []string) (kept []int, err error) {
 }
 
 func matchesAny(patterns []string, name string) bool {
-	return slices.ContainsFunc(patterns, func(p string) bool { return Match(p, name) })
+	return slices.ContainsFunc(patterns, func(p string) bool { return fnmatch.Match(p, name) })
 }
 
 func reprList(list []string) string { return value.Repr(dump.Strs(list)) }

@@ -15,6 +15,7 @@ import (
 	"github.com/proctor-run/proctor/environment"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/atomicfile"
+	"github.com/proctor-run/proctor/internal/fnmatch"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox"
 )
@@ -195,7 +196,7 @@ func (e excluding) excluded(name string) bool {
 	for _, pattern := range e.patterns {
 		for from := range parts {
 			for to := from + 1; to <= len(parts); to++ {
-				if harbor.Match(pattern, strings.Join(parts[from:to], "/")) {
+				if fnmatch.Match(pattern, strings.Join(parts[from:to], "/")) {
 					return true
 				}
 			}

@@ -1,4 +1,5 @@
-package harbor
+// Package fnmatch matches names with shell patterns as Python does.
+package fnmatch
 
 import "slices"
 

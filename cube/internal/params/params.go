@@ -1,4 +1,6 @@
-package cube
+// Package params reads the arguments of an action into a Go struct, whose fields
+// are the action's parameters, and makes their JSON schema (CUBE, section 3.3).
+package params
 
 import (
 	"errors"
@@ -12,17 +14,18 @@ import (
 	"github.com/proctor-run/proctor/value"
 )
 
-var objectType = reflect.TypeFor[*Object]()
+var objectType = reflect.TypeFor[*value.Object]()
 
-// params are the parameters of a declared action: how to read them and what
-// their JSON schema is (CUBE, section 3.3).
-type params struct {
+// Params are the parameters of an action.
+type Params struct {
 	input    typed.Struct
 	required []string
-	schema   *Object
+	schema   *value.Object
 }
 
-func paramsOf(t reflect.Type) (*params, error) {
+// Of returns the parameters that the fields of a struct type are, or what is
+// wrong with its declaration.
+func Of(t reflect.Type) (*Params, error) {
 	input, err := typed.StructOf(t)
 	if err != nil {
 		return nil, err
@@ -30,14 +33,14 @@ func paramsOf(t reflect.Type) (*params, error) {
 	if err := input.CheckTagged(); err != nil {
 		return nil, err
 	}
-	out := &params{input: input}
+	out := &Params{input: input}
 	out.schema, out.required, err = objectSchema(input)
 	return out, err
 }
 
 // objectSchema returns the JSON schema of a struct and the names of its required
 // fields.
-func objectSchema(s typed.Struct) (schema *Object, required []string, err error) {
+func objectSchema(s typed.Struct) (schema *value.Object, required []string, err error) {
 	fields := s.Fields()
 	properties := value.NewObject(len(fields))
 	for _, f := range fields {
@@ -51,7 +54,7 @@ func objectSchema(s typed.Struct) (schema *Object, required []string, err error)
 			required = append(required, f.Name)
 		}
 	}
-	schema = Pairs("type", "object", "properties", properties)
+	schema = typed.Pairs("type", "object", "properties", properties)
 	if len(required) > 0 {
 		schema.Append("required", dump.Strs(required))
 	}
@@ -61,7 +64,7 @@ func objectSchema(s typed.Struct) (schema *Object, required []string, err error)
 // plainStruct returns the struct type behind a parameter's type, if it is a
 // plain struct, whose fields a schema can name.
 func plainStruct(t reflect.Type) (reflect.Type, bool) {
-	if t == objectType || t.Implements(reflect.TypeFor[Typed]()) {
+	if t == objectType || t.Implements(reflect.TypeFor[typed.Typed]()) {
 		return nil, false
 	}
 	if t.Kind() == reflect.Pointer {
@@ -74,7 +77,7 @@ func plainStruct(t reflect.Type) (reflect.Type, bool) {
 }
 
 // addFields adds what is known of the fields of a plain struct to its schema.
-func addFields(out *Object, t reflect.Type) error {
+func addFields(out *value.Object, t reflect.Type) error {
 	s, err := typed.StructOf(t)
 	if err != nil {
 		return err
@@ -90,7 +93,7 @@ func addFields(out *Object, t reflect.Type) error {
 }
 
 // property returns the schema of one parameter, keys in the format's order.
-func property(name string, sf reflect.StructField) (*Object, error) {
+func property(name string, sf reflect.StructField) (*value.Object, error) {
 	kind := goSchemaType(sf.Type)
 	enum := sf.Tag.Get("enum")
 	if doc, ok := sf.Tag.Lookup("type"); ok {
@@ -104,10 +107,10 @@ func property(name string, sf reflect.StructField) (*Object, error) {
 	}
 	out := value.NewObject(4)
 	if kind != "" {
-		out.Append("type", Str(kind))
+		out.Append("type", value.Str(kind))
 	}
 	if desc := sf.Tag.Get("desc"); desc != "" {
-		out.Append("description", Str(desc))
+		out.Append("description", value.Str(desc))
 	}
 	if enum != "" {
 		out.Append("enum", dump.Strs(strings.Split(enum, ",")))
@@ -138,10 +141,10 @@ func checkOptional(name string, sf reflect.StructField) error {
 	}
 	python := pythonName(sf.Type.Elem())
 	if strings.Contains(sf.Tag.Get("cube"), "required") {
-		return ValueErrorf("Parameter '%s' has type '%s | None' but has no default value. 'X | None' parameters must default to None.", name, python)
+		return exception.Errorf(exception.ValueError, "Parameter '%s' has type '%s | None' but has no default value. 'X | None' parameters must default to None.", name, python)
 	}
 	if def, ok := sf.Tag.Lookup("default"); ok && def != "null" {
-		return ValueErrorf("Parameter '%s' has type '%s | None' but default is %s, not None.", name, python, def)
+		return exception.Errorf(exception.ValueError, "Parameter '%s' has type '%s | None' but default is %s, not None.", name, python, def)
 	}
 	return nil
 }
@@ -166,7 +169,7 @@ func goSchemaType(t reflect.Type) string {
 	case reflect.Pointer:
 		return goSchemaType(t.Elem())
 	case reflect.Interface:
-		if t == reflect.TypeFor[Value]() || t.NumMethod() == 0 {
+		if t == reflect.TypeFor[value.Value]() || t.NumMethod() == 0 {
 			return ""
 		}
 	}
@@ -209,7 +212,7 @@ func docType(doc string) (kind, enum string, err error) {
 		}
 	}
 	if len(members) > 1 {
-		return "", "", ValueErrorf("Unsupported union type %s: only 'X | None' is supported.", strings.TrimSpace(doc))
+		return "", "", exception.Errorf(exception.ValueError, "Unsupported union type %s: only 'X | None' is supported.", strings.TrimSpace(doc))
 	}
 	name, _, _ := strings.Cut(strings.Join(members, ""), "[")
 	return schemaType(name), "", nil
@@ -231,46 +234,49 @@ func schemaType(python string) string {
 	return "string"
 }
 
-// argumentError is about arguments that do not fit. Its text is Python's: models
+// Schema returns the JSON schema of the parameters, of kind object.
+func (p *Params) Schema() *value.Object { return p.schema }
+
+// ArgumentError is about arguments that do not fit. Its text is Python's: models
 // are told what they did wrong.
-type argumentError struct {
+type ArgumentError struct {
 	error
-	why string // in the words of the later line
+	Why string // in the words of the later line of CUBE
 }
 
 // ErrorType returns "TypeError".
-func (*argumentError) ErrorType() string { return exception.TypeError }
+func (*ArgumentError) ErrorType() string { return exception.TypeError }
 
-// read turns arguments into the function's input. What does not fit is an
-// *argumentError.
-func (p *params) read(call string, args *Object) (reflect.Value, error) {
+// Read turns arguments into a value of the struct type; nil is none. What does
+// not fit is an [*ArgumentError]. call names the function in messages.
+func (p *Params) Read(call string, args *value.Object) (reflect.Value, error) {
 	missing := p.missing(args)
-	extra, hasExtra := unexpected(p.schema, orEmpty(args))
+	extra, hasExtra := unexpected(p.schema, args)
 	var why string
 	switch {
 	case len(missing) > 0:
 		why = "missing a required argument: " + missing[0]
 	case hasExtra:
-		why = unexpectedArgument(extra)
+		why = Unexpected(extra)
 	}
 	switch {
 	case hasExtra:
-		return reflect.Value{}, &argumentError{TypeErrorf("%s %s", call, unexpectedArgument(extra)), why}
+		return reflect.Value{}, &ArgumentError{exception.Errorf(exception.TypeError, "%s %s", call, Unexpected(extra)), why}
 	case len(missing) > 0:
-		return reflect.Value{}, &argumentError{TypeErrorf("%s missing %d required positional argument%s: %s",
+		return reflect.Value{}, &ArgumentError{exception.Errorf(exception.TypeError, "%s missing %d required positional argument%s: %s",
 			call, len(missing), plural(len(missing)), enumerate(missing)), why}
 	}
 	in, err := p.input.Read(args)
-	if invalid, ok := errors.AsType[*ValidationError](err); ok {
+	if invalid, ok := errors.AsType[*typed.ValidationError](err); ok {
 		first := invalid.Errors[0]
 		why := fmt.Sprintf("argument %s: %s", quote(first.Loc.String()), first.Msg)
-		return reflect.Value{}, &argumentError{TypeErrorf("%s %s", call, why), why}
+		return reflect.Value{}, &ArgumentError{exception.Errorf(exception.TypeError, "%s %s", call, why), why}
 	}
 	return in.Elem(), err
 }
 
-// names returns the names of the parameters, in order.
-func (p *params) names() []string {
+// Names returns the names of the parameters, in order.
+func (p *Params) Names() []string {
 	fields := p.input.Fields()
 	out := make([]string, len(fields))
 	for i, f := range fields {
@@ -280,7 +286,7 @@ func (p *params) names() []string {
 }
 
 // missing returns the quoted names of required arguments that are not there.
-func (p *params) missing(args *Object) []string {
+func (p *Params) missing(args *value.Object) []string {
 	var out []string
 	for _, name := range p.required {
 		if !args.Has(name) {
@@ -292,20 +298,20 @@ func (p *params) missing(args *Object) []string {
 
 // unexpected finds a key, at any depth, that the schema does not name: what an
 // agent misspells must not be dropped silently.
-func unexpected(schema *Object, v Value) (path string, found bool) {
+func unexpected(schema *value.Object, v value.Value) (path string, found bool) {
 	switch v := v.(type) {
-	case List:
+	case value.List:
 		items, _ := schema.Get("items")
-		if items, ok := items.(*Object); ok {
+		if items, ok := items.(*value.Object); ok {
 			for i, item := range v {
 				if path, found := unexpected(items, item); found {
 					return fmt.Sprintf("%d.%s", i, path), true
 				}
 			}
 		}
-	case *Object:
+	case *value.Object:
 		p, _ := schema.Get("properties")
-		properties, ok := p.(*Object)
+		properties, ok := p.(*value.Object)
 		if !ok {
 			return "", false
 		}
@@ -314,13 +320,19 @@ func unexpected(schema *Object, v Value) (path string, found bool) {
 			if !ok {
 				return name, true
 			}
-			if path, found := unexpected(inner.(*Object), item); found {
+			if path, found := unexpected(inner.(*value.Object), item); found {
 				return name + "." + path, true
 			}
 		}
 	}
 	return "", false
 }
+
+// Unexpected is what agents are told about an argument that is not a parameter.
+func Unexpected(name string) string { return "got an unexpected keyword argument " + quote(name) }
+
+// quote is Python's repr of a string.
+func quote(s string) string { return value.Repr(value.Str(s)) }
 
 func plural(n int) string {
 	if n == 1 {

@@ -1,14 +1,15 @@
-package cube
+package typed
 
 import (
 	"bytes"
 	"encoding/base64"
 	"fmt"
-	"github.com/proctor-run/proctor/cube/typed"
 	"image"
 	"image/color"
 	"image/png"
 	"strings"
+
+	"github.com/proctor-run/proctor/value"
 )
 
 // imagePrefix starts every image in JSON.
@@ -73,15 +74,15 @@ func opaque(img image.Image) image.Image {
 // MarshalValue returns the data URL.
 func (i *Image) MarshalValue() (any, error) {
 	url, err := i.URL()
-	return Str(url), err
+	return value.Str(url), err
 }
 
 // UnmarshalValue reads a data URL of a PNG.
-func (i *Image) UnmarshalValue(v Value) error {
-	s, ok := v.(Str)
+func (i *Image) UnmarshalValue(v value.Value) error {
+	s, ok := v.(value.Str)
 	payload, isPNG := strings.CutPrefix(string(s), imagePrefix)
 	if !ok || !isPNG {
-		return &ValidationError{Errors: []typed.FieldError{{Type: "is_instance_of", Msg: "Input should be an instance of Image"}}}
+		return &ValidationError{Errors: []FieldError{{Type: "is_instance_of", Msg: "Input should be an instance of Image"}}}
 	}
 	img, err := decodePNG(payload)
 	if err != nil {
