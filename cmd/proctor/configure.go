@@ -28,9 +28,20 @@ type given struct {
 	jobName bool
 }
 
-// configure makes the job's configuration: that of the file or the default,
-// with the command line on top.
+// configure makes the job's configuration and refuses one that cannot be run.
 func configure(env *Env, f *runFlags) (cfg jobdir.Config, names given, err error) {
+	if cfg, names, err = mergeConfig(env, f); err != nil {
+		return cfg, names, err
+	}
+	if err := cfg.CheckRunnable(); err != nil {
+		return cfg, names, usageErrorf("%w", err)
+	}
+	return cfg, names, nil
+}
+
+// mergeConfig makes the job's configuration: that of the file or the default,
+// with the command line on top.
+func mergeConfig(env *Env, f *runFlags) (cfg jobdir.Config, names given, err error) {
 	if err := f.checkHub(); err != nil {
 		return cfg, names, err
 	}
@@ -56,9 +67,6 @@ func configure(env *Env, f *runFlags) (cfg jobdir.Config, names given, err error
 		return harbor.IsValidDir(path, cfg.Verifier.Disable || f.set.DisableVerification)
 	}
 	if err := f.set.Apply(&cfg, isTask); err != nil {
-		return cfg, names, usageErrorf("%w", err)
-	}
-	if err := cfg.CheckRunnable(); err != nil {
 		return cfg, names, usageErrorf("%w", err)
 	}
 	return cfg, names, nil

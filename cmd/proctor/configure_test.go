@@ -102,7 +102,7 @@ func configText(argv []string) (string, error) {
 	if _, err := loadEnvFile(env, f.envFile); err != nil {
 		return "", err
 	}
-	cfg, _, err := configure(env, f)
+	cfg, _, err := mergeConfig(env, f)
 	if err != nil {
 		return "", err
 	}

@@ -75,8 +75,9 @@ func defineCubeRunFlags(cmd *cobra.Command, choice *cubecli.Choice) *runFlags {
 var harborOnly = map[string]string{
 	"artifact": "the tasks of a cube have no artifacts", "extra-instruction-path": "the first observation is the cube's own",
 	"skill": "the agents of cubes take no skills", "skills": "the agents of cubes take no skills", "mcp-config": "the agents of cubes take no MCP servers",
-	"ve": "a cube judges itself", "verifier-env": "a cube judges itself", "sealed-verifier": "the tasks of a cube judge themselves, only Harbor tasks have a verifier that can be sealed",
-	"ae": "the agents of cubes run no commands of their own", "agent-env": "the agents of cubes run no commands of their own",
+	"ve": "a cube judges itself", "verifier-env": "a cube judges itself", "verifier-kwarg": "a cube judges itself", "verifier-import-path": "a cube judges itself",
+	"sealed-verifier": "the tasks of a cube judge themselves, only Harbor tasks have a verifier that can be sealed",
+	"ae":              "the agents of cubes run no commands of their own", "agent-env": "the agents of cubes run no commands of their own",
 	"allow-agent-host": "networks are the cube's own", "allow-environment-host": "networks are the cube's own",
 	"force-build": "containers are the cube's own", "no-force-build": "containers are the cube's own", "no-delete": "containers are the cube's own",
 	"cpus": "containers are the cube's own", "memory": "containers are the cube's own", "override-cpus": "containers are the cube's own",

@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -39,7 +41,7 @@ var harborRunFlags = []harborFlag{
 	{"-i/--include-task-name", ""}, {"-x/--exclude-task-name", ""}, {"-l/--n-tasks", ""},
 	{"--registry-url", ""}, {"--registry-path", ""}, {"--task-git-url", ""}, {"--task-git-commit", ""},
 	{"-y/--yes", ""}, {"--env-file", ""},
-	{"--plugin", "which proctor cannot run"}, {"--pk/--plugin-kwarg", "which proctor cannot run"},
+	{"--plugin", "which proctor cannot run"}, {"--pk/--plugin-kwarg", "Plugin kwargs require --plugin"},
 	{"--upload", "proctor has no hosted hub to upload to"},
 	{"--public", "--public / --private requires --upload."}, {"--private", "--public / --private requires --upload."},
 	{"--share-org", "--share-org / --share-user requires --upload."}, {"--share-user", "--share-org / --share-user requires --upload."},
@@ -112,20 +114,31 @@ func refuses(t *testing.T, cmd *cobra.Command, words []string, name, want string
 	args := append([]string{"proctor"}, words...)
 	args = append(args, name)
 	if flag := cmd.Flags().Lookup(strings.TrimLeft(name, "-")); flag.NoOptDefVal == "" {
-		args = append(args, "x")
+		args = append(args, "x=1")
 	}
-	if words[len(words)-1] == "resume" {
+	made := filepath.Join(t.TempDir(), "made")
+	switch words[len(words)-1] {
+	case "resume":
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte("{}"), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		args = append(args, "-p", dir)
-	} else {
-		args = append(args, "-p", repositoryPath(t, "examples/tasks"), "-o", filepath.Join(t.TempDir(), "jobs"))
+	case "start":
+		if words[0] == "trial" {
+			args = append(args, "-p", repositoryPath(t, "examples/tasks/hello-world"), "--trials-dir", made)
+			break
+		}
+		fallthrough
+	default:
+		args = append(args, "-p", repositoryPath(t, "examples/tasks"), "-o", made)
 	}
 	var out, errs bytes.Buffer
 	env := Env{Args: args, Stdin: new(bytes.Buffer), Stdout: &out, Stderr: &errs, Now: time.Now}
 	if code := Run(context.Background(), env); code != exitUsage || !strings.Contains(errs.String(), want) || out.Len() > 0 {
 		t.Errorf("%q exits with %d and says %q, want %d and %q", args[1:], code, errs.String(), exitUsage, want)
+	}
+	if _, err := os.Stat(made); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%q: there is %s although nothing was run", args[1:], made)
 	}
 }

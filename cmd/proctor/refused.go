@@ -35,11 +35,8 @@ func defineTraceFlags(fs *pflag.FlagSet) {
 	refuseVar(fs, why, false, "export-episodes", "export-repo")
 }
 
-// definePythonFlags refuses the flags that load Python code besides the agent's
-// and the environment's, whose configuration says so.
-func definePythonFlags(fs *pflag.FlagSet) {
-	refuseVar(fs, "it names Python code, which proctor cannot run; the task's own tests are the verifier", false, "verifier-import-path")
-	refuseVar(fs, "it is a setting of a verifier in Python, which proctor cannot run", false, "verifier-kwarg")
+// refusePlugins refuses the plugins of a job where there is none.
+func refusePlugins(fs *pflag.FlagSet) {
 	refuseVar(fs, "it names Python code, which proctor cannot run", false, "plugin")
 	refuseVar(fs, "it is a setting of a plugin in Python, which proctor cannot run", false, "pk", "plugin-kwarg")
 }

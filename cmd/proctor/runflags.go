@@ -69,6 +69,7 @@ func defineRunFlagsBut(cmd *cobra.Command, defineTasks func(*pflag.FlagSet, *run
 	f.junit.define(fs)
 	defineHubFlags(fs, f)
 	defineTraceFlags(fs)
+	definePluginFlags(fs, f)
 	return f
 }
 
@@ -133,8 +134,9 @@ func defineAgentFlags(fs *pflag.FlagSet, f *runFlags) {
 	fs.BoolVar(&f.sealed, "sealed-verifier", false, "let nobody but the tests write the reward: kill what the agent left running, and refuse reward files that others may have written")
 	fs.BoolVar(&o.DisableVerification, "disable-verification", false, "run the agents and verify nothing")
 	fs.Bool("enable-verification", true, "has no effect")
-	hide(fs, "enable-verification")
-	definePythonFlags(fs)
+	listVar(fs, &o.VerifierKwargs, "verifier-kwarg", "", "setting `key=value` of a verifier in Python; refused")
+	optionalVar(fs, &o.VerifierImportPath, parseString, "verifier-import-path", "", "Python `module:Class` of a verifier; refused")
+	hide(fs, "enable-verification", "verifier-kwarg", "verifier-import-path")
 }
 
 func defineEnvironmentFlags(fs *pflag.FlagSet, f *runFlags) {
@@ -159,6 +161,15 @@ func defineEnvironmentFlags(fs *pflag.FlagSet, f *runFlags) {
 	listVar(fs, &o.EnvironmentKwargs, "ek", "", "setting `key=value` of the environment; repeatable", "environment-kwarg")
 	listVar(fs, &o.EnvironmentHosts, "allow-environment-host", "", "`host` that the environment may reach; repeatable")
 	hide(fs, "environment-import-path", "no-force-build", "mounts-json")
+}
+
+// definePluginFlags accepts the plugins of a job, for Harbor's answers to wrong
+// ones; the check of the configuration refuses the others.
+func definePluginFlags(fs *pflag.FlagSet, f *runFlags) {
+	o := &f.set
+	listVar(fs, &o.Plugins, "plugin", "", "Python `module:Class` of a plugin; refused")
+	listVar(fs, &o.PluginKwargs, "pk", "", "setting `key=value` of the plugin; refused", "plugin-kwarg")
+	hide(fs, "plugin", "pk")
 }
 
 // acceptVar defines the flag with which a job is resumed after harmless changes.

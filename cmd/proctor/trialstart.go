@@ -61,6 +61,7 @@ func defineTrialFlags(cmd *cobra.Command, f *trialFlags) {
 	optionalVar(fs, &o.GitURL, parseString, "task-git-url", "", "`URL` of the git repository that --path is in")
 	optionalVar(fs, &o.GitCommit, parseString, "task-git-commit", "", "`commit` of that repository")
 	defineAgentFlags(fs, &f.run)
+	refusePlugins(fs)
 	optionalVar(fs, &t.AgentTimeoutSec, parseFloat, "agent-timeout", "", "`seconds` for the agent instead of the task's")
 	optionalVar(fs, &t.AgentSetupTimeoutSec, parseFloat, "agent-setup-timeout", "", "`seconds` for the agent's set-up (default 360)")
 	optionalVar(fs, &t.VerifierTimeoutSec, parseFloat, "verifier-timeout", "", "`seconds` for the verifier instead of the task's")
