@@ -103,18 +103,9 @@ func (w *walker) entry(n *node, entry fs.DirEntry, parent, parentReal string) er
 	path := filepath.Join(parent, entry.Name())
 	mode, real := entry.Type(), filepath.Join(parentReal, entry.Name())
 	if mode&fs.ModeSymlink != 0 {
-		info, err := os.Stat(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // dangling links do not count
-		}
-		if err != nil {
-			return osError(path, err)
-		}
-		mode = info.Mode()
-		if mode.IsDir() {
-			if real, err = filepath.EvalSymlinks(path); err != nil {
-				return osError(path, err)
-			}
+		var err error
+		if mode, real, err = followed(path, real); err != nil {
+			return err
 		}
 	}
 	switch {
@@ -130,6 +121,25 @@ func (w *walker) entry(n *node, entry fs.DirEntry, parent, parentReal string) er
 		w.files = append(w.files, f)
 	}
 	return nil
+}
+
+// followed returns the mode of what the symlink at path leads to, and the real
+// path of it where it is a directory. A link that dangles leads to an irregular
+// file: it does not count.
+func followed(path, real string) (fs.FileMode, string, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fs.ModeIrregular, real, nil
+	}
+	if err != nil {
+		return 0, "", osError(path, err)
+	}
+	if info.IsDir() {
+		if real, err = filepath.EvalSymlinks(path); err != nil {
+			return 0, "", osError(path, err)
+		}
+	}
+	return info.Mode(), real, nil
 }
 
 // hashFiles computes the hashes of many files at a time.

@@ -104,7 +104,8 @@ func migrateSizes(c *schema.Cursor, v value.Value) (value.Value, error) {
 // megabytes reads a size like "1.5G", "512m" or "100K".
 func megabytes(text string) (value.Int, error) {
 	size := strings.ToUpper(value.Strip(text))
-	number, factor := size, 0.0
+	var number string
+	var factor float64
 	switch {
 	case strings.HasSuffix(size, "G"):
 		number, factor = strings.TrimSuffix(size, "G"), 1024

@@ -59,21 +59,11 @@ func parseIgnores(lines []string) ignoreList {
 // for a directory matches what is below it.
 func ignorePattern(pattern string) (string, bool) {
 	segments := slices.CompactFunc(strings.Split(pattern, "/"), func(a, b string) bool { return a == "**" && b == "**" })
-	switch {
-	case len(segments) == 2 && segments[0] == "**" && segments[1] == "":
+	if len(segments) == 2 && segments[0] == "**" && segments[1] == "" {
 		return `(?s)^.+/.*$`, true
-	case segments[0] == "":
-		segments = segments[1:]
-	case len(segments) == 1 || (len(segments) == 2 && segments[1] == ""):
-		if segments[0] != "**" {
-			segments = slices.Insert(segments, 0, "**")
-		}
 	}
-	if len(segments) == 0 {
+	if segments = anchored(segments); len(segments) == 0 {
 		return "", false
-	}
-	if last := len(segments) - 1; last > 0 && segments[last] == "" {
-		segments[last] = "**"
 	}
 	var b strings.Builder
 	b.WriteString("(?s)^")
@@ -97,6 +87,21 @@ func ignorePattern(pattern string) (string, bool) {
 	}
 	b.WriteByte('$')
 	return b.String(), true
+}
+
+// anchored returns the segments of a pattern for whole paths: where it may begin
+// at any depth, and what it matches below a directory, is written as "**".
+func anchored(segments []string) []string {
+	switch {
+	case segments[0] == "":
+		segments = segments[1:]
+	case segments[0] != "**" && (len(segments) == 1 || len(segments) == 2 && segments[1] == ""):
+		segments = slices.Insert(segments, 0, "**")
+	}
+	if last := len(segments) - 1; last > 0 && segments[last] == "" {
+		segments[last] = "**"
+	}
+	return segments
 }
 
 // anyDepth writes what "**" stands for, and returns whether a slash must follow.

@@ -22,10 +22,10 @@ func (os OS) Quote(word string) (string, error) {
 const bareMarks = "@%+=:,./_-"
 
 func quotePOSIX(word string) string {
-	special := strings.IndexFunc(word, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(bareMarks, r))
-	})
-	if word != "" && special < 0 {
+	bare := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(bareMarks, r)
+	}
+	if word != "" && strings.TrimLeftFunc(word, bare) == "" {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'"'"'`) + "'"

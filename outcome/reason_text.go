@@ -67,6 +67,14 @@ func alias(name string) Code {
 // describedBy looks for words anywhere in the text; the first rule that applies
 // wins.
 func describedBy(low, compact string) Code {
+	if code := namedIn(low, compact); code != "" {
+		return code
+	}
+	return impliedBy(low)
+}
+
+// namedIn looks for the names of exceptions and for lost connections.
+func namedIn(low, compact string) Code {
 	has := func(word string) bool { return strings.Contains(low, word) }
 	names := func(word string) bool { return strings.Contains(compact, word) }
 	switch {
@@ -81,6 +89,12 @@ func describedBy(low, compact string) Code {
 	case has("broker") && has("connection"), has("connection refused"), has("connection reset"):
 		return BrokerConnectionFailed
 	}
+	return ""
+}
+
+// impliedBy looks for words that only mean something together.
+func impliedBy(low string) Code {
+	has := func(word string) bool { return strings.Contains(low, word) }
 	switch {
 	case has("reward") && has("missing"):
 		return RewardMissing

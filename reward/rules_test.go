@@ -102,10 +102,10 @@ func checkRead(t *testing.T, dir string, want *value.Object) {
 
 func checkException(t *testing.T, want *value.Object, paths map[string]string, err error) {
 	t.Helper()
-	typed, ok := err.(interface {
+	typed, ok := errors.AsType[interface {
 		error
 		ErrorType() string
-	})
+	}](err)
 	if !ok || typed.ErrorType() != vectors.Str(want, "error") {
 		t.Fatalf("got error %v, want %s", err, vectors.Str(want, "error"))
 	}

@@ -105,7 +105,7 @@ func equalRewards(a, b *reward.Rewards) bool {
 		if !ok {
 			return false
 		}
-		if c, ordered := value.Compare(x, y); (!ordered || c != 0) && !(isNaN(x) && isNaN(y)) {
+		if c, ordered := value.Compare(x, y); (!ordered || c != 0) && (!isNaN(x) || !isNaN(y)) {
 			return false
 		}
 	}

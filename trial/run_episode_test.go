@@ -73,7 +73,7 @@ func lookBench(t *testing.T, p *lookProblem, agentName string, settings ...any) 
 	b := newBench(t, goodTask(), fake.Config{})
 	p.Metadata = &lookMetadata{cube.TaskMetadata{ID: "look", RecommendedMaxSteps: new(4)}}
 	p.ToolConfig = &lookTool{p}
-	b.Runner.Cube = func(jobdir.TrialConfig) (*trial.CubeTask, error) {
+	b.Cube = func(jobdir.TrialConfig) (*trial.CubeTask, error) {
 		return &trial.CubeTask{
 			Name: "look-cube/look", Checksum: "0",
 			Make: func(ctx context.Context, _ sandbox.Backend) (*cube.Task, error) { return cube.NewTask(ctx, p) },
@@ -201,7 +201,7 @@ func TestStrangersAgent(t *testing.T) {
 	t.Parallel()
 	r := &reporter{}
 	b := lookBench(t, &lookProblem{}, "mine", "colour", "red")
-	b.Runner.Agents = append(agent.Builtin(), agent.Entry{
+	b.Agents = append(agent.Builtin(), agent.Entry{
 		Name: "mine", Settings: []agent.Setting{{Name: "colour"}},
 		Stepped: func(c agent.Config) (cube.Agent, error) {
 			if c.Text("colour") != "red" || c.LogDir == "" {

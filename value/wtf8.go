@@ -85,28 +85,7 @@ func notUTF8(data []byte) *Error {
 // badSequence describes the malformed sequence that data begins with: the
 // offsets of its first and last byte and CPython's word for what is wrong.
 func badSequence(data []byte) (first, last int, reason string) {
-	lead := data[0]
-	want, low, high := 0, byte(0x80), byte(0xBF)
-	switch {
-	case lead >= 0xC2 && lead <= 0xDF:
-		want = 1
-	case lead >= 0xE0 && lead <= 0xEF:
-		want = 2
-	case lead >= 0xF0 && lead <= 0xF4:
-		want = 3
-	default:
-		return 0, 0, "invalid start byte"
-	}
-	switch lead {
-	case 0xE0:
-		low = 0xA0
-	case 0xED:
-		high = 0x9F
-	case 0xF0:
-		low = 0x90
-	case 0xF4:
-		high = 0x8F
-	}
+	want, low, high := following(data[0])
 	for i := 1; i <= want; i++ {
 		if i == len(data) {
 			return 0, i - 1, "unexpected end of data"
@@ -117,4 +96,30 @@ func badSequence(data []byte) (first, last int, reason string) {
 		low, high = 0x80, 0xBF
 	}
 	return 0, 0, "invalid start byte"
+}
+
+// following returns how many bytes belong to a sequence behind its first byte,
+// none where no sequence begins with that, and the range that the first of them
+// lies in.
+func following(lead byte) (n int, low, high byte) {
+	low, high = 0x80, 0xBF
+	switch lead {
+	case 0xE0:
+		low = 0xA0
+	case 0xED:
+		high = 0x9F
+	case 0xF0:
+		low = 0x90
+	case 0xF4:
+		high = 0x8F
+	}
+	switch {
+	case lead < 0xC2 || lead > 0xF4:
+		return 0, low, high
+	case lead < 0xE0:
+		return 1, low, high
+	case lead < 0xF0:
+		return 2, low, high
+	}
+	return 3, low, high
 }

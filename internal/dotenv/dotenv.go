@@ -100,26 +100,33 @@ func (r *reader) skip(re *regexp.Regexp) { _, _ = r.take(re) }
 func (r *reader) binding() (name, value string, assigned, ok bool) {
 	r.skip(export)
 	if !strings.HasPrefix(r.rest, "#") {
-		of := plainName
-		if strings.HasPrefix(r.rest, "'") {
-			of = quotedName
-		}
-		if name, ok = r.take(of); !ok {
+		if name, value, assigned, ok = r.assignment(); !ok {
 			return "", "", false, false
-		}
-		r.skip(space)
-		if assigned = strings.HasPrefix(r.rest, "="); assigned {
-			r.rest = r.rest[1:]
-			r.skip(space)
-			if value, ok = r.value(); !ok {
-				return "", "", false, false
-			}
 		}
 	}
 	r.skip(space)
 	r.skip(comment)
 	_, ok = r.take(end)
 	return name, value, assigned, ok
+}
+
+// assignment reads a name and, behind an equals sign, its value.
+func (r *reader) assignment() (name, value string, assigned, ok bool) {
+	of := plainName
+	if strings.HasPrefix(r.rest, "'") {
+		of = quotedName
+	}
+	if name, ok = r.take(of); !ok {
+		return "", "", false, false
+	}
+	r.skip(space)
+	if !strings.HasPrefix(r.rest, "=") {
+		return name, "", false, true
+	}
+	r.rest = r.rest[1:]
+	r.skip(space)
+	value, ok = r.value()
+	return name, value, true, ok
 }
 
 func (r *reader) value() (string, bool) {

@@ -84,7 +84,7 @@ func (p *parser) basic(multiline bool) (string, error) {
 			b.WriteString(escaped)
 			start = p.pos
 			continue
-		case isControl(c) && !(multiline && c == '\n'):
+		case isControl(c) && (!multiline || c != '\n'):
 			return "", p.fail("Illegal character %s", value.Repr(value.Str(c)))
 		}
 		p.pos++

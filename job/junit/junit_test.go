@@ -3,6 +3,7 @@ package junit_test
 import (
 	"bytes"
 	"encoding/xml"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -198,7 +199,7 @@ func checkSchema(t testing.TB, data []byte) {
 	dec := xml.NewDecoder(bytes.NewReader(data))
 	for {
 		token, err := dec.Token()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {

@@ -76,32 +76,11 @@ func (s *scanner) result() FileRecord {
 	hasOwn, seen := false, 0
 	s.object(func(key []byte) {
 		switch string(key) {
-		case "task_name":
-			seen |= seenTaskName
-			rec.TaskName = s.shared()
-		case "trial_name":
-			seen |= seenTrialName
-			rec.TrialName = s.text()
-		case "trial_uri":
-			seen |= seenTrialURI
-			s.string()
-		case "task_id":
-			seen |= seenTaskID
-			s.skip()
-		case "config":
-			seen |= seenConfig
-			s.skip()
-		case "task_checksum":
-			seen |= seenTaskChecksum
-			rec.TaskChecksum = s.shared()
 		case "source":
 			rec.Source = ""
 			if !s.null() {
 				rec.Source = s.shared()
 			}
-		case "agent_info":
-			seen |= seenAgentInfo
-			s.agentInfo(&rec)
 		case "agent_result":
 			own, hasOwn = s.usage()
 		case "verifier_result":
@@ -113,7 +92,7 @@ func (s *scanner) result() FileRecord {
 		case "step_results":
 			steps = s.steps()
 		default:
-			s.skip()
+			seen |= s.required(key, &rec)
 		}
 	})
 	if seen != seenAll {
@@ -124,6 +103,36 @@ func (s *scanner) result() FileRecord {
 		rec.Usage = own
 	}
 	return rec
+}
+
+// required reads the value of a key that every result has and returns which it
+// is; of any other key it skips the value.
+func (s *scanner) required(key []byte, rec *FileRecord) int {
+	switch string(key) {
+	case "task_name":
+		rec.TaskName = s.shared()
+		return seenTaskName
+	case "trial_name":
+		rec.TrialName = s.text()
+		return seenTrialName
+	case "trial_uri":
+		s.string()
+		return seenTrialURI
+	case "task_id":
+		s.skip()
+		return seenTaskID
+	case "config":
+		s.skip()
+		return seenConfig
+	case "task_checksum":
+		rec.TaskChecksum = s.shared()
+		return seenTaskChecksum
+	case "agent_info":
+		s.agentInfo(rec)
+		return seenAgentInfo
+	}
+	s.skip()
+	return 0
 }
 
 func (s *scanner) agentInfo(rec *FileRecord) {

@@ -68,8 +68,12 @@ func TestATunnelWithoutTrafficIsClosed(t *testing.T) {
 		_, _ = io.WriteString(client, "CONNECT good.test:443 HTTP/1.1\r\n\r\n")
 		host := <-accepted
 		answers := bufio.NewReader(client)
-		if resp, err := http.ReadResponse(answers, &http.Request{Method: http.MethodConnect}); err != nil || resp.StatusCode != 200 {
-			t.Fatalf("got %v, %v", resp, err)
+		resp, err := http.ReadResponse(answers, &http.Request{Method: http.MethodConnect})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _ = resp.Body.Close(); resp.StatusCode != 200 {
+			t.Fatalf("got %v", resp.Status)
 		}
 		start := time.Now()
 		for range 5 { // traffic in either direction keeps it open

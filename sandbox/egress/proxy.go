@@ -257,5 +257,5 @@ func (c *counted) closeWrite() {
 		_ = half.CloseWrite()
 		return
 	}
-	_ = c.Conn.Close()
+	_ = c.Close()
 }

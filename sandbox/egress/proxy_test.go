@@ -224,7 +224,11 @@ func TestTunnels(t *testing.T) {
 	if code, body := get(t, s.client(t), "https://good.test/x"); code != 200 || !strings.HasPrefix(body, "GET /x host=good.test") {
 		t.Errorf("got %d %q", code, body)
 	}
-	if _, err := s.client(t).Get("https://bad.test/x"); err == nil || !strings.Contains(err.Error(), "Forbidden") {
+	resp, err := s.client(t).Get("https://bad.test/x")
+	if err == nil {
+		_ = resp.Body.Close()
+	}
+	if err == nil || !strings.Contains(err.Error(), "Forbidden") {
 		t.Errorf("a host that is not listed: got %v", err)
 	}
 	fronting := func(name string) error {
@@ -266,6 +270,7 @@ func (s *served) connect(t testing.TB, to string) (*bufferedConn, int) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	_ = resp.Body.Close() // of a tunnel it is empty
 	return &bufferedConn{Conn: c, r: r}, resp.StatusCode
 }
 
