@@ -9,7 +9,7 @@ import (
 
 // The trials of a job that have not passed, and why.
 func ExampleRead() {
-	r, err := junit.Read(context.Background(), "../testdata/jobs/multi-oracle", junit.Options{PassAt: 1})
+	r, err := junit.Read(context.Background(), "../../jobdir/testdata/jobs/multi-oracle", junit.Options{PassAt: 1})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -89,7 +89,7 @@ func TestReadJobs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r, err := junit.Read(t.Context(), filepath.Join("../testdata/jobs", tt.dir), junit.Options{PassAt: passAt, Reward: name})
+			r, err := junit.Read(t.Context(), filepath.Join("../../jobdir/testdata/jobs", tt.dir), junit.Options{PassAt: passAt, Reward: name})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -106,7 +106,7 @@ func TestReadUnfinished(t *testing.T) {
 		t.Run(fmt.Sprint("lock ", lock), func(t *testing.T) {
 			t.Parallel()
 			dir := filepath.Join(t.TempDir(), "job")
-			if err := os.CopyFS(dir, os.DirFS("../testdata/jobs/mixed-oracle")); err != nil {
+			if err := os.CopyFS(dir, os.DirFS("../../jobdir/testdata/jobs/mixed-oracle")); err != nil {
 				t.Fatal(err)
 			}
 			for _, remove := range []string{"tenth__6fLdomV/result.json", "tenth__B2oVujP"} {
