@@ -3,16 +3,18 @@ package cube
 import (
 	"context"
 	"fmt"
-	"github.com/proctor-run/proctor/cube/infra"
 	"iter"
 	"sync/atomic"
+
+	"github.com/proctor-run/proctor/cube/infra"
+	"github.com/proctor-run/proctor/cube/internal/runtimevalues"
 )
 
 // Setup is what a benchmark's [Runtime] is set up with.
 type Setup struct {
 	cfg   BenchmarkConfig
 	infra Infra
-	c     *contextValues
+	c     *runtimevalues.Values
 }
 
 // Config returns the benchmark's config.
@@ -25,7 +27,7 @@ func (s *Setup) Infra() Infra { return s.infra }
 // Set puts a value into the runtime context: data is copied, live things
 // (pointers, functions) are handed to every task as they are. After the hook
 // has returned it is [ErrFrozen].
-func (s *Setup) Set(key string, value any) error { return s.c.set(key, value) }
+func (s *Setup) Set(key string, value any) error { return s.c.Set(key, value) }
 
 // Benchmark is a benchmark that has been set up. Spawn may be called from any
 // number of goroutines; Close must be called, when all tasks are closed. After
@@ -77,9 +79,9 @@ func provision(ctx context.Context, at Infra, r infra.Resource) error {
 }
 
 func (b *Benchmark) setup(ctx context.Context) error {
-	c := &contextValues{}
+	c := &runtimevalues.Values{}
 	b.rc = RuntimeContext{c}
-	defer c.freeze()
+	defer c.Freeze()
 	if b.sel.def.Runtime == nil {
 		return nil
 	}

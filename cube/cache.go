@@ -1,19 +1,13 @@
 package cube
 
 import (
-	"os"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 
+	"github.com/proctor-run/proctor/cube/internal/executioncache"
 	"github.com/proctor-run/proctor/cube/typed"
-	"github.com/proctor-run/proctor/internal/atomicfile"
 )
-
-// executionInfoDir is the directory of installed tasks in a benchmark's
-// directory.
-const executionInfoDir = "tasks_execution_info"
 
 // CachePlacer is the optional ability of a benchmark config to keep its
 // installed data elsewhere than in the directory of its name below the cache
@@ -28,12 +22,6 @@ type CachePlacer interface {
 // section 4.7: task_execution_cache_dir). The directory is used as it is.
 type ExecutionCachePlacer interface {
 	ExecutionCacheDir(root string) string
-}
-
-// errNoCache is for what needs [Options.CacheRoot] when there is none: nothing
-// is ever written to, or read from, the working directory instead.
-func errNoCache() error {
-	return RuntimeErrorf("there is no cache directory: the registry's Options have no CacheRoot")
 }
 
 // benchmarkDir returns the directory of a benchmark's installed data, "" when
@@ -64,35 +52,18 @@ func (r *Registry) ExecutionCacheDir(c TaskConfig) string {
 		pkg, _, _ := strings.Cut(c.TypeName(), ".")
 		dir = filepath.Join(r.opts.CacheRoot, pkg)
 	}
-	return filepath.Join(dir, executionInfoDir)
-}
-
-// checkTaskID refuses ids that are no path below a directory: ids come from
-// documents.
-func checkTaskID(id string) error {
-	if !filepath.IsLocal(filepath.FromSlash(id)) || slices.Contains(strings.Split(id, "/"), "..") || strings.ContainsAny(id, "\\\x00") {
-		return ValueErrorf("task id %s is not a path below the cache directory", quote(id))
-	}
-	return nil
+	return filepath.Join(dir, executioncache.DirName)
 }
 
 // Cache is the directory of one benchmark's installed data; install hooks get
 // it.
-type Cache struct {
-	dir string // of the execution infos
-}
+type Cache struct{ dir executioncache.Dir }
 
 // Dir returns the directory of the execution infos. It need not exist.
-func (c *Cache) Dir() string { return c.dir }
+func (c *Cache) Dir() string { return string(c.dir) }
 
 // Has reports whether the task with the native id is installed.
-func (c *Cache) Has(id string) bool {
-	if c.dir == "" || checkTaskID(id) != nil {
-		return false
-	}
-	_, err := os.Stat(filepath.Join(c.dir, filepath.FromSlash(id)+".json"))
-	return err == nil
-}
+func (c *Cache) Has(id string) bool { return c.dir.Has(id) }
 
 // Store writes the execution info of the task with the native id.
 func (c *Cache) Store(id string, info ExecutionInfo) error {
@@ -100,7 +71,7 @@ func (c *Cache) Store(id string, info ExecutionInfo) error {
 	if err != nil {
 		return err
 	}
-	return c.write(id, data)
+	return c.dir.Write(id, data)
 }
 
 // StoreObject is [Cache.Store] for untyped data, which other implementations
@@ -110,27 +81,8 @@ func (c *Cache) StoreObject(id string, info *Object) error {
 	if err != nil {
 		return err
 	}
-	return c.write(id, data)
-}
-
-func (c *Cache) write(id string, data []byte) error {
-	if c.dir == "" {
-		return errNoCache()
-	}
-	if err := checkTaskID(id); err != nil {
-		return err
-	}
-	file := filepath.Join(c.dir, filepath.FromSlash(id)+".json")
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		return err
-	}
-	return atomicfile.Write(file, data, 0o644)
+	return c.dir.Write(id, data)
 }
 
 // Clear removes everything that is installed.
-func (c *Cache) Clear() error {
-	if c.dir == "" {
-		return errNoCache()
-	}
-	return os.RemoveAll(c.dir)
-}
+func (c *Cache) Clear() error { return c.dir.Clear() }

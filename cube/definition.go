@@ -5,11 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/proctor-run/proctor/cube/infra"
 	"io/fs"
 	"path/filepath"
 	"reflect"
 
+	"github.com/proctor-run/proctor/cube/infra"
+	"github.com/proctor-run/proctor/cube/internal/metadatafile"
 	"github.com/proctor-run/proctor/cube/typed"
 )
 
@@ -226,7 +227,7 @@ func (r *Registry) completeMetadata(def *Definition, name string) error {
 	if def.Metadata != nil {
 		return nil
 	}
-	data, file, err := definitionFile(def.Files, benchmarkMetadataFile)
+	data, file, err := metadatafile.Find(def.Files, benchmarkMetadataFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return TypeErrorf("Concrete benchmark config class %s must define 'benchmark_metadata' as a ClassVar, declare it as a @property, or ship 'benchmark_metadata.json' / '.csv' next to the module.", name)
@@ -245,7 +246,7 @@ func (r *Registry) completeMetadata(def *Definition, name string) error {
 
 func (r *Registry) completeTasks(def *Definition, name string) error {
 	if def.Tasks == nil {
-		data, file, err := definitionFile(def.Files, taskMetadataFile)
+		data, file, err := metadatafile.Find(def.Files, taskMetadataFile)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return TypeErrorf("%s must declare 'task_metadata' as a ClassVar, declare it as a @property, or ship 'task_metadata.json' / '.csv' next to the module.", name)
@@ -287,18 +288,4 @@ func (r *Registry) own(c TaskConfig, benchmark, dir string) error {
 	}
 	r.owners[t] = own
 	return nil
-}
-
-// definitionFile reads NAME.json, else NAME.csv.
-func definitionFile(files fs.FS, name string) (data []byte, file string, err error) {
-	if files == nil {
-		return nil, "", fs.ErrNotExist
-	}
-	for _, ext := range []string{".json", ".csv"} {
-		data, err = fs.ReadFile(files, name+ext)
-		if !errors.Is(err, fs.ErrNotExist) {
-			return data, name + ext, err
-		}
-	}
-	return nil, "", err
 }

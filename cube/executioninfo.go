@@ -1,35 +1,16 @@
 package cube
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"path"
-	"path/filepath"
-	"strings"
 
+	"github.com/proctor-run/proctor/cube/internal/executioncache"
 	"github.com/proctor-run/proctor/cube/typed"
-	"github.com/proctor-run/proctor/internal/bounded"
-	"github.com/proctor-run/proctor/value"
 )
-
-// maxExecutionInfo bounds what is read of one task's installed data, in bytes.
-const maxExecutionInfo = 1 << 30
-
-// executionFile returns the path of a task's file as the reference joins it: an
-// id that starts with a slash leaves the directory. Only messages use it; files
-// are opened below the directory.
-func executionFile(dir, id string) string {
-	if strings.HasPrefix(id, "/") {
-		return id + ".json"
-	}
-	return path.Join(filepath.ToSlash(dir), id) + ".json"
-}
 
 // ExecutionInfoPath returns where the execution info of a config is looked for
 // first.
 func (r *Registry) ExecutionInfoPath(c TaskConfig) string {
-	return executionFile(r.ExecutionCacheDir(c), c.TaskID())
+	return executioncache.Dir(r.ExecutionCacheDir(c)).Path(c.TaskID())
 }
 
 // LoadExecutionInfoAs reads what install left for a task as a T, a pointer to a
@@ -63,15 +44,7 @@ func ExecutionInfoObject(c TaskConfig) (*Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, err := value.Decode(data)
-	if err != nil {
-		return nil, fmt.Errorf("reading the execution info of task %s: %w", quote(c.TaskID()), err)
-	}
-	obj, ok := v.(*Object)
-	if !ok {
-		return nil, ValueErrorf("the execution info of task %s is not an object", quote(c.TaskID()))
-	}
-	return obj, nil
+	return executioncache.Object(c.TaskID(), data)
 }
 
 // ExecutionInfoData returns the bytes of what install left for a task: of the
@@ -85,18 +58,7 @@ func ExecutionInfoData(c TaskConfig) ([]byte, error) {
 	case m == nil:
 		return nil, RuntimeErrorf("the task config has no metadata")
 	}
-	dir, id := r.ExecutionCacheDir(c), c.TaskID()
-	if dir == "" {
-		return nil, errNoCache()
-	}
-	data, err := readExecutionInfo(dir, id)
-	if errors.Is(err, fs.ErrNotExist) {
-		data, err = readExecutionInfo(dir, m.Base().ID)
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, RuntimeErrorf("No execution data for task_id=%s at %s. Run `cube install <bench>` (or `<OwnerBenchmarkConfig>.install()`) to populate the per-task execution cache on this worker.", quote(id), executionFile(dir, id))
-	}
-	return data, err
+	return executioncache.Dir(r.ExecutionCacheDir(c)).Read(c.TaskID(), m.Base().ID)
 }
 
 // LoadExecutionInfo is [LoadExecutionInfoAs] for data that names its type. Data
@@ -121,11 +83,4 @@ func (c *TaskConfigBase[M]) LoadExecutionInfo() (ExecutionInfo, error) {
 
 func untypedExecutionInfo(c TaskConfig) error {
 	return ValueErrorf("the execution info of task %s at %s has no _type: read it with cube.LoadExecutionInfoAs, which is told the type", quote(c.TaskID()), c.registry().ExecutionInfoPath(c))
-}
-
-func readExecutionInfo(dir, id string) ([]byte, error) {
-	if err := checkTaskID(id); err != nil {
-		return nil, err
-	}
-	return bounded.ReadIn(dir, filepath.FromSlash(id)+".json", maxExecutionInfo)
 }

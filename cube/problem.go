@@ -2,8 +2,8 @@ package cube
 
 import (
 	"context"
-	"github.com/proctor-run/proctor/cube/infra"
 
+	"github.com/proctor-run/proctor/cube/infra"
 	"github.com/proctor-run/proctor/cube/typed"
 )
 

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/proctor-run/proctor/cube/internal/executioncache"
 	"github.com/proctor-run/proctor/cube/typed"
 	"github.com/proctor-run/proctor/internal/fnmatch"
 )
@@ -188,9 +189,9 @@ func (s *Selection) cache() (*Cache, error) {
 	}
 	dir := s.reg.ExecutionCacheDir(cfg)
 	if dir == "" {
-		return nil, fmt.Errorf("%s: %w", s.Name(), errNoCache())
+		return nil, fmt.Errorf("%s: %w", s.Name(), executioncache.ErrNone)
 	}
-	return &Cache{dir: dir}, nil
+	return &Cache{dir: executioncache.Dir(dir)}, nil
 }
 
 // Installable reports whether there is anything to install: whether the

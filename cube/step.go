@@ -60,11 +60,11 @@ func (t *Task) evaluate(ctx context.Context, obs *Observation) (s score, err err
 // finishing or evaluating failed, without a reward and as the agent would not see
 // it; otherwise the output is nil. The task can still be evaluated and must still be closed.
 func (t *Task) Step(ctx context.Context, actions ...Action) (*EnvironmentOutput, error) {
-	ctx, err := t.enter(ctx)
+	ctx, err := t.turns.Enter(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer t.leave()
+	defer t.turns.Leave()
 	out := &EnvironmentOutput{Obs: &Observation{}, Profiling: &Profiling{}}
 	if err := t.execute(ctx, out, actions); err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/cube/infra"
+	"github.com/proctor-run/proctor/cube/internal/turns"
 	"github.com/proctor-run/proctor/cube/typed"
 	"github.com/proctor-run/proctor/exception"
 )
@@ -28,7 +29,7 @@ type Task struct {
 	c       *TaskCommon
 	now     func() time.Time
 
-	turns
+	turns   *turns.Turns
 	release sync.Mutex // one at a time releases what the task holds
 	freed   bool       // the container is stopped
 }
@@ -42,7 +43,7 @@ var ErrClosed = exception.New(exception.RuntimeError, "the task is closed")
 // only through [TaskConfigBase.Build], closes the task when it cannot be handed
 // on; a Make that fails later may also return it beside the error.
 func NewTask(ctx context.Context, p Problem) (*Task, error) {
-	t := &Task{problem: p, c: p.common(), now: time.Now, turns: newTurns()}
+	t := &Task{problem: p, c: p.common(), now: time.Now, turns: turns.New(ErrClosed)}
 	if baseOf(p.TaskMetadata()) == nil {
 		return nil, missingField(p, "metadata")
 	}
@@ -158,11 +159,11 @@ func (t *Task) UseLaterRules() { t.c.LaterRules = true }
 // unless the task follows the later rules. A panic in the cube's code gives
 // nothing and closes the task.
 func (t *Task) ActionSet() []ActionSchema {
-	ctx, err := t.enter(context.Background())
+	ctx, err := t.turns.Enter(context.Background())
 	if err != nil {
 		return nil
 	}
-	defer t.leave()
+	defer t.turns.Leave()
 	var actions []ActionSchema
 	_ = t.hook(ctx, "ActionSet", func() error { // the next Step returns the error
 		offered := t.c.tool.Actions()
@@ -172,7 +173,7 @@ func (t *Task) ActionSet() []ActionSchema {
 		actions = offered
 		return nil
 	})
-	if t.c.LaterRules && t.brokenErr() == nil {
+	if t.c.LaterRules && t.turns.Broken() == nil {
 		actions = withStop(actions)
 	}
 	return actions
@@ -180,11 +181,11 @@ func (t *Task) ActionSet() []ActionSchema {
 
 // Reset brings the task to its start.
 func (t *Task) Reset(ctx context.Context) (obs *Observation, info Info, err error) {
-	ctx, err = t.enter(ctx)
+	ctx, err = t.turns.Enter(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	defer t.leave()
+	defer t.turns.Leave()
 	err = t.hook(ctx, "Reset", func() (err error) {
 		obs, info, err = t.problem.Reset(ctx)
 		return err
@@ -204,11 +205,11 @@ func (t *Task) Reset(ctx context.Context) (obs *Observation, info Info, err erro
 // Evaluate scores the task now. It may be called before, during and after an
 // episode, not after Close.
 func (t *Task) Evaluate(ctx context.Context, obs *Observation) (reward float64, info Info, err error) {
-	ctx, err = t.enter(ctx)
+	ctx, err = t.turns.Enter(ctx)
 	if err != nil {
 		return 0, nil, err
 	}
-	defer t.leave()
+	defer t.turns.Leave()
 	score, err := t.evaluate(ctx, obs)
 	if err != nil {
 		return 0, nil, err
@@ -224,11 +225,11 @@ func (t *Task) PrivilegedInfo(ctx context.Context) (content Content, err error) 
 	if !ok {
 		return &StructuredContent{}, nil
 	}
-	ctx, err = t.enter(ctx)
+	ctx, err = t.turns.Enter(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer t.leave()
+	defer t.turns.Leave()
 	err = t.hook(ctx, "PrivilegedInfo", func() (err error) {
 		content, err = p.PrivilegedInfo(ctx)
 		return err
@@ -252,8 +253,7 @@ func (t *Task) Status() string {
 	if !ok {
 		return ""
 	}
-	t.turn <- struct{}{}
-	defer func() { <-t.turn }()
+	defer t.turns.Hold()()
 	status := ""
 	_ = t.call(context.Background(), "Status", func() error { // the next Step returns the error
 		status = s.Status()
