@@ -1,6 +1,6 @@
 // Package job runs a set of trials with one configuration and one directory.
 //
-// A job goes from plain value to plain value, so that another scheduler can
+// [Run] does it all at once. A job goes from plain value to plain value, so that another scheduler can
 // take any part of it:
 //
 //	jobdir.Config → [Prepare] → [Prepared] → [Runner.Run] → records → score.Aggregate → jobdir.Result

@@ -81,6 +81,7 @@ func (r *Resumed) Moved() bool { return r.ConfiguredDir != r.Config.Dir() }
 // is run. The errors are those of [Prepare], and that of a directory without a
 // configuration.
 func PrepareResume(dir string, o ResumeOptions) (*Resumed, error) {
+	o.PrepareOptions = o.withDefaults()
 	cfg, why, err := storedJobConfig(dir)
 	if err != nil {
 		return nil, err

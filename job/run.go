@@ -21,7 +21,8 @@ import (
 
 // Runner runs the trials of a prepared job.
 type Runner struct {
-	// Trials runs one trial; its Emit and JobLog are set by Run.
+	// Trials runs one trial; its Emit and JobLog are set by Run. Only its Backend
+	// is needed.
 	Trials trial.Runner
 	// Scripts computes uv-script metrics; nil means that they cannot be.
 	Scripts score.ScriptMetric
@@ -62,6 +63,13 @@ type Summary struct {
 // When ctx ends, running trials are cancelled and recorded, and no other is
 // started. In every case no sandbox is left.
 func (r *Runner) Run(ctx context.Context, p *Prepared) (*Summary, error) {
+	trials, err := r.Trials.WithDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("starting job %q: %w", p.Config.JobName, err)
+	}
+	own := *r
+	own.Trials = *trials
+	r = &own
 	s, err := r.start(p)
 	if err != nil {
 		return nil, fmt.Errorf("starting job %q: %w", p.Config.JobName, err)

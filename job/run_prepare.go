@@ -17,13 +17,14 @@ import (
 	"github.com/proctor-run/proctor/score"
 )
 
-// PrepareOptions are what Prepare takes from the outside world.
+// PrepareOptions are what Prepare takes from the outside world. Nothing of it is
+// needed.
 type PrepareOptions struct {
-	Now  time.Time // local
-	Host jobdir.HostEnv
+	Now  time.Time      // local; zero means that of the system
+	Host jobdir.HostEnv // nil means an empty environment
 	// Home is the home directory, for "~"; empty for none.
 	Home string
-	// Random returns a number in [0, n), for trial names.
+	// Random returns a number in [0, n), for trial names; nil means rand.IntN.
 	Random func(n int) int
 	// Invocation is the command line that lock.json records.
 	Invocation []string
@@ -46,6 +47,7 @@ type PrepareOptions struct {
 //
 // Nothing is written, and nothing is run.
 func Prepare(cfg jobdir.Config, o PrepareOptions) (*Prepared, error) {
+	o = o.withDefaults()
 	return prepare(cfg, o, func() (*jobDir, error) { return openJobDir(cfg, o) })
 }
 

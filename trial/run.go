@@ -20,13 +20,15 @@ import (
 )
 
 // Runner runs trials in the sandboxes of one backend. Its fields are set
-// before the first Run; Run may be called concurrently.
+// before the first Run; Run may be called concurrently. Only Backend is needed.
 type Runner struct {
 	Backend sandbox.Backend
-	// Lookup finds variables of the host's environment, for templates.
+	// Lookup finds variables of the host's environment, for templates; nil means
+	// an empty environment.
 	Lookup jobdir.HostEnv
-	Now    func() time.Time
-	// Owner is put on everything external, see sandbox.Self.
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+	// Owner is put on everything external; the zero value means sandbox.Self.
 	Owner sandbox.Owner
 	// Emit is told what happens, from the goroutine of the trial; nil for
 	// nobody.
@@ -76,9 +78,11 @@ const (
 // The phases and what follows from an error in each are those of the Harbor
 // job format, section 3.2.
 func (r *Runner) Run(ctx context.Context, cfg jobdir.TrialConfig, attemptNumber int) (*jobdir.TrialResult, error) {
-	own := *r
-	own.Now = clock.Steady(r.Now) // what a trial took does not depend on a clock that is set
-	r = &own
+	r, err := r.WithDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("starting trial %q: %w", cfg.TrialName, err)
+	}
+	r.Now = clock.Steady(r.Now) // what a trial took does not depend on a clock that is set
 	a, err := r.begin(cfg, attemptNumber)
 	if err != nil {
 		return nil, fmt.Errorf("starting trial %q: %w", cfg.TrialName, err)

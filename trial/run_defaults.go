@@ -1,0 +1,28 @@
+package trial
+
+import (
+	"fmt"
+
+	"github.com/proctor-run/proctor/internal/clock"
+	"github.com/proctor-run/proctor/sandbox"
+)
+
+// WithDefaults returns a copy of the runner in which the fields that may be left
+// out are set: Lookup, Now and Owner. Run does so itself; it is for those who
+// need the same values besides. The error is that of a process which cannot be
+// identified.
+func (r *Runner) WithDefaults() (*Runner, error) {
+	own := *r
+	own.Now = clock.Or(r.Now)
+	if own.Lookup == nil {
+		own.Lookup = func(string) (string, bool) { return "", false }
+	}
+	if own.Owner == (sandbox.Owner{}) {
+		self, err := sandbox.Self()
+		if err != nil {
+			return nil, fmt.Errorf("identifying this process: %w", err)
+		}
+		own.Owner = self
+	}
+	return &own, nil
+}
