@@ -37,7 +37,7 @@ stops at once. Either way no sandbox is left.`,
 	flags := defineRunFlags(cmd)
 	registerRunCompletions(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return runJob(cmd.Context(), env, flags)
+		return asHarbor(runJob(cmd.Context(), env, flags), flags.harborExitCodes)
 	}
 	return cmd
 }

@@ -61,7 +61,7 @@ func defineRunFlagsBut(cmd *cobra.Command, defineTasks func(*pflag.FlagSet, *run
 	defineMultiplierFlags(fs, o)
 	defineConversationFlags(fs, f)
 	fs.BoolVar(&f.json, "json", false, "write one JSON object per event to standard output, nothing else")
-	fs.BoolVar(&f.harborExitCodes, "harbor-exit-codes", false, "exit with 0 also when trials errored, as Harbor does")
+	fs.BoolVar(&f.harborExitCodes, "harbor-exit-codes", false, "exit as Harbor does: with 0 also when trials errored, with 1 when the job is refused")
 	fs.BoolVar(&f.outcomeLine, "outcome-line", false, "print the line BASE_BENCHMARK_RESULT={…} at the end")
 	optionalVar(fs, &f.failUnder, parseFloat, "fail-under", "", "exit with 4 when the mean of the scores is below this `number`")
 	optionalVar(fs, &f.failUnderCoverage, parseFloat, "fail-under-coverage", "", "exit with 4 when a smaller `fraction` of the trials (0 to 1) has a reward")

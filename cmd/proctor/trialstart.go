@@ -43,7 +43,7 @@ Flags that Harbor has too mean what they mean there.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			f.set.Overrides = f.run.set
-			return startTrial(cmd.Context(), env, f)
+			return asHarbor(startTrial(cmd.Context(), env, f), f.run.harborExitCodes)
 		},
 	}
 	defineTrialFlags(cmd, f)
@@ -70,7 +70,7 @@ func defineTrialFlags(cmd *cobra.Command, f *trialFlags) {
 	defineMultiplierFlags(fs, o)
 	fs.StringVar(&f.run.envFile, "env-file", "", "read variables from this `file` before anything else")
 	fs.BoolVar(&f.run.json, "json", false, "print one JSON object about the trial, as 'trial show' does, nothing else")
-	fs.BoolVar(&f.run.harborExitCodes, "harbor-exit-codes", false, "exit with 0 also when the trial errored, as Harbor does")
+	fs.BoolVar(&f.run.harborExitCodes, "harbor-exit-codes", false, "exit as Harbor does: with 0 also when the trial errored, with 1 when it is refused")
 	for _, flag := range []string{"path", "trials-dir"} {
 		if err := cmd.MarkFlagDirname(flag); err != nil {
 			panic(err) // the flag is defined a few lines above
