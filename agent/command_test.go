@@ -55,7 +55,7 @@ func TestCommandIsToldOfServersAndSkills(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer sb.Destroy(t.Context())
+			defer func() { _ = sb.Destroy(t.Context()) }()
 			a, err := newAgent("command", "install", "get it", "run", "work")
 			if err != nil {
 				t.Fatal(err)

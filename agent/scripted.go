@@ -65,7 +65,7 @@ func readScript(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	data, err := io.ReadAll(io.LimitReader(f, maxScript+1))
 	if err == nil && len(data) > maxScript {
 		err = fmt.Errorf("%s is larger than %d bytes", path, maxScript)

@@ -63,7 +63,7 @@ func (p *Program) row(c *Cube, w *tabwriter.Writer, print bool) (*cube.Object, e
 		return nil, err
 	}
 	if print {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", c.Name, console.Count(n, "task"), meta.Description)
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\n", c.Name, console.Count(n, "task"), meta.Description)
 	}
 	return cube.Pairs("name", c.Name, "version", meta.Version, "description", meta.Description,
 		"num_tasks", n, "needs_container", c.NeedsContainer), nil
@@ -103,14 +103,14 @@ func (p *Program) show(sel *cube.Selection, asJSON bool) error {
 	if asJSON {
 		return p.showJSON(meta, tasks)
 	}
-	fmt.Fprintf(p.Stdout, "%s %s: %s\n", console.Clean(meta.Name), console.Clean(meta.Version), console.Clean(meta.Description))
+	_, _ = fmt.Fprintf(p.Stdout, "%s %s: %s\n", console.Clean(meta.Name), console.Clean(meta.Version), console.Clean(meta.Description))
 	if len(meta.Tags) > 0 {
-		fmt.Fprintf(p.Stdout, "tags: %s\n", console.Clean(strings.Join(meta.Tags, ", ")))
+		_, _ = fmt.Fprintf(p.Stdout, "tags: %s\n", console.Clean(strings.Join(meta.Tags, ", ")))
 	}
-	fmt.Fprintf(p.Stdout, "%s:\n", console.Count(len(tasks), "task"))
+	_, _ = fmt.Fprintf(p.Stdout, "%s:\n", console.Count(len(tasks), "task"))
 	w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
 	for _, e := range tasks {
-		fmt.Fprintf(w, "  %s\t%s\n", console.Clean(e.ID), console.Clean(e.Metadata.Base().AbstractDescription))
+		_, _ = fmt.Fprintf(w, "  %s\t%s\n", console.Clean(e.ID), console.Clean(e.Metadata.Base().AbstractDescription))
 	}
 	return w.Flush()
 }
@@ -191,10 +191,10 @@ func (p *Program) printInstalled(f *taskFlags, sel *cube.Selection, dir string, 
 		return p.printJSON(cube.Pairs("name", sel.Name(), "tasks", n, "installed", wrote, "cache", dir))
 	}
 	if !wrote {
-		fmt.Fprintf(p.Stdout, "%s: nothing to install for %s\n", console.Clean(sel.Name()), console.Count(n, "task"))
+		_, _ = fmt.Fprintf(p.Stdout, "%s: nothing to install for %s\n", console.Clean(sel.Name()), console.Count(n, "task"))
 		return nil
 	}
-	fmt.Fprintf(p.Stdout, "%s: %s installed\n", console.Clean(sel.Name()), console.Count(n, "task"))
+	_, _ = fmt.Fprintf(p.Stdout, "%s: %s installed\n", console.Clean(sel.Name()), console.Count(n, "task"))
 	return nil
 }
 
@@ -302,9 +302,9 @@ func (p *Program) printChecks(c checked, asJSON bool) error {
 		}
 		list[i] = cube.Pairs("check", r.Check, "status", strings.ToLower(string(r.Status)), "reason", reason)
 		if !asJSON {
-			fmt.Fprintf(p.Stdout, "%s  %s\n", r.Status, r.Check)
+			_, _ = fmt.Fprintf(p.Stdout, "%s  %s\n", r.Status, r.Check)
 			for line := range strings.Lines(r.Reason) {
-				fmt.Fprintf(p.Stdout, "      %s\n", console.Clean(strings.TrimSuffix(line, "\n")))
+				_, _ = fmt.Fprintf(p.Stdout, "      %s\n", console.Clean(strings.TrimSuffix(line, "\n")))
 			}
 		}
 	}
@@ -314,8 +314,8 @@ func (p *Program) printChecks(c checked, asJSON bool) error {
 			return err
 		}
 	} else {
-		fmt.Fprintf(p.Stdout, "looked at %d of %s\n", c.tasks(), console.Count(c.total, "task"))
-		fmt.Fprintf(p.Stdout, "%s: %d of %s passed\n", console.Clean(c.name), len(c.results)-failed, console.Count(len(c.results), "check"))
+		_, _ = fmt.Fprintf(p.Stdout, "looked at %d of %s\n", c.tasks(), console.Count(c.total, "task"))
+		_, _ = fmt.Fprintf(p.Stdout, "%s: %d of %s passed\n", console.Clean(c.name), len(c.results)-failed, console.Count(len(c.results), "check"))
 	}
 	if failed > 0 {
 		return exitcode.Quiet(exitcode.Threshold)

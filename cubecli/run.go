@@ -126,7 +126,7 @@ func (p *Program) resume(ctx context.Context, dir string, o SandboxOptions) erro
 		if err != nil {
 			return exitcode.Usagef("%w", err)
 		}
-		fmt.Fprintf(p.Stderr, "%s: %d of %d trials are kept, %d to run\n", p.Name, len(resumed.Existing), len(resumed.Trials), len(resumed.Remaining))
+		_, _ = fmt.Fprintf(p.Stderr, "%s: %d of %d trials are kept, %d to run\n", p.Name, len(resumed.Existing), len(resumed.Trials), len(resumed.Remaining))
 		return p.execute(ctx, resumed.Prepared, open)
 	})
 }
@@ -205,13 +205,13 @@ func (p *Program) execute(ctx context.Context, prepared *job.Prepared, open *ope
 	}
 	dir := prepared.Config.Dir()
 	if out.Interrupted {
-		fmt.Fprintf(p.Stderr, "%s: interrupted; '%s resume %s' resumes the job\n", p.Name, p.Name, dir)
+		_, _ = fmt.Fprintf(p.Stderr, "%s: interrupted; '%s resume %s' resumes the job\n", p.Name, p.Name, dir)
 		return exitcode.Quiet(exitcode.Interrupted)
 	}
 	for _, m := range out.Progress.Metrics {
-		fmt.Fprintf(p.Stdout, "%s: %s %s over %s, %d with a reward\n", console.Clean(m.Group), console.Clean(m.Name), m.Value, console.Count(m.N, "trial"), m.NScored)
+		_, _ = fmt.Fprintf(p.Stdout, "%s: %s %s over %s, %d with a reward\n", console.Clean(m.Group), console.Clean(m.Name), m.Value, console.Count(m.N, "trial"), m.NScored)
 	}
-	fmt.Fprintf(p.Stdout, "Results written to %s\n", filepath.Join(dir, scan.ResultFile))
+	_, _ = fmt.Fprintf(p.Stdout, "Results written to %s\n", filepath.Join(dir, scan.ResultFile))
 	if out.Result.Stats.NErroredTrials > 0 {
 		return exitcode.Quiet(exitcode.TrialErrors)
 	}
@@ -222,7 +222,7 @@ func (p *Program) execute(ctx context.Context, prepared *job.Prepared, open *ope
 func (p *Program) trialLine(e job.Event) {
 	switch {
 	case e.Kind == job.EventWarning:
-		fmt.Fprintf(p.Stderr, "%s: warning: %s\n", p.Name, console.Clean(e.Message))
+		_, _ = fmt.Fprintf(p.Stderr, "%s: warning: %s\n", p.Name, console.Clean(e.Message))
 	case e.Kind == job.EventTrial && e.Trial.Result != nil:
 		r := e.Trial.Result
 		text := "no reward"
@@ -232,6 +232,6 @@ func (p *Program) trialLine(e job.Event) {
 		if r.ExceptionInfo != nil {
 			text = fmt.Sprintf("%s: %s, %s", r.ExceptionInfo.Type, r.ExceptionInfo.Message, text)
 		}
-		fmt.Fprintf(p.Stderr, "%s: %s\n", console.Clean(r.TrialName), console.Clean(text))
+		_, _ = fmt.Fprintf(p.Stderr, "%s: %s\n", console.Clean(r.TrialName), console.Clean(text))
 	}
 }

@@ -229,7 +229,7 @@ func (f *fetcher) download(ctx context.Context, from string) ([]byte, error) {
 		}
 		return nil, err
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("%s answers %s", u.Redacted(), resp.Status)
 	}

@@ -84,7 +84,7 @@ func emptyHostDir(dir string) error {
 	if err != nil {
 		return err
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err

@@ -165,7 +165,7 @@ func (f *file) compute(buf []byte) error {
 	if err != nil {
 		return osError(f.path, err)
 	}
-	defer in.Close()
+	defer func() { _ = in.Close() }()
 	h := sha256.New()
 	// The wrappers keep CopyBuffer from choosing a way that ignores buf.
 	if _, err := io.CopyBuffer(struct{ io.Writer }{h}, struct{ io.Reader }{in}, buf); err != nil {

@@ -42,7 +42,7 @@ func PackageHash(dir string) (digest string, files []string, err error) {
 		if err := checkEncodable(f.name); err != nil {
 			return "", nil, err
 		}
-		io.WriteString(h, f.name+"\x00"+f.hash+"\n")
+		_, _ = io.WriteString(h, f.name+"\x00"+f.hash+"\n")
 		files = append(files, f.name)
 	}
 	return "sha256:" + hex.EncodeToString(h.Sum(nil)), files, nil

@@ -96,7 +96,7 @@ func TestDiskThatIsFullFromTheStart(t *testing.T) {
 	}
 	h := newHarness(t, writeDataset(t, "a"), fake.Config{})
 	h.cfg.JobsDir = disk
-	h.fails(t, "no space left on device")
+	_ = h.fails(t, "no space left on device")
 	checkFiles(t, disk)
 	if n := h.backend.Count(fake.OpCreate); n != 0 {
 		t.Errorf("%d sandboxes were made", n)

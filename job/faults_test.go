@@ -80,7 +80,7 @@ func TestResultThatCannotBeWritten(t *testing.T) {
 		fake.On("solve.sh", fake.Each(fake.Exit(0), block, fake.Exit(0))), grant("1"),
 	}})
 	h.cfg.NConcurrentTrials = 1
-	h.fails(t, "writing the result of trial", scan.ResultFile)
+	_ = h.fails(t, "writing the result of trial", scan.ResultFile)
 	checkFiles(t, h.dir())
 	data, err := os.ReadFile(filepath.Join(h.dir(), scan.ResultFile))
 	if err != nil {

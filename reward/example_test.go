@@ -16,7 +16,7 @@ func ExampleRead() {
 		fmt.Println(err)
 		return
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 
 	_, err = reward.Read(dir)
 	fmt.Println(errors.Is(err, reward.NotFound))

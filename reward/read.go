@@ -74,7 +74,7 @@ func readFile(path string, info fs.FileInfo) ([]byte, error) {
 	if err != nil {
 		return nil, osError(err, path)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	// What was a file a moment ago may have been replaced.
 	if info, err = f.Stat(); err != nil {
 		return nil, osError(err, path)

@@ -66,7 +66,7 @@ func RewardFiles(dir string) []RewardFile {
 	if err != nil {
 		return found
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	for _, name := range rewardNames {
 		info, err := root.Lstat(name)
 		if err != nil {
@@ -91,7 +91,7 @@ func hashFile(root *os.Root, name string, seen fs.FileInfo) string {
 	if err != nil {
 		return ""
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	if info, err := f.Stat(); err != nil || !os.SameFile(info, seen) {
 		return ""
 	}

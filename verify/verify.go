@@ -162,7 +162,7 @@ func download(ctx context.Context, sb sandbox.Sandbox, logDir string) error {
 	if err != nil {
 		return err
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	err = sandbox.DownloadDir(ctx, sb, LogDir, root, sandbox.DefaultDownloadLimits)
 	if err == nil || ctx.Err() != nil {
 		return err

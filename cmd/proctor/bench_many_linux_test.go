@@ -80,7 +80,7 @@ func peakMemory(pid int) int64 {
 	if err != nil {
 		return 0
 	}
-	defer status.Close()
+	defer func() { _ = status.Close() }()
 	for lines := bufio.NewScanner(status); lines.Scan(); {
 		if text, ok := strings.CutPrefix(lines.Text(), "VmHWM:"); ok {
 			kB, _ := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(text, "kB")), 10, 64)

@@ -122,18 +122,18 @@ func printComparison(w io.Writer, dirA, dirB string, c *score.Comparison) {
 		for _, p := range c.Tasks {
 			t.Row(clean(taskCell(p)), decimals(p.A), decimals(p.B), signed(p.B-p.A), fmt.Sprintf("%d, %d", p.TrialsA, p.TrialsB))
 		}
-		lipgloss.Fprintln(w, t.Render())
-		fmt.Fprintln(w)
+		_, _ = lipgloss.Fprintln(w, t.Render())
+		_, _ = fmt.Fprintln(w)
 	}
 	trialsA, trialsB := 0, 0
 	for _, p := range c.Tasks {
 		trialsA, trialsB = trialsA+p.TrialsA, trialsB+p.TrialsB
 	}
-	fmt.Fprintf(w, "A  %s: mean %s (%s)\n", clean(nameA), decimals(c.MeanA), count(trialsA, "trial"))
-	fmt.Fprintf(w, "B  %s: mean %s (%s)\n", clean(nameB), decimals(c.MeanB), count(trialsB, "trial"))
-	fmt.Fprintf(w, "B - A: %s, %s over %s in both\n", signed(c.Difference), intervalText(c), count(len(c.Tasks), "task"))
-	fmt.Fprintf(w, "B wins %d, loses %d, ties %d; sign test p = %s\n", c.Wins, c.Losses, c.Ties, decimals(c.SignP))
-	fmt.Fprintf(w, "Flaky tasks: A %s, B %s\n", flakeText(c.AgreementA), flakeText(c.AgreementB))
+	_, _ = fmt.Fprintf(w, "A  %s: mean %s (%s)\n", clean(nameA), decimals(c.MeanA), count(trialsA, "trial"))
+	_, _ = fmt.Fprintf(w, "B  %s: mean %s (%s)\n", clean(nameB), decimals(c.MeanB), count(trialsB, "trial"))
+	_, _ = fmt.Fprintf(w, "B - A: %s, %s over %s in both\n", signed(c.Difference), intervalText(c), count(len(c.Tasks), "task"))
+	_, _ = fmt.Fprintf(w, "B wins %d, loses %d, ties %d; sign test p = %s\n", c.Wins, c.Losses, c.Ties, decimals(c.SignP))
+	_, _ = fmt.Fprintf(w, "Flaky tasks: A %s, B %s\n", flakeText(c.AgreementA), flakeText(c.AgreementB))
 	printOnly(w, "A", c.OnlyA)
 	printOnly(w, "B", c.OnlyB)
 }
@@ -189,7 +189,7 @@ func printOnly(w io.Writer, name string, tasks []string) {
 	if len(tasks) > maxUnfinished {
 		text += ", …"
 	}
-	fmt.Fprintf(w, "Only in %s, not compared: %s: %s\n", name, count(len(tasks), "task"), clean(text))
+	_, _ = fmt.Fprintf(w, "Only in %s, not compared: %s: %s\n", name, count(len(tasks), "task"), clean(text))
 }
 
 // jsonComparison is what compare --json prints.

@@ -32,7 +32,7 @@ func TestComposeTaskLeavesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	for _, trial := range trials {
 		name := filepath.Base(trial)
 		of := make(client.Filters).Add("label", "proctor.trial="+name)

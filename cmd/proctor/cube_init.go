@@ -44,7 +44,7 @@ exists is changed.`,
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(env.Stdout, "%s is a cube; try it with: cd %s && go mod tidy && go test . && go run . run\n", clean(dir), clean(dir))
+			_, _ = fmt.Fprintf(env.Stdout, "%s is a cube; try it with: cd %s && go mod tidy && go test . && go run . run\n", clean(dir), clean(dir))
 			return nil
 		},
 	}

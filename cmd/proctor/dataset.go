@@ -88,7 +88,7 @@ func listDatasets(ctx context.Context, env *Env, path, url *string, asJSON bool)
 	if asJSON {
 		return nil
 	}
-	lipgloss.Fprintln(env.Stdout, t.Render())
-	fmt.Fprintf(env.Stdout, "%s with %s\n", count(len(registry.Datasets), "dataset"), count(tasks, "task"))
+	_, _ = lipgloss.Fprintln(env.Stdout, t.Render())
+	_, _ = fmt.Fprintf(env.Stdout, "%s with %s\n", count(len(registry.Datasets), "dataset"), count(tasks, "task"))
 	return nil
 }

@@ -18,7 +18,7 @@ const maxExplained = 10
 // those that the result file itself lists.
 func explainOutcome(w io.Writer, x outcome.Explanation, line, path string) {
 	e := explainer{w: w, x: x, result: parsedResult(path)}
-	fmt.Fprintln(w)
+	_, _ = fmt.Fprintln(w)
 	e.status()
 	e.score()
 	e.resolved()
@@ -52,12 +52,12 @@ type explainer struct {
 
 // field writes a field, its value and a reason.
 func (e *explainer) field(name, value, format string, args ...any) {
-	fmt.Fprintf(e.w, "%-12s %s: %s\n", name, value, clean(fmt.Sprintf(format, args...)))
+	_, _ = fmt.Fprintf(e.w, "%-12s %s: %s\n", name, value, clean(fmt.Sprintf(format, args...)))
 }
 
 // detail writes a line that belongs to the field above.
 func (e *explainer) detail(format string, args ...any) {
-	fmt.Fprintf(e.w, "%-12s   %s\n", "", clean(fmt.Sprintf(format, args...)))
+	_, _ = fmt.Fprintf(e.w, "%-12s   %s\n", "", clean(fmt.Sprintf(format, args...)))
 }
 
 func (e *explainer) status() {
@@ -255,8 +255,8 @@ func (e *explainer) consumer(line string) {
 	if err != nil {
 		text += fmt.Sprintf(" (%v)", err)
 	}
-	fmt.Fprintf(e.w, "\nA consumer that finds the line, after exit status 0, makes of it: %s\n", clean(text))
+	_, _ = fmt.Fprintf(e.w, "\nA consumer that finds the line, after exit status 0, makes of it: %s\n", clean(text))
 	if n.Reason == outcome.ResultInvalid && e.x.Outcome.Status == outcome.Failed && e.x.Outcome.Score > 0 {
-		fmt.Fprintln(e.w, "because a failed status with a score above 0 is out of contract.")
+		_, _ = fmt.Fprintln(e.w, "because a failed status with a score above 0 is out of contract.")
 	}
 }

@@ -110,7 +110,7 @@ func TestDockerSocketThatVanishes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer stderr.Close()
+	defer func() { _ = stderr.Close() }()
 	r.cmd.Stdout, r.cmd.Stderr = &r.stdout, stderr
 	if err := r.cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -128,23 +128,23 @@ func printJournal(w io.Writer, s *journalSummary) {
 	for _, t := range s.Trials {
 		attempts += len(t.Attempts)
 	}
-	fmt.Fprintf(w, "\nJournal: %s%s; %s of %s begun, %s begun\n",
+	_, _ = fmt.Fprintf(w, "\nJournal: %s%s; %s of %s begun, %s begun\n",
 		count(len(s.Runs), "run"), lastRunText(s.Runs), count(attempts, "attempt"), count(len(s.Trials), "trial"), count(s.Spent.Agents, "agent"))
 	if n := s.Spent.Unknown; n > 0 {
-		fmt.Fprintf(w, "  what %s took is not known: not seen to end\n", count(n, "agent"))
+		_, _ = fmt.Fprintf(w, "  what %s took is not known: not seen to end\n", count(n, "agent"))
 	}
 	if n := s.Spent.Reported; n > 0 {
-		fmt.Fprintf(w, "  %s reported $%.4f in all\n", count(n, "attempt"), s.Spent.CostUSD)
+		_, _ = fmt.Fprintf(w, "  %s reported $%.4f in all\n", count(n, "attempt"), s.Spent.CostUSD)
 	}
 	for _, b := range s.Outside {
 		what := "may be left; 'proctor gc' removes what is"
 		if b.Kept {
 			what = "kept on purpose"
 		}
-		fmt.Fprintf(w, "  %s sandbox %s of %s: %s\n", clean(b.Backend), clean(b.Sandbox), clean(b.Trial), what)
+		_, _ = fmt.Fprintf(w, "  %s sandbox %s of %s: %s\n", clean(b.Backend), clean(b.Sandbox), clean(b.Trial), what)
 	}
 	if s.Problem != "" {
-		fmt.Fprintf(w, "  problem: %s\n", clean(s.Problem))
+		_, _ = fmt.Fprintf(w, "  problem: %s\n", clean(s.Problem))
 	}
 }
 

@@ -109,7 +109,7 @@ func listJobs(env *Env, dir string, asJSON bool) error {
 		}
 		t.Row(clean(j.Name), started, fmt.Sprintf("%d/%d", j.Completed, j.Total), fmt.Sprint(j.Errored), clean(headlineText(j)), j.State)
 	}
-	lipgloss.Fprintln(env.Stdout, t.Render())
+	_, _ = lipgloss.Fprintln(env.Stdout, t.Render())
 	return nil
 }
 
@@ -117,7 +117,7 @@ func noJobs(env *Env, dir string) error {
 	if isFile(filepath.Join(dir, scan.ConfigFile)) {
 		return withHint(usageErrorf("%q is a job, not a directory of jobs", dir), "proctor job show %s", dir)
 	}
-	fmt.Fprintf(env.Stdout, "no jobs in %s\n", clean(dir))
+	_, _ = fmt.Fprintf(env.Stdout, "no jobs in %s\n", clean(dir))
 	return nil
 }
 

@@ -12,10 +12,10 @@ import (
 )
 
 func printJobSummary(w io.Writer, s *jobSummary) {
-	lipgloss.Fprintln(w, styleBold.Render(clean(s.Dir)))
-	fmt.Fprintf(w, "%s%s\n\n", s.State, timesText(s))
+	_, _ = lipgloss.Fprintln(w, styleBold.Render(clean(s.Dir)))
+	_, _ = fmt.Fprintf(w, "%s%s\n\n", s.State, timesText(s))
 	for _, p := range s.Problems {
-		fmt.Fprintf(w, "problem: %s\n", clean(p))
+		_, _ = fmt.Fprintf(w, "problem: %s\n", clean(p))
 	}
 	t := newTable("Outcome", "Trials")
 	for _, c := range classTexts {
@@ -24,10 +24,10 @@ func printJobSummary(w io.Writer, s *jobSummary) {
 		}
 	}
 	t.Row("planned", strconv.Itoa(s.Planned))
-	lipgloss.Fprintln(w, t.Render())
-	fmt.Fprintf(w, "Coverage: %d of %s a reward%s\n\n", s.WithReward, countHave(s.Planned, "planned trial"), percentText(float64(s.Coverage)))
+	_, _ = lipgloss.Fprintln(w, t.Render())
+	_, _ = fmt.Fprintf(w, "Coverage: %d of %s a reward%s\n\n", s.WithReward, countHave(s.Planned, "planned trial"), percentText(float64(s.Coverage)))
 	for _, g := range s.statistics.Groups {
-		lipgloss.Fprintln(w, styleBold.Render(clean(g.Group)))
+		_, _ = lipgloss.Fprintln(w, styleBold.Render(clean(g.Group)))
 		printGroupStatistics(w, g)
 	}
 	printErrors(w, s.Errors)
@@ -65,8 +65,8 @@ func printErrors(w io.Writer, errs []errorSummary) {
 		}
 		t.Row(clean(e.Type), strconv.Itoa(len(e.Trials)), strings.Join(names, "\n"))
 	}
-	lipgloss.Fprintln(w, t.Render())
-	fmt.Fprintln(w)
+	_, _ = lipgloss.Fprintln(w, t.Render())
+	_, _ = fmt.Fprintln(w)
 }
 
 func cleanAll(list []string) []string {
@@ -85,10 +85,10 @@ func printPhases(w io.Writer, s *jobSummary) {
 	for _, p := range s.Phases {
 		t.Row(p.Phase, strconv.Itoa(p.Trials), seconds(p.Total), seconds(p.Median), seconds(p.Longest))
 	}
-	lipgloss.Fprintln(w, t.Render())
-	fmt.Fprintln(w, "Slowest:")
+	_, _ = lipgloss.Fprintln(w, t.Render())
+	_, _ = fmt.Fprintln(w, "Slowest:")
 	for _, p := range s.Slowest {
-		fmt.Fprintf(w, "  %s  %s of %s\n", seconds(p.Seconds), clean(p.Phase), clean(p.Trial))
+		_, _ = fmt.Fprintf(w, "  %s  %s of %s\n", seconds(p.Seconds), clean(p.Phase), clean(p.Trial))
 	}
 }
 

@@ -177,49 +177,49 @@ func finite(x *float64) *float64 {
 }
 
 func printDigest(w io.Writer, d *jobDigest) {
-	lipgloss.Fprintln(w, styleBold.Render(clean(d.Dir)))
-	fmt.Fprintf(w, "%s%s; %d of %s a reward\n", d.State, d.times, d.WithReward, countHave(d.Planned, "planned trial"))
+	_, _ = lipgloss.Fprintln(w, styleBold.Render(clean(d.Dir)))
+	_, _ = fmt.Fprintf(w, "%s%s; %d of %s a reward\n", d.State, d.times, d.WithReward, countHave(d.Planned, "planned trial"))
 	for _, p := range d.Problems {
-		fmt.Fprintf(w, "problem: %s\n", clean(p))
+		_, _ = fmt.Fprintf(w, "problem: %s\n", clean(p))
 	}
 	for _, c := range classTexts {
 		if n := d.Outcomes[c[0]]; n > 0 {
-			fmt.Fprintf(w, "  %d %s\n", n, c[1])
+			_, _ = fmt.Fprintf(w, "  %d %s\n", n, c[1])
 		}
 	}
 	for _, e := range d.Evals {
 		printEvalDigest(w, e)
 	}
 	if len(d.Exceptions) > 0 {
-		fmt.Fprintln(w, "\nExceptions:")
+		_, _ = fmt.Fprintln(w, "\nExceptions:")
 	}
 	for _, e := range d.Exceptions {
 		examples := strings.Join(cleanAll(e.Examples), ", ")
 		if len(e.Examples) < e.Count {
 			examples += ", …"
 		}
-		fmt.Fprintf(w, "  %d %s: %s\n", e.Count, clean(e.Type), examples)
+		_, _ = fmt.Fprintf(w, "  %d %s: %s\n", e.Count, clean(e.Type), examples)
 	}
 	printFlaky(w, d.Flaky)
 	if len(d.Slowest) > 0 {
-		fmt.Fprintln(w, "\nSlowest phases:")
+		_, _ = fmt.Fprintln(w, "\nSlowest phases:")
 	}
 	for _, p := range d.Slowest {
-		fmt.Fprintf(w, "  %s  %s of %s\n", seconds(p.Seconds), clean(p.Phase), clean(p.Trial))
+		_, _ = fmt.Fprintf(w, "  %s  %s of %s\n", seconds(p.Seconds), clean(p.Phase), clean(p.Trial))
 	}
 	if text := d.Usage.text(); text != "" {
-		fmt.Fprintf(w, "\nSpent: %s\n", text)
+		_, _ = fmt.Fprintf(w, "\nSpent: %s\n", text)
 	}
 }
 
 func printEvalDigest(w io.Writer, e evalDigest) {
-	fmt.Fprintln(w)
-	lipgloss.Fprintln(w, styleBold.Render(clean(e.Group)))
+	_, _ = fmt.Fprintln(w)
+	_, _ = lipgloss.Fprintln(w, styleBold.Render(clean(e.Group)))
 	if e.Headline != "" {
-		fmt.Fprintf(w, "  %s\n", clean(e.Headline))
+		_, _ = fmt.Fprintf(w, "  %s\n", clean(e.Headline))
 	}
 	for _, m := range e.Means {
-		fmt.Fprintf(w, "  mean %s %s over %s (%s, %d with %s)%s\n", clean(m.Reward), decimals(float64(m.Mean)),
+		_, _ = fmt.Fprintf(w, "  mean %s %s over %s (%s, %d with %s)%s\n", clean(m.Reward), decimals(float64(m.Mean)),
 			count(m.Tasks, "task"), count(m.Trials, "trial"), m.WithReward, theReward(len(e.Means) > 1), intervalOf(m))
 	}
 }
@@ -235,12 +235,12 @@ func printFlaky(w io.Writer, flaky []flakyDigest) {
 	if len(flaky) == 0 {
 		return
 	}
-	fmt.Fprintln(w, "\nTasks whose attempts disagree:")
+	_, _ = fmt.Fprintln(w, "\nTasks whose attempts disagree:")
 	for _, f := range flaky[:min(maxFlakyRows, len(flaky))] {
-		fmt.Fprintf(w, "  %s: %s  (%s)\n", clean(f.Task), strings.Join(f.texts, ", "), clean(f.Group))
+		_, _ = fmt.Fprintf(w, "  %s: %s  (%s)\n", clean(f.Task), strings.Join(f.texts, ", "), clean(f.Group))
 	}
 	if more := len(flaky) - maxFlakyRows; more > 0 {
-		fmt.Fprintf(w, "  and %d more\n", more)
+		_, _ = fmt.Fprintf(w, "  and %d more\n", more)
 	}
 }
 

@@ -76,7 +76,7 @@ func (ph phase) start(t *testing.T, p place, flags []string) *running {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer stderr.Close()
+	defer func() { _ = stderr.Close() }()
 	r.stderr = stderr.Name()
 	r.cmd.Stdout, r.cmd.Stderr = &r.stdout, stderr
 	if err := r.cmd.Start(); err != nil {
@@ -188,7 +188,7 @@ func (r *running) containers(t testing.TB) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer api.Close()
+	defer func() { _ = api.Close() }()
 	ours := make(client.Filters).Add("label", "proctor.trial="+r.trial)
 	var found []string
 	list, err := api.ContainerList(t.Context(), client.ContainerListOptions{All: true, Filters: ours})
@@ -265,7 +265,7 @@ func readAtMost(path string, n int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	return io.ReadAll(io.LimitReader(f, n))
 }
 
@@ -428,14 +428,14 @@ func TestInterruptedQuestion(t *testing.T) {
 	})
 	controller, terminal, err := pty.Open()
 	need.That(t, "pty", err == nil, fmt.Sprintf("needs a pseudo-terminal: %v", err))
-	defer controller.Close()
-	defer terminal.Close()
+	defer func() { _ = controller.Close() }()
+	defer func() { _ = terminal.Close() }()
 	r := &running{cmd: p.command("run", "-p", "task", "-a", "nop", "-e", "docker"), stderr: filepath.Join(p.dir, "stderr"), ended: make(chan struct{})}
 	stderr, err := os.Create(r.stderr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer stderr.Close()
+	defer func() { _ = stderr.Close() }()
 	r.cmd.Stdin, r.cmd.Stdout, r.cmd.Stderr = terminal, &r.stdout, stderr
 	r.cmd.Env = append(r.cmd.Env, "HOME="+p.dir)
 	if err := r.cmd.Start(); err != nil {

@@ -118,13 +118,13 @@ func (v *liveView) trial(e job.Event) {
 // above writes a line that stays, over the view.
 func (v *liveView) above(line string) {
 	v.erase()
-	fmt.Fprintln(v.w, line)
+	_, _ = fmt.Fprintln(v.w, line)
 	v.draw()
 }
 
 func (v *liveView) erase() {
 	if v.lines > 0 {
-		fmt.Fprintf(v.w, "\x1b[%dA\x1b[J", v.lines)
+		_, _ = fmt.Fprintf(v.w, "\x1b[%dA\x1b[J", v.lines)
 		v.lines = 0
 	}
 }

@@ -53,9 +53,9 @@ func printOutcome(env *Env, path string, explained bool) error {
 	if err != nil {
 		return fmt.Errorf("printing the outcome of %q: %w", path, err)
 	}
-	fmt.Fprintln(env.Stdout, line)
+	_, _ = fmt.Fprintln(env.Stdout, line)
 	if x.Err != nil && !explained {
-		fmt.Fprintf(env.Stderr, "proctor: warning: %s\n", clean(x.Err.Error()))
+		_, _ = fmt.Fprintf(env.Stderr, "proctor: warning: %s\n", clean(x.Err.Error()))
 	}
 	if explained {
 		explainOutcome(env.Stdout, x, line, path)

@@ -174,7 +174,7 @@ func scoreOne(ctx context.Context, env *Env, f *scoreFlags, dir string, opts sco
 		return true, err
 	}
 	for _, text := range r.Warnings {
-		fmt.Fprintf(env.Stderr, "proctor: warning: %s: %s\n", clean(dir), clean(text))
+		_, _ = fmt.Fprintf(env.Stderr, "proctor: warning: %s: %s\n", clean(dir), clean(text))
 	}
 	var differences []score.Difference
 	if f.check {
@@ -189,7 +189,7 @@ func scoreOne(ctx context.Context, env *Env, f *scoreFlags, dir string, opts sco
 		return len(differences) == 0, printScoreJSON(env.Stdout, f, r, differences)
 	}
 	if titled {
-		lipgloss.Fprintln(env.Stdout, styleBold.Render(clean(dir)))
+		_, _ = lipgloss.Fprintln(env.Stdout, styleBold.Render(clean(dir)))
 	}
 	if f.check {
 		printDifferences(env.Stdout, r, differences)
@@ -233,7 +233,7 @@ func writeResult(env *Env, f *scoreFlags, r *score.Rescored) error {
 		}
 	}
 	if !f.json {
-		fmt.Fprintf(env.Stderr, "proctor: %s: %s\n", clean(path), what)
+		_, _ = fmt.Fprintf(env.Stderr, "proctor: %s: %s\n", clean(path), what)
 	}
 	return nil
 }

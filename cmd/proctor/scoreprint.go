@@ -24,18 +24,18 @@ func printUnfinished(w io.Writer, r *score.Rescored) {
 	if n == 1 {
 		noun = "directory"
 	}
-	fmt.Fprintf(w, "%d %s without a result, not counted: %s\n", n, noun, clean(names))
+	_, _ = fmt.Fprintf(w, "%d %s without a result, not counted: %s\n", n, noun, clean(names))
 }
 
 func printDifferences(w io.Writer, r *score.Rescored, differences []score.Difference) {
 	for _, d := range differences {
-		fmt.Fprintln(w, clean(d.String()))
+		_, _ = fmt.Fprintln(w, clean(d.String()))
 	}
 	if len(differences) == 0 {
-		fmt.Fprintf(w, "equal: the stored result is what its %s\n", countGive(len(r.Records), "trial"))
+		_, _ = fmt.Fprintf(w, "equal: the stored result is what its %s\n", countGive(len(r.Records), "trial"))
 		return
 	}
-	fmt.Fprintf(w, "%s from what its %s\n", differText(len(differences)), countGive(len(r.Records), "trial"))
+	_, _ = fmt.Fprintf(w, "%s from what its %s\n", differText(len(differences)), countGive(len(r.Records), "trial"))
 }
 
 func differText(n int) string {

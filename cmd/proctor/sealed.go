@@ -11,7 +11,7 @@ import (
 // it is asked for, or was when the job was started.
 func keepSealing(env *Env, asked bool, p *job.Prepared) bool {
 	if sealed, _, err := journal.SealedBefore(p.Config.Dir()); err == nil && sealed && !asked {
-		fmt.Fprintln(env.Stderr, "proctor: the job is resumed with --sealed-verifier, as it was started")
+		_, _ = fmt.Fprintln(env.Stderr, "proctor: the job is resumed with --sealed-verifier, as it was started")
 		return true
 	}
 	warnSealing(env, asked, p)
@@ -31,6 +31,6 @@ func warnSealing(env *Env, sealed bool, p *job.Prepared) {
 	if before {
 		began = "with"
 	}
-	fmt.Fprintf(env.Stderr, "proctor: warning: %s of this job ended %s --sealed-verifier; proctor.json of each trial says which\n",
+	_, _ = fmt.Fprintf(env.Stderr, "proctor: warning: %s of this job ended %s --sealed-verifier; proctor.json of each trial says which\n",
 		count(len(p.Existing), "trial"), began)
 }

@@ -29,14 +29,14 @@ func printGroupStatistics(w io.Writer, g score.GroupStatistics) {
 	if n := g.Outcomes[jobdir.ClassCancelled]; n > 0 {
 		line += fmt.Sprintf(", %d cancelled", n)
 	}
-	fmt.Fprintln(w, line)
+	_, _ = fmt.Fprintln(w, line)
 	for _, m := range g.Means {
-		fmt.Fprintln(w, meanText(m, len(g.Means) > 1))
+		_, _ = fmt.Fprintln(w, meanText(m, len(g.Means) > 1))
 	}
 	if a := g.Agreement; a.Repeated > 0 {
-		fmt.Fprintf(w, "Attempts agree on %d of %s (%s), flake rate %s\n", a.Agreeing, count(a.Repeated, "repeated task"), percent(a.Share()), percent(a.FlakeRate))
+		_, _ = fmt.Fprintf(w, "Attempts agree on %d of %s (%s), flake rate %s\n", a.Agreeing, count(a.Repeated, "repeated task"), percent(a.Share()), percent(a.FlakeRate))
 	}
-	fmt.Fprintln(w)
+	_, _ = fmt.Fprintln(w)
 }
 
 func meanText(m score.NamedEstimate, named bool) string {
@@ -67,14 +67,14 @@ func meanInterval(e score.Estimate) string {
 
 // printCoverage says how many of the planned trials the numbers rest on.
 func printCoverage(w io.Writer, s *score.Statistics) {
-	fmt.Fprintf(w, "Coverage: %d of %s a reward", s.WithReward, countHave(s.Planned, "planned trial"))
+	_, _ = fmt.Fprintf(w, "Coverage: %d of %s a reward", s.WithReward, countHave(s.Planned, "planned trial"))
 	if s.Planned > 0 {
-		fmt.Fprintf(w, " (%s)", percent(s.Coverage()))
+		_, _ = fmt.Fprintf(w, " (%s)", percent(s.Coverage()))
 	}
 	if n := s.Outcomes[jobdir.ClassPending]; n > 0 {
-		fmt.Fprintf(w, ", %d pending", n)
+		_, _ = fmt.Fprintf(w, ", %d pending", n)
 	}
-	fmt.Fprint(w, "\n\n")
+	_, _ = fmt.Fprint(w, "\n\n")
 }
 
 func percent(share float64) string {

@@ -42,12 +42,12 @@ func printTrials(w io.Writer, records []jobdir.Record) {
 	for _, r := range records {
 		t.Row(clean(r.TrialName), rewardsOf(r.Rewards), clean(r.ExceptionType))
 	}
-	lipgloss.Fprintln(w, t.Render())
-	fmt.Fprintln(w)
+	_, _ = lipgloss.Fprintln(w, t.Render())
+	_, _ = fmt.Fprintln(w)
 }
 
 func printGroup(w io.Writer, key string, e *jobdir.Eval, out *job.Summary, stats score.GroupStatistics) {
-	lipgloss.Fprintln(w, styleBold.Render(groupTitle(key, out)))
+	_, _ = lipgloss.Fprintln(w, styleBold.Render(groupTitle(key, out)))
 	header := []string{"Trials", "Exceptions"}
 	row := []string{strconv.Itoa(e.NTrials), strconv.Itoa(e.NErrors)}
 	for i, m := range e.Metrics {
@@ -63,7 +63,7 @@ func printGroup(w io.Writer, key string, e *jobdir.Eval, out *job.Summary, stats
 	}
 	t := newTable(header...)
 	t.Row(row...)
-	lipgloss.Fprintln(w, t.Render())
+	_, _ = lipgloss.Fprintln(w, t.Render())
 	printGroupStatistics(w, stats)
 	printCounts(w, e)
 }
@@ -78,8 +78,8 @@ func printCounts(w io.Writer, e *jobdir.Eval) {
 		}
 	}
 	if some {
-		lipgloss.Fprintln(w, rewards.Render())
-		fmt.Fprintln(w)
+		_, _ = lipgloss.Fprintln(w, rewards.Render())
+		_, _ = fmt.Fprintln(w)
 	}
 	if e.ExceptionStats.Len() == 0 {
 		return
@@ -88,8 +88,8 @@ func printCounts(w io.Writer, e *jobdir.Eval) {
 	for typ, names := range e.ExceptionStats.All() {
 		exceptions.Row(clean(typ), strconv.Itoa(len(names)))
 	}
-	lipgloss.Fprintln(w, exceptions.Render())
-	fmt.Fprintln(w)
+	_, _ = lipgloss.Fprintln(w, exceptions.Render())
+	_, _ = fmt.Fprintln(w)
 }
 
 // groupTitle names dataset, agent and model. The key of a group cannot be

@@ -80,6 +80,6 @@ trials are kept then, and removed otherwise.`,
 // say tells people what is going on.
 func (f *checkFlags) say(env *Env, format string, args ...any) {
 	if !f.run.set.Quiet {
-		fmt.Fprintf(env.Stderr, "proctor: "+format+"\n", args...)
+		_, _ = fmt.Fprintf(env.Stderr, "proctor: "+format+"\n", args...)
 	}
 }

@@ -45,17 +45,17 @@ func printOneChecked(w io.Writer, r *taskcheck.Report, everything bool) {
 	if !everything && r.Worst() == taskcheck.Pass {
 		return
 	}
-	lipgloss.Fprintln(w, styleBold.Render(clean(r.Task)))
+	_, _ = lipgloss.Fprintln(w, styleBold.Render(clean(r.Task)))
 	for _, c := range r.Checks {
 		if !everything && c.Status == taskcheck.Pass {
 			continue
 		}
-		fmt.Fprintf(w, "  %s  %-14s  %s\n", c.Status, c.Name, clean(c.Message))
+		_, _ = fmt.Fprintf(w, "  %s  %-14s  %s\n", c.Status, c.Name, clean(c.Message))
 		if c.Fix != "" {
-			fmt.Fprintf(w, "        %-14s  fix: %s\n", "", clean(c.Fix))
+			_, _ = fmt.Fprintf(w, "        %-14s  fix: %s\n", "", clean(c.Fix))
 		}
 	}
-	fmt.Fprintln(w)
+	_, _ = fmt.Fprintln(w)
 	if everything {
 		printAttempts(w, r.Tried)
 		printCheckedPhases(w, r.Phases)
@@ -78,8 +78,8 @@ func printAttempts(w io.Writer, tried []taskcheck.AttemptResult) {
 		}
 		t.Row(a.Name+": "+a.Description, allowedText(a), effect, noticed)
 	}
-	lipgloss.Fprintln(w, t.Render())
-	fmt.Fprintln(w)
+	_, _ = lipgloss.Fprintln(w, t.Render())
+	_, _ = fmt.Fprintln(w)
 }
 
 // allowedText says how much of an attempt the sandbox allowed.
@@ -103,7 +103,7 @@ func printCheckedPhases(w io.Writer, phases []taskcheck.Phase) {
 	for _, p := range phases {
 		t.Row(p.Name, fmt.Sprint(p.Trials), seconds(p.Median), seconds(p.Longest))
 	}
-	lipgloss.Fprintln(w, t.Render())
+	_, _ = lipgloss.Fprintln(w, t.Render())
 }
 
 // overviewChecks are the columns of the table of several tasks.
@@ -134,14 +134,14 @@ func printOverview(w io.Writer, tasks []*checked) {
 		}
 		t.Row(append(row, time)...)
 	}
-	lipgloss.Fprintln(w, t.Render())
+	_, _ = lipgloss.Fprintln(w, t.Render())
 	parts := []string{}
 	for _, s := range []taskcheck.Status{taskcheck.Pass, taskcheck.Warn, taskcheck.Fail} {
 		if worst[s] > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", worst[s], s))
 		}
 	}
-	fmt.Fprintf(w, "%s: %s\n", count(len(tasks), "task"), strings.Join(parts, ", "))
+	_, _ = fmt.Fprintf(w, "%s: %s\n", count(len(tasks), "task"), strings.Join(parts, ", "))
 }
 
 func statusOf(r *taskcheck.Report, name string) string {

@@ -41,7 +41,7 @@ With ORG/ in front, the task gets a package name.`,
 			if asJSON {
 				return encodeJSON(env.Stdout, map[string]string{"dir": dir})
 			}
-			fmt.Fprintf(env.Stdout, "%s is a task; try it with: proctor run -p %s -a oracle\n", clean(dir), clean(dir))
+			_, _ = fmt.Fprintf(env.Stdout, "%s is a task; try it with: proctor run -p %s -a oracle\n", clean(dir), clean(dir))
 			return nil
 		},
 	}

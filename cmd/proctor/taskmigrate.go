@@ -73,7 +73,7 @@ func migrateTasks(ctx context.Context, env *Env, f *migrateFlags) error {
 	opts.Print = func(line string) {
 		out.Changes = append(out.Changes, line)
 		if !f.json {
-			fmt.Fprintln(env.Stdout, clean(line))
+			_, _ = fmt.Fprintln(env.Stdout, clean(line))
 		}
 	}
 	res, err := terminalbench.Map(ctx, f.in, f.out, opts)
@@ -91,7 +91,7 @@ func migrateTasks(ctx context.Context, env *Env, f *migrateFlags) error {
 	case f.json:
 		err = encodeJSON(env.Stdout, out)
 	case len(res.Mapped) > 0:
-		fmt.Fprintf(env.Stdout, "%s mapped to %s; check them with: proctor task check %s\n", count(len(res.Mapped), "task"), clean(f.out), clean(f.out))
+		_, _ = fmt.Fprintf(env.Stdout, "%s mapped to %s; check them with: proctor task check %s\n", count(len(res.Mapped), "task"), clean(f.out), clean(f.out))
 	}
 	switch {
 	case err != nil:

@@ -149,10 +149,10 @@ func newShownNetwork(n harbor.Network) shownNetwork {
 }
 
 func printTask(w io.Writer, s *shownTask) {
-	lipgloss.Fprintln(w, styleBold.Render(clean(s.Name)))
-	fmt.Fprintf(w, "checksum      %s\n", s.Checksum)
-	fmt.Fprintf(w, "content hash  %s\n", s.ContentHash)
-	fmt.Fprintf(w, "environment   %s, made within %s\n\n", clean(s.Environment), seconds(s.BuildSec))
+	_, _ = lipgloss.Fprintln(w, styleBold.Render(clean(s.Name)))
+	_, _ = fmt.Fprintf(w, "checksum      %s\n", s.Checksum)
+	_, _ = fmt.Fprintf(w, "content hash  %s\n", s.ContentHash)
+	_, _ = fmt.Fprintf(w, "environment   %s, made within %s\n\n", clean(s.Environment), seconds(s.BuildSec))
 	t := newTable("Phase", "User", "Time limit", "Network", "Notes")
 	for _, stage := range s.Stages {
 		name := func(phase string) string {
@@ -172,7 +172,7 @@ func printTask(w io.Writer, s *shownTask) {
 		}
 		t.Row(append([]string{name("verifier")}, append(phaseCells(stage.Verifier), notes)...)...)
 	}
-	lipgloss.Fprintln(w, t.Render())
+	_, _ = lipgloss.Fprintln(w, t.Render())
 }
 
 func phaseCells(p shownPhase) []string {

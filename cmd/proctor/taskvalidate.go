@@ -218,11 +218,11 @@ func (r *taskReport) checkStep(t *harbor.Task, step *harbor.Step, base string) {
 
 func printTaskReport(w io.Writer, r taskReport) {
 	if len(r.Problems) == 0 {
-		fmt.Fprintf(w, "%s: valid\n", clean(r.Task))
+		_, _ = fmt.Fprintf(w, "%s: valid\n", clean(r.Task))
 		return
 	}
 	for _, p := range r.Problems {
 		text := strings.TrimRight(p.String(), "\n")
-		fmt.Fprintf(w, "%s: %s\n", clean(r.Task), clean(text))
+		_, _ = fmt.Fprintf(w, "%s: %s\n", clean(r.Task), clean(text))
 	}
 }

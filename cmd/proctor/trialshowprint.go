@@ -9,8 +9,8 @@ import (
 )
 
 func printTrialSummary(w io.Writer, s *trialSummary) {
-	lipgloss.Fprintln(w, styleBold.Render(clean(s.Trial)))
-	fmt.Fprintf(w, "task %s, agent %s: %s\n", clean(s.Task), clean(s.Agent), endText(s))
+	_, _ = lipgloss.Fprintln(w, styleBold.Render(clean(s.Trial)))
+	_, _ = fmt.Fprintf(w, "task %s, agent %s: %s\n", clean(s.Task), clean(s.Agent), endText(s))
 	if s.Cause != nil {
 		printCause(w, s.Cause)
 	}
@@ -20,20 +20,20 @@ func printTrialSummary(w io.Writer, s *trialSummary) {
 		if step.Exception != nil {
 			text += ", " + clean(step.Exception.Type)
 		}
-		fmt.Fprintf(w, "step %s: %s\n", clean(step.Name), text)
+		_, _ = fmt.Fprintf(w, "step %s: %s\n", clean(step.Name), text)
 	}
 	if len(s.Earlier) > 0 {
-		fmt.Fprintf(w, "earlier attempts: %s\n", clean(strings.Join(s.Earlier, ", ")))
+		_, _ = fmt.Fprintf(w, "earlier attempts: %s\n", clean(strings.Join(s.Earlier, ", ")))
 	}
 	printTimeline(w, s)
 	for _, l := range s.Logs {
-		fmt.Fprintln(w)
-		lipgloss.Fprintln(w, styleBold.Render(clean(l.File)))
+		_, _ = fmt.Fprintln(w)
+		_, _ = lipgloss.Fprintln(w, styleBold.Render(clean(l.File)))
 		if l.Cut {
-			fmt.Fprintln(w, "  …")
+			_, _ = fmt.Fprintln(w, "  …")
 		}
 		for _, line := range l.Lines {
-			fmt.Fprintf(w, "  %s\n", clean(strings.TrimSuffix(line, "\r")))
+			_, _ = fmt.Fprintf(w, "  %s\n", clean(strings.TrimSuffix(line, "\r")))
 		}
 	}
 }
@@ -50,9 +50,9 @@ func printCause(w io.Writer, c *jsonCause) {
 	if c.Phase != "" {
 		where = " in " + clean(c.Phase)
 	}
-	fmt.Fprintf(w, "\ncause%s: %s\n", where, clean(c.Type))
+	_, _ = fmt.Fprintf(w, "\ncause%s: %s\n", where, clean(c.Type))
 	for line := range strings.Lines(c.Message) {
-		fmt.Fprintf(w, "  %s\n", clean(strings.TrimRight(line, "\r\n")))
+		_, _ = fmt.Fprintf(w, "  %s\n", clean(strings.TrimRight(line, "\r\n")))
 	}
 }
 
@@ -68,22 +68,22 @@ func printNotes(w io.Writer, s *trialSummary) {
 			continue
 		}
 		message, _, _ := strings.Cut(e.Message, "\n")
-		fmt.Fprintf(w, "also in %s: %s: %s\n", clean(e.Phase), clean(e.Type), clean(message))
+		_, _ = fmt.Fprintf(w, "also in %s: %s: %s\n", clean(e.Phase), clean(e.Type), clean(message))
 	}
 	if k := n.AgentKilled; k != nil {
 		text := "all its processes are proven gone"
 		if !k.ProvenGone {
 			text = "not proven gone: " + clean(k.Error)
 		}
-		fmt.Fprintf(w, "agent ended by force: %s\n", text)
+		_, _ = fmt.Fprintf(w, "agent ended by force: %s\n", text)
 	}
 	if n.Verification != nil {
 		for _, x := range n.Verification.Suspicions {
-			fmt.Fprintf(w, "evidence: %s\n", clean(x))
+			_, _ = fmt.Fprintf(w, "evidence: %s\n", clean(x))
 		}
 	}
 	for _, x := range n.Warnings {
-		fmt.Fprintf(w, "warning: %s\n", clean(x))
+		_, _ = fmt.Fprintf(w, "warning: %s\n", clean(x))
 	}
 }
 
@@ -105,8 +105,8 @@ func printTimeline(w io.Writer, s *trialSummary) {
 	for _, p := range s.Phases {
 		t.Row(clean(p.Name), "+"+seconds(p.Offset), seconds(p.Seconds), bar(p, end))
 	}
-	fmt.Fprintln(w)
-	lipgloss.Fprintln(w, t.Render())
+	_, _ = fmt.Fprintln(w)
+	_, _ = lipgloss.Fprintln(w, t.Render())
 }
 
 // bar shows a phase on a line that is the whole trial.

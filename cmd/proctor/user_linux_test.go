@@ -60,7 +60,7 @@ func (p place) copyProgram(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer self.Close()
+	defer func() { _ = self.Close() }()
 	to, err := os.OpenFile(filepath.Join(p.dir, "proctor"), os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o755)
 	if err != nil {
 		t.Fatal(err)

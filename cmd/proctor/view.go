@@ -32,7 +32,7 @@ type noView struct{ w io.Writer }
 
 func (v noView) event(e job.Event) {
 	if e.Kind == job.EventWarning {
-		fmt.Fprintf(v.w, "proctor: warning: %s\n", clean(e.Message))
+		_, _ = fmt.Fprintf(v.w, "proctor: warning: %s\n", clean(e.Message))
 	}
 }
 
@@ -52,7 +52,7 @@ func (v *lineView) event(e job.Event) {
 	if text == "" {
 		return
 	}
-	fmt.Fprintf(v.w, "%s %s\n", clockTime(e.Time.Sub(v.started)), text)
+	_, _ = fmt.Fprintf(v.w, "%s %s\n", clockTime(e.Time.Sub(v.started)), text)
 }
 
 func (*lineView) close() {}

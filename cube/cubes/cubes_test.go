@@ -39,7 +39,7 @@ func smallShell(_ context.Context, p *fake.Process) (int, error) {
 	if m := reading.FindStringSubmatch(command); m != nil {
 		data, err := p.Sandbox.ReadFile(absolute(p.Dir, m[1]))
 		if err != nil {
-			fmt.Fprintf(p.Stderr, "cat: %s: No such file or directory\n", m[1])
+			_, _ = fmt.Fprintf(p.Stderr, "cat: %s: No such file or directory\n", m[1])
 			return 1, nil
 		}
 		_, err = p.Stdout.Write(data)

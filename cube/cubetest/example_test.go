@@ -17,7 +17,7 @@ func ExampleCheck() {
 	if err != nil {
 		panic(err)
 	}
-	defer os.RemoveAll(cache)
+	defer func() { _ = os.RemoveAll(cache) }()
 	results, err := cubetest.Check(context.Background(), cubetest.Subject{
 		Register: arithmetic.Register,
 		Config:   &arithmetic.Config{},

@@ -60,7 +60,7 @@ func WriteIn(dir, name string, data []byte, mode fs.FileMode) (err error) {
 	if err != nil {
 		return err
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	temp := fmt.Sprintf(".%s.tmp-%x", name, rand.Uint64())
 	f, err := root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {

@@ -35,7 +35,7 @@ func Create(dir, name string, limit int64) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	if err := root.RemoveAll(name); err != nil {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func (b *File) Discard() (string, error) {
 	if rootErr != nil {
 		return "", errors.Join(err, rootErr)
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	why, readErr := ReadIn(b.dir, b.name, maxWhy)
 	return string(why), errors.Join(err, readErr, root.Remove(b.name))
 }

@@ -24,7 +24,7 @@ func (t Tree) Copy(dir, to string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer top.Close()
+	defer func() { _ = top.Close() }()
 	info, err := top.Lstat(filepath.FromSlash(dir))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -38,7 +38,7 @@ func (t Tree) Copy(dir, to string) (err error) {
 	if err != nil {
 		return fmt.Errorf("looking at %q: %w", dir, err)
 	}
-	defer from.Close()
+	defer func() { _ = from.Close() }()
 	c := &copier{from: from, to: to}
 	if err := fs.WalkDir(from.FS(), ".", c.visit); err != nil {
 		return fmt.Errorf("copying %q at commit %s: %w", dir, t.Commit, err)
@@ -102,7 +102,7 @@ func (c *copier) file(name, to string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer in.Close()
+	defer func() { _ = in.Close() }()
 	info, err := in.Stat()
 	if err != nil {
 		return err

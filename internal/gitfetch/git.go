@@ -125,13 +125,13 @@ func (r *repository) usesLFS(paths []string) bool {
 	if err != nil {
 		return false
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	named := func(dir string) bool {
 		f, err := root.Open(filepath.Join(filepath.FromSlash(dir), ".gitattributes"))
 		if err != nil {
 			return false
 		}
-		defer f.Close()
+		defer func() { _ = f.Close() }()
 		data := make([]byte, maxAttributes)
 		n, _ := f.Read(data)
 		return strings.Contains(string(data[:n]), "filter=lfs")

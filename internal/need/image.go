@@ -104,7 +104,7 @@ func (e *engine) pull(name string) error {
 	if err != nil {
 		return errors.Join(context.Cause(ctx), err)
 	}
-	defer res.Body.Close()
+	defer func() { _ = res.Body.Close() }()
 	if res.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(res.Body, 1<<10))
 		return fmt.Errorf("%s: %s", res.Status, strings.TrimSpace(string(text)))

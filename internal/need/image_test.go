@@ -18,7 +18,7 @@ func TestEngineImage(t *testing.T) {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			pulls.Add(1)
 			w.WriteHeader(status)
-			fmt.Fprint(w, text)
+			_, _ = fmt.Fprint(w, text)
 		}
 	}
 	for _, c := range []struct {

@@ -24,7 +24,7 @@ func Gather(dir string, role Role, result *jobdir.TrialResult) (Trial, error) {
 	if err != nil {
 		return t, fmt.Errorf("reading trial %q: %w", result.TrialName, err)
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	if role.Kind == KindChannel {
 		t.Output, err = readAll(root, result, "agent/command.txt")
 	} else {
@@ -90,6 +90,6 @@ func readFile(root *os.Root, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	return io.ReadAll(io.LimitReader(f, maxOutput))
 }

@@ -120,7 +120,7 @@ func (c *Client) greet() error {
 	}
 	if err != nil {
 		c.closePipes()
-		<-sent
+		_ = <-sent // its pipes are closed
 		return fmt.Errorf("greeting the guest supervisor: %w", err)
 	}
 	if err := <-sent; err != nil {

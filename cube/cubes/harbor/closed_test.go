@@ -85,7 +85,7 @@ func TestInfoFollowsNoLinks(t *testing.T) {
 		path := filepath.Join(dir, "test-stdout.txt")
 		return 0, errors.Join(os.Remove(path), os.Symlink(secret, path), os.WriteFile(filepath.Join(dir, "reward.txt"), []byte("1"), 0o644))
 	}))
-	defer task.Close(t.Context())
+	defer func() { _ = task.Close(t.Context()) }()
 	if _, _, err := task.Reset(t.Context()); err != nil {
 		t.Fatal(err)
 	}

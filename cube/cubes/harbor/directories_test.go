@@ -102,7 +102,7 @@ func TestEpisodeOfAComposite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer bench.Close(t.Context())
+	defer func() { _ = bench.Close(t.Context()) }()
 	n := 0
 	for cfg, err := range bench.TaskConfigs() {
 		if err != nil {

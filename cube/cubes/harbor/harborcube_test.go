@@ -76,7 +76,7 @@ func TestCubeEpisode(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer task.Close(t.Context())
+			defer func() { _ = task.Close(t.Context()) }()
 			obs, _, err := task.Reset(t.Context())
 			if err != nil {
 				t.Fatal(err)
