@@ -125,6 +125,13 @@ func TestChecklistScoring(t *testing.T) {
 		equal(t, "contents", texts(out.Obs), []string{"new"})
 		equal(t, "calls", calls, []string{"execute:a", "finished(contents=1)", "evaluate(contents=1)", "obs_postprocess(contents=1)"})
 	})
+	t.Run("reward that is none", func(t *testing.T) {
+		out, _, err := script{`[{"text": "one"}]`, `{"finished": [true], "evaluate": [{"reward": "much", "info": {}}]}`, act("a")}.run(t)
+		if err == nil || out == nil || out.Reward != 0 {
+			t.Fatalf("got %+v, %v", out, err)
+		}
+		equal(t, "contents", texts(out.Obs), []string{"one"})
+	})
 	row(t, "18 unknown action", func(t *testing.T) {
 		task := demoTask(t)
 		out, err := task.Step(t.Context(), cube.NewAction("nope"))

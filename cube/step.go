@@ -94,10 +94,7 @@ func (t *Task) Step(ctx context.Context, actions ...Action) (*EnvironmentOutput,
 		out.Info = s.info.Clone() // the cube may go on using its own
 	}
 	out.Reward, err = s.reward()
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+	return out, err
 }
 
 func (t *Task) execute(ctx context.Context, out *EnvironmentOutput, actions []Action) error {

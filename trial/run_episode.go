@@ -142,11 +142,16 @@ func (e *episode) evaluate(ctx context.Context) (float64, cube.Info, error) {
 		out.Obs, actions = cube.StopObservation(), []cube.Action{*e.stop}
 	}
 	var err error
-	if out.Reward, out.Info, err = e.task.Evaluate(ctx, out.Obs); err != nil {
-		return 0, nil, err
-	}
+	out.Reward, out.Info, err = e.task.Evaluate(ctx, out.Obs)
 	if out.Obs == nil { // the task was never reset
 		out.Obs = &cube.Observation{}
+	}
+	if err != nil {
+		out.Reward, out.Info = 0, nil
+		if logErr := e.record(actions, out, err); logErr != nil {
+			return 0, nil, errors.Join(err, logErr)
+		}
+		return 0, nil, err
 	}
 	return out.Reward, out.Info, e.record(actions, out, nil)
 }

@@ -180,6 +180,34 @@ func TestFailedEvaluation(t *testing.T) {
 	}
 }
 
+// TestFailedForcedEvaluation: so is what the agent stopped with, or what it saw
+// when its steps were used up.
+func TestFailedForcedEvaluation(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		actions cube.List
+		line    string // of the evaluation
+	}{
+		"stopped":      {looks(1), `{"action":{"id":null,"name":"final_step","arguments":{},"_type":"cube.core.Action"},"output":{`},
+		"out of steps": {looks(9), `{"action":null,"output":{`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := lookBench(t, &lookProblem{failing: true}, "scripted", "actions", c.actions)
+			res := b.run(t)
+			if got := exceptionType(res); got != "RuntimeError" {
+				t.Errorf("exception %q", got)
+			}
+			steps, err := os.ReadFile(filepath.Join(b.dir, "agent", "steps.jsonl"))
+			lines := strings.Split(strings.TrimSpace(string(steps)), "\n")
+			last := lines[len(lines)-1]
+			if err != nil || !strings.HasPrefix(last, c.line) || !strings.HasSuffix(last, `"error":"RuntimeError: no judge today"}`) {
+				t.Errorf("steps (%v):\n%s", err, steps)
+			}
+		})
+	}
+}
+
 // reporter is an agent of somebody else: it does several things in a turn and
 // reports on its work.
 type reporter struct{ offered []string }
