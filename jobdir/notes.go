@@ -3,10 +3,10 @@ package jobdir
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/proctor-run/proctor/internal/atomicfile"
+	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/verify"
 )
 
@@ -107,14 +107,30 @@ type VerificationNote struct {
 	Suspicions []string `json:"suspicions"`
 }
 
-// ReadNotes reads the proctor.json of a trial directory.
-func ReadNotes(dir string) (n Notes, err error) {
-	data, err := os.ReadFile(filepath.Join(dir, NotesFile))
-	if err == nil {
-		err = json.Unmarshal(data, &n)
-	}
+// maxNotes bounds proctor.json, in bytes.
+const maxNotes = 16 << 20
+
+// ReadNotes reads the proctor.json of a trial directory. The directory may be
+// anybody's: no link is followed out of it. The error is [fs.ErrNotExist] where
+// there is none, as in the trials of Harbor.
+func ReadNotes(dir string) (Notes, error) {
+	n, err := readNotes(dir)
 	if err != nil {
-		return n, fmt.Errorf("reading the notes of a trial: %w", err)
+		return Notes{}, fmt.Errorf("reading the notes of a trial: %w", err)
+	}
+	return n, nil
+}
+
+func readNotes(dir string) (n Notes, err error) {
+	data, err := bounded.ReadIn(dir, NotesFile, maxNotes)
+	if err != nil {
+		return n, err
+	}
+	if err := json.Unmarshal(data, &n); err != nil {
+		return n, err
+	}
+	if n.Schema != NotesSchema {
+		return n, fmt.Errorf("%s has the schema %q, want %q", NotesFile, n.Schema, NotesSchema)
 	}
 	return n, nil
 }

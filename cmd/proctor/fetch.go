@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/proctor-run/proctor/dataset"
@@ -52,18 +51,13 @@ func taskCache(env *Env) []string {
 	return nil
 }
 
-// takeFromGit has a path of a git repository looked up there that is not on this
-// machine. Harbor drops the repository unless there is such a task here, too,
-// and then finds no tasks.
+// takeFromGit has the path of --path looked up in the repository of
+// --task-git-url, see [dataset.TakeFromGit].
 func takeFromGit(env *Env, set *job.Overrides, cfg *jobdir.Config) {
-	if set.GitURL == nil || set.Path == nil || len(cfg.Datasets) == 0 {
+	if set.GitURL == nil || set.Path == nil {
 		return
 	}
-	path := schema.CleanPath(*set.Path)
-	if _, err := os.Lstat(path); err == nil {
+	if path := schema.CleanPath(*set.Path); !dataset.TakeFromGit(cfg, path, *set.GitURL, set.GitCommit) && len(cfg.Datasets) > 0 {
 		fmt.Fprintf(env.Stderr, "proctor: warning: --task-git-url is ignored, for %q is a directory of tasks here\n", clean(path))
-		return
 	}
-	cfg.Datasets = nil
-	cfg.Tasks = []jobdir.TaskConfig{{Path: &path, GitURL: set.GitURL, GitCommitID: set.GitCommit}}
 }

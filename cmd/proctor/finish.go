@@ -11,6 +11,7 @@ import (
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/outcome"
+	"github.com/proctor-run/proctor/score"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -87,15 +88,13 @@ func finishRun(env *Env, f *runFlags, p *job.Prepared, out *job.Summary) error {
 func thresholds(f *runFlags, out *job.Summary) error {
 	var missed []error
 	if f.failUnder != nil {
-		missed = append(missed, underThreshold(*f.failUnder, out)...)
+		for _, m := range score.BelowThreshold(&out.Result.Stats, *f.failUnder) {
+			missed = append(missed, fmt.Errorf("%s of %s is %s, below --fail-under %g", clean(m.Metric), clean(m.Group), value.Repr(m.Value), *f.failUnder))
+		}
 	}
 	if f.failUnderCoverage != nil {
 		p := out.Progress
-		coverage := 1.0
-		if p.Total > 0 {
-			coverage = float64(p.Ended.WithReward) / float64(p.Total)
-		}
-		if coverage < *f.failUnderCoverage {
+		if coverage := score.Coverage(p.Ended.WithReward, p.Total); coverage < *f.failUnderCoverage {
 			missed = append(missed, fmt.Errorf("coverage %.3f (%d of %d trials have a reward) is below --fail-under-coverage %g",
 				coverage, p.Ended.WithReward, p.Total, *f.failUnderCoverage))
 		}
@@ -104,23 +103,4 @@ func thresholds(f *runFlags, out *job.Summary) error {
 		return nil
 	}
 	return &exitcode.Error{Code: exitThreshold, Err: errors.Join(missed...)}
-}
-
-func underThreshold(threshold float64, out *job.Summary) []error {
-	var missed []error
-	for key, e := range out.Result.Stats.Evals.All() {
-		for _, m := range e.Metrics {
-			for name, v := range m.All() {
-				x, ok := v.(value.Number)
-				if !ok {
-					continue
-				}
-				// A metric that is not a number has not reached anything.
-				if c, ordered := value.Compare(x, value.Float(threshold)); !ordered || c < 0 {
-					missed = append(missed, fmt.Errorf("%s of %s is %s, below --fail-under %g", clean(name), clean(key), value.Repr(v), threshold))
-				}
-			}
-		}
-	}
-	return missed
 }

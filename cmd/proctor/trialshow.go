@@ -150,7 +150,7 @@ func readTrialSummary(dir string, lines int) (*trialSummary, error) {
 	if err := s.readResult(root); err != nil {
 		return nil, err
 	}
-	s.readNotes(root)
+	s.readNotes()
 	s.findCause()
 	s.Earlier = earlierAttempts(root)
 	s.Logs = tails(root, lines)
@@ -207,13 +207,9 @@ func (s *trialSummary) readStarted(root *os.Root) error {
 		"'proctor job show' names the trials of a job")
 }
 
-func (s *trialSummary) readNotes(root *os.Root) {
-	data, err := root.ReadFile(jobdir.NotesFile)
-	if err != nil {
-		return // a trial of Harbor has none
-	}
-	var n jobdir.Notes
-	if json.Unmarshal(data, &n) == nil && n.Schema == jobdir.NotesSchema {
+func (s *trialSummary) readNotes() {
+	// A trial of Harbor has none.
+	if n, err := jobdir.ReadNotes(s.Dir); err == nil {
 		s.Notes = &n
 	}
 }

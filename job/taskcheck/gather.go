@@ -1,7 +1,6 @@
 package taskcheck
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -34,15 +33,11 @@ func Gather(dir string, role Role, result *jobdir.TrialResult) (Trial, error) {
 	if err != nil {
 		return t, fmt.Errorf("reading trial %q: %w", result.TrialName, err)
 	}
-	data, err := readFile(root, jobdir.NotesFile)
-	if err != nil {
-		return t, nil //nolint:nilerr // a trial without notes has noticed nothing
+	notes, err := jobdir.ReadNotes(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return t, fmt.Errorf("reading trial %q: %w", result.TrialName, err)
 	}
-	var notes jobdir.Notes
-	if err := json.Unmarshal(data, &notes); err != nil {
-		return t, fmt.Errorf("reading %s of trial %q: %w", jobdir.NotesFile, result.TrialName, err)
-	}
-	t.Suspicions = noticed(&notes)
+	t.Suspicions = noticed(&notes) // without notes, nothing
 	return t, nil
 }
 
