@@ -92,7 +92,10 @@ func eachCase(t *testing.T, file string, f func(t *testing.T, c vcase)) {
 	}
 	for _, item := range cases {
 		c := vcase{item.(*cube.Object)}
-		t.Run(c.id(), func(t *testing.T) { f(t, c) })
+		t.Run(c.id(), func(t *testing.T) {
+			t.Parallel()
+			f(t, c)
+		})
 	}
 	t.Logf("%s: %d cases", file, len(cases))
 }

@@ -375,7 +375,7 @@ func TestFetchRegistryURL(t *testing.T) {
 		}
 		_, _ = w.Write(served)
 	}))
-	defer srv.Close()
+	t.Cleanup(srv.Close)
 	for _, c := range []struct {
 		name string
 		d    jobdir.DatasetConfig
@@ -391,6 +391,7 @@ func TestFetchRegistryURL(t *testing.T) {
 		{"script", jobdir.DatasetConfig{Name: new("scripted"), RegistryURL: new(srv.URL + "/registry.json")}, "metric script"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			cfg := sourcesConfig(t, t.TempDir())
 			cfg.Datasets = []jobdir.DatasetConfig{c.d}
 			got, err := dataset.Fetch(t.Context(), cfg, fetchOptions(t.TempDir()))

@@ -105,8 +105,6 @@ func TestCheckReports(t *testing.T) {
 
 func TestRescoreUnreadableTrial(t *testing.T) {
 	t.Parallel()
-	dir := jobtest.Copy(t, jobtest.Fixture("multi-oracle"))
-	path := filepath.Join(dir, "one-score__4Ucooi9", "result.json")
 	for _, tt := range []struct{ name, old, new, want string }{
 		{"truncated", "\n}", "", "one-score__4Ucooi9"},
 		{"wrong type", `"task_name": "one-score"`, `"task_name": 5`, "task_name"},
@@ -114,8 +112,10 @@ func TestRescoreUnreadableTrial(t *testing.T) {
 		{"text for a reward", `"correctness": 0.3`, `"correctness": "much"`, "verifier_result.rewards.correctness"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			dir := jobtest.Copy(t, jobtest.Fixture("multi-oracle"))
+			path := filepath.Join(dir, "one-score__4Ucooi9", "result.json")
 			data := jobtest.Read(t, path)
-			t.Cleanup(func() { jobtest.Write(t, path, []byte(data)) })
 			changed := strings.Replace(data, tt.old, tt.new, 1)
 			if changed == data {
 				t.Fatalf("the fixture has no %q", tt.old)

@@ -338,7 +338,7 @@ func matrixEnvironments() []environment {
 
 // TestKillMatrix: after a kill at any boundary, resuming gives the result of an
 // undisturbed run, nothing that had ended runs twice, and nothing is left.
-func TestKillMatrix(t *testing.T) {
+func TestKillMatrix(t *testing.T) { //nolint:tparallel // the group of cells ends before the table is printed
 	need.Patience(t)
 	t.Parallel()
 	m := &matrix{cells: map[string]string{}}

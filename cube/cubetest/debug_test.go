@@ -103,7 +103,10 @@ func TestVectors(t *testing.T) {
 	reg := cube.NewRegistry(cube.Options{})
 	for _, item := range cases {
 		c := item.(*cube.Object)
-		t.Run(str(c, "id"), func(t *testing.T) { runCase(t, reg, c) })
+		t.Run(str(c, "id"), func(t *testing.T) {
+			t.Parallel()
+			runCase(t, reg, c)
+		})
 	}
 	t.Logf("debug_harness.json: %d cases", len(cases))
 }

@@ -80,6 +80,7 @@ func TestVectors(t *testing.T) {
 	for _, item := range list.(cube.List) {
 		c := item.(*cube.Object)
 		t.Run(str(c, "id"), func(t *testing.T) {
+			t.Parallel()
 			switch str(c, "op") {
 			case "":
 				runAction(t, reg, c)

@@ -13,10 +13,8 @@ import (
 // pulled once; why it cannot be had is said.
 func TestEngineImage(t *testing.T) {
 	t.Parallel()
-	var pulls atomic.Int32
 	pull := func(status int, text string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
-			pulls.Add(1)
 			w.WriteHeader(status)
 			_, _ = fmt.Fprint(w, text)
 		}
@@ -34,13 +32,15 @@ func TestEngineImage(t *testing.T) {
 		{name: "cut", image: "absent:1", pull: pull(200, `{"status":`), pulls: 1, err: "unexpected EOF"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			pulls.Store(0)
+			t.Parallel()
+			var pulls atomic.Int32
 			mux := http.NewServeMux()
 			mux.HandleFunc("GET /images/there:1/json", func(http.ResponseWriter, *http.Request) {})
 			mux.HandleFunc("POST /images/create", func(w http.ResponseWriter, r *http.Request) {
 				if got := r.FormValue("fromImage"); got != c.image {
 					t.Errorf("pulls %q, want %q", got, c.image)
 				}
+				pulls.Add(1)
 				c.pull(w, r)
 			})
 			server := httptest.NewServer(mux)

@@ -99,7 +99,7 @@ func imageOf(t testing.TB, sb sandbox.Sandbox) (ref, id string) {
 	return r.Container.Config.Image, r.Container.Image
 }
 
-func TestBuildIsReusedByContent(t *testing.T) {
+func TestBuildIsReusedByContent(t *testing.T) { //nolint:tparallel // the last looks for what the others leave
 	t.Parallel()
 	b := newBackend(t)
 	unique := t.Name() + time.Now().String()
@@ -216,6 +216,7 @@ func TestReferenceOrBuild(t *testing.T) {
 		{"forced without a Dockerfile", sandbox.Image{Ref: testImage, ForceBuild: true}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			sb := create(t, b, sandbox.Spec{Image: tt.image})
 			got := output(t, sb, sandbox.Command{Shell: "cat /built || true"})
 			if (got == "built") != tt.built {

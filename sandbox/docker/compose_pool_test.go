@@ -254,6 +254,7 @@ func TestComposeCancelledLeavesNothing(t *testing.T) {
 	enough := errors.New("enough")
 	for i := range 8 {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
 			spec := composeSpec(t, map[string]string{"docker-compose.yaml": "services: {main: {volumes: ['data:/x']}}\nvolumes: {data: {}}\n"})
 			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Duration(i*100)*time.Millisecond, enough)
 			defer cancel()

@@ -138,6 +138,7 @@ func TestCreateCancelledLeavesNothing(t *testing.T) {
 	cause := errors.New("enough")
 	for i := range 8 {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
 			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Duration(i*40)*time.Millisecond, cause)
 			defer cancel()
 			spec := base()

@@ -204,7 +204,7 @@ func TestPublicNetwork(t *testing.T) {
 
 // TestConcurrentSandboxes also covers the main thread, which never enters a
 // sandbox's namespace.
-func TestConcurrentSandboxes(t *testing.T) {
+func TestConcurrentSandboxes(t *testing.T) { //nolint:tparallel // the group ends before anybody looks for what it left
 	t.Parallel()
 	needRuntime(t, RuntimeRunc)
 	b := newBackend(t, testOptions(t, RuntimeRunc))

@@ -309,7 +309,7 @@ func TestBuildReuse(t *testing.T) {
 	}
 }
 
-func TestBuildErrors(t *testing.T) {
+func TestBuildErrors(t *testing.T) { //nolint:tparallel // one after the other: each looks for what it left
 	t.Parallel()
 	need.Root(t)
 	needRuntime(t, RuntimeRunc)

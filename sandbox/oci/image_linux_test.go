@@ -58,6 +58,7 @@ func TestContractImage(t *testing.T) {
 	store, ref := imageStore(t)
 	for _, name := range runtimeNames() {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			needRuntime(t, name)
 			opts := testOptions(t, name)
 			world := &sandboxtest.World{}
@@ -97,6 +98,7 @@ func TestImageSettings(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			got := say(t, create(t, b, tt.spec), `echo "$PWD $FROM_IMAGE ${A-unset} $(id -u)"`)
 			if strings.TrimSpace(got) != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
@@ -132,7 +134,7 @@ func say(t testing.TB, s sandbox.Sandbox, script string) string {
 	return out.String()
 }
 
-func TestImageErrors(t *testing.T) {
+func TestImageErrors(t *testing.T) { //nolint:tparallel // one after the other: each looks for what it left
 	t.Parallel()
 	store, err := image.Open(filepath.Join(stateDir(t), "images"), image.Options{Offline: true})
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 
 // TestOrdinaryUser runs the tests again as users other than root: one who has
 // nothing but the own id, and one with subordinate ids if the machine has any.
-func TestOrdinaryUser(t *testing.T) {
+func TestOrdinaryUser(t *testing.T) { //nolint:tparallel // each user's run fills the machine
 	t.Parallel()
 	need.Root(t)
 	const nobodyElse = 54321
