@@ -215,10 +215,12 @@ func (f *fetcher) dataset(ctx context.Context, d jobdir.DatasetConfig) (FetchedD
 	for i, t := range found.Tasks {
 		names[i] = TaskName(t.Task)
 	}
-	kept, err := harbor.Filter{Include: d.TaskNames, Exclude: d.ExcludeTaskNames, Limit: d.NTasks}.Apply(names)
+	filter := harbor.Filter{Include: d.TaskNames, Exclude: d.ExcludeTaskNames, Limit: d.NTasks}
+	kept, err := filter.Apply(names)
 	if err != nil {
 		return found, err
 	}
+	f.warnings = append(f.warnings, Unmatched(*d.Name, filter, names)...)
 	all := found.Tasks
 	found.Tasks = nil
 	for _, i := range kept {

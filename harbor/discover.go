@@ -130,6 +130,19 @@ func (f Filter) Apply(names []string) (kept []int, err error) {
 	return kept[:min(n, len(kept))], nil
 }
 
+// Unmatched lists the patterns, of both kinds, that match none of the names: they
+// are probably misspelt.
+func (f Filter) Unmatched(names []string) []string {
+	var list []string
+	for _, p := range slices.Concat(f.Include, f.Exclude) {
+		matches := func(name string) bool { return fnmatch.Match(p, name) }
+		if !slices.Contains(list, p) && !slices.ContainsFunc(names, matches) {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
 func matchesAny(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return fnmatch.Match(p, name) })
 }

@@ -107,10 +107,12 @@ func (f *foundTasks) addDataset(d jobdir.DatasetConfig, unverified bool) error {
 	for i, dir := range found.Dirs {
 		names[i] = harbor.LocalName(dir)
 	}
-	kept, err := harbor.Filter{Include: d.TaskNames, Exclude: d.ExcludeTaskNames, Limit: d.NTasks}.Apply(names)
+	filter := harbor.Filter{Include: d.TaskNames, Exclude: d.ExcludeTaskNames, Limit: d.NTasks}
+	kept, err := filter.Apply(names)
 	if err != nil {
 		return err
 	}
+	f.warnings = append(f.warnings, dataset.Unmatched(*d.Path, filter, names)...)
 	for _, i := range kept {
 		config := jobdir.TaskConfig{Path: &found.Dirs[i], Source: &found.Source, Overwrite: d.Overwrite, DownloadDir: d.DownloadDir}
 		f.addLocal(config, names[i])
