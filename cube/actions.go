@@ -2,6 +2,7 @@ package cube
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -166,7 +167,7 @@ func (t *ActionTool) Execute(ctx context.Context, a Action) (Result, error) {
 	out, err := t.run(ctx, d, a)
 	if err != nil {
 		failed := Failed(err)
-		if mistake, ok := err.(*params.ArgumentError); ok {
+		if mistake, ok := errors.AsType[*params.ArgumentError](err); ok {
 			failed.invalid = invalidArguments(a.Name, mistake.Why, d.params.Names())
 		}
 		return failed, nil

@@ -73,6 +73,9 @@ type Info = *Object
 // link makes subtypes of the data types of this package readable in their slots.
 type link = typed.Link
 
+// Package typed finds the links by their method.
+var _ = [...]link{Observation{}.link, StepError{}.link, TaskMetadata{}.link, TaskExecutionInfo{}.link}
+
 // TimedOutCode is the exit code of a command whose timeout passed.
 const TimedOutCode = infra.TimedOutCode
 

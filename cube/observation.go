@@ -163,7 +163,7 @@ func (*StepError) TypeName() string { return "cube.core.StepError" }
 func newStepError(err error) *StepError {
 	kind := ErrorType(err)
 	trace := kind + ": " + err.Error() + "\n"
-	if p, ok := err.(*PanicError); ok && p.Stack != "" {
+	if p, ok := err.(*PanicError); ok && p.Stack != "" { //nolint:errorlint // the stack of an error inside is not that of the text
 		trace = strings.TrimSuffix(p.Stack, "\n") + "\n" + trace
 	}
 	return &StepError{ErrorType: kind, ExceptionStr: err.Error(), StackTrace: trace}

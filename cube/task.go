@@ -10,6 +10,7 @@ import (
 	"github.com/proctor-run/proctor/cube/internal/turns"
 	"github.com/proctor-run/proctor/cube/typed"
 	"github.com/proctor-run/proctor/exception"
+	"github.com/proctor-run/proctor/internal/clock"
 )
 
 // Task is a problem that has been set up: its container runs and its tool is
@@ -43,7 +44,7 @@ var ErrClosed = exception.New(exception.RuntimeError, "the task is closed")
 // only through [TaskConfigBase.Build], closes the task when it cannot be handed
 // on; a Make that fails later may also return it beside the error.
 func NewTask(ctx context.Context, p Problem) (*Task, error) {
-	t := &Task{problem: p, c: p.common(), now: time.Now, turns: turns.New(ErrClosed)}
+	t := &Task{problem: p, c: p.common(), now: clock.Or(nil), turns: turns.New(ErrClosed)}
 	if baseOf(p.TaskMetadata()) == nil {
 		return nil, missingField(p, "metadata")
 	}

@@ -2,6 +2,7 @@ package cube
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -18,7 +19,7 @@ func (t *Task) hook(ctx context.Context, name string, f func() error) error {
 		return err
 	}
 	err := t.call(ctx, name, f)
-	if err != nil && t.turns.Err() == ErrClosed {
+	if err != nil && errors.Is(t.turns.Err(), ErrClosed) {
 		return fmt.Errorf("%w: %w", ErrClosed, err)
 	}
 	return err
@@ -31,7 +32,7 @@ func (t *Task) call(ctx context.Context, name string, f func() error) error {
 		return err
 	}
 	err := guarded(name, f)
-	if _, panicked := err.(*PanicError); panicked {
+	if _, panicked := err.(*PanicError); panicked { //nolint:errorlint // one inside an error is the panic of something else
 		return t.breakDown(ctx, err)
 	}
 	return err

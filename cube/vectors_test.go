@@ -39,17 +39,6 @@ func (c vcase) num(key string) int {
 	return int(i)
 }
 
-func (c vcase) float(key string) float64 {
-	switch v := c.value(key).(type) {
-	case cube.Float:
-		return float64(v)
-	case cube.Int:
-		f, _ := v.Float64()
-		return f
-	}
-	return 0
-}
-
 func (c vcase) flag(key string) bool {
 	b, _ := c.value(key).(cube.Bool)
 	return bool(b)
@@ -193,6 +182,7 @@ func checkValidation(t *testing.T, err error, want vcase) {
 func innermostType(err error) string {
 	kind := cube.ErrorType(err)
 	for ; err != nil; err = errors.Unwrap(err) {
+		//nolint:errorlint // each error of the chain in its turn
 		if v, ok := err.(*cube.ValidationError); ok && len(v.Errors) == 1 && v.Errors[0].Err != nil {
 			return innermostType(v.Errors[0].Err)
 		}

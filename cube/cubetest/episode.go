@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/cube"
+	"github.com/proctor-run/proctor/internal/clock"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -94,11 +95,9 @@ func JSON(benchmark string, reports []Report) []byte {
 
 // RunEpisode lets an agent work on a task for at most maxSteps steps and closes
 // the task, twice. What goes wrong is part of the report; only an error of the
-// first Close is returned. now is the clock, time.Now when it is nil.
+// first Close is returned. now is the clock, the system's when it is nil.
 func RunEpisode(ctx context.Context, task *cube.Task, agent cube.Agent, maxSteps int, now func() time.Time) (Report, error) {
-	if now == nil {
-		now = time.Now
-	}
+	now = clock.Or(now)
 	e := &episode{task: task, now: now, report: Report{TaskID: task.ID(), CloseIdempotentOK: true}}
 	start := now()
 	e.report.Err = e.play(ctx, agent, maxSteps)

@@ -14,6 +14,9 @@ import (
 // link makes subtypes of the data types of this package readable in their slots.
 type link = typed.Link
 
+// Package typed finds the links by their method.
+var _ = [...]link{ContainerConfig{}.link, ResourceConfig{}.link, VolumeSpec{}.link}
+
 // ContainerConfig says what container a task needs (CUBE, section 5). Make one
 // with [NewContainerConfig]: a literal has no memory.
 type ContainerConfig struct {

@@ -6,11 +6,11 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 	"unicode/utf8"
 
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/internal/bounded"
+	"github.com/proctor-run/proctor/internal/clock"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
@@ -60,7 +60,8 @@ func (c *sandboxContainer) Exec(ctx context.Context, req ExecRequest) (ExecResul
 	for k, v := range req.Env.All() {
 		cmd.Env = append(cmd.Env, k+"="+v)
 	}
-	start := time.Now()
+	now := clock.Or(nil)
+	start := now()
 	status, err := c.sb.Exec(ctx, cmd)
 	if err != nil {
 		return ExecResult{}, exception.Errorf(ContainerExecErrorKind, "running %q: %w", ShellLine(req), err)
@@ -73,7 +74,7 @@ func (c *sandboxContainer) Exec(ctx context.Context, req ExecRequest) (ExecResul
 		Stdout:          stdout.String(),
 		Stderr:          stderr.String(),
 		ExitCode:        code,
-		DurationSeconds: math.Round(time.Since(start).Seconds()*1000) / 1000,
+		DurationSeconds: math.Round(now().Sub(start).Seconds()*1000) / 1000,
 	}, nil
 }
 

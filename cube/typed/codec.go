@@ -45,21 +45,10 @@ func codecOf(t reflect.Type, tag fieldTag) (codec, error) {
 	case reflect.PointerTo(t).Implements(mappingType):
 		return reflect.New(t).Interface().(mapping).codec()
 	}
-	switch t.Kind() {
-	case reflect.String:
-		c := stringCodec(tag)
-		if tag.nullable {
-			return nullString(c), nil
-		}
+	if c, ok := scalarCodec(t, tag); ok {
 		return c, nil
-	case reflect.Bool:
-		return boolCodec(tag), nil
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		return intCodec(t), nil
-	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		return uintCodec(t), nil
-	case reflect.Float32, reflect.Float64:
-		return floatCodec(), nil
+	}
+	switch t.Kind() {
 	case reflect.Slice, reflect.Array:
 		return listCodec(t, tag)
 	case reflect.Struct:
@@ -75,6 +64,27 @@ func codecOf(t reflect.Type, tag fieldTag) (codec, error) {
 		return codec{}, exception.Errorf(exception.TypeError, "%s loses the order of its keys: use cube.Map[%s]", t, t.Elem())
 	}
 	return codec{}, exception.Errorf(exception.TypeError, "%s cannot be a field of a typed object", t)
+}
+
+// scalarCodec is that of texts, booleans and numbers.
+func scalarCodec(t reflect.Type, tag fieldTag) (codec, bool) {
+	switch t.Kind() {
+	case reflect.String:
+		c := stringCodec(tag)
+		if tag.nullable {
+			return nullString(c), true
+		}
+		return c, true
+	case reflect.Bool:
+		return boolCodec(tag), true
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return intCodec(t), true
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return uintCodec(t), true
+	case reflect.Float32, reflect.Float64:
+		return floatCodec(), true
+	}
+	return codec{}, false
 }
 
 func encodeUntyped(_ *encoder, v reflect.Value) value.Value {

@@ -46,7 +46,7 @@ func Reexec(args []string) (code int, handled bool) {
 		return 0, false
 	}
 	if err != nil {
-		_, _ = fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+		_, _ = fmt.Fprintf(os.Stderr, "%s: %v\n", name, err) //nolint:forbidigo // this process is a helper, not the program
 		return 1, true
 	}
 	return 0, true
@@ -77,11 +77,11 @@ func runLaunch(args []string) error {
 		return err
 	}
 	if l.Builtin {
-		os.Args = l.Argv
+		os.Args = l.Argv //nolint:forbidigo // this process is the runtime from here on
 		maincli.Main() // exits by itself
 		return nil
 	}
-	return fmt.Errorf("executing %q: %w", l.Argv[0], syscall.Exec(l.Argv[0], l.Argv, os.Environ()))
+	return fmt.Errorf("executing %q: %w", l.Argv[0], syscall.Exec(l.Argv[0], l.Argv, os.Environ())) //nolint:forbidigo // this process is the runtime from here on
 }
 
 // runRemove removes directories that hold files of users other than the caller.

@@ -2,12 +2,12 @@ package harborcube
 
 import (
 	"context"
-	"time"
 
 	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/cube/shell"
 	"github.com/proctor-run/proctor/environment"
 	"github.com/proctor-run/proctor/harbor"
+	"github.com/proctor-run/proctor/internal/clock"
 )
 
 // TaskConfig makes a Harbor task; its JSON names the task's directory.
@@ -54,7 +54,7 @@ func (c *TaskConfig) Make(ctx context.Context, rc cube.RuntimeContext, b cube.Co
 	}
 	m := *c.Metadata
 	m.ContainerConfig = cube.Upcast[cube.ContainerConfig](&launch{
-		ContainerConfig: *containerConfig(t), task: t, host: p.host, now: time.Now,
+		ContainerConfig: *containerConfig(t), task: t, host: p.host, now: clock.Or(nil),
 	})
 	whole := *c
 	whole.Metadata = &m

@@ -87,11 +87,11 @@ func TestBreak(t *testing.T) {
 		t.Fatal("new turns are refused")
 	}
 	tr.End()
-	if tr.Err() != errEnded || tr.Broken() != nil {
+	if !errors.Is(tr.Err(), errEnded) || tr.Broken() != nil {
 		t.Errorf("after End: %v, %v", tr.Err(), tr.Broken())
 	}
 	tr.Break(broken)
-	if tr.Err() != broken || tr.Broken() != broken {
+	if !errors.Is(tr.Err(), broken) || !errors.Is(tr.Broken(), broken) {
 		t.Errorf("after Break: %v, %v", tr.Err(), tr.Broken())
 	}
 }
