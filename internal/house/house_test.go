@@ -22,6 +22,7 @@ var pure = []string{"value", "exception", "schema", "reward", "outcome", "atif",
 // neighbours may import: arrows are followed.
 var arrows = map[string][]string{
 	"cmd":       {"cubecli", "job", "sandbox/docker", "sandbox/oci", "sandbox/guest", "cube/cubes"},
+	"examples":  {"cmd", "ownrunner", "sandbox/compose"},
 	"cubecli":   {"job", "cube/cubetest"},
 	"job":       {"trial", "score", "dataset"},
 	"trial":     {"agent", "environment", "cube/cubes/harbor", "jobdir"},

@@ -1,0 +1,68 @@
+// Package metric computes a metric of one's own over job directories: the median
+// of the rewards.
+package metric
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/reward"
+	"github.com/proctor-run/proctor/score"
+	"github.com/proctor-run/proctor/value"
+)
+
+// Median is the metric: for each name that a reward has, the lower of the two
+// values in the middle. A trial without the reward counts as 0, as it does in
+// the mean.
+func Median(trials []*reward.Rewards) (*value.Object, error) {
+	var names []string
+	for _, r := range trials {
+		for name := range r.All() {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	out := &value.Object{}
+	for _, name := range names {
+		values := make([]float64, len(trials))
+		for i, r := range trials {
+			x, ok := r.Get(name)
+			if !ok {
+				continue
+			}
+			f, err := value.ToFloat(x)
+			if err != nil {
+				return nil, fmt.Errorf("reward %q: %w", name, err)
+			}
+			values[i] = f
+		}
+		slices.Sort(values)
+		out.Set("median_"+name, value.Float(values[(len(values)-1)/2]))
+	}
+	return out, nil
+}
+
+// Rescore aggregates a job directory by the median beside the mean, and writes
+// nothing.
+func Rescore(ctx context.Context, dir string) (jobdir.Result, error) {
+	r, err := score.Rescore(ctx, dir, score.RescoreOptions{Metrics: []score.Metric{
+		{Type: jobdir.MetricMean},
+		{Type: jobdir.MetricUVScript, Script: "median", Compute: Median},
+	}})
+	if err != nil {
+		return jobdir.Result{}, err
+	}
+	return r.Result, nil
+}
+
+// Runner runs metric scripts: in jobs whose configuration names one, it is asked
+// for the metric of the path "median" and knows no other.
+func Runner(script string) func([]*reward.Rewards) (*value.Object, error) {
+	if script == "median" {
+		return Median
+	}
+	return func([]*reward.Rewards) (*value.Object, error) { return nil, reward.NewScriptNotFound(script) }
+}

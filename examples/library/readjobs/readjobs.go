@@ -1,0 +1,120 @@
+// Package readjobs reads and scores job directories without running anything.
+package readjobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/proctor-run/proctor/exception"
+	"github.com/proctor-run/proctor/job/junit"
+	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/journal"
+	"github.com/proctor-run/proctor/jobdir/scan"
+	"github.com/proctor-run/proctor/outcome"
+	"github.com/proctor-run/proctor/score"
+)
+
+// Records reads one small record for each trial, in parallel. Trials that cannot
+// be read are an error beside those that can.
+func Records(ctx context.Context, dir string) ([]jobdir.Record, error) {
+	found, err := scan.Dir(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	records := make([]jobdir.Record, 0, len(found.Records))
+	for _, r := range found.Records {
+		records = append(records, r.Record)
+	}
+	return records, errors.Join(found.Errors...)
+}
+
+// Print writes what a job came to: how many trials of each class there are, the
+// mean of each group with the interval it lies in, and whether the trials give
+// what the job's own result says.
+func Print(ctx context.Context, w io.Writer, dir string) error {
+	r, err := score.Rescore(ctx, dir, score.RescoreOptions{})
+	if err != nil {
+		return err
+	}
+	records := make([]jobdir.Record, 0, len(r.Records))
+	for _, f := range r.Records {
+		records = append(records, f.Record)
+	}
+	stats := score.NewStatistics(records, r.Result.NTotalTrials)
+	for _, class := range jobdir.Classes() {
+		if n := stats.Outcomes[class]; n > 0 {
+			fmt.Fprintf(w, "%s: %d\n", class, n)
+		}
+	}
+	cancelled := stats.Errors[exception.CancelledError]
+	fmt.Fprintf(w, "cancelled: %d\n", cancelled)
+	for _, g := range stats.Groups {
+		for _, m := range g.Means {
+			fmt.Fprintf(w, "%s: %.3f in [%.3f, %.3f]\n", g.Group, m.Mean, m.Low, m.High)
+		}
+	}
+	for _, d := range r.Check() {
+		fmt.Fprintf(w, "differs: %s\n", d)
+	}
+	return nil
+}
+
+// Line is the result line of a job, for programs that read one.
+func Line(dir string) (string, error) {
+	data, err := os.ReadFile(filepath.Join(dir, scan.ResultFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return outcome.Missing().Line()
+	}
+	if err != nil {
+		return "", err
+	}
+	return outcome.Of(data).Line()
+}
+
+// Better reports whether job b is better than job a on the tasks of both, and
+// how likely so uneven a result is by chance.
+func Better(ctx context.Context, a, b string) (better bool, p float64, err error) {
+	before, err := Records(ctx, a)
+	if err != nil {
+		return false, 0, err
+	}
+	after, err := Records(ctx, b)
+	if err != nil {
+		return false, 0, err
+	}
+	c, err := score.Compare(before, after, score.CompareOptions{})
+	if err != nil {
+		return false, 0, err
+	}
+	return c.Wins > c.Losses, c.SignP, nil
+}
+
+// Runs counts how often a job was begun and resumed, by its journal.
+func Runs(dir string) (int, error) {
+	j, err := journal.Load(dir)
+	if err != nil {
+		return 0, err
+	}
+	runs := 0
+	for _, e := range j.Entries {
+		if e.Kind == journal.JobStarted || e.Kind == journal.JobResumed {
+			runs++
+		}
+	}
+	return runs, nil
+}
+
+// JUnit writes a job for continuous integration; a trial with a reward of 1
+// passed.
+func JUnit(ctx context.Context, w io.Writer, dir string) error {
+	report, err := junit.Read(ctx, dir, junit.Options{PassAt: 1})
+	if err != nil {
+		return err
+	}
+	return report.Write(w)
+}

@@ -1,0 +1,38 @@
+package readjobs
+
+import (
+	"io/fs"
+
+	"github.com/proctor-run/proctor/outcome"
+	"github.com/proctor-run/proctor/ownrunner"
+)
+
+// Finalize decides what came of one attempt at a task, as a scheduler of such
+// attempts does: job is the directory that the attempt wrote, run what its
+// process said.
+func Finalize(job fs.FS, task string, number, expected int, run outcome.Run) (outcome.Finalized, error) {
+	host, err := run.Normalize()
+	if err != nil {
+		return outcome.Finalized{}, err
+	}
+	trials, err := outcome.ReadTrials(job, task)
+	if err != nil {
+		return outcome.Finalized{}, err
+	}
+	return outcome.Attempt{Task: task, Trials: trials, Host: host, Number: number, Expected: &expected}.Finalize()
+}
+
+// KeepBest scores a job over its tasks by the best of them.
+func KeepBest(scores []float64) (float64, error) {
+	s, err := outcome.Keep{Policy: outcome.KeepBest}.Of(scores)
+	return s.Score, err
+}
+
+// Plan lists the trials of a runner of one's own in order, and the lock that its
+// job directory has.
+func Plan(tasks []string, attempts int, agent string) (names []string, lock []byte) {
+	for _, p := range ownrunner.PlanTrials(tasks, attempts) {
+		names = append(names, p.TrialName)
+	}
+	return names, ownrunner.Lock{AgentName: agent, Attempts: attempts}.JSON()
+}

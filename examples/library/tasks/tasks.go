@@ -1,0 +1,124 @@
+// Package tasks looks at Harbor task directories, and tries one without a job.
+package tasks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	harborcube "github.com/proctor-run/proctor/cube/cubes/harbor"
+	"github.com/proctor-run/proctor/dataset"
+	"github.com/proctor-run/proctor/environment"
+	"github.com/proctor-run/proctor/harbor"
+	"github.com/proctor-run/proctor/harbor/terminalbench"
+	"github.com/proctor-run/proctor/job/taskcheck"
+	"github.com/proctor-run/proctor/reward"
+	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/buildcontext"
+	"github.com/proctor-run/proctor/schema"
+	"github.com/proctor-run/proctor/value"
+	"github.com/proctor-run/proctor/verify"
+)
+
+// Checksum loads a task and identifies its content. What is wrong with the
+// configuration is listed with the place of each problem.
+func Checksum(dir string) (sum string, problems []string, err error) {
+	task, err := harbor.Load(dir, harbor.LoadOptions{})
+	var invalid *schema.Errors
+	if errors.As(err, &invalid) {
+		return "", invalid.Brief(), err
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	sum, err = harbor.Checksum(task.Dir)
+	return sum, nil, err
+}
+
+// Files lists what an image of the task is built from.
+func Files(dir string) ([]string, error) {
+	c, err := buildcontext.Read(dir)
+	if err != nil {
+		return nil, err
+	}
+	return c.Names(), nil
+}
+
+// Datasets lists the data sets of a registry file.
+func Datasets(file []byte) ([]string, error) {
+	r, err := dataset.ParseRegistry(file)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, d := range r.Datasets {
+		names = append(names, d.Name)
+	}
+	return names, nil
+}
+
+// Convert makes Harbor tasks of Terminal-Bench ones and lists those that it made.
+func Convert(ctx context.Context, in, out string) ([]string, error) {
+	r, err := terminalbench.Map(ctx, in, out, terminalbench.Options{Atomic: true})
+	for _, f := range r.Failed {
+		err = errors.Join(err, fmt.Errorf("task %s: %w", f.Task, f.Err))
+	}
+	return r.Mapped, err
+}
+
+// Scalar is one number of a verifier's rewards, as trainers want it.
+func Scalar(r *reward.Rewards) (float64, error) { return harborcube.ScalarReward(r) }
+
+// Plan lists the trials by which a task is checked: the solution, repeated, and
+// no work.
+func Plan(repeats int) []taskcheck.Role { return taskcheck.Reference(repeats) }
+
+// Try starts a task's environment, runs one command as its agent would and has
+// the result verified. The error of a task that gives no rewards is the
+// verifier's.
+func Try(ctx context.Context, backend sandbox.Backend, dir, command string) (text string, err error) {
+	task, err := harbor.Load(dir, harbor.LoadOptions{})
+	if err != nil {
+		return "", err
+	}
+	logs, err := os.MkdirTemp("", "try")
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(logs)) }()
+	if err := environment.MakeLogDirs(logs); err != nil {
+		return "", err
+	}
+	owner, err := sandbox.Self()
+	if err != nil {
+		return "", err
+	}
+	env := environment.New(environment.Config{
+		Backend: backend, Task: task, Logs: logs, OutputLimit: 1 << 20, Now: time.Now,
+		Spec: sandbox.Spec{
+			Name: "try", Labels: sandbox.Labels{Owner: owner},
+			Image:  sandbox.Image{Build: &sandbox.Build{ContextDir: dir + "/environment"}},
+			Mounts: environment.LogMounts(backend.Capabilities(), logs),
+		},
+	})
+	defer func() { err = errors.Join(err, env.Close(context.WithoutCancel(ctx))) }()
+	for _, step := range []func(context.Context) error{env.Start, env.WaitHealthy, env.Equip} {
+		if err := step(ctx); err != nil {
+			return "", err
+		}
+	}
+	if _, err := env.Exec(ctx, sandbox.Command{Shell: command}); err != nil {
+		return "", fmt.Errorf("running the command: %w", err)
+	}
+	result, err := env.Verify(ctx, nil)
+	if err != nil {
+		return "", err
+	}
+	return describe(result), nil
+}
+
+func describe(r verify.Result) string {
+	return fmt.Sprintf("%s, the tests exited with %d", value.Repr(r.Rewards.Object()), r.ExitCode)
+}
