@@ -5,10 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -47,26 +44,6 @@ type SandboxOptions struct {
 	Environment string // empty or "auto" lets the program choose
 	Runtime     string
 	Mask        []string
-}
-
-// Main is the program of a cube's author: it runs one command on the cubes and
-// exits with the codes of docs/exit-codes.md.
-func Main(cubes ...Cube) {
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	p := &Program{
-		Name: filepath.Base(os.Args[0]), Cubes: cubes, CacheRoot: userCache,
-		Args: os.Args, Stdout: os.Stdout, Stderr: os.Stderr, Lookup: os.LookupEnv, Now: time.Now, Signals: signals,
-	}
-	os.Exit(p.Run(context.Background()))
-}
-
-func userCache() (string, error) {
-	dir, err := os.UserCacheDir()
-	if err != nil {
-		return "", fmt.Errorf("finding a directory for what cubes install: %w", err)
-	}
-	return filepath.Join(dir, "proctor", "cubes"), nil
 }
 
 // Run runs the command of Args and returns its exit code.
@@ -164,7 +141,7 @@ func (p *Program) open(ctx context.Context, c *Cube, o SandboxOptions) (backend 
 		return nil, func() error { return nil }, nil
 	}
 	if p.Sandboxes == nil {
-		return nil, nil, exitcode.Usagef("the tasks of %s run in containers, and this program opens none: set Program.Sandboxes", c.Name)
+		return nil, nil, exitcode.Usagef("the tasks of %s run in containers, and this program opens none: begin it with sandboxes.Main of package cubecli/sandboxes, or set Program.Sandboxes", c.Name)
 	}
 	o.Mask = append(o.Mask, c.Mask...)
 	return p.Sandboxes(ctx, o)

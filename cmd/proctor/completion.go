@@ -7,13 +7,14 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/proctor-run/proctor/cube/cubes"
+	"github.com/proctor-run/proctor/cubecli/sandboxes"
 )
 
 // flagWords are what flags of these names take, in every command that has
 // them.
 var flagWords = map[string][]string{
 	"agent":   agents().Names(),
-	"env":     append([]string{"auto"}, ourBackends...),
+	"env":     append([]string{sandboxes.Auto}, sandboxes.Environments()...),
 	"runtime": {"gvisor", "runc", "crun"},
 	"cpus":    {"auto", "limit", "ignore"},
 	"memory":  {"auto", "limit", "ignore"},

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/proctor-run/proctor/cubecli/sandboxes"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/internal/dotenv"
@@ -139,7 +140,7 @@ func adoptEnvironment(doc value.Value) (changed bool, err error) {
 		return false, err
 	}
 	switch name {
-	case environmentAuto:
+	case sandboxes.Auto:
 		environment.Delete("type")
 		return true, nil
 	case sandbox.BackendSandbox, sandbox.BackendHost:

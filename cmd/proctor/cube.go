@@ -10,6 +10,7 @@ import (
 	"github.com/proctor-run/proctor/cube/cubes"
 	harborcube "github.com/proctor-run/proctor/cube/cubes/harbor"
 	"github.com/proctor-run/proctor/cubecli"
+	"github.com/proctor-run/proctor/cubecli/sandboxes"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/sandbox"
 )
@@ -42,17 +43,10 @@ func cubeProgram(env *Env) *cubecli.Program {
 	p := &cubecli.Program{
 		Name: "proctor cube", Find: func(name string) (*cubecli.Cube, error) { return findHarborCube(env, name) },
 		Sandboxes: func(ctx context.Context, o cubecli.SandboxOptions) (sandbox.Backend, func() error, error) {
-			name, err := chooseBackend(ctx, env, o.Environment, o.Runtime)
-			if err != nil {
-				return nil, nil, err
-			}
-			return readyBackend(ctx, env, backendOptions{name: name, runtime: o.Runtime, mask: o.Mask})
+			return readyBackend(ctx, env, backendOptions{name: o.Environment, Options: sandboxes.Options{Runtime: o.Runtime, Mask: o.Mask}})
 		},
-		CacheRoot: func() (string, error) {
-			dirs, err := findDirectories(env)
-			return dirs.cacheOfCubes(), err
-		},
-		Args: env.Args, Stdout: env.Stdout, Stderr: env.Stderr, Lookup: env.Lookup, Now: env.Now, Signals: env.Signals,
+		CacheRoot: func() (string, error) { return cacheOfCubes(env) },
+		Args:      env.Args, Stdout: env.Stdout, Stderr: env.Stderr, Lookup: env.Lookup, Now: env.Now, Signals: env.Signals,
 	}
 	for _, c := range cubes.All() {
 		p.Cubes = append(p.Cubes, cubecli.Cube{Name: c.Name, Register: cubes.Register, Config: c.Config, Agent: c.Agent, NeedsContainer: c.NeedsContainer})
@@ -115,6 +109,3 @@ func harborOracle(env *Env, m *harborcube.Metadata) cube.Agent {
 	}
 	return cube.Script(actions...)
 }
-
-// cacheOfCubes is where installed cubes lie.
-func (d directories) cacheOfCubes() string { return filepath.Join(d.cache, "cubes") }

@@ -18,21 +18,33 @@ import (
 )
 
 // cubeModule holds the files of a new cube's module, as templates.
+// Those of containermodule take the places of cubemodule's for a cube whose
+// tasks run in containers.
 //
-//go:embed all:cubemodule
+//go:embed all:cubemodule all:containermodule
 var cubeModule embed.FS
 
+// cubeInit is what "cube init" is asked for.
+type cubeInit struct {
+	name, parent, module string
+	container            bool
+}
+
 func newCubeInit(env *Env) *cobra.Command {
-	var parent, module string
+	var f cubeInit
 	cmd := &cobra.Command{
 		Use:   "init NAME",
 		Short: "Make a Go module with a cube that works, to start from",
 		Long: `init makes a directory with a Go module: cube.go has the benchmark with two tasks
 and one tool, main.go is a program with the commands list, show, test, run and
 resume, and cube_test.go checks that the cube keeps the rules. Nothing that
-exists is changed.`,
+exists is changed.
+
+With --container the tasks run in containers, and the program and the tests open
+the sandboxes for them.`,
 		Example: `  proctor cube init word-puzzles
-  proctor cube init word-puzzles --module example.org/word-puzzles`,
+  proctor cube init word-puzzles --module example.org/word-puzzles
+  proctor cube init shell-puzzles --container`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return withHint(usageErrorf("one name is needed, %d are given", len(args)), "proctor cube %s", cmd.Use)
@@ -40,7 +52,8 @@ exists is changed.`,
 			return nil
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			dir, err := initCube(args[0], parent, module)
+			f.name = args[0]
+			dir, err := initCube(f)
 			if err != nil {
 				return err
 			}
@@ -48,8 +61,9 @@ exists is changed.`,
 			return nil
 		},
 	}
-	cmd.Flags().StringVarP(&parent, "path", "p", ".", "make it in this `directory`")
-	cmd.Flags().StringVar(&module, "module", "", "the module's `path` (default: the name)")
+	cmd.Flags().StringVarP(&f.parent, "path", "p", ".", "make it in this `directory`")
+	cmd.Flags().StringVar(&f.module, "module", "", "the module's `path` (default: the name)")
+	cmd.Flags().BoolVar(&f.container, "container", false, "the tasks run in containers")
 	return cmd
 }
 
@@ -59,7 +73,8 @@ var cubeName = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 
 var modulePath = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._~/-]*$`)
 
-func initCube(name, parent, module string) (dir string, err error) {
+func initCube(f cubeInit) (dir string, err error) {
+	name, module := f.name, f.module
 	if module == "" {
 		module = name
 	}
@@ -69,8 +84,8 @@ func initCube(name, parent, module string) (dir string, err error) {
 	case !modulePath.MatchString(module) || path.Clean(module) != module:
 		return "", usageErrorf("%q is not a module path", module)
 	}
-	dir = filepath.Join(parent, name)
-	if err := os.MkdirAll(parent, 0o755); err != nil {
+	dir = filepath.Join(f.parent, name)
+	if err := os.MkdirAll(f.parent, 0o755); err != nil {
 		return "", fmt.Errorf("making the cube: %w", err)
 	}
 	if err := os.Mkdir(dir, 0o755); err != nil {
@@ -80,24 +95,38 @@ func initCube(name, parent, module string) (dir string, err error) {
 		return "", fmt.Errorf("making the cube: %w", err)
 	}
 	values := map[string]string{"Name": name, "Module": module, "Package": strings.ReplaceAll(name, "-", "_"), "Version": moduleVersion()}
-	files, err := cubeModule.ReadDir("cubemodule")
-	if err != nil {
-		return "", err
+	templates := []string{"cubemodule"}
+	if f.container {
+		templates = append(templates, "containermodule")
 	}
-	for _, f := range files {
-		t, err := template.ParseFS(cubeModule, path.Join("cubemodule", f.Name()))
-		if err != nil {
+	for _, from := range templates {
+		if err := writeTemplates(dir, from, values); err != nil {
 			return "", err
-		}
-		var text strings.Builder
-		if err := t.Execute(&text, values); err != nil {
-			return "", err
-		}
-		if err := os.WriteFile(filepath.Join(dir, strings.TrimSuffix(f.Name(), ".tmpl")), []byte(text.String()), 0o644); err != nil {
-			return "", fmt.Errorf("making the cube: %w", err)
 		}
 	}
 	return dir, nil
+}
+
+// writeTemplates writes the files of a directory of templates.
+func writeTemplates(dir, from string, values map[string]string) error {
+	files, err := cubeModule.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		t, err := template.ParseFS(cubeModule, path.Join(from, f.Name()))
+		if err != nil {
+			return err
+		}
+		var text strings.Builder
+		if err := t.Execute(&text, values); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, strings.TrimSuffix(f.Name(), ".tmpl")), []byte(text.String()), 0o644); err != nil {
+			return fmt.Errorf("making the cube: %w", err)
+		}
+	}
+	return nil
 }
 
 // released matches versions that a module proxy may have.

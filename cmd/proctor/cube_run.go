@@ -125,7 +125,7 @@ func runCube(ctx context.Context, env *Env, s *cubecli.Cube, f *runFlags, choice
 		if cfg.Environment, opts, err = chooseEnvironment(ctx, env, cfg.Environment, f.runtime, names.backend); err != nil {
 			return err
 		}
-		opts.mask = hiddenOfConfig(env, cfg)
+		opts.Mask = hiddenOfConfig(env, cfg)
 	}
 	release, err := claimName(&cfg, names)
 	if err != nil {
@@ -188,12 +188,12 @@ func openCubesFor(ctx context.Context, env *Env, opts backendOptions, choice cub
 			err = errors.Join(err, open.close(ctx))
 		}
 	}()
-	dirs, err := findDirectories(env)
+	cache, err := cacheOfCubes(env)
 	if err != nil {
 		return nil, err
 	}
 	for _, s := range subjects {
-		r := cube.NewRegistry(cube.Options{CacheRoot: dirs.cacheOfCubes(), Sandbox: open.backend})
+		r := cube.NewRegistry(cube.Options{CacheRoot: cache, Sandbox: open.backend})
 		sel, err := s.Select(r, nil, choice)
 		if err != nil {
 			return nil, err

@@ -13,15 +13,15 @@ import (
 func TestCubeInit(t *testing.T) {
 	t.Parallel()
 	parent := t.TempDir()
-	dir, err := initCube("word-puzzles", parent, "example.org/word-puzzles")
+	dir, err := initCube(cubeInit{name: "word-puzzles", parent: parent, module: "example.org/word-puzzles"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := initCube("word-puzzles", parent, ""); exitCode(err) != exitUsage {
+	if _, err := initCube(cubeInit{name: "word-puzzles", parent: parent}); exitCode(err) != exitUsage {
 		t.Errorf("making it again: %v, want a refusal", err)
 	}
 	for _, name := range []string{"", "../x", "A b", "x/y"} {
-		if _, err := initCube(name, parent, ""); exitCode(err) != exitUsage {
+		if _, err := initCube(cubeInit{name: name, parent: parent}); exitCode(err) != exitUsage {
 			t.Errorf("a cube called %q: %v, want a refusal", name, err)
 		}
 	}

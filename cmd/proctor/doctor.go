@@ -9,8 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/proctor-run/proctor/sandbox"
-	"github.com/proctor-run/proctor/sandbox/oci"
+	"github.com/proctor-run/proctor/cubecli/sandboxes"
 )
 
 // diagnosis is one thing that works here or does not.
@@ -59,15 +58,14 @@ environment works, and 1 otherwise.`,
 
 func diagnose(ctx context.Context, env *Env) []diagnosis {
 	var all []diagnosis
-	for _, name := range ourBackends {
+	for _, name := range sandboxes.Environments() {
 		all = append(all, diagnoseEnvironment(ctx, env, name))
 	}
-	self, closeBackend, err := ociOptions(ctx, env, sandbox.BackendHost, backendOptions{})
+	runtimes, err := sandboxes.Runtimes(ctx, backendOptions{}.in(env))
 	if err != nil {
 		return append(all, diagnosis{Kind: "runtime", Name: "all", Detail: err.Error()})
 	}
-	defer func() { _ = closeBackend() }()
-	for _, r := range oci.Runtimes(ctx, self) {
+	for _, r := range runtimes {
 		d := diagnosis{Kind: "runtime", Name: r.Name, Available: r.Available, Detail: r.Reason, Fix: r.Fix}
 		if r.Available {
 			d.Detail = r.Path
@@ -79,7 +77,7 @@ func diagnose(ctx context.Context, env *Env) []diagnosis {
 
 func diagnoseEnvironment(ctx context.Context, env *Env, name string) diagnosis {
 	d := diagnosis{Kind: "environment", Name: name}
-	b, closeBackend, err := openBackend(ctx, env, name, backendOptions{})
+	b, closeBackend, err := sandboxes.New(ctx, name, backendOptions{}.in(env))
 	if err != nil {
 		d.Detail = err.Error()
 		return d

@@ -34,7 +34,7 @@ func egressBench(t *testing.T, e environment, toml, agentScript, tests string) *
 	world := &sandboxtest.World{}
 	world.Serve(t, "good.test")
 	world.Serve(t, "evil.test")
-	b := newHostileBench(t, e, toml, func(o *backendOptions) { o.egress = world.Upstream() })
+	b := newHostileBench(t, e, toml, func(o *backendOptions) { o.Egress = world.Upstream() })
 	writeFiles(t, *b.cfg.Task.Path, map[string]string{"tests/test.sh": "#!/bin/bash\n" + fetching + tests})
 	b.cfg.Agent.Kwargs = value.NewObject(1)
 	b.cfg.Agent.Kwargs.Set("run", value.Str(fetching+agentScript))

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/proctor-run/proctor/agent"
+	"github.com/proctor-run/proctor/cubecli/sandboxes"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/value"
@@ -135,11 +136,8 @@ func checkAgents(cfg jobdir.Config, cube bool) error {
 }
 
 func parseEnvironment(s string) (string, error) {
-	return oneOf(s, "an environment", slices.Concat([]string{environmentAuto}, ourBackends), harborEnvironments)
+	return oneOf(s, "an environment", slices.Concat([]string{sandboxes.Auto}, sandboxes.Environments()), harborEnvironments)
 }
-
-// environmentAuto lets proctor choose the environment.
-const environmentAuto = "auto"
 
 var harborEnvironments = []string{
 	"daytona", "e2b", "modal", "runloop", "langsmith", "gke", "novita", "apple-container", "singularity", "islo",

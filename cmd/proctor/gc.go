@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/proctor-run/proctor/cubecli/sandboxes"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/oci/build"
 	"github.com/proctor-run/proctor/sandbox/oci/image"
@@ -75,9 +76,11 @@ func printGarbage(env *Env, f *gcFlags, g garbage, whole bool) error {
 func collectAll(ctx context.Context, env *Env, dry bool) (garbage, error) {
 	g := garbage{DryRun: dry}
 	var errs []error
+	var cleaning backendOptions
+	cleaning.Cleaning = true
 	// sandbox and host share their state directory.
 	for _, name := range []string{sandbox.BackendDocker, sandbox.BackendHost} {
-		b, closeBackend, err := openBackend(ctx, env, name, backendOptions{cleaning: true})
+		b, closeBackend, err := sandboxes.New(ctx, name, cleaning.in(env))
 		if errors.Is(err, sandbox.ErrUnavailable) {
 			continue
 		}
@@ -85,7 +88,7 @@ func collectAll(ctx context.Context, env *Env, dry bool) (garbage, error) {
 			errs = append(errs, err)
 			continue
 		}
-		look := collect
+		look := sandboxes.Collect
 		if dry {
 			look = survey
 		}
@@ -105,10 +108,10 @@ const imageTTL = 7 * 24 * time.Hour
 // pruneImages removes the built images of -e sandbox that nobody uses.
 func (g *garbage) pruneImages(ctx context.Context, env *Env) (err error) {
 	dirs, err := findDirectories(env)
-	if err != nil || !isDirectory(dirs.images()) {
+	if err != nil || !isDirectory(dirs.Images()) {
 		return err
 	}
-	store, err := image.Open(dirs.images(), image.Options{Offline: true})
+	store, err := image.Open(dirs.Images(), image.Options{Offline: true})
 	if err != nil {
 		return err
 	}
@@ -132,17 +135,4 @@ func survey(ctx context.Context, b sandbox.Backend) ([]string, error) {
 		return nil, nil
 	}
 	return s.Survey(ctx, sandbox.Owner.Alive)
-}
-
-// collect removes what dead owners left in one backend.
-func collect(ctx context.Context, b sandbox.Backend) ([]string, error) {
-	collector, ok := b.(sandbox.Collector)
-	if !ok {
-		return nil, nil
-	}
-	removed, err := collector.Collect(ctx, sandbox.Owner.Alive)
-	if err != nil {
-		return removed, fmt.Errorf("cleaning up behind killed runs (%s): %w", b.Name(), err)
-	}
-	return removed, nil
 }

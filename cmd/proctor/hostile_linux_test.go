@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/proctor-run/proctor/cubecli/sandboxes"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/trial"
@@ -54,15 +55,15 @@ func newHostileBench(t *testing.T, e environment, toml string, change ...func(*b
 	env := &Env{Environ: append(os.Environ(), "PROCTOR_STATE_DIR="+p.state), Stderr: os.Stderr, Now: time.Now}
 	opts := backendOptions{}
 	if i := slices.Index(args, "--runtime"); i >= 0 {
-		opts.runtime = args[i+1]
+		opts.Runtime = args[i+1]
 	}
 	if i := slices.Index(args, "--ek"); i >= 0 {
-		opts.mirrors = []string{strings.TrimPrefix(args[i+1], "mirror=")}
+		opts.Mirrors = []string{strings.TrimPrefix(args[i+1], "mirror=")}
 	}
 	for _, f := range change {
 		f(&opts)
 	}
-	backend, closeBackend, err := openBackend(t.Context(), env, args[1], opts)
+	backend, closeBackend, err := sandboxes.New(t.Context(), args[1], opts.in(env))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -119,7 +119,7 @@ func resumeJob(ctx context.Context, env *Env, f *resumeFlags) error {
 	if err != nil {
 		return err
 	}
-	opts.mask = hiddenOfConfig(env, cfg)
+	opts.Mask = hiddenOfConfig(env, cfg)
 	cubes, err := reopenCubes(ctx, env, cfg, opts)
 	if err != nil {
 		return err
@@ -151,7 +151,7 @@ func resumeWith(ctx context.Context, env *Env, f *resumeFlags, guard *jobdir.Gua
 	x := execution{prepared: resumed.Prepared, guard: guard, cubes: cubes.cubes, backend: cubes.backend}
 	x.sealed = keepSealing(env, f.run.sealed, resumed.Prepared)
 	if x.backend == nil {
-		opts.mask = append(opts.mask, hiddenTasks(resumed.Prepared)...)
+		opts.Mask = append(opts.Mask, hiddenTasks(resumed.Prepared)...)
 		var closeBackend func() error
 		if x.backend, closeBackend, err = readyBackend(ctx, env, opts); err != nil {
 			return err

@@ -8,12 +8,12 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/proctor-run/proctor/cubecli/sandboxes"
 )
 
 func main() {
-	if code, done := innerMain(os.Args); done {
-		os.Exit(code)
-	}
+	sandboxes.Reexec()
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	os.Exit(Run(context.Background(), Env{

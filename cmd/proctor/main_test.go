@@ -20,6 +20,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/proctor-run/proctor/cubecli/sandboxes"
 	"github.com/proctor-run/proctor/internal/need"
 	"github.com/proctor-run/proctor/sandbox/docker"
 )
@@ -27,9 +28,7 @@ import (
 // TestMain is the program when the tests execute themselves under its name, and
 // what the program executes itself as.
 func TestMain(m *testing.M) {
-	if code, done := innerMain(os.Args); done {
-		os.Exit(code)
-	}
+	sandboxes.Reexec()
 	testscript.Main(withCache{m}, map[string]func(){"proctor": main})
 }
 
@@ -139,7 +138,7 @@ var hostSandboxes = sync.OnceValue(func() error {
 	defer os.RemoveAll(dir)
 	env := &Env{Environ: append(os.Environ(), "PROCTOR_STATE_DIR="+dir), Stderr: os.Stderr, Now: time.Now}
 	ctx := context.Background()
-	b, closeBackend, err := openBackend(ctx, env, "host", backendOptions{})
+	b, closeBackend, err := sandboxes.New(ctx, "host", backendOptions{}.in(env))
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/proctor-run/proctor/cubecli/sandboxes"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
@@ -82,7 +83,7 @@ func runJob(ctx context.Context, env *Env, f *runFlags) error {
 		return err
 	}
 	warnSealing(env, f.sealed, prepared)
-	opts.mask = append(hiddenOfConfig(env, cfg), hiddenTasks(prepared)...)
+	opts.Mask = append(hiddenOfConfig(env, cfg), hiddenTasks(prepared)...)
 	backend, closeBackend, err := readyBackend(ctx, env, opts)
 	if err != nil {
 		return err
@@ -104,9 +105,11 @@ func chooseEnvironment(ctx context.Context, env *Env, cfg jobdir.EnvironmentConf
 		return cfg, backendOptions{}, usageErrorf("environment.import_path names Python code, which proctor cannot run: %q", *cfg.ImportPath)
 	}
 	if !given {
-		name = environmentAuto
+		name = sandboxes.Auto
 	}
-	name, err := chooseBackend(ctx, env, name, runtime)
+	var asked backendOptions
+	asked.Runtime = runtime
+	name, err := sandboxes.Choose(ctx, name, asked.in(env))
 	if err != nil {
 		return cfg, backendOptions{}, err
 	}
@@ -121,24 +124,15 @@ func chooseEnvironment(ctx context.Context, env *Env, cfg jobdir.EnvironmentConf
 func readyBackend(ctx context.Context, env *Env, opts backendOptions) (sandbox.Backend, func() error, error) {
 	ctx, stop := interruptible(ctx, env)
 	defer stop()
-	backend, closeBackend, err := openBackend(ctx, env, opts.name, opts)
-	if err != nil {
-		return nil, nil, asUsage(ctx, err)
+	backend, closeBackend, err := sandboxes.Open(ctx, opts.name, opts.in(env))
+	if err == nil {
+		return backend, closeBackend, nil
 	}
-	if err := checkOnce(ctx, env, backend, opts.runtime); err != nil {
-		return nil, nil, errors.Join(withHint(asUsage(ctx, err), "'proctor doctor' lists what works on this machine"), closeBackend())
+	unavailable := errors.Is(err, sandbox.ErrUnavailable)
+	if err = asUsage(ctx, err); unavailable {
+		err = withHint(err, "'proctor doctor' lists what works on this machine")
 	}
-	removed, err := collect(ctx, backend)
-	if err != nil {
-		fmt.Fprintf(env.Stderr, "proctor: warning: %v\n", err)
-	}
-	for _, line := range removed {
-		fmt.Fprintf(env.Stderr, "proctor: left behind by a killed run: %s\n", line)
-	}
-	if backend.Capabilities().OwnRoot {
-		fmt.Fprintln(env.Stderr, "proctor: -e host shows this machine's own files to the agent (home directories and credentials masked): for demos and trusted agents only")
-	}
-	return backend, closeBackend, nil
+	return nil, nil, err
 }
 
 // hiddenOfConfig lists what commands on the host's own files must not see of a

@@ -180,7 +180,7 @@ func runChecks(ctx context.Context, env *Env, f *checkFlags, tasks []*taskcheck.
 	if cfg.Environment, opts, err = chooseEnvironment(ctx, env, cfg.Environment, f.run.runtime, names.backend); err != nil {
 		return err
 	}
-	c.cfg, opts.mask = cfg, hiddenOfConfig(env, cfg)
+	c.cfg, opts.Mask = cfg, hiddenOfConfig(env, cfg)
 	backend, closeBackend, err := readyBackend(ctx, env, opts)
 	if err != nil {
 		return err

@@ -101,7 +101,7 @@ func startTrial(ctx context.Context, env *Env, f *trialFlags) error {
 	if isFile(filepath.Join(dir, scan.ResultFile)) {
 		return withHint(usageErrorf("%q holds a trial that has ended", dir), "name another with --trial-name, or none")
 	}
-	opts.mask = absolute(slices.Concat([]string{cfg.TrialsDir, task.Dir}, hiddenOfTask(cfg.Task), taskCache(env)))
+	opts.Mask = absolute(slices.Concat([]string{cfg.TrialsDir, task.Dir}, hiddenOfTask(cfg.Task), taskCache(env)))
 	backend, closeBackend, err := readyBackend(ctx, env, opts)
 	if err != nil {
 		return err

@@ -21,8 +21,8 @@ var pure = []string{"value", "exception", "schema", "reward", "outcome", "atif",
 // A room also may import what lies below itself, and everything that its
 // neighbours may import: arrows are followed.
 var arrows = map[string][]string{
-	"cmd":       {"cubecli", "job", "sandbox/docker", "sandbox/oci", "sandbox/guest", "cube/cubes"},
 	"examples":  {"cmd", "ownrunner", "sandbox/compose"},
+	"cmd":       {"cubecli", "cubecli/sandboxes", "job", "sandbox/docker", "sandbox/oci", "sandbox/guest", "cube/cubes"},
 	"cubecli":   {"job", "cube/cubetest"},
 	"job":       {"trial", "score", "dataset"},
 	"trial":     {"agent", "environment", "cube/cubes/harbor", "jobdir"},
@@ -36,6 +36,11 @@ var arrows = map[string][]string{
 	"cube":      {"sandbox"},
 	"sandbox":   {},
 	"internal":  {},
+
+	// What programs open sandboxes with; cubecli itself stays free of backends.
+	"cubecli/sandboxes": {"cubecli", "sandbox/docker", "sandbox/compose", "sandbox/oci", "sandbox/guest"},
+	// The program that sandboxes builds.
+	"cubecli/sandboxes/proctor-sandbox": {"sandbox/oci"},
 
 	"environment":       {"verify", "harbor", "sandbox"},
 	"cube/cubes/harbor": {"environment", "cube"},
@@ -121,7 +126,7 @@ func allowed(from, to string) bool {
 
 func isPure(p string) bool { return slices.Contains(pure, p) }
 
-// isBackend tells packages that only cmd may wire in.
+// isBackend reports packages that only programs may wire in.
 func isBackend(p string) bool {
 	return slices.ContainsFunc([]string{"sandbox/docker", "sandbox/compose", "sandbox/oci", "sandbox/guest"}, func(b string) bool {
 		return p == b || strings.HasPrefix(p, b+"/")

@@ -1,8 +1,7 @@
-package main
+package sandboxes
 
 import (
 	"context"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,18 +28,18 @@ func TestBuildOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Without an environment go builds nothing: who does not wait fails.
-	env := &Env{Stderr: io.Discard}
+	o := Options{Environ: []string{}, Notice: func(string) {}}
 	var waiting sync.WaitGroup
 	for range 4 {
 		waiting.Go(func() {
-			if err := buildOnce(t.Context(), env, path); err != nil {
+			if err := buildOnce(t.Context(), o, path); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := buildOnce(gone, env, path); err == nil || !strings.Contains(err.Error(), "canceled") {
+	if err := buildOnce(gone, o, path); err == nil || !strings.Contains(err.Error(), "canceled") {
 		t.Errorf("waiting without a context: %v", err)
 	}
 	if err := os.WriteFile(path, nil, 0o755); err != nil {

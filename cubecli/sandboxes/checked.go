@@ -1,4 +1,4 @@
-package main
+package sandboxes
 
 import (
 	"context"
@@ -15,13 +15,13 @@ import (
 // checkOnce makes sure that a backend works here. Trying it costs as much as a
 // sandbox, so what worked once is not tried again by the same build and user
 // until the machine starts anew; a backend that stops working meanwhile is
-// told by the trials. An engine is asked every time: that is cheap, and
+// noticed by what runs in it. An engine is asked every time: that is cheap, and
 // engines come and go.
-func checkOnce(ctx context.Context, env *Env, b sandbox.Backend, runtime string) error {
+func checkOnce(ctx context.Context, o Options, b sandbox.Backend) error {
 	if b.Name() != sandbox.BackendHost && b.Name() != sandbox.BackendSandbox {
 		return b.Check(ctx)
 	}
-	dirs, err := findDirectories(env)
+	dirs, err := FindDirectories(o.getenv)
 	if err != nil {
 		return err
 	}
@@ -29,8 +29,8 @@ func checkOnce(ctx context.Context, env *Env, b sandbox.Backend, runtime string)
 	if err != nil {
 		return err
 	}
-	key := fmt.Sprintln(b.Name(), runtime, self.BootID, version.Current().ID(), os.Geteuid(), dirs.state, env.Getenv("PATH"))
-	marker := filepath.Join(dirs.cache, "checked", fmt.Sprintf("%x", sha256.Sum256([]byte(key)))[:32])
+	key := fmt.Sprintln(b.Name(), o.Runtime, self.BootID, version.Current().ID(), os.Geteuid(), dirs.State, o.getenv("PATH"))
+	marker := filepath.Join(dirs.Cache, "checked", fmt.Sprintf("%x", sha256.Sum256([]byte(key)))[:32])
 	if _, err := os.Stat(marker); err == nil {
 		return nil
 	}

@@ -1,9 +1,9 @@
 //go:build !linux
 
-package main
+package sandboxes
 
 import "context"
 
 // staticProgram is the running program: only Linux has sandboxes that need
 // more.
-func staticProgram(_ context.Context, _ *Env, self, _ string) (string, error) { return self, nil }
+func staticProgram(_ context.Context, _ Options, self, _ string) (string, error) { return self, nil }

@@ -1,0 +1,38 @@
+package cubecli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// Main is the program of a cube's author: it runs one command on the cubes and
+// exits with the codes of docs/exit-codes.md. It opens no sandboxes; for cubes
+// whose tasks run in containers, sandboxes.Main of package cubecli/sandboxes
+// takes its place.
+func Main(cubes ...Cube) {
+	os.Exit(NewProgram(cubes...).Run(context.Background()))
+}
+
+// NewProgram returns the command line of this process for the cubes: with its
+// arguments, outputs, environment and signals. Sandboxes is left to be set.
+func NewProgram(cubes ...Cube) *Program {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	return &Program{
+		Name: filepath.Base(os.Args[0]), Cubes: cubes, CacheRoot: userCache,
+		Args: os.Args, Stdout: os.Stdout, Stderr: os.Stderr, Lookup: os.LookupEnv, Now: time.Now, Signals: signals,
+	}
+}
+
+func userCache() (string, error) {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("finding a directory for what cubes install: %w", err)
+	}
+	return filepath.Join(dir, "proctor", "cubes"), nil
+}

@@ -1,0 +1,89 @@
+// Package sandboxes opens the backends that tasks run in: Docker's containers,
+// and sandboxes without a daemon. It is for programs of cubes' authors whose
+// tasks need containers, and proctor itself opens its environments with it.
+//
+// [Main] is the whole program of an author, and [TestMain] goes with tests that
+// [Open] sandboxes. One of them, or [Reexec], has to run first, because the
+// program is executed again inside the sandboxes.
+package sandboxes
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/proctor-run/proctor/internal/exitcode"
+	"github.com/proctor-run/proctor/sandbox/egress"
+)
+
+// Options say how a backend is opened. The zero value is what a program without
+// settings of its own wants.
+type Options struct {
+	// Runtime is the OCI runtime of environments sandbox and host: gvisor,
+	// runc, crun or a path. Empty means gvisor, which is built in.
+	Runtime string
+	// Mirrors are OCI layout directories that are asked for images before a
+	// registry is.
+	Mirrors []string
+	// Mask lists absolute host paths that environment host must not show.
+	Mask []string
+	// Egress is how the egress proxy reaches the world; the zero value is this
+	// machine's resolver and network.
+	Egress egress.Upstream
+	// Cleaning says that no sandbox will be made: what killed programs left is
+	// looked for.
+	Cleaning bool
+
+	// Environ is the environment, KEY=VALUE, of which the last of a name
+	// counts; nil means that of the process.
+	Environ []string
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+	// Notice is called with lines that users should read, such as that a build
+	// takes a minute; nil prints them to the standard error output.
+	Notice func(line string)
+}
+
+func (o Options) getenv(name string) string {
+	for i := len(o.Environ) - 1; i >= 0; i-- {
+		if k, v, ok := strings.Cut(o.Environ[i], "="); ok && k == name {
+			return v
+		}
+	}
+	return ""
+}
+
+// Directories are where files are kept besides those of jobs.
+type Directories struct {
+	// State holds what belongs to running sandboxes, Cache what can be had
+	// again.
+	State, Cache string
+}
+
+// Images is where environment sandbox keeps images.
+func (d Directories) Images() string { return filepath.Join(d.Cache, "images") }
+
+// FindDirectories follows PROCTOR_STATE_DIR and PROCTOR_CACHE_DIR, then the
+// XDG variables; root without them uses /var/lib and /var/cache.
+func FindDirectories(getenv func(string) string) (Directories, error) {
+	home := getenv("HOME")
+	root := os.Geteuid() == 0
+	find := func(own, xdg, below, system string) (string, error) {
+		switch {
+		case getenv(own) != "":
+			return filepath.Abs(getenv(own))
+		case getenv(xdg) != "":
+			return filepath.Join(getenv(xdg), "proctor"), nil
+		case root:
+			return system, nil
+		case home != "":
+			return filepath.Join(home, below, "proctor"), nil
+		}
+		return "", exitcode.Usagef("no place for proctor's files: set HOME or %s", own)
+	}
+	state, stateErr := find("PROCTOR_STATE_DIR", "XDG_STATE_HOME", ".local/state", "/var/lib/proctor")
+	cache, cacheErr := find("PROCTOR_CACHE_DIR", "XDG_CACHE_HOME", ".cache", "/var/cache/proctor")
+	return Directories{State: state, Cache: cache}, errors.Join(stateErr, cacheErr)
+}

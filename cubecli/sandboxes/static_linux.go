@@ -1,0 +1,182 @@
+package sandboxes
+
+import (
+	"context"
+	"crypto/sha256"
+	"debug/buildinfo"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/proctor-run/proctor/internal/clock"
+	"github.com/proctor-run/proctor/internal/console"
+	"github.com/proctor-run/proctor/internal/version"
+	"github.com/proctor-run/proctor/sandbox"
+)
+
+// The built-in gVisor executes the program again inside a root that has no
+// files, so it needs one without shared libraries. "go run", "go test" and "go
+// build" make one that needs the C library wherever a C compiler is installed.
+// Then command proctor-sandbox, which does only what a program is executed
+// again for, is built of the same sources without it, and serves the sandboxes;
+// static programs never come here.
+
+// helperPackage is that command.
+const helperPackage = modulePath + "/cubecli/sandboxes/proctor-sandbox"
+
+// staticProgram returns a static program that can be executed as this one's
+// helpers: itself, or one built and kept below cache.
+func staticProgram(ctx context.Context, o Options, self, cache string) (string, error) {
+	dynamic, err := isDynamic(self)
+	if err != nil || !dynamic {
+		return self, err
+	}
+	key, err := buildKey(self)
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(cache, "builds", key, "proctor-sandbox")
+	if err := buildOnce(ctx, o, path); err != nil {
+		return "", fmt.Errorf("%w: this program needs shared libraries, which the built-in gVisor and images cannot use (%w): "+
+			"build it without (CGO_ENABLED=0 go build, or CGO_ENABLED=0 go test), or choose environment host with runtime runc",
+			sandbox.ErrUnavailable, err)
+	}
+	return path, nil
+}
+
+func isDynamic(path string) (bool, error) {
+	f, err := elf.Open(path)
+	if err != nil {
+		return false, fmt.Errorf("looking at the program: %w", err)
+	}
+	defer f.Close()
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_INTERP {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// buildKey differs between helpers of different sources. Those of a module with
+// a checksum are told by the module versions of the program; those in a
+// directory by the build id, in which the linker puts a digest of everything
+// that went into the program.
+func buildKey(path string) (string, error) {
+	info, err := buildinfo.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("looking at the program: %w", err)
+	}
+	h := sha256.New()
+	fmt.Fprintln(h, version.Current())
+	if i := slices.IndexFunc(info.Deps, func(m *debug.Module) bool { return m.Path == modulePath }); i >= 0 && info.Deps[i].Sum != "" {
+		for _, m := range info.Deps {
+			for ; m != nil; m = m.Replace {
+				fmt.Fprintln(h, m.Path, m.Version, m.Sum)
+			}
+		}
+		return fmt.Sprintf("%x", h.Sum(nil)[:16]), nil
+	}
+	f, err := elf.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("looking at the program: %w", err)
+	}
+	defer f.Close()
+	fmt.Fprintln(h, info)
+	if note := f.Section(".note.go.buildid"); note != nil {
+		if _, err := io.Copy(h, note.Open()); err != nil {
+			return "", fmt.Errorf("looking at the program: %w", err)
+		}
+	}
+	return fmt.Sprintf("%x", h.Sum(nil)[:16]), nil
+}
+
+// buildOnce builds the program unless it is there. Of several that want it,
+// also of other processes, one builds and the others wait.
+func buildOnce(ctx context.Context, o Options, path string) error {
+	if _, err := os.Stat(path); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return err
+	}
+	defer lock.Close() // and with it the lock
+	for {
+		err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
+			return fmt.Errorf("waiting for another build: %w", err)
+		}
+		if err := clock.Sleep(ctx, buildPoll); err != nil {
+			return err
+		}
+	}
+	if _, err := os.Stat(path); err == nil {
+		return nil
+	}
+	return buildStatic(ctx, o, path)
+}
+
+// buildPoll is how often somebody else's build is looked at.
+const buildPoll = 200 * time.Millisecond
+
+// buildStatic builds the helper of the sources that this program was built of,
+// where they and a Go toolchain are there, as with "go run" and "go test".
+func buildStatic(ctx context.Context, o Options, path string) error {
+	_, file, _, ok := runtime.Caller(0)
+	if _, err := os.Stat(file); !ok || err != nil {
+		return errors.New("its sources are not on this machine")
+	}
+	tool, err := exec.LookPath("go")
+	if err != nil {
+		return err
+	}
+	tmp, err := os.MkdirTemp(filepath.Dir(path), "build-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(tmp)
+	env := append(o.Environ[:len(o.Environ):len(o.Environ)], "CGO_ENABLED=0")
+	built := filepath.Join(tmp, "proctor-sandbox")
+	o.Notice("building a helper once without the C library, which sandboxes cannot use; this takes a minute or two")
+	cmd := exec.CommandContext(ctx, tool, "build", "-buildvcs=false", "-ldflags", version.Current().LinkerFlags(), "-o", built, helperPackage)
+	cmd.Dir = moduleOf(ctx, tool, env, filepath.Join(filepath.Dir(file), "..", ".."))
+	cmd.Env = env
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build: %w: %s", err, console.Clean(string(out)))
+	}
+	return os.Rename(built, path)
+}
+
+const modulePath = "github.com/proctor-run/proctor"
+
+// moduleOf returns the directory of the module to build in: the working
+// directory (empty) where it belongs to a module with the same sources of
+// proctor, as in an author's tests, so that the versions of all modules are
+// those that the author chose; else the sources.
+func moduleOf(ctx context.Context, tool string, env []string, sources string) string {
+	cmd := exec.CommandContext(ctx, tool, "list", "-m", "-f", "{{.Dir}}", modulePath)
+	cmd.Env = env
+	out, err := cmd.Output()
+	if err == nil && filepath.Clean(strings.TrimSpace(string(out))) == filepath.Clean(sources) {
+		return ""
+	}
+	return sources
+}
