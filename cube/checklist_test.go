@@ -316,7 +316,10 @@ func TestChecklistComposites(t *testing.T) {
 			t.Fatal(err)
 		}
 		var ids []string
-		for cfg := range s.TaskConfigs() {
+		for cfg, err := range s.TaskConfigs() {
+			if err != nil {
+				t.Fatal(err)
+			}
 			ids = append(ids, cfg.TaskID())
 		}
 		equal(t, "ids", ids, []string{"bench-a/task-2", "bench-b/task-1"})

@@ -81,7 +81,7 @@ func ExampleRegistry_Select() {
 	if err != nil {
 		panic(err)
 	}
-	defer bench.Close(ctx)
+	defer func() { _ = bench.Close(ctx) }()
 	for cfg, err := range bench.TaskConfigs() {
 		if err != nil {
 			panic(err)

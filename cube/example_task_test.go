@@ -68,7 +68,7 @@ func ExampleTask() {
 	if err != nil {
 		panic(err)
 	}
-	defer task.Close(ctx)
+	defer func() { _ = task.Close(ctx) }()
 
 	obs, _, err := task.Reset(ctx)
 	if err != nil {

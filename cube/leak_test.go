@@ -121,8 +121,8 @@ func drive(ctx context.Context, task *cube.Task) (err error) {
 	if _, _, err := task.Reset(ctx); err != nil {
 		return err
 	}
-	task.ActionSet()
-	task.Status()
+	task.ActionSet() //nolint:contextcheck // an action set has no context
+	task.Status() //nolint:contextcheck // a status has no context
 	if _, err := task.PrivilegedInfo(ctx); err != nil {
 		return err
 	}

@@ -124,7 +124,7 @@ func TestContainerExec(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Stop(t.Context())
+	defer func() { _ = c.Stop(t.Context()) }()
 	exec := func(req cube.ExecRequest) cube.ExecResult {
 		t.Helper()
 		r, err := c.Exec(t.Context(), req)
@@ -174,7 +174,7 @@ func TestLaunchSpec(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Stop(t.Context())
+	defer func() { _ = c.Stop(t.Context()) }()
 	spec := backend.Calls()[0].Spec
 	equal(t, "image", spec.Image.Ref, "img:1")
 	equal(t, "network", spec.Network.Mode, sandbox.NetworkNone)

@@ -187,7 +187,7 @@ func (r *Runner) runAll(ctx context.Context, p *Prepared, runner *trial.Runner, 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	m.fail = cancel
-	stopKiller := tracked.killOn(r.Kill)
+	stopKiller := tracked.killOn(r.Kill) //nolint:contextcheck // it kills also what an interrupt left
 	defer stopKiller()
 
 	queue := make(chan int)

@@ -77,7 +77,7 @@ func (a *artifacts) collect(ctx context.Context, artifact harbor.Artifact) (kind
 	if err != nil {
 		return kind, "", err
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	target := filepath.FromSlash(artifact.RelPath())
 	if !isDir {
 		return harbor.ManifestFile, harbor.ManifestOK, a.downloadFile(ctx, artifact.Source, root, target)
@@ -90,7 +90,7 @@ func (a *artifacts) conventionStatus(artifact harbor.Artifact) string {
 	if err != nil {
 		return harbor.ManifestEmpty
 	}
-	defer dir.Close()
+	defer func() { _ = dir.Close() }()
 	entries, err := fs.ReadDir(dir.FS(), path.Clean(artifact.RelPath()))
 	if err != nil || len(entries) == 0 {
 		return harbor.ManifestEmpty
@@ -134,7 +134,7 @@ func (a *artifacts) downloadDir(ctx context.Context, artifact harbor.Artifact, r
 	if err != nil {
 		return err
 	}
-	defer dir.Close()
+	defer func() { _ = dir.Close() }()
 	sb := a.sandbox()
 	if len(artifact.Exclude) > 0 {
 		sb = excluding{sb, artifact.Exclude}
@@ -212,7 +212,7 @@ func (a *artifacts) upload(ctx context.Context, sb sandbox.Sandbox, step *harbor
 	if err != nil {
 		return err
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	for _, artifact := range a.wanted(step) {
 		if artifact.Escapes() {
 			continue

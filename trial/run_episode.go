@@ -63,7 +63,7 @@ func (e *episode) play(ctx context.Context) (err error) {
 		return err
 	}
 	for e.steps < e.maxSteps {
-		actions, err := e.agent.Act(ctx, e.obs, e.offered())
+		actions, err := e.agent.Act(ctx, e.obs, e.offered()) //nolint:contextcheck // an action set has no context
 		if err != nil {
 			return err
 		}

@@ -32,7 +32,7 @@ func whileFetching(ctx context.Context, env *Env, quiet bool, fetch func(context
 		Now: env.Now(), Home: env.Getenv("HOME"), Environ: env.Environ,
 		Say: func(text string) {
 			if !quiet {
-				fmt.Fprintf(env.Stderr, "proctor: %s\n", clean(text))
+				_, _ = fmt.Fprintf(env.Stderr, "proctor: %s\n", clean(text))
 			}
 		},
 	})
@@ -58,6 +58,6 @@ func takeFromGit(env *Env, set *job.Overrides, cfg *jobdir.Config) {
 		return
 	}
 	if path := schema.CleanPath(*set.Path); !dataset.TakeFromGit(cfg, path, *set.GitURL, set.GitCommit) && len(cfg.Datasets) > 0 {
-		fmt.Fprintf(env.Stderr, "proctor: warning: --task-git-url is ignored, for %q is a directory of tasks here\n", clean(path))
+		_, _ = fmt.Fprintf(env.Stderr, "proctor: warning: --task-git-url is ignored, for %q is a directory of tasks here\n", clean(path))
 	}
 }

@@ -48,6 +48,8 @@ func changedError(err *jobdir.ChangedError) error {
 }
 
 // finishRun prints the result and turns it into an exit code.
+//
+//nolint:contextcheck // an interrupt ends the run, not the report of it
 func finishRun(env *Env, f *runFlags, p *job.Prepared, out *job.Summary) error {
 	dir := p.Config.Dir()
 	if f.junit.file != "" {
@@ -58,13 +60,13 @@ func finishRun(env *Env, f *runFlags, p *job.Prepared, out *job.Summary) error {
 	}
 	if out.Interrupted {
 		if !f.json {
-			fmt.Fprintf(env.Stderr, "proctor: interrupted: %s\nproctor: what was done is in %s\n", progressText(out.Progress), dir)
+			_, _ = fmt.Fprintf(env.Stderr, "proctor: interrupted: %s\nproctor: what was done is in %s\n", progressText(out.Progress), dir)
 		}
 		return errQuiet(exitInterrupted)
 	}
 	if !f.json {
 		printSummary(env.Stdout, out)
-		fmt.Fprintf(env.Stdout, "Job Info\nTotal runtime: %s\nResults written to %s\n",
+		_, _ = fmt.Fprintf(env.Stdout, "Job Info\nTotal runtime: %s\nResults written to %s\n",
 			runtimeText(env.Now().Sub(out.Result.StartedAt.In(env.Now().Location()))), filepath.Join(dir, "result.json"))
 	}
 	if f.outcomeLine && !f.json {
@@ -72,7 +74,7 @@ func finishRun(env *Env, f *runFlags, p *job.Prepared, out *job.Summary) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintln(env.Stdout, line)
+		_, _ = fmt.Fprintln(env.Stdout, line)
 	}
 	if err := thresholds(f, out); err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 
 // Run is the whole program: it runs one command and returns the exit code.
 func Run(ctx context.Context, env Env) int {
-	root := newRoot(&env)
+	root := newRoot(&env) //nolint:contextcheck // commands take the context of ExecuteContext
 	addCompletions(root)
 	if isCompletion(env.Args[1:]) {
 		plainUsage(root)

@@ -145,7 +145,7 @@ func readTrialSummary(dir string, lines int) (*trialSummary, error) {
 	if err != nil {
 		return nil, withHint(usageErrorf("%q is not a trial directory: %w", dir, err), "'proctor job show' names the trials of a job")
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	s := &trialSummary{Dir: dir, State: stateUnfinished, Outcome: classUnfinished, Steps: []stepSummary{}, Phases: []trialPhase{}}
 	if err := s.readResult(root); err != nil {
 		return nil, err
@@ -304,7 +304,7 @@ func tailOf(root *os.Root, path string, lines int) (logTail, bool) {
 	if err != nil {
 		return logTail{}, false
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 || lines == 0 {
 		return logTail{}, false

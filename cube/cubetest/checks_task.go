@@ -143,7 +143,7 @@ func checkResetReproducible(ctx context.Context, c *conformance) error {
 // checkActionSet: there are actions, and a model can make sense of them.
 func checkActionSet(ctx context.Context, c *conformance) error {
 	return c.withReset(ctx, func(ctx context.Context, t *cube.Task) error {
-		actions := t.ActionSet()
+		actions := t.ActionSet() //nolint:contextcheck // an action set has no context
 		if msg := checkToolsList(actions); msg != "" {
 			return errors.New(msg)
 		}

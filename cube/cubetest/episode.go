@@ -18,7 +18,7 @@ type DebugAgent func(task cube.TaskConfig) cube.Agent
 // ask returns the actions of an agent's next turn. One that stops gives the
 // stop action, or none where the task does not accept that.
 func ask(ctx context.Context, agent cube.Agent, t *cube.Task, obs *cube.Observation) ([]cube.Action, error) {
-	actions, err := agent.Act(ctx, obs, t.ActionSet())
+	actions, err := agent.Act(ctx, obs, t.ActionSet()) //nolint:contextcheck // an action set has no context
 	if err == nil && len(actions) == 0 && t.AcceptsStop() {
 		actions = []cube.Action{cube.Stop()}
 	}
@@ -124,7 +124,7 @@ func (e *episode) play(ctx context.Context, agent cube.Agent, maxSteps int) (err
 	if err != nil {
 		return err
 	}
-	r.ToolsListError = checkToolsList(e.task.ActionSet())
+	r.ToolsListError = checkToolsList(e.task.ActionSet()) //nolint:contextcheck // an action set has no context
 	r.ToolsListOK = r.ToolsListError == ""
 	var last *cube.EnvironmentOutput
 	for r.Steps < maxSteps {

@@ -38,7 +38,7 @@ func (s *session) forward(ctx context.Context, t target, req *http.Request) bool
 	idle := time.AfterFunc(idleLimit, func() { v.cancel(errIdle) })
 	defer idle.Stop()
 	closed := make(chan struct{})
-	stop := context.AfterFunc(v.ctx, func() {
+	stop := context.AfterFunc(v.ctx, func() { //nolint:contextcheck // the visit ends with its own context
 		defer close(closed)
 		_ = up.Close()
 		_ = s.client.Close()

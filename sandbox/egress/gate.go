@@ -226,7 +226,7 @@ func (g *Gate) startLink(ctx context.Context) (*link, error) {
 		return nil, err
 	}
 	l.port = port
-	go func() { // joined by Wait
+	go func() { //nolint:contextcheck // joined by Wait: the link outlives the call that made it
 		defer close(l.done)
 		why := g.serveLink(l)
 		if l.onPurpose() {

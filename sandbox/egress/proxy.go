@@ -110,7 +110,7 @@ func (p *Proxy) Serve(ctx context.Context, c Client) {
 		defer close(closed)
 		_ = c.Close()
 	}
-	stop := context.AfterFunc(p.ctx, shut)
+	stop := context.AfterFunc(p.ctx, shut) //nolint:contextcheck // that of the proxy; the client's own reaches serve
 	newSession(p, c).serve(ctx)
 	if stop() {
 		_ = c.Close()

@@ -189,7 +189,7 @@ func Write(path, content string) Handler {
 // Destroy; those wait until the handler has returned.
 func Leave(do Handler) Handler {
 	return func(_ context.Context, p *Process) (int, error) {
-		p.Sandbox.background(p, do)
+		p.Sandbox.background(p, do) //nolint:contextcheck // it outlives its command
 		return 0, nil
 	}
 }

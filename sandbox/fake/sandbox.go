@@ -141,7 +141,7 @@ func (s *Sandbox) exec(ctx context.Context, cmd sandbox.Command) (sandbox.ExitSt
 	p.number = me.number
 	defer p.Stdout.(*sink).close()
 	defer p.Stderr.(*sink).close()
-	code, err := s.handler(cmd)(pctx, p)
+	code, err := s.handler(cmd)(pctx, p) //nolint:contextcheck // a process lives in its sandbox; AfterFunc ends it with ctx
 	switch {
 	case err == nil:
 		return sandbox.ExitStatus{Code: code, NotStarted: p.refused}, nil
