@@ -83,6 +83,7 @@ func TestArrows(t *testing.T) {
 
 func packages(t *testing.T) []pkg {
 	t.Helper()
+	Watch(t, "../..")
 	cmd := exec.Command("go", "list", "-json=ImportPath,Imports,TestImports,XTestImports", module+"...")
 	cmd.Dir = "../.."
 	out, err := cmd.Output()

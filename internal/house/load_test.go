@@ -116,6 +116,7 @@ func golist(args ...string) (string, error) {
 // packagesOfModule are the loaded packages.
 func packagesOfModule(t *testing.T) []loaded {
 	t.Helper()
+	Watch(t, "../..")
 	all, err := load()
 	if err != nil {
 		t.Fatal(err)

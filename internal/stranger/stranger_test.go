@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/proctor-run/proctor/internal/house"
 )
 
 const (
@@ -31,6 +33,7 @@ func TestModule(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds a module, which takes a while")
 	}
+	house.Watch(t, root)
 	dir := newModule(t)
 	run(t, dir, "go", "vet", "./...")
 	t.Log(run(t, dir, "go", "test", "./..."))
