@@ -1,6 +1,7 @@
 package house
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -22,8 +23,10 @@ func Watch(t *testing.T, root string) {
 		case d.IsDir() || filepath.Ext(path) != ".go":
 			return nil
 		}
-		_, err = os.Stat(path)
-		return err
+		if _, err := os.Stat(path); err != nil {
+			return fmt.Errorf("looking at the sources: %w", err)
+		}
+		return nil
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/job/junit"
@@ -33,35 +34,36 @@ func Records(ctx context.Context, dir string) ([]jobdir.Record, error) {
 	return records, errors.Join(found.Errors...)
 }
 
-// Print writes what a job came to: how many trials of each class there are, the
+// Describe says what a job came to: how many trials of each class there are, the
 // mean of each group with the interval it lies in, and whether the trials give
 // what the job's own result says.
-func Print(ctx context.Context, w io.Writer, dir string) error {
+func Describe(ctx context.Context, dir string) (string, error) {
 	r, err := score.Rescore(ctx, dir, score.RescoreOptions{})
 	if err != nil {
-		return err
+		return "", err
 	}
 	records := make([]jobdir.Record, 0, len(r.Records))
 	for _, f := range r.Records {
 		records = append(records, f.Record)
 	}
+	var out strings.Builder
 	stats := score.NewStatistics(records, r.Result.NTotalTrials)
 	for _, class := range jobdir.Classes() {
 		if n := stats.Outcomes[class]; n > 0 {
-			fmt.Fprintf(w, "%s: %d\n", class, n)
+			fmt.Fprintf(&out, "%s: %d\n", class, n)
 		}
 	}
 	cancelled := stats.Errors[exception.CancelledError]
-	fmt.Fprintf(w, "cancelled: %d\n", cancelled)
+	fmt.Fprintf(&out, "cancelled: %d\n", cancelled)
 	for _, g := range stats.Groups {
 		for _, m := range g.Means {
-			fmt.Fprintf(w, "%s: %.3f in [%.3f, %.3f]\n", g.Group, m.Mean, m.Low, m.High)
+			fmt.Fprintf(&out, "%s: %.3f in [%.3f, %.3f]\n", g.Group, m.Mean, m.Low, m.High)
 		}
 	}
 	for _, d := range r.Check() {
-		fmt.Fprintf(w, "differs: %s\n", d)
+		fmt.Fprintf(&out, "differs: %s\n", d)
 	}
-	return nil
+	return out.String(), nil
 }
 
 // Line is the result line of a job, for programs that read one.

@@ -25,14 +25,11 @@ const (
 	nopJob    = "testdata/mixed-nop"
 )
 
-func TestPrint(t *testing.T) {
+func TestDescribe(t *testing.T) {
 	t.Parallel()
-	var out strings.Builder
-	if err := Print(t.Context(), &out, oracleJob); err != nil {
-		t.Fatal(err)
-	}
-	if strings.Contains(out.String(), "differs") || !strings.Contains(out.String(), "oracle__") {
-		t.Errorf("printed:\n%s", out.String())
+	text, err := Describe(t.Context(), oracleJob)
+	if err != nil || strings.Contains(text, "differs") || !strings.Contains(text, "oracle__") {
+		t.Errorf("%v, described as:\n%s", err, text)
 	}
 }
 

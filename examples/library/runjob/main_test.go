@@ -19,7 +19,7 @@ func Example_run() {
 	if err != nil {
 		panic(err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	set := filepath.Join(dir, "set")
 	for name, text := range map[string]string{
 		"task.toml": "", "instruction.md": "Say hello.", "environment/Dockerfile": "FROM debian:12\n",
