@@ -85,7 +85,7 @@ func readConfig(env *Env, path string) (cfg jobdir.Config, names given, err erro
 		return cfg, names, usageErrorf("%s: %w", path, err)
 	}
 	for _, loc := range report.Unknown {
-		fmt.Fprintf(env.Stderr, "proctor: warning: %s: unknown key %s is ignored\n", path, clean(loc.String()))
+		_, _ = fmt.Fprintf(env.Stderr, "proctor: warning: %s: unknown key %s is ignored\n", path, clean(loc.String()))
 	}
 	return cfg, names, nil
 }
@@ -198,7 +198,7 @@ func loadEnvFile(env *Env, path string) (map[string]bool, error) {
 	}
 	vars, warnings := dotenv.Parse(string(text), env.Lookup)
 	for _, w := range warnings {
-		fmt.Fprintf(env.Stderr, "proctor: warning: %s: %s\n", path, w)
+		_, _ = fmt.Fprintf(env.Stderr, "proctor: warning: %s: %s\n", path, w)
 	}
 	names := map[string]bool{}
 	for _, v := range vars {
@@ -230,9 +230,9 @@ func confirmVariables(ctx context.Context, env *Env, p *job.Prepared, fromFile m
 		}
 	}
 	if len(missing) > 0 {
-		fmt.Fprintln(env.Stderr, "Missing Environment Variables")
+		_, _ = fmt.Fprintln(env.Stderr, "Missing Environment Variables")
 		for _, v := range missing {
-			fmt.Fprintf(env.Stderr, "  %s  (%s, %s)\n", clean(v.Name), v.Phase, clean(v.Task))
+			_, _ = fmt.Fprintf(env.Stderr, "  %s  (%s, %s)\n", clean(v.Name), v.Phase, clean(v.Task))
 		}
 		return withHint(usageErrorf("the tasks need %s that this machine does not set", count(len(missing), "variable")), "export them, or give them in a file with --env-file")
 	}
@@ -240,16 +240,16 @@ func confirmVariables(ctx context.Context, env *Env, p *job.Prepared, fromFile m
 	if yes || len(loaded) == 0 || !isFile || !term.IsTerminal(int(in.Fd())) {
 		return nil
 	}
-	fmt.Fprintln(env.Stderr, "Tasks in this run will load these from your environment:")
+	_, _ = fmt.Fprintln(env.Stderr, "Tasks in this run will load these from your environment:")
 	for _, v := range loaded {
-		fmt.Fprintf(env.Stderr, "  %s  (%s, %s)\n", clean(v.Name), v.Phase, clean(v.Task))
+		_, _ = fmt.Fprintf(env.Stderr, "  %s  (%s, %s)\n", clean(v.Name), v.Phase, clean(v.Task))
 	}
-	fmt.Fprint(env.Stderr, "Proceed? (Y/n): ")
+	_, _ = fmt.Fprint(env.Stderr, "Proceed? (Y/n): ")
 	ctx, stop := interruptible(ctx, env)
 	defer stop()
 	answer, err := readLine(ctx, in)
 	if err != nil {
-		fmt.Fprintln(env.Stderr)
+		_, _ = fmt.Fprintln(env.Stderr)
 		return err
 	}
 	switch strings.ToLower(strings.TrimSpace(answer)) {

@@ -98,9 +98,9 @@ func printDiagnoses(w io.Writer, all []diagnosis) error {
 		if !d.Available {
 			state = "does not work"
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", d.Kind, d.Name, state, clean(d.Detail))
+		_, _ = fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", d.Kind, d.Name, state, clean(d.Detail))
 		if d.Fix != "" {
-			fmt.Fprintf(tw, "\t\t\t→ %s\n", clean(d.Fix))
+			_, _ = fmt.Fprintf(tw, "\t\t\t→ %s\n", clean(d.Fix))
 		}
 	}
 	return tw.Flush()

@@ -63,10 +63,10 @@ func printGarbage(env *Env, f *gcFlags, g garbage, whole bool) error {
 		if f.dryRun {
 			line = "would remove " + line
 		}
-		fmt.Fprintln(env.Stdout, clean(line))
+		_, _ = fmt.Fprintln(env.Stdout, clean(line))
 	}
 	if !f.quiet && len(g.Removed) == 0 && whole {
-		fmt.Fprintln(env.Stdout, "nothing to remove")
+		_, _ = fmt.Fprintln(env.Stdout, "nothing to remove")
 	}
 	return nil
 }

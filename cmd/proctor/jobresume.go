@@ -140,7 +140,7 @@ func resumeWith(ctx context.Context, env *Env, f *resumeFlags, guard *jobdir.Gua
 	printResume(env, resumed)
 	if f.dryRun {
 		for _, w := range resumed.Warnings {
-			fmt.Fprintf(env.Stderr, "proctor: warning: %s\n", clean(w))
+			_, _ = fmt.Fprintf(env.Stderr, "proctor: warning: %s\n", clean(w))
 		}
 		return nil
 	}
@@ -192,21 +192,21 @@ func resumeError(err error) error {
 func printResume(env *Env, r *job.Resumed) {
 	w := env.Stderr
 	if r.Moved() {
-		fmt.Fprintf(w, "proctor: the configuration names %s; the job is resumed in %s\n", clean(r.ConfiguredDir), clean(r.Config.Dir()))
+		_, _ = fmt.Fprintf(w, "proctor: the configuration names %s; the job is resumed in %s\n", clean(r.ConfiguredDir), clean(r.Config.Dir()))
 	}
-	fmt.Fprintf(w, "proctor: resuming %s: %s of %d kept, %d to run\n",
+	_, _ = fmt.Fprintf(w, "proctor: resuming %s: %s of %d kept, %d to run\n",
 		clean(r.Config.Dir()), count(len(r.Existing), "trial"), len(r.Trials), len(r.Remaining))
 	for _, text := range r.Repaired {
-		fmt.Fprintf(w, "  %s\n", clean(text))
+		_, _ = fmt.Fprintf(w, "  %s\n", clean(text))
 	}
 	for _, a := range r.Reruns {
-		fmt.Fprintf(w, "  %s: again, %s\n", clean(a.TrialName), reasonText(a.Reason))
+		_, _ = fmt.Fprintf(w, "  %s: again, %s\n", clean(a.TrialName), reasonText(a.Reason))
 	}
 	if n := len(r.Remaining) - len(r.Reruns); n > 0 {
-		fmt.Fprintf(w, "  %s that never began\n", count(n, "trial"))
+		_, _ = fmt.Fprintf(w, "  %s that never began\n", count(n, "trial"))
 	}
 	if len(r.Orphans) > 0 {
-		fmt.Fprintf(w, "  set aside in %s, for no trial of the job fits: %s\n", clean(r.OrphansDir), clean(strings.Join(r.Orphans, ", ")))
+		_, _ = fmt.Fprintf(w, "  set aside in %s, for no trial of the job fits: %s\n", clean(r.OrphansDir), clean(strings.Join(r.Orphans, ", ")))
 	}
 }
 

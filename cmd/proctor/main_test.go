@@ -43,7 +43,7 @@ func (m withCache) Run() int {
 		log.Print(err)
 		return 1
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	if err := errors.Join(os.Chmod(dir, 0o755), os.Setenv("PROCTOR_CACHE_DIR", dir)); err != nil {
 		log.Print(err)
 		return 1
@@ -135,7 +135,7 @@ var hostSandboxes = sync.OnceValue(func() error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	env := &Env{Environ: append(os.Environ(), "PROCTOR_STATE_DIR="+dir), Stderr: os.Stderr, Now: time.Now}
 	ctx := context.Background()
 	b, closeBackend, err := sandboxes.New(ctx, "host", backendOptions{}.in(env))

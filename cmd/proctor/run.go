@@ -270,7 +270,7 @@ func startDraining(env *Env, v view) {
 		live.draining()
 		return
 	}
-	fmt.Fprintln(env.Stderr, "proctor: interrupted: running trials are being cancelled and recorded; interrupt again to stop at once")
+	_, _ = fmt.Fprintln(env.Stderr, "proctor: interrupted: running trials are being cancelled and recorded; interrupt again to stop at once")
 }
 
 func newView(env *Env, f *runFlags, cfg jobdir.Config) view {

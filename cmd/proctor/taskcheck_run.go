@@ -35,30 +35,14 @@ type checker struct {
 	asked    bool
 }
 
-func checkTasks(ctx context.Context, env *Env, f *checkFlags, dirs []string) (err error) {
+func checkTasks(ctx context.Context, env *Env, f *checkFlags, dirs []string) error {
 	tasks := make([]*checked, len(dirs))
 	for i, dir := range dirs {
 		tasks[i] = checkFiles(dir)
 	}
-	kept := ""
-	if running := runnable(tasks); len(running) > 0 {
-		place, remove, err := f.place(env)
-		if err != nil {
-			return err
-		}
-		kept = place
-		err = runChecks(ctx, env, f, running, place)
-		// Declined, or refused before anything was run.
-		nothing := err != nil && (exitCode(err) == exitOK || exitCode(err) == exitUsage)
-		if nothing || err == nil && !f.failed(tasks) && !f.keep {
-			kept = remove()
-		}
-		if err != nil {
-			if kept != "" {
-				f.say(env, "the trials are in %s", kept)
-			}
-			return err
-		}
+	kept, err := checkRuns(ctx, env, f, tasks)
+	if err != nil {
+		return err
 	}
 	if err := printChecked(env.Stdout, f, tasks, kept); err != nil {
 		return err
@@ -70,6 +54,29 @@ func checkTasks(ctx context.Context, env *Env, f *checkFlags, dirs []string) (er
 		return errQuiet(exitThreshold)
 	}
 	return nil
+}
+
+// checkRuns runs the checks of the tasks that can be run. It returns where the
+// trials are, if they are kept.
+func checkRuns(ctx context.Context, env *Env, f *checkFlags, tasks []*checked) (kept string, err error) {
+	running := runnable(tasks)
+	if len(running) == 0 {
+		return "", nil
+	}
+	kept, remove, err := f.place(env)
+	if err != nil {
+		return "", err
+	}
+	err = runChecks(ctx, env, f, running, kept)
+	// Declined, or refused before anything was run.
+	nothing := err != nil && (exitCode(err) == exitOK || exitCode(err) == exitUsage)
+	if nothing || err == nil && !f.failed(tasks) && !f.keep {
+		kept = remove()
+	}
+	if err != nil && kept != "" {
+		f.say(env, "the trials are in %s", kept)
+	}
+	return kept, err
 }
 
 // checkFiles looks at a task's files before anything is run.
@@ -141,7 +148,7 @@ func (f *checkFlags) place(env *Env) (dir string, remove func() string, err erro
 	return dir, func() string {
 		unlock(dir)
 		if err := os.RemoveAll(dir); err != nil {
-			fmt.Fprintf(env.Stderr, "proctor: warning: removing the trials: %v\n", err)
+			_, _ = fmt.Fprintf(env.Stderr, "proctor: warning: removing the trials: %v\n", err)
 			return dir
 		}
 		return ""

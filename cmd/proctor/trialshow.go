@@ -189,19 +189,20 @@ func (s *trialSummary) readResult(root *os.Root) error {
 
 // readStarted reads what a trial that has not ended left at its start.
 func (s *trialSummary) readStarted(root *os.Root) error {
+	var c jobdir.TrialConfig
 	data, err := root.ReadFile(scan.ConfigFile)
 	if err == nil {
-		var c jobdir.TrialConfig
-		if c, _, err = jobdir.ParseTrialConfig(data); err == nil {
-			s.Trial = c.TrialName
-			if c.Task.Path != nil {
-				s.Task = filepath.Base(*c.Task.Path)
-			}
-			if c.Agent.Name != nil {
-				s.Agent = *c.Agent.Name
-			}
-			return nil
+		c, _, err = jobdir.ParseTrialConfig(data)
+	}
+	if err == nil {
+		s.Trial = c.TrialName
+		if c.Task.Path != nil {
+			s.Task = filepath.Base(*c.Task.Path)
 		}
+		if c.Agent.Name != nil {
+			s.Agent = *c.Agent.Name
+		}
+		return nil
 	}
 	return withHint(usageErrorf("%q is not a trial directory: it holds neither a readable %s nor the %s of a trial", s.Dir, scan.ResultFile, scan.ConfigFile),
 		"'proctor job show' names the trials of a job")

@@ -161,7 +161,7 @@ func readTrialConfig(env *Env, path string) (cfg jobdir.TrialConfig, named bool,
 		return cfg, false, usageErrorf("%s: %w", path, err)
 	}
 	for _, loc := range report.Unknown {
-		fmt.Fprintf(env.Stderr, "proctor: warning: %s: unknown key %s is ignored\n", path, clean(loc.String()))
+		_, _ = fmt.Fprintf(env.Stderr, "proctor: warning: %s: unknown key %s is ignored\n", path, clean(loc.String()))
 	}
 	return cfg, names.backend, nil
 }
@@ -183,7 +183,7 @@ func findTask(ctx context.Context, env *Env, t jobdir.TaskConfig, quiet bool) (f
 		return found, prepareError(err)
 	}
 	for _, w := range warnings {
-		fmt.Fprintf(env.Stderr, "proctor: warning: %s\n", clean(w))
+		_, _ = fmt.Fprintf(env.Stderr, "proctor: warning: %s\n", clean(w))
 	}
 	return found, nil
 }
@@ -201,7 +201,7 @@ func runTrial(ctx context.Context, env *Env, f *trialFlags, cfg jobdir.TrialConf
 	}
 	result, err := runner.Run(ctx, cfg, 1)
 	if err == nil && ctx.Err() != nil {
-		fmt.Fprintf(env.Stderr, "proctor: interrupted; what was done is in %s\n", filepath.Join(cfg.TrialsDir, cfg.TrialName))
+		_, _ = fmt.Fprintf(env.Stderr, "proctor: interrupted; what was done is in %s\n", filepath.Join(cfg.TrialsDir, cfg.TrialName))
 		err = errQuiet(exitInterrupted)
 	}
 	return result, err
@@ -215,7 +215,7 @@ func printTrialStart(w io.Writer, cfg jobdir.TrialConfig, task dataset.FetchedTa
 	case cfg.Agent.ImportPath != nil:
 		agent = *cfg.Agent.ImportPath
 	}
-	fmt.Fprintf(w, "Starting trial: %s\nTask: %s\nAgent: %s\nEnvironment: %s\nTrials directory: %s\n\n",
+	_, _ = fmt.Fprintf(w, "Starting trial: %s\nTask: %s\nAgent: %s\nEnvironment: %s\nTrials directory: %s\n\n",
 		clean(cfg.TrialName), clean(task.IDName()), clean(agent), backend, clean(cfg.TrialsDir))
 }
 
@@ -240,15 +240,15 @@ func (f *trialFlags) finish(env *Env, dir string, r *jobdir.TrialResult) error {
 
 // printTrialEnd says how a trial ended, in Harbor's words.
 func printTrialEnd(w io.Writer, r *jobdir.TrialResult) {
-	fmt.Fprintf(w, "Trial completed!\nTrial name: %s\nTask: %s\nStarted: %s\nFinished: %s\n",
+	_, _ = fmt.Fprintf(w, "Trial completed!\nTrial name: %s\nTask: %s\nStarted: %s\nFinished: %s\n",
 		clean(r.TrialName), clean(r.TaskName), pythonTime(r.StartedAt), pythonTime(r.FinishedAt))
 	switch {
 	case r.ExceptionInfo != nil:
-		fmt.Fprintf(w, "Error: %s\nMessage: %s\n", clean(r.ExceptionInfo.Type), clean(r.ExceptionInfo.Message))
+		_, _ = fmt.Fprintf(w, "Error: %s\nMessage: %s\n", clean(r.ExceptionInfo.Type), clean(r.ExceptionInfo.Message))
 	case r.VerifierResult != nil:
-		fmt.Fprintf(w, "Rewards: %s\n", clean(rewardsRepr(r)))
+		_, _ = fmt.Fprintf(w, "Rewards: %s\n", clean(rewardsRepr(r)))
 	default:
-		fmt.Fprintln(w, "Trial completed with no errors and no verifier result")
+		_, _ = fmt.Fprintln(w, "Trial completed with no errors and no verifier result")
 	}
 }
 
