@@ -64,8 +64,8 @@ func (p *Program) Run(ctx context.Context) int {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return exitcode.WithHint(exitcode.Usagef("%w", err), "'%s --help' lists the flags", cmd.CommandPath())
 	})
-	root.AddCommand(p.Commands()...)
-	root.AddCommand(p.runCommand(), p.resumeCommand())
+	root.AddCommand(p.Commands()...)                   //nolint:contextcheck // commands take the context of ExecuteContext
+	root.AddCommand(p.runCommand(), p.resumeCommand()) //nolint:contextcheck // the same
 	root.SetArgs(p.Args[1:])
 	root.SetOut(p.Stdout)
 	root.SetErr(p.Stderr)

@@ -34,7 +34,7 @@ func (o backendOptions) in(env *Env) sandboxes.Options {
 	if opts.Environ == nil {
 		opts.Environ = []string{}
 	}
-	opts.Notice = func(line string) { fmt.Fprintf(env.Stderr, "proctor: %s\n", line) }
+	opts.Notice = func(line string) { _, _ = fmt.Fprintf(env.Stderr, "proctor: %s\n", line) }
 	return opts
 }
 

@@ -42,7 +42,7 @@ func containerModule(t *testing.T) (dir string, run func(name string, args ...st
 
 // TestCubeInitContainer: the tests and the program of a new cube open sandboxes
 // without settings for the build.
-func TestCubeInitContainer(t *testing.T) {
+func TestCubeInitContainer(t *testing.T) { //nolint:tparallel // what both leave is looked at behind them
 	t.Parallel()
 	dir, run := containerModule(t)
 	build := func(args ...string) {

@@ -60,7 +60,7 @@ func isDynamic(path string) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("looking at the program: %w", err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_INTERP {
 			return true, nil
@@ -79,11 +79,11 @@ func buildKey(path string) (string, error) {
 		return "", fmt.Errorf("looking at the program: %w", err)
 	}
 	h := sha256.New()
-	fmt.Fprintln(h, version.Current())
+	_, _ = fmt.Fprintln(h, version.Current())
 	if i := slices.IndexFunc(info.Deps, func(m *debug.Module) bool { return m.Path == modulePath }); i >= 0 && info.Deps[i].Sum != "" {
 		for _, m := range info.Deps {
 			for ; m != nil; m = m.Replace {
-				fmt.Fprintln(h, m.Path, m.Version, m.Sum)
+				_, _ = fmt.Fprintln(h, m.Path, m.Version, m.Sum)
 			}
 		}
 		return fmt.Sprintf("%x", h.Sum(nil)[:16]), nil
@@ -92,8 +92,8 @@ func buildKey(path string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("looking at the program: %w", err)
 	}
-	defer f.Close()
-	fmt.Fprintln(h, info)
+	defer func() { _ = f.Close() }()
+	_, _ = fmt.Fprintln(h, info)
 	if note := f.Section(".note.go.buildid"); note != nil {
 		if _, err := io.Copy(h, note.Open()); err != nil {
 			return "", fmt.Errorf("looking at the program: %w", err)
@@ -115,7 +115,7 @@ func buildOnce(ctx context.Context, o Options, path string) error {
 	if err != nil {
 		return err
 	}
-	defer lock.Close() // and with it the lock
+	defer func() { _ = lock.Close() }() // and with it the lock
 	for {
 		err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {
@@ -152,7 +152,7 @@ func buildStatic(ctx context.Context, o Options, path string) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(tmp)
+	defer func() { _ = os.RemoveAll(tmp) }()
 	env := append(o.Environ[:len(o.Environ):len(o.Environ)], "CGO_ENABLED=0")
 	built := filepath.Join(tmp, "proctor-sandbox")
 	o.Notice("building a helper once without the C library, which sandboxes cannot use; this takes a minute or two")

@@ -23,7 +23,7 @@ func TestBuildOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer builder.Close()
+	defer func() { _ = builder.Close() }()
 	if err := unix.Flock(int(builder.Fd()), unix.LOCK_EX); err != nil {
 		t.Fatal(err)
 	}

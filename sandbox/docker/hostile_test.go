@@ -81,7 +81,7 @@ func TestHostileProcessesAreEnded(t *testing.T) {
 				t.Errorf("the other command has %s processes, want its 1", got)
 			}
 			endOther()
-			_ = <-other
+			<-other //nolint:errcheck // it was ended
 		})
 	}
 }

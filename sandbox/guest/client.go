@@ -120,7 +120,7 @@ func (c *Client) greet() error {
 	}
 	if err != nil {
 		c.closePipes()
-		_ = <-sent // its pipes are closed
+		<-sent //nolint:errcheck // its pipes are closed
 		return fmt.Errorf("greeting the guest supervisor: %w", err)
 	}
 	if err := <-sent; err != nil {
