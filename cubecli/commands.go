@@ -112,7 +112,10 @@ func (p *Program) show(sel *cube.Selection, asJSON bool) error {
 	for _, e := range tasks {
 		_, _ = fmt.Fprintf(w, "  %s\t%s\n", console.Clean(e.ID), console.Clean(e.Metadata.Base().AbstractDescription))
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("writing the list of tasks: %w", err)
+	}
+	return nil
 }
 
 func (p *Program) showJSON(meta *cube.BenchmarkMetadata, tasks []cube.Entry) error {
@@ -236,7 +239,7 @@ func (p *Program) test(ctx context.Context, c *Cube, f *taskFlags, limit time.Du
 	}
 	root, err := os.MkdirTemp("", "proctor-cube-")
 	if err != nil {
-		return err
+		return fmt.Errorf("making a directory for what the cube installs: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(root)) }()
 	backend, done, err := p.open(ctx, c, f.sandbox)

@@ -109,11 +109,11 @@ func buildOnce(ctx context.Context, o Options, path string) error {
 		return nil
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
+		return fmt.Errorf("making a directory for the helper: %w", err)
 	}
 	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
-		return err
+		return fmt.Errorf("locking the helper: %w", err)
 	}
 	defer func() { _ = lock.Close() }() // and with it the lock
 	for {

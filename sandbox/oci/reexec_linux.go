@@ -106,12 +106,15 @@ func becomeRoot(args []string) error {
 		return fmt.Errorf("waiting for the user namespace: %w", err)
 	}
 	if err := pipe.Close(); err != nil {
-		return err
+		return fmt.Errorf("closing the pipe to the parent: %w", err)
 	}
 	// Change of credentials undoes it.
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
-		return err
+		return fmt.Errorf("asking for a signal at the parent's death: %w", err)
 	}
 	// The caller's other groups would open its files to the sandbox.
-	return unix.Setgroups(nil)
+	if err := unix.Setgroups(nil); err != nil {
+		return fmt.Errorf("dropping the caller's groups: %w", err)
+	}
+	return nil
 }
