@@ -44,6 +44,7 @@ func containerModule(t *testing.T) (dir string, run func(name string, args ...st
 // without settings for the build.
 func TestCubeInitContainer(t *testing.T) { //nolint:tparallel // what both leave is looked at behind them
 	t.Parallel()
+	need.Patience(t)
 	dir, run := containerModule(t)
 	build := func(args ...string) {
 		t.Helper()
@@ -80,6 +81,7 @@ func TestCubeInitContainer(t *testing.T) { //nolint:tparallel // what both leave
 // the call's name, and is not executed inside one.
 func TestForgottenHook(t *testing.T) {
 	t.Parallel()
+	need.Patience(t)
 	dir, run := containerModule(t)
 	path := filepath.Join(dir, "cube_test.go")
 	text, err := os.ReadFile(path)
