@@ -63,8 +63,8 @@ type Env struct {
 	SkillsDir string
 }
 
-// LogDirInSandbox is where commands in the sandbox put the agent's logs.
-const LogDirInSandbox = "/logs/agent"
+// logDirInSandbox is where commands in the sandbox put the agent's logs.
+const logDirInSandbox = "/logs/agent"
 
 // Task is what the agent is asked to do.
 type Task struct {
@@ -84,15 +84,15 @@ type Result struct {
 	Metadata                               *value.Object
 }
 
-// ExitError reports that a command of the agent exited non-zero.
-type ExitError struct {
+// exitError reports that a command of the agent exited non-zero.
+type exitError struct {
 	Command string
 	Code    int
 	Output  string // the end of it, bounded
 }
 
 // Error has the three lines that Harbor writes (section 3.1).
-func (e *ExitError) Error() string {
+func (e *exitError) Error() string {
 	out := e.Output
 	if out == "" {
 		out = "None"
@@ -101,11 +101,11 @@ func (e *ExitError) Error() string {
 }
 
 // ErrorType is the name under which results record the error.
-func (e *ExitError) ErrorType() string { return exception.NonZeroAgentExitCodeError }
+func (e *exitError) ErrorType() string { return exception.NonZeroAgentExitCodeError }
 
 // errorOutputLimit bounds the output quoted in an ExitError, in bytes.
 const errorOutputLimit = 1000
 
-func newExitError(command string, code int, tail *bounded.Tail) *ExitError {
-	return &ExitError{Command: command, Code: code, Output: tail.String()}
+func newExitError(command string, code int, tail *bounded.Tail) *exitError {
+	return &exitError{Command: command, Code: code, Output: tail.String()}
 }

@@ -16,7 +16,7 @@ func nopEntry() Entry {
 		Name:      "nop",
 		Summary:   "does nothing: what a task gives without any work",
 		Trusted:   true,
-		Sandboxed: func(Config) (Agent, error) { return Nop{}, nil },
+		Sandboxed: func(Config) (Agent, error) { return nop{}, nil },
 		Stepped:   func(Config) (cube.Agent, error) { return fixed{cube.Script(), "nop"}, nil },
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/proctor-run/proctor/sandbox"
 )
 
-// Command is an agent given as shell text, so that any command-line agent can
+// command is an agent given as shell text, so that any command-line agent can
 // be run. Install runs as root in the set-up phase, Run as the agent's user.
 //
 // Run finds its task in files and in variables:
@@ -24,12 +24,12 @@ import (
 //
 // Both texts find what else the agent is given in:
 //
-//	PROCTOR_MCP_CONFIG        a file with the MCP servers, see [AppendMCPConfig]; unset when there are none
+//	PROCTOR_MCP_CONFIG        a file with the MCP servers, see appendMCPConfig; unset when there are none
 //	PROCTOR_SKILLS_DIR        a directory with a directory for each skill; unset when there are none
 //
 // The output of the two is kept as install.txt and command.txt in the agent's
-// log directory. A non-zero exit of either is an [ExitError].
-type Command struct {
+// log directory. A non-zero exit of either is an exitError.
+type command struct {
 	Install, Command string
 	// Env is set for both, KEY=VALUE.
 	Env   []string
@@ -38,7 +38,7 @@ type Command struct {
 	Version string
 }
 
-var _ Agent = (*Command)(nil)
+var _ Agent = (*command)(nil)
 
 const (
 	taskDir         = "/proctor"
@@ -61,7 +61,7 @@ func commandEntry() Entry {
 			{Name: "version", Summary: "recorded with the results", Text: true},
 		},
 		Sandboxed: func(c Config) (Agent, error) {
-			return &Command{
+			return &command{
 				Install: c.Text("install"), Command: c.Text("run"), Version: c.Text("version"),
 				Env: c.Env, Model: c.Model,
 			}, nil
@@ -70,13 +70,13 @@ func commandEntry() Entry {
 }
 
 // Info returns "command" and the configured version.
-func (c *Command) Info() Info { return Info{Name: "command", Version: c.Version} }
+func (c *command) Info() Info { return Info{Name: "command", Version: c.Version} }
 
 // Setup puts the list of MCP servers in place and runs the install text as
 // root, as far as there are any.
-func (c *Command) Setup(ctx context.Context, env Env) error {
+func (c *command) Setup(ctx context.Context, env Env) error {
 	if len(env.MCPServers) > 0 {
-		if err := sandbox.UploadBytes(ctx, env.Sandbox, AppendMCPConfig(nil, env.MCPServers), mcpFile, 0o644); err != nil {
+		if err := sandbox.UploadBytes(ctx, env.Sandbox, appendMCPConfig(nil, env.MCPServers), mcpFile, 0o644); err != nil {
 			return fmt.Errorf("uploading %q: %w", mcpFile, err)
 		}
 	}
@@ -87,7 +87,7 @@ func (c *Command) Setup(ctx context.Context, env Env) error {
 }
 
 // vars are the variables of both texts.
-func (c *Command) vars(env Env) []string {
+func (c *command) vars(env Env) []string {
 	vars := slices.Clone(c.Env)
 	if len(env.MCPServers) > 0 {
 		vars = append(vars, "PROCTOR_MCP_CONFIG="+mcpFile)
@@ -99,7 +99,7 @@ func (c *Command) vars(env Env) []string {
 }
 
 // Run puts the task in place and runs the command.
-func (c *Command) Run(ctx context.Context, env Env, task Task) (Result, error) {
+func (c *command) Run(ctx context.Context, env Env, task Task) (Result, error) {
 	deadline := ""
 	if !task.Deadline.IsZero() {
 		deadline = task.Deadline.UTC().Format(time.RFC3339)
@@ -123,7 +123,7 @@ func (c *Command) Run(ctx context.Context, env Env, task Task) (Result, error) {
 	return Result{}, c.exec(ctx, env, "command.txt", sandbox.Command{Shell: c.Command, Env: vars, User: env.User})
 }
 
-func (c *Command) exec(ctx context.Context, env Env, log string, cmd sandbox.Command) error {
+func (c *command) exec(ctx context.Context, env Env, log string, cmd sandbox.Command) error {
 	tail := bounded.NewTail(errorOutputLimit)
 	status, err := runLogged(ctx, env, log, cmd, tail)
 	if err != nil {

@@ -7,17 +7,17 @@ import "github.com/proctor-run/proctor/value"
 type MCPServer struct {
 	Name string
 	// Transport is "stdio", "sse" or "streamable-http". A stdio server has a
-	// Command with Args, the others a URL.
+	// command with Args, the others a URL.
 	Transport string
 	URL       string
 	Command   string
 	Args      []string
 }
 
-// AppendMCPConfig appends the JSON document that most command-line agents read:
+// appendMCPConfig appends the JSON document that most command-line agents read:
 // an object mcpServers of the servers by name, each with type ("stdio", "sse"
 // or "http") and command and args, or url.
-func AppendMCPConfig(dst []byte, servers []MCPServer) []byte {
+func appendMCPConfig(dst []byte, servers []MCPServer) []byte {
 	byName := value.NewObject(len(servers))
 	for _, s := range servers {
 		entry := value.NewObject(3)

@@ -18,9 +18,9 @@ import (
 	"github.com/proctor-run/proctor/sandbox"
 )
 
-// Oracle runs the task's own solution (section 2.2). A solution that exits
+// oracle runs the task's own solution (section 2.2). A solution that exits
 // non-zero is not an error: its code is kept in exit-code.txt.
-type Oracle struct {
+type oracle struct {
 	// Solution finds the solution of the task, or of a step of it.
 	Solution func(step string) Solution
 }
@@ -31,7 +31,7 @@ func oracleEntry() Entry {
 		Summary:   "runs the task's own solution",
 		Solves:    true,
 		Trusted:   true,
-		Sandboxed: func(c Config) (Agent, error) { return &Oracle{Solution: c.Solution}, nil },
+		Sandboxed: func(c Config) (Agent, error) { return &oracle{Solution: c.Solution}, nil },
 		Stepped: func(c Config) (cube.Agent, error) {
 			if c.Solver == nil {
 				return nil, invalidf("agent oracle: the solution of the task is not known")
@@ -41,18 +41,18 @@ func oracleEntry() Entry {
 	}
 }
 
-var _ Agent = (*Oracle)(nil)
+var _ Agent = (*oracle)(nil)
 
 const solutionDir = "/solution"
 
 // Info returns Harbor's name and version of the agent.
-func (*Oracle) Info() Info { return Info{Name: "oracle", Version: builtinVersion} }
+func (*oracle) Info() Info { return Info{Name: "oracle", Version: builtinVersion} }
 
 // Setup does nothing.
-func (*Oracle) Setup(context.Context, Env) error { return nil }
+func (*oracle) Setup(context.Context, Env) error { return nil }
 
 // Run uploads the solution and runs it; the instruction is not used.
-func (o *Oracle) Run(ctx context.Context, env Env, task Task) (Result, error) {
+func (o *oracle) Run(ctx context.Context, env Env, task Task) (Result, error) {
 	s := o.Solution(task.Step)
 	host := filepath.Join(s.Dir, filepath.FromSlash(s.Script))
 	if _, err := os.Stat(host); errors.Is(err, fs.ErrNotExist) {

@@ -16,8 +16,8 @@ import (
 	"github.com/proctor-run/proctor/exception"
 )
 
-// SkillManifest is the file that makes a directory a skill.
-const SkillManifest = "SKILL.md"
+// skillManifest is the file that makes a directory a skill.
+const skillManifest = "SKILL.md"
 
 // Skill is a directory with instructions that an agent may read (section 8.1).
 type Skill struct {
@@ -69,7 +69,7 @@ func skillsAt(path, home string) ([]Skill, error) {
 }
 
 func isSkill(dir string) bool {
-	info, err := os.Stat(filepath.Join(dir, SkillManifest))
+	info, err := os.Stat(filepath.Join(dir, skillManifest))
 	return err == nil && info.Mode().IsRegular()
 }
 
@@ -92,10 +92,10 @@ func skillsBelow(given, dir string) ([]Skill, error) {
 		}
 		skills = append(skills, Skill{Name: e.Name(), Dir: child})
 	}
-	problem := "Skill path " + given + " must be a skill directory with " + SkillManifest + ", or a directory of such directories"
+	problem := "Skill path " + given + " must be a skill directory with " + skillManifest + ", or a directory of such directories"
 	switch {
 	case len(bad) > 0:
-		return nil, exception.New(exception.ValueError, problem+"; child directories without "+SkillManifest+": "+strings.Join(bad, ", "))
+		return nil, exception.New(exception.ValueError, problem+"; child directories without "+skillManifest+": "+strings.Join(bad, ", "))
 	case len(skills) == 0:
 		return nil, exception.New(exception.ValueError, problem+"; it has no child directories")
 	}

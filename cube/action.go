@@ -112,7 +112,7 @@ func ActionFromToolCall(call *Object) (Action, error) {
 	}
 	name, ok := source.Get("name")
 	if !ok {
-		return Action{}, KeyErrorf("name")
+		return Action{}, keyErrorf("name")
 	}
 	args, err := callArguments(source)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 func (r *Registry) addCore() {
 	core := []Typed{
 		&ActionSchema{}, &Action{},
-		&TextContent{}, &StructuredContent{}, &ImageContent{}, &AudioContent{}, &VideoContent{},
+		&TextContent{}, &StructuredContent{}, &ImageContent{}, &AudioContent{}, &videoContent{},
 		&Observation{}, &StepError{}, &EnvironmentOutput{},
 		&ToolboxConfig{},
 		&TaskMetadata{}, &TaskExecutionInfo{},

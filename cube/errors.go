@@ -24,8 +24,8 @@ func TypeErrorf(format string, args ...any) error {
 	return exception.Errorf(exception.TypeError, format, args...)
 }
 
-// KeyErrorf returns a KeyError: a name that is not there.
-func KeyErrorf(format string, args ...any) error {
+// keyErrorf returns a KeyError: a name that is not there.
+func keyErrorf(format string, args ...any) error {
 	return exception.Errorf(exception.KeyError, format, args...)
 }
 

@@ -16,14 +16,14 @@ type (
 	Typed = typed.Typed
 	// Map is an ordered map for fields of typed objects.
 	Map[T any] = typed.Map[T]
-	// ValidationError lists everything that is wrong with a document.
-	ValidationError = typed.ValidationError
-	// UnknownTypeError reports a _type value that cannot be used.
-	UnknownTypeError = typed.UnknownTypeError
+	// validationError lists everything that is wrong with a document.
+	validationError = typed.ValidationError
+	// unknownTypeError reports a _type value that cannot be used.
+	unknownTypeError = typed.UnknownTypeError
 	// Image is a picture; see [NewImage].
 	Image = typed.Image
-	// ImageError reports image data that cannot be decoded.
-	ImageError = typed.ImageError
+	// imageError reports image data that cannot be decoded.
+	imageError = typed.ImageError
 
 	// Container is a running container.
 	Container = infra.Container

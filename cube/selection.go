@@ -92,7 +92,7 @@ func (s *Selection) Tasks() ([]Entry, error) {
 	for i, id := range ids {
 		m := byID[id]
 		if m == nil {
-			return nil, KeyErrorf("%s", id)
+			return nil, keyErrorf("%s", id)
 		}
 		out[i] = Entry{id, m}
 	}
@@ -333,5 +333,5 @@ func (s *Selection) NamedSubset(name string) (*Selection, error) {
 			return s.Glob(pair[0], pair[1])
 		}
 	}
-	return nil, KeyErrorf("Unknown subset %s. Available: %s", quote(name), quoteList(s.NamedSubsets()))
+	return nil, keyErrorf("Unknown subset %s. Available: %s", quote(name), quoteList(s.NamedSubsets()))
 }

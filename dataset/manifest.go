@@ -36,8 +36,8 @@ type ManifestFile struct {
 	Digest string
 }
 
-// ManifestName is the name of manifests.
-const ManifestName = "dataset.toml"
+// manifestName is the name of manifests.
+const manifestName = "dataset.toml"
 
 // ParseManifest reads a manifest. The error is a *toml.Error for text that is
 // no TOML, and a *schema.Errors holding every problem for an invalid document.
@@ -147,7 +147,7 @@ func (f *fetcher) findManifest(d jobdir.DatasetConfig) (*Manifest, error) {
 	}
 	var found []string
 	for _, v := range versions {
-		if path := filepath.Join(dir, v, ManifestName); isRegularFile(path) {
+		if path := filepath.Join(dir, v, manifestName); isRegularFile(path) {
 			found = append(found, path)
 		}
 	}
@@ -155,7 +155,7 @@ func (f *fetcher) findManifest(d jobdir.DatasetConfig) (*Manifest, error) {
 	case 1:
 		return f.readManifest(found[0], *d.Name, ref)
 	case 0:
-		return nil, fmt.Errorf("which tasks version %q has is known to Harbor's hub only, which proctor does not talk to, and there is no %s in %q; fetch the dataset with 'harbor download' and give its directory with -p", ref, ManifestName, filepath.Join(dir, "<hash>"))
+		return nil, fmt.Errorf("which tasks version %q has is known to Harbor's hub only, which proctor does not talk to, and there is no %s in %q; fetch the dataset with 'harbor download' and give its directory with -p", ref, manifestName, filepath.Join(dir, "<hash>"))
 	}
 	return nil, fmt.Errorf("which version %q is cannot be asked for, and %d are on this machine; name one as sha256:<hash>: %s", ref, len(found), strings.Join(versions, ", "))
 }

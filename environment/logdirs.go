@@ -12,8 +12,8 @@ import (
 // Names of the log directories on the host, below [Config.Logs].
 const (
 	VerifierLogs = "verifier"
-	AgentLogs    = "agent"
-	ArtifactLogs = "artifacts"
+	agentLogs    = "agent"
+	artifactLogs = "artifacts"
 )
 
 // LogDir is a directory of the host that the sandbox sees (section 4.6).
@@ -26,8 +26,8 @@ type LogDir struct {
 func LogDirs() []LogDir {
 	return []LogDir{
 		{VerifierLogs, harbor.VerifierLogsDir},
-		{AgentLogs, harbor.AgentLogsDir},
-		{ArtifactLogs, harbor.ArtifactsDir},
+		{agentLogs, harbor.AgentLogsDir},
+		{artifactLogs, harbor.ArtifactsDir},
 	}
 }
 

@@ -56,7 +56,7 @@ const (
 	Exception             = "Exception"
 	FileExistsError       = "FileExistsError"
 	FileNotFoundError     = "FileNotFoundError"
-	IndexError            = "IndexError"
+	indexError            = "IndexError"
 	IsADirectoryError     = "IsADirectoryError"
 	JSONDecodeError       = "JSONDecodeError"
 	KeyError              = "KeyError"

@@ -8,9 +8,9 @@ import (
 // SchemaVersion is what a task.toml without one has.
 const SchemaVersion = "1.3"
 
-// DefaultTimeoutSec is the time limit, in seconds, of a verifier and of an
+// defaultTimeoutSec is the time limit, in seconds, of a verifier and of an
 // environment's start when the task names none.
-const DefaultTimeoutSec = 600
+const defaultTimeoutSec = 600
 
 // Config is the content of a task.toml (section 3). Times are in seconds;
 // pointers are nil where a key is absent.
@@ -135,9 +135,9 @@ type MCPServer struct {
 
 // Transports of tool servers.
 const (
-	TransportSSE            = "sse"
-	TransportStreamableHTTP = "streamable-http"
-	TransportStdio          = "stdio"
+	transportSSE            = "sse"
+	transportStreamableHTTP = "streamable-http"
+	transportStdio          = "stdio"
 )
 
 // TPU asks for accelerator chips.
@@ -179,7 +179,7 @@ type OS string
 // Operating systems.
 const (
 	Linux   OS = "linux"
-	Windows OS = "windows"
+	windows OS = "windows"
 )
 
 // VerifierMode says where a verifier runs.
@@ -196,8 +196,8 @@ type RewardStrategy string
 
 // The mean over the steps, or the last step's reward.
 const (
-	MeanReward  RewardStrategy = "mean"
-	FinalReward RewardStrategy = "final"
+	meanReward  RewardStrategy = "mean"
+	finalReward RewardStrategy = "final"
 )
 
 // VerifierMode returns the effective mode of the task's verifier, or of a

@@ -68,7 +68,7 @@ func configFields(f *schema.Fields) Config {
 		Environment:             schema.Nested(f, "environment", decodeEnvironment),
 		Solution:                schema.Nested(f, "solution", schema.Model("SolutionConfig", solutionFields)),
 		Source:                  schema.Optional(f, "source", schema.Str),
-		MultiStepRewardStrategy: enumOrEmpty(f, "multi_step_reward_strategy", MeanReward, FinalReward),
+		MultiStepRewardStrategy: enumOrEmpty(f, "multi_step_reward_strategy", meanReward, finalReward),
 		Steps:                   schema.OptionalList(f, "steps", schema.List(schema.Model("StepConfig", stepFields))),
 		Artifacts:               schema.Default(f, "artifacts", []Artifact{}, schema.List(DecodeArtifact)),
 	}
@@ -136,7 +136,7 @@ func decodeVerifier(c *schema.Cursor, v value.Value) (Verifier, bool) {
 func verifierFields(f *schema.Fields) Verifier {
 	return Verifier{
 		Network:         networkOverride(f),
-		TimeoutSec:      schema.Default(f, "timeout_sec", DefaultTimeoutSec, schema.Float),
+		TimeoutSec:      schema.Default(f, "timeout_sec", defaultTimeoutSec, schema.Float),
 		Env:             schema.Default(f, "env", Env{}, schema.Dict(schema.Str)),
 		User:            schema.Optional(f, "user", decodeUser),
 		EnvironmentMode: enumOrEmpty(f, "environment_mode", Shared, Separate),

@@ -22,10 +22,10 @@ func environmentFields(c *schema.Cursor) func(*schema.Fields) Environment {
 	return func(f *schema.Fields) Environment {
 		e := Environment{
 			Network: Network{
-				Mode:         schema.Default(f, "network_mode", Public, decodeNetworkMode),
+				Mode:         schema.Default(f, "network_mode", public, decodeNetworkMode),
 				AllowedHosts: schema.OptionalList(f, "allowed_hosts", DecodeHosts),
 			},
-			BuildTimeoutSec: schema.Default(f, "build_timeout_sec", DefaultTimeoutSec, schema.Float),
+			BuildTimeoutSec: schema.Default(f, "build_timeout_sec", defaultTimeoutSec, schema.Float),
 			DockerImage:     schema.Optional(f, "docker_image", schema.Str),
 			OS:              schema.Default(f, "os", Linux, decodeOS),
 			CPUs:            schema.Optional(f, "cpus", schema.Int),
@@ -49,7 +49,7 @@ func decodeOS(c *schema.Cursor, v value.Value) (OS, bool) {
 	if s, ok := v.(value.Str); ok {
 		v = value.Str(strings.ToLower(string(s)))
 	}
-	return schema.Enum(Linux, Windows)(c, v)
+	return schema.Enum(Linux, windows)(c, v)
 }
 
 // migrateInternet turns the legacy switch allow_internet into a network mode,
@@ -65,7 +65,7 @@ func migrateInternet(c *schema.Cursor, f *schema.Fields, e *Environment) {
 	}
 	e.Network.Mode = NoNetwork
 	if *allowed {
-		e.Network.Mode = Public
+		e.Network.Mode = public
 	}
 }
 
@@ -178,7 +178,7 @@ func DecodeMCPServer(c *schema.Cursor, v value.Value) (MCPServer, bool) {
 func mcpFields(f *schema.Fields) MCPServer {
 	return MCPServer{
 		Name:      schema.Required(f, "name", schema.Str),
-		Transport: schema.Default(f, "transport", TransportSSE, decodeTransport),
+		Transport: schema.Default(f, "transport", transportSSE, decodeTransport),
 		URL:       schema.Optional(f, "url", schema.Str),
 		Command:   schema.Optional(f, "command", schema.Str),
 		Args:      schema.Default(f, "args", []string{}, schema.List(schema.Str)),
@@ -187,18 +187,18 @@ func mcpFields(f *schema.Fields) MCPServer {
 
 func decodeTransport(c *schema.Cursor, v value.Value) (string, bool) {
 	if s, ok := v.(value.Str); ok && s == "http" {
-		v = value.Str(TransportStreamableHTTP)
+		v = value.Str(transportStreamableHTTP)
 	}
-	return schema.Literal(TransportStdio, TransportSSE, TransportStreamableHTTP)(c, v)
+	return schema.Literal(transportStdio, transportSSE, transportStreamableHTTP)(c, v)
 }
 
 var errNoCommand = exception.Errorf(exception.ValueError, "'command' is required for transport 'stdio'")
 
 func checkMCPServer(s MCPServer) (MCPServer, error) {
 	switch {
-	case s.Transport == TransportStdio && (s.Command == nil || *s.Command == ""):
+	case s.Transport == transportStdio && (s.Command == nil || *s.Command == ""):
 		return s, errNoCommand
-	case s.Transport != TransportStdio && (s.URL == nil || *s.URL == ""):
+	case s.Transport != transportStdio && (s.URL == nil || *s.URL == ""):
 		return s, exception.Errorf(exception.ValueError, "'url' is required for transport '%s'", s.Transport)
 	}
 	return s, nil

@@ -17,7 +17,7 @@ type NetworkMode string
 // Network modes.
 const (
 	NoNetwork NetworkMode = "no-network"
-	Public    NetworkMode = "public"
+	public    NetworkMode = "public"
 	Allowlist NetworkMode = "allowlist"
 )
 
@@ -74,17 +74,17 @@ func networkOverride(f *schema.Fields) NetworkOverride {
 }
 
 func decodeNetworkMode(c *schema.Cursor, v value.Value) (NetworkMode, bool) {
-	return schema.Enum(NoNetwork, Public, Allowlist)(c, v)
+	return schema.Enum(NoNetwork, public, Allowlist)(c, v)
 }
 
 // DecodeHosts validates and normalises a list of host names.
 func DecodeHosts(c *schema.Cursor, v value.Value) ([]string, bool) {
-	return schema.After(schema.List(schema.Str), NormalizeHosts)(c, v)
+	return schema.After(schema.List(schema.Str), normalizeHosts)(c, v)
 }
 
-// NormalizeHosts trims host names, makes them lower case and drops trailing
+// normalizeHosts trims host names, makes them lower case and drops trailing
 // dots; the first that is no host name is an error (section 3.7).
-func NormalizeHosts(hosts []string) ([]string, error) {
+func normalizeHosts(hosts []string) ([]string, error) {
 	out := make([]string, len(hosts))
 	for i, host := range hosts {
 		normal, err := normalizeHost(host)
@@ -179,7 +179,7 @@ func (p *NetworkPlan) extend(n Network, hosts []string, setting string) Network 
 	if len(hosts) == 0 {
 		return n
 	}
-	if n.Mode == Public {
+	if n.Mode == public {
 		if setting != "" {
 			p.Warnings = append(p.Warnings, fmt.Sprintf("%s has no effect: the network mode is 'public'", setting))
 		}

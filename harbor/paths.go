@@ -14,30 +14,30 @@ const (
 // Names of the entry scripts for Linux (section 1.2); see [OS.TestScript] for
 // other systems.
 const (
-	TestScript     = "test.sh"
-	SolutionScript = "solve.sh"
+	testScript     = "test.sh"
+	solutionScript = "solve.sh"
 )
 
 // InEnvironment returns a well-known path as the system spells it.
 func (os OS) InEnvironment(path string) string {
-	if os == Windows {
+	if os == windows {
 		return "C:" + path
 	}
 	return path
 }
 
-// TestScript is the name of the verifier's entry (section 1.2).
+// testScript is the name of the verifier's entry (section 1.2).
 func (os OS) TestScript() string {
-	if os == Windows {
+	if os == windows {
 		return "test.bat"
 	}
-	return TestScript
+	return testScript
 }
 
-// SolutionScript is the name of the solution's entry (section 1.2).
+// solutionScript is the name of the solution's entry (section 1.2).
 func (os OS) SolutionScript() string {
-	if os == Windows {
+	if os == windows {
 		return "solve.bat"
 	}
-	return SolutionScript
+	return solutionScript
 }

@@ -62,7 +62,7 @@ func Plan(c jobdir.Config, id uuid.UUID, tasks []jobdir.Task, random func(n int)
 // characters.
 func TrialName(taskName string, random func(n int) int) string {
 	var b strings.Builder
-	b.WriteString(NamePrefix(taskName))
+	b.WriteString(namePrefix(taskName))
 	b.WriteString("__")
 	for range suffixLength {
 		b.WriteByte(nameAlphabet[random(len(nameAlphabet))])
@@ -70,8 +70,8 @@ func TrialName(taskName string, random func(n int) int) string {
 	return b.String()
 }
 
-// NamePrefix is the part of trial names that comes from the task's name.
-func NamePrefix(taskName string) string {
+// namePrefix is the part of trial names that comes from the task's name.
+func namePrefix(taskName string) string {
 	name := taskName[strings.LastIndexByte(taskName, '/')+1:]
 	for i, n := 0, 0; i < len(name); n++ {
 		if n == maxNamePrefix {

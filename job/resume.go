@@ -11,8 +11,8 @@ import (
 // plan does not have.
 const ErrForeignTrial jobdir.RuleError = "Existing trial config does not match planned job config."
 
-// Match is a plan reconciled with what a job directory holds.
-type Match struct {
+// match is a plan reconciled with what a job directory holds.
+type match struct {
 	// Trials is the plan in its order, where trials that exist already stand
 	// with their own configuration, and so with their old name.
 	Trials []jobdir.TrialConfig
@@ -22,17 +22,17 @@ type Match struct {
 	Unmatched []int
 }
 
-// MatchExisting gives each planned trial the first existing one that asks for
+// matchExisting gives each planned trial the first existing one that asks for
 // the same and is not given away yet (Harbor job format, section 6.1, step 4).
 // The error is [ErrForeignTrial] when some existing trial is left over; the
 // match is complete even then.
-func MatchExisting(planned, existing []jobdir.TrialConfig, host jobdir.HostEnv) (Match, error) {
+func matchExisting(planned, existing []jobdir.TrialConfig, host jobdir.HostEnv) (match, error) {
 	free := make(map[string][]int, len(existing))
 	for i, c := range existing {
 		key := c.Identity(host)
 		free[key] = append(free[key], i)
 	}
-	m := Match{Trials: make([]jobdir.TrialConfig, len(planned))}
+	m := match{Trials: make([]jobdir.TrialConfig, len(planned))}
 	used := make([]bool, len(existing))
 	for i, c := range planned {
 		key := c.Identity(host)
@@ -58,7 +58,7 @@ func MatchExisting(planned, existing []jobdir.TrialConfig, host jobdir.HostEnv) 
 }
 
 // foreign says what is wrong with trials that the plan has no place for.
-func foreign(m Match, planned, existing []jobdir.TrialConfig, host jobdir.HostEnv) error {
+func foreign(m match, planned, existing []jobdir.TrialConfig, host jobdir.HostEnv) error {
 	var list []jobdir.Change
 	for _, i := range m.Unmatched {
 		old := existing[i]

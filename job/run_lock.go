@@ -32,21 +32,21 @@ func newLock(p *Prepared, f *foundTasks, o PrepareOptions) (*jobdir.Lock, error)
 	}
 	skills := skillLocks{home: o.Home, known: map[string][]jobdir.SkillLock{}}
 	for _, t := range p.Trials {
-		home := f.homes[TaskKey(t.Task)]
-		in := LockInputs{
+		home := f.homes[taskKey(t.Task)]
+		in := lockInputs{
 			TaskName: home.name, TaskDigest: home.digest, GitCommitID: home.commit,
 			ExtraInstructions: extra, ExtraDockerCompose: compose,
 		}
 		if in.Skills, err = skills.of(t.Agent); err != nil {
 			return nil, err
 		}
-		lock.Trials = append(lock.Trials, LockTrial(t, in))
+		lock.Trials = append(lock.Trials, lockTrial(t, in))
 	}
 	return lock, nil
 }
 
-// LockInputs is what has to be looked up to pin a trial.
-type LockInputs struct {
+// lockInputs is what has to be looked up to pin a trial.
+type lockInputs struct {
 	TaskName           string
 	TaskDigest         string  // content hash, "sha256:…"; for a package see [PackageDigest]
 	GitCommitID        *string // resolved commit of a git task
@@ -55,8 +55,8 @@ type LockInputs struct {
 	ExtraDockerCompose []jobdir.FileLock
 }
 
-// LockTrial pins a planned trial.
-func LockTrial(c jobdir.TrialConfig, in LockInputs) jobdir.TrialLock {
+// lockTrial pins a planned trial.
+func lockTrial(c jobdir.TrialConfig, in lockInputs) jobdir.TrialLock {
 	task := jobdir.TaskLock{
 		Name:   in.TaskName,
 		Type:   c.Task.Kind(),

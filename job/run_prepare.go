@@ -77,7 +77,7 @@ func prepare(cfg jobdir.Config, o PrepareOptions, open func() (*jobDir, error)) 
 	if err != nil {
 		return nil, fmt.Errorf("%w%s", err, found.whyNone())
 	}
-	match, err := MatchExisting(planned, dir.configs, o.Host)
+	match, err := matchExisting(planned, dir.configs, o.Host)
 	if err != nil {
 		return nil, foreign(match, planned, dir.configs, o.Host)
 	}
@@ -165,7 +165,7 @@ func (f *foundTasks) whyNone() string {
 // look loads a task for its name, its digest, its variables and its warnings.
 // One that cannot be loaded fails as a trial, and does not stop the others.
 func (f *foundTasks) look(t dataset.FetchedTask, cfg jobdir.Config, o PrepareOptions) {
-	key := TaskKey(t.Config)
+	key := taskKey(t.Config)
 	if _, seen := f.homes[key]; seen {
 		return
 	}

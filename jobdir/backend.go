@@ -29,5 +29,5 @@ func (e EnvironmentConfig) Backend() (name string, ok bool) {
 	if e.Type != nil {
 		return *e.Type, true
 	}
-	return DefaultEnvironment, true
+	return defaultEnvironment, true
 }

@@ -46,8 +46,8 @@ type Config struct {
 
 // Defaults of a job configuration.
 const (
-	DefaultJobsDir     = "jobs"
-	DefaultConcurrency = 4
+	defaultJobsDir     = "jobs"
+	defaultConcurrency = 4
 )
 
 // NewConfig returns the configuration that an empty document gives. now, in
@@ -55,12 +55,12 @@ const (
 func NewConfig(now time.Time) Config {
 	return Config{
 		JobName:           DefaultName(now),
-		JobsDir:           DefaultJobsDir,
+		JobsDir:           defaultJobsDir,
 		NAttempts:         1,
 		TimeoutMultiplier: 1,
-		NConcurrentTrials: DefaultConcurrency,
+		NConcurrentTrials: defaultConcurrency,
 		Retry:             NewRetryConfig(),
-		Environment:       NewEnvironmentConfig(),
+		Environment:       newEnvironmentConfig(),
 		Agents:            []AgentConfig{NewAgentConfig()},
 	}
 }

@@ -75,11 +75,11 @@ func configFields(f *schema.Fields, now time.Time) Config {
 		Quiet:                             schema.Default(f, "quiet", false, schema.Bool),
 		Retry:                             schema.Nested(f, "retry", decodeRetry),
 		Environment:                       schema.Nested(f, "environment", DecodeEnvironment),
-		Verifier:                          schema.Nested(f, "verifier", DecodeVerifier),
+		Verifier:                          schema.Nested(f, "verifier", decodeVerifier),
 		Metrics:                           schema.Default(f, "metrics", nil, schema.List(DecodeMetric)),
-		Agents:                            schema.Default(f, "agents", def.Agents, schema.List(DecodeAgent)),
+		Agents:                            schema.Default(f, "agents", def.Agents, schema.List(decodeAgent)),
 		Datasets:                          schema.Default(f, "datasets", nil, schema.List(decodeDataset)),
-		Tasks:                             schema.Default(f, "tasks", nil, schema.List(DecodeTask)),
+		Tasks:                             schema.Default(f, "tasks", nil, schema.List(decodeTask)),
 		Artifacts:                         schema.Default(f, "artifacts", nil, schema.List(harbor.DecodeArtifact)),
 		ExtraInstructionPaths:             schema.Default(f, "extra_instruction_paths", nil, schema.List(schema.Path)),
 		Plugins:                           schema.Default(f, "plugins", nil, schema.List(schema.Model("PluginConfig", pluginFields))),
@@ -204,9 +204,9 @@ const errVersionAndRef RuleError = "Cannot set both 'version' and 'ref'."
 func checkDataset(d DatasetConfig) (DatasetConfig, error) {
 	switch {
 	case d.Path == nil && d.Name == nil:
-		return d, ErrNoSource
+		return d, errNoSource
 	case d.Path != nil && d.Name != nil:
-		return d, ErrTwoSources
+		return d, errTwoSources
 	case d.Version != nil && d.Ref != nil:
 		return d, errVersionAndRef
 	}

@@ -29,8 +29,8 @@ func environmentFields(f *schema.Fields) EnvironmentConfig {
 		ImportPath:              schema.Optional(f, "import_path", schema.Str),
 		ForceBuild:              schema.Default(f, "force_build", false, schema.Bool),
 		Delete:                  schema.Default(f, "delete", true, schema.Bool),
-		CPUEnforcementPolicy:    schema.Default(f, "cpu_enforcement_policy", PolicyAuto, decodePolicy),
-		MemoryEnforcementPolicy: schema.Default(f, "memory_enforcement_policy", PolicyAuto, decodePolicy),
+		CPUEnforcementPolicy:    schema.Default(f, "cpu_enforcement_policy", policyAuto, decodePolicy),
+		MemoryEnforcementPolicy: schema.Default(f, "memory_enforcement_policy", policyAuto, decodePolicy),
 		OverrideCPUs:            schema.Optional(f, "override_cpus", schema.SmallInt),
 		OverrideMemoryMB:        schema.Optional(f, "override_memory_mb", schema.SmallInt),
 		OverrideStorageMB:       schema.Optional(f, "override_storage_mb", schema.SmallInt),
@@ -43,7 +43,7 @@ func environmentFields(f *schema.Fields) EnvironmentConfig {
 		ExtraAllowedHosts:       schema.Default(f, "extra_allowed_hosts", nil, harbor.DecodeHosts),
 	}
 	if e.Type == nil && e.ImportPath == nil {
-		e.Type = new(DefaultEnvironment)
+		e.Type = new(defaultEnvironment)
 	}
 	return e
 }
@@ -94,7 +94,7 @@ func decodePolicy(c *schema.Cursor, v value.Value) (string, bool) {
 	if s, ok := v.(value.Str); ok {
 		v = value.Str(strings.ToLower(string(s)))
 	}
-	return schema.Enum(PolicyAuto, "limit", "request", "guarantee", "ignore")(c, v)
+	return schema.Enum(policyAuto, "limit", "request", "guarantee", "ignore")(c, v)
 }
 
 // decodeMount validates a compose service volume; keys come out in the order

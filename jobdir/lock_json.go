@@ -101,7 +101,7 @@ func ParseLock(data []byte) (Lock, error) {
 func lockFields(f *schema.Fields) Lock {
 	return Lock{
 		SchemaVersion:     schema.Default(f, "schema_version", LockSchemaVersion, schema.SmallInt),
-		CreatedAt:         schema.Required(f, "created_at", DecodeTime),
+		CreatedAt:         schema.Required(f, "created_at", decodeTime),
 		Harbor:            schema.Nested(f, "harbor", schema.Model("HarborLockInfo", harborFields)),
 		Invocation:        schema.Default(f, "invocation", nil, schema.List(schema.Str)),
 		NConcurrentTrials: schema.Required(f, "n_concurrent_trials", schema.SmallInt),
@@ -127,11 +127,11 @@ func trialLockFields(f *schema.Fields) TrialLock {
 		AgentSetupTimeoutMultiplier:       schema.Optional(f, "agent_setup_timeout_multiplier", schema.Float),
 		EnvironmentBuildTimeoutMultiplier: schema.Optional(f, "environment_build_timeout_multiplier", schema.Float),
 		ExtraInstructions:                 schema.OptionalList(f, "extra_instructions", schema.List(decodeFileLock)),
-		Agent:                             schema.Required(f, "agent", DecodeAgent),
+		Agent:                             schema.Required(f, "agent", decodeAgent),
 		Skills:                            schema.Default(f, "skills", nil, schema.List(schema.Model("AgentSkillLock", skillLockFields))),
 		Environment:                       schema.Required(f, "environment", DecodeEnvironment),
 		ExtraDockerCompose:                schema.OptionalList(f, "extra_docker_compose", schema.List(decodeFileLock)),
-		Verifier:                          schema.Required(f, "verifier", DecodeVerifier),
+		Verifier:                          schema.Required(f, "verifier", decodeVerifier),
 	}
 }
 

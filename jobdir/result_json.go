@@ -182,10 +182,10 @@ func count(obj *value.Object, key string) int64 {
 func resultFields(f *schema.Fields) Result {
 	f.Ignore("trial_results")
 	return Result{
-		ID:           schema.Required(f, "id", DecodeUUID),
-		StartedAt:    schema.Required(f, "started_at", DecodeTime),
-		UpdatedAt:    schema.Optional(f, "updated_at", DecodeTime),
-		FinishedAt:   schema.Optional(f, "finished_at", DecodeTime),
+		ID:           schema.Required(f, "id", decodeUUID),
+		StartedAt:    schema.Required(f, "started_at", decodeTime),
+		UpdatedAt:    schema.Optional(f, "updated_at", decodeTime),
+		FinishedAt:   schema.Optional(f, "finished_at", decodeTime),
 		NTotalTrials: schema.Required(f, "n_total_trials", schema.SmallInt),
 		Stats:        schema.Required(f, "stats", schema.Model("JobStats", statsFields)),
 	}

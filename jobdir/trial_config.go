@@ -45,7 +45,7 @@ func NewTrialConfig(task TaskConfig) TrialConfig {
 		TrialsDir:         "trials",
 		TimeoutMultiplier: 1,
 		Agent:             NewAgentConfig(),
-		Environment:       NewEnvironmentConfig(),
+		Environment:       newEnvironmentConfig(),
 	}
 }
 
@@ -141,7 +141,7 @@ func NewAgentConfig() AgentConfig {
 }
 
 // EnvironmentConfig says how the sandbox of a trial is made (Harbor job
-// format, section 1.4). [NewEnvironmentConfig] gives the defaults.
+// format, section 1.4). newEnvironmentConfig gives the defaults.
 type EnvironmentConfig struct {
 	Type       *string // nil only when ImportPath is set
 	ImportPath *string
@@ -163,19 +163,19 @@ type EnvironmentConfig struct {
 	ExtraAllowedHosts  []string // normalised
 }
 
-// DefaultEnvironment is the environment type that runs when none is named.
-const DefaultEnvironment = "docker"
+// defaultEnvironment is the environment type that runs when none is named.
+const defaultEnvironment = "docker"
 
-// PolicyAuto is the default resource enforcement policy.
-const PolicyAuto = "auto"
+// policyAuto is the default resource enforcement policy.
+const policyAuto = "auto"
 
-// NewEnvironmentConfig returns the configuration of the default environment.
-func NewEnvironmentConfig() EnvironmentConfig {
+// newEnvironmentConfig returns the configuration of the default environment.
+func newEnvironmentConfig() EnvironmentConfig {
 	return EnvironmentConfig{
-		Type:                    new(DefaultEnvironment),
+		Type:                    new(defaultEnvironment),
 		Delete:                  true,
-		CPUEnforcementPolicy:    PolicyAuto,
-		MemoryEnforcementPolicy: PolicyAuto,
+		CPUEnforcementPolicy:    policyAuto,
+		MemoryEnforcementPolicy: policyAuto,
 	}
 }
 

@@ -29,7 +29,7 @@ func DecodeTrialConfig(c *schema.Cursor, v value.Value) (TrialConfig, bool) {
 
 func trialConfigFields(f *schema.Fields) TrialConfig {
 	return TrialConfig{
-		Task:                              schema.Required(f, "task", DecodeTask),
+		Task:                              schema.Required(f, "task", decodeTask),
 		TrialName:                         schema.Default(f, "trial_name", "", schema.Str),
 		TrialsDir:                         schema.Default(f, "trials_dir", "trials", schema.Path),
 		TimeoutMultiplier:                 schema.Default(f, "timeout_multiplier", 1, schema.Float),
@@ -37,17 +37,17 @@ func trialConfigFields(f *schema.Fields) TrialConfig {
 		VerifierTimeoutMultiplier:         schema.Optional(f, "verifier_timeout_multiplier", schema.Float),
 		AgentSetupTimeoutMultiplier:       schema.Optional(f, "agent_setup_timeout_multiplier", schema.Float),
 		EnvironmentBuildTimeoutMultiplier: schema.Optional(f, "environment_build_timeout_multiplier", schema.Float),
-		Agent:                             schema.Nested(f, "agent", DecodeAgent),
+		Agent:                             schema.Nested(f, "agent", decodeAgent),
 		Environment:                       schema.Nested(f, "environment", DecodeEnvironment),
-		Verifier:                          schema.Nested(f, "verifier", DecodeVerifier),
+		Verifier:                          schema.Nested(f, "verifier", decodeVerifier),
 		Artifacts:                         schema.Default(f, "artifacts", nil, schema.List(harbor.DecodeArtifact)),
 		ExtraInstructionPaths:             schema.Default(f, "extra_instruction_paths", nil, schema.List(schema.Path)),
-		JobID:                             schema.Optional(f, "job_id", DecodeUUID),
+		JobID:                             schema.Optional(f, "job_id", decodeUUID),
 	}
 }
 
-// DecodeTask validates the run side of a task.
-func DecodeTask(c *schema.Cursor, v value.Value) (TaskConfig, bool) {
+// decodeTask validates the run side of a task.
+func decodeTask(c *schema.Cursor, v value.Value) (TaskConfig, bool) {
 	return schema.After(schema.Model("TaskConfig", taskFields), checkTask)(c, v)
 }
 
@@ -73,8 +73,8 @@ func (e RuleError) Error() string { return string(e) }
 
 // The rules between fields of tasks and datasets.
 const (
-	ErrNoSource         RuleError = "Either 'path' or 'name' must be set."
-	ErrTwoSources       RuleError = "Cannot set both 'path' and 'name'."
+	errNoSource         RuleError = "Either 'path' or 'name' must be set."
+	errTwoSources       RuleError = "Cannot set both 'path' and 'name'."
 	errRefWithoutName   RuleError = "'ref' requires 'name' to be set."
 	ErrCommitWithoutURL RuleError = "'git_commit_id' requires 'git_url' to be set."
 )
@@ -82,9 +82,9 @@ const (
 func checkTask(t TaskConfig) (TaskConfig, error) {
 	switch {
 	case t.Path == nil && t.Name == nil:
-		return t, ErrNoSource
+		return t, errNoSource
 	case t.Path != nil && t.Name != nil:
-		return t, ErrTwoSources
+		return t, errTwoSources
 	case t.Ref != nil && t.Name == nil:
 		return t, errRefWithoutName
 	case t.GitCommitID != nil && t.GitURL == nil:
@@ -93,8 +93,8 @@ func checkTask(t TaskConfig) (TaskConfig, error) {
 	return t, nil
 }
 
-// DecodeAgent validates an agent configuration.
-func DecodeAgent(c *schema.Cursor, v value.Value) (AgentConfig, bool) {
+// decodeAgent validates an agent configuration.
+func decodeAgent(c *schema.Cursor, v value.Value) (AgentConfig, bool) {
 	return schema.Model("AgentConfig", agentFields)(c, v)
 }
 
@@ -118,8 +118,8 @@ func agentFields(f *schema.Fields) AgentConfig {
 	return a
 }
 
-// DecodeVerifier validates the run side of verification.
-func DecodeVerifier(c *schema.Cursor, v value.Value) (VerifierConfig, bool) {
+// decodeVerifier validates the run side of verification.
+func decodeVerifier(c *schema.Cursor, v value.Value) (VerifierConfig, bool) {
 	return schema.Model("VerifierConfig", verifierFields)(c, v)
 }
 
@@ -140,8 +140,8 @@ func decodeEnv(c *schema.Cursor, v value.Value) (Env, bool) {
 	return Env{m}, ok
 }
 
-// DecodeUUID accepts the spellings of a UUID that Python accepts.
-func DecodeUUID(c *schema.Cursor, v value.Value) (uuid.UUID, bool) {
+// decodeUUID accepts the spellings of a UUID that Python accepts.
+func decodeUUID(c *schema.Cursor, v value.Value) (uuid.UUID, bool) {
 	s, ok := v.(value.Str)
 	if !ok {
 		c.Fail("uuid_type", "UUID input should be a string, bytes or UUID object", v)
@@ -155,9 +155,9 @@ func DecodeUUID(c *schema.Cursor, v value.Value) (uuid.UUID, bool) {
 	return id, true
 }
 
-// DecodeTime accepts the spellings of [ParseTime], and numbers as seconds (or
+// decodeTime accepts the spellings of [ParseTime], and numbers as seconds (or
 // milliseconds) since 1970.
-func DecodeTime(c *schema.Cursor, v value.Value) (Time, bool) {
+func decodeTime(c *schema.Cursor, v value.Value) (Time, bool) {
 	var t Time
 	var err error
 	switch v := v.(type) {

@@ -22,18 +22,18 @@ func ParseTrialResult(data []byte) (TrialResult, error) {
 	if err != nil {
 		return TrialResult{}, fmt.Errorf("reading trial result: %w", err)
 	}
-	r, _, err := schema.Validate(v, DecodeTrialResult)
+	r, _, err := schema.Validate(v, decodeTrialResult)
 	return r, err
 }
 
 // DecodeResult validates a trial result.
-func DecodeTrialResult(c *schema.Cursor, v value.Value) (TrialResult, bool) {
+func decodeTrialResult(c *schema.Cursor, v value.Value) (TrialResult, bool) {
 	return schema.Model("TrialResult", trialResultFields)(c, v)
 }
 
 func trialResultFields(f *schema.Fields) TrialResult {
 	return TrialResult{
-		ID:               schema.Default(f, "id", uuid.UUID{}, DecodeUUID),
+		ID:               schema.Default(f, "id", uuid.UUID{}, decodeUUID),
 		TaskName:         schema.Required(f, "task_name", schema.Str),
 		TrialName:        schema.Required(f, "trial_name", schema.Str),
 		TrialURI:         schema.Required(f, "trial_uri", schema.Str),
@@ -45,8 +45,8 @@ func trialResultFields(f *schema.Fields) TrialResult {
 		AgentResult:      schema.Optional(f, "agent_result", decodeAgentResult),
 		VerifierResult:   schema.Optional(f, "verifier_result", decodeVerifierResult),
 		ExceptionInfo:    schema.Optional(f, "exception_info", decodeException),
-		StartedAt:        schema.Optional(f, "started_at", DecodeTime),
-		FinishedAt:       schema.Optional(f, "finished_at", DecodeTime),
+		StartedAt:        schema.Optional(f, "started_at", decodeTime),
+		FinishedAt:       schema.Optional(f, "finished_at", decodeTime),
 		EnvironmentSetup: schema.Optional(f, "environment_setup", decodeTiming),
 		AgentSetup:       schema.Optional(f, "agent_setup", decodeTiming),
 		AgentExecution:   schema.Optional(f, "agent_execution", decodeTiming),
@@ -176,7 +176,7 @@ func decodeException(c *schema.Cursor, v value.Value) (ExceptionInfo, bool) {
 			Type:       schema.Required(f, "exception_type", schema.Str),
 			Message:    schema.Required(f, "exception_message", schema.Str),
 			Traceback:  schema.Required(f, "exception_traceback", schema.Str),
-			OccurredAt: schema.Required(f, "occurred_at", DecodeTime),
+			OccurredAt: schema.Required(f, "occurred_at", decodeTime),
 		}
 	})(c, v)
 }
@@ -184,8 +184,8 @@ func decodeException(c *schema.Cursor, v value.Value) (ExceptionInfo, bool) {
 func decodeTiming(c *schema.Cursor, v value.Value) (Timing, bool) {
 	return schema.Model("TimingInfo", func(f *schema.Fields) Timing {
 		return Timing{
-			StartedAt:  schema.Optional(f, "started_at", DecodeTime),
-			FinishedAt: schema.Optional(f, "finished_at", DecodeTime),
+			StartedAt:  schema.Optional(f, "started_at", decodeTime),
+			FinishedAt: schema.Optional(f, "finished_at", decodeTime),
 		}
 	})(c, v)
 }

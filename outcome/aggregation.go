@@ -10,15 +10,15 @@ type Aggregation string
 
 // The aggregations (outcome mapping, section 9).
 const (
-	MeanOfAttempts Aggregation = "mean" // the default
-	BestOfK        Aggregation = "best-of-k"
+	meanOfAttempts Aggregation = "mean" // the default
+	bestOfK        Aggregation = "best-of-k"
 )
 
-// ParseAggregation reads the name of an aggregation, in any case and with white
+// parseAggregation reads the name of an aggregation, in any case and with white
 // space around. The empty text is no name.
-func ParseAggregation(text string) (Aggregation, error) {
+func parseAggregation(text string) (Aggregation, error) {
 	switch a := Aggregation(lower(value.Strip(text))); a {
-	case MeanOfAttempts, BestOfK:
+	case meanOfAttempts, bestOfK:
 		return a, nil
 	}
 	return "", exception.New(exception.InvalidAggregationModeError, "unknown per-task aggregation mode "+value.Repr(value.Str(text))+"; expected one of ['best-of-k', 'mean']")
@@ -28,16 +28,16 @@ func ParseAggregation(text string) (Aggregation, error) {
 // The name is checked first, then that there are scores.
 func (a Aggregation) Of(scores []float64) (float64, error) {
 	if a == "" {
-		a = MeanOfAttempts
+		a = meanOfAttempts
 	}
-	a, err := ParseAggregation(string(a))
+	a, err := parseAggregation(string(a))
 	if err != nil {
 		return 0, err
 	}
 	if len(scores) == 0 {
 		return 0, exception.New(exception.InvalidAggregationModeError, "cannot aggregate an empty trial-score list (expected k>=1 trials)")
 	}
-	if a == BestOfK {
+	if a == bestOfK {
 		return scores[best(scores)], nil
 	}
 	return mean(scores), nil
@@ -54,10 +54,10 @@ func best(scores []float64) int {
 	return at
 }
 
-// TrialScore is the score of one trial's rewards, nil for none: the value of the
+// trialScore is the score of one trial's rewards, nil for none: the value of the
 // name "reward" if it is a number, else the mean of all that are numbers, else 0.
 // The error is that of an int beyond the range of doubles.
-func TrialScore(rewards *value.Object) (float64, error) {
+func trialScore(rewards *value.Object) (float64, error) {
 	if rewards == nil {
 		return 0, nil
 	}
@@ -90,9 +90,9 @@ type TaskScores struct {
 	Scores []float64
 }
 
-// GroupByTask collects scores by task, tasks in the order of their first trials.
+// groupByTask collects scores by task, tasks in the order of their first trials.
 // Every trial counts, errored ones with 0 and repeated ones again.
-func GroupByTask(trials []TaskScore) []TaskScores {
+func groupByTask(trials []TaskScore) []TaskScores {
 	at := map[string]int{}
 	var groups []TaskScores
 	for _, t := range trials {

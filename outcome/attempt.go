@@ -16,9 +16,9 @@ type AttemptStatus string
 
 // The statuses of an attempt.
 const (
-	AttemptCompleted AttemptStatus = "completed"
-	AttemptRetry     AttemptStatus = "failed_retryable"
-	AttemptFailed    AttemptStatus = "failed"
+	attemptCompleted AttemptStatus = "completed"
+	attemptRetry     AttemptStatus = "failed_retryable"
+	attemptFailed    AttemptStatus = "failed"
 )
 
 // Finalized is an attempt's end.
@@ -52,9 +52,9 @@ func (a Attempt) Finalize() (Finalized, error) {
 	}
 	allCompleted := true
 	for _, t := range f.Trials {
-		allCompleted = allCompleted && t.Status == TrialCompleted
+		allCompleted = allCompleted && t.Status == trialCompleted
 	}
-	reason := NormalizeReason(string(a.Host.Reason))
+	reason := normalizeReason(string(a.Host.Reason))
 	if reason == "" {
 		reason = trialReason(f.Trials, allCompleted)
 	}
@@ -63,17 +63,17 @@ func (a Attempt) Finalize() (Finalized, error) {
 		f.OutcomeScore = aggregate
 	}
 	if allCompleted && asPlanned {
-		f.Final, f.Status, f.Score = true, AttemptCompleted, aggregate
+		f.Final, f.Status, f.Score = true, attemptCompleted, aggregate
 		f.Outcome, f.OutcomeReason = Completed, reason
 		return f, nil
 	}
 	if reason == "" {
-		reason = ResultPartial // nothing but the number of trials is wrong
+		reason = resultPartial // nothing but the number of trials is wrong
 	}
-	code, retry := Classify(string(reason), a.Number, MaxAttempts)
-	f.Final, f.Status = !retry, AttemptFailed
+	code, retry := classify(string(reason), a.Number, maxAttempts)
+	f.Final, f.Status = !retry, attemptFailed
 	if retry {
-		f.Status = AttemptRetry
+		f.Status = attemptRetry
 	}
 	f.Error, f.Outcome, f.OutcomeReason = string(code), Failed, code
 	return f, nil
@@ -112,5 +112,5 @@ func trialReason(trials []TrialRecord, allCompleted bool) Code {
 	if allCompleted {
 		return ""
 	}
-	return TrialFailed
+	return trialFailed
 }

@@ -9,12 +9,12 @@ import (
 
 // The default bounds of diagnostics.
 const (
-	MaxDiagnostics     = 20
-	MaxDiagnosticChars = 2000
+	maxDiagnostics     = 20
+	maxDiagnosticChars = 2000
 )
 
-// Diagnostic says why one trial failed, beside a result line.
-type Diagnostic struct {
+// diagnostic says why one trial failed, beside a result line.
+type diagnostic struct {
 	TaskName, TrialName string
 	Status              string
 	Errored             bool
@@ -25,14 +25,14 @@ type Diagnostic struct {
 	marker bool
 }
 
-// Diagnostics chooses from the trials of a job, in order, those that errored or
+// diagnostics chooses from the trials of a job, in order, those that errored or
 // failed: at most limit, with error texts of at most maxChars characters, and a
 // marker that counts the rest if there is one (outcome mapping, section 4.4).
-func Diagnostics(trials []Diagnostic, limit, maxChars int) ([]Diagnostic, error) {
+func diagnostics(trials []diagnostic, limit, maxChars int) ([]diagnostic, error) {
 	if limit < 0 {
 		return nil, exception.Errorf(exception.ValueError, "limit must be >= 0")
 	}
-	var out []Diagnostic
+	var out []diagnostic
 	omitted := 0
 	for _, t := range trials {
 		if !t.Errored && Status(t.Status) != Failed {
@@ -51,7 +51,7 @@ func Diagnostics(trials []Diagnostic, limit, maxChars int) ([]Diagnostic, error)
 	}
 	if omitted > 0 {
 		text := "+" + value.NewInt(int64(omitted)).String() + " more failed trial(s) omitted"
-		out = append(out, Diagnostic{
+		out = append(out, diagnostic{
 			TaskName: "__truncated__", TrialName: "__truncated__", Status: string(Failed), Errored: true,
 			Reason: diagnosticsTruncated, ErrorText: &text, marker: true,
 		})
@@ -74,7 +74,7 @@ func shorten(text *string, most int) (*string, error) {
 }
 
 // Object returns the diagnostic as an entry of the field trial_diagnostics.
-func (d Diagnostic) Object() *value.Object {
+func (d diagnostic) Object() *value.Object {
 	obj := value.NewObject(6)
 	obj.Append("task_name", value.Str(d.TaskName))
 	obj.Append("trial_name", value.Str(d.TrialName))
@@ -91,7 +91,7 @@ func (d Diagnostic) Object() *value.Object {
 
 // StderrLine returns the diagnostic as a line for stderr, without a line end;
 // "" for the marker, which has none.
-func (d Diagnostic) StderrLine() string {
+func (d diagnostic) StderrLine() string {
 	if d.marker {
 		return ""
 	}

@@ -7,12 +7,12 @@ import (
 	"github.com/proctor-run/proctor/exception"
 )
 
-// ReasonOf is the reason code of an error that ended a trial, by its type: the
+// reasonOf is the reason code of an error that ended a trial, by its type: the
 // code it carries, as a method ReasonCode() Code, else that of the exception
 // which results record for it, from its method ErrorType() string. Any other
 // error means that the trial failed; no error has no reason. (Outcome mapping,
 // sections 6.5 and 11.2.)
-func ReasonOf(err error) Code {
+func reasonOf(err error) Code {
 	if err == nil {
 		return ""
 	}
@@ -22,7 +22,7 @@ func ReasonOf(err error) Code {
 			return code
 		}
 	}
-	return cmp.Or(ReasonOfException(exception.TypeOf(err)), TrialFailed)
+	return cmp.Or(ReasonOfException(exception.TypeOf(err)), trialFailed)
 }
 
 // ReasonOfException is the reason code of the exception type that a trial's
@@ -34,19 +34,19 @@ func ReasonOfException(exceptionType string) Code {
 	case "":
 		return ""
 	case exception.AgentTimeoutError:
-		return AgentTimeout
+		return agentTimeout
 	case exception.VerifierTimeoutError:
-		return VerifierTimeout
+		return verifierTimeout
 	case exception.EnvironmentStartTimeoutError:
-		return EnvironmentStartTimeout
+		return environmentStartTimeout
 	case exception.CancelledError:
-		return CancelledError
+		return cancelledError
 	case exception.RewardFileNotFoundError:
-		return RewardMissing
+		return rewardMissing
 	case exception.RewardFileEmptyError:
-		return RewardEmpty
+		return rewardEmpty
 	case exception.VerifierOutputParseError:
-		return RewardParseError
+		return rewardParseError
 	}
-	return TrialFailed
+	return trialFailed
 }

@@ -6,14 +6,14 @@ import (
 	"github.com/proctor-run/proctor/value"
 )
 
-// NormalizeReason makes a reason code of text: one of the set where the text is,
+// normalizeReason makes a reason code of text: one of the set where the text is,
 // or names, or describes one, else the text itself in lower case with
 // underscores. Blank text gives "". (Outcome mapping, section 6.4.)
 //
 // It is for text that comes from elsewhere. Do not feed it the messages of
-// errors at hand: their types say more, see [ReasonOf]; "No reward file found"
+// errors at hand: their types say more, see reasonOf; "No reward file found"
 // for example is no text that it knows.
-func NormalizeReason(text string) Code {
+func normalizeReason(text string) Code {
 	s := value.Strip(text)
 	if s == "" {
 		return ""
@@ -51,15 +51,15 @@ func NormalizeReason(text string) Code {
 func alias(name string) Code {
 	switch name {
 	case "agent_timeout_error", "agenttimeouterror":
-		return AgentTimeout
+		return agentTimeout
 	case "cancelled_error", "cancellederror":
-		return CancelledError
+		return cancelledError
 	case "environment_start_timeout_error", "environmentstarttimeouterror":
-		return EnvironmentStartTimeout
+		return environmentStartTimeout
 	case "verifier_timeout_error", "verifiertimeouterror":
-		return VerifierTimeout
+		return verifierTimeout
 	case "submission_code_failure":
-		return SubmissionCodeFailed
+		return submissionCodeFailed
 	}
 	return ""
 }
@@ -79,15 +79,15 @@ func namedIn(low, compact string) Code {
 	names := func(word string) bool { return strings.Contains(compact, word) }
 	switch {
 	case names("cancellederror"), names("cancelederror"):
-		return CancelledError
+		return cancelledError
 	case names("environmentstarttimeouterror"):
-		return EnvironmentStartTimeout
+		return environmentStartTimeout
 	case names("agenttimeouterror"):
-		return AgentTimeout
+		return agentTimeout
 	case names("verifiertimeouterror"):
-		return VerifierTimeout
+		return verifierTimeout
 	case has("broker") && has("connection"), has("connection refused"), has("connection reset"):
-		return BrokerConnectionFailed
+		return brokerConnectionFailed
 	}
 	return ""
 }
@@ -97,13 +97,13 @@ func impliedBy(low string) Code {
 	has := func(word string) bool { return strings.Contains(low, word) }
 	switch {
 	case has("reward") && has("missing"):
-		return RewardMissing
+		return rewardMissing
 	case has("reward") && has("empty"):
-		return RewardEmpty
+		return rewardEmpty
 	case has("reward") && (has("parse") || has("malformed")):
-		return RewardParseError
+		return rewardParseError
 	case has("submission") && (has("code") || has("runtime")):
-		return SubmissionCodeFailed
+		return submissionCodeFailed
 	}
 	return ""
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/proctor-run/proctor/value"
 )
 
-// Container is a task's container as the runner starts it: hardened, with a
+// container is a task's container as the runner starts it: hardened, with a
 // read-only root. In this posture a verifier cannot be copied into /tests, and
 // tasks cannot install packages; see the outcome mapping, section 13.1, before
 // using it.
-type Container struct {
+type container struct {
 	Engine         string // the engine's command
 	Name           string
 	Workdir        string
@@ -25,7 +25,7 @@ type Container struct {
 }
 
 // RunArgs returns the command line that starts the container.
-func (c Container) RunArgs() []string {
+func (c container) RunArgs() []string {
 	args := []string{
 		c.Engine, "run", "-d", "--name", c.Name, "--label", "base.own_runner=1", "-w", c.Workdir,
 		"--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--pids-limit", "512",
@@ -47,9 +47,9 @@ func (c Container) RunArgs() []string {
 	return append(args, c.Image, "sleep", "infinity")
 }
 
-// ImageTag makes the name of an image, for example "hb__" and a task's, one that
+// imageTag makes the name of an image, for example "hb__" and a task's, one that
 // engines accept.
-func ImageTag(name string) string {
+func imageTag(name string) string {
 	var b strings.Builder
 	// The one character whose lower case is an ASCII letter and more.
 	name = strings.ToLower(strings.ReplaceAll(name, "İ", "i\u0307"))
@@ -69,13 +69,13 @@ func ImageTag(name string) string {
 // engineSockets must never be visible in a container.
 var engineSockets = [...]string{"/var/run/docker.sock", "/var/run/dstack.sock"}
 
-// DefaultEngine is the engine's address if nothing is configured.
-const DefaultEngine = "unix://" + "/var/run/docker.sock"
+// defaultEngine is the engine's address if nothing is configured.
+const defaultEngine = "unix://" + "/var/run/docker.sock"
 
-// ExposedSockets returns the mounts on a command line that would show an engine's
+// exposedSockets returns the mounts on a command line that would show an engine's
 // socket to the container: the socket itself or any directory above it, as
 // source or target.
-func ExposedSockets(args []string) []string {
+func exposedSockets(args []string) []string {
 	var exposed []string
 	for i, arg := range args {
 		flag, spec, joined := strings.Cut(arg, "=")
@@ -129,12 +129,12 @@ func exposesSocket(place string) bool {
 	return false
 }
 
-// EngineAddress returns the address of the engine to force upon child processes,
+// engineAddress returns the address of the engine to force upon child processes,
 // given the one that is configured: blank is the default, TCP is refused.
-func EngineAddress(configured string) (string, error) {
+func engineAddress(configured string) (string, error) {
 	address := value.Strip(configured)
 	if address == "" {
-		return DefaultEngine, nil
+		return defaultEngine, nil
 	}
 	if strings.HasPrefix(strings.ToLower(address), "tcp://") {
 		return "", exception.Errorf(exception.DoodConfigError, "the engine's address %q is not local: a TCP address is refused", address)
@@ -142,17 +142,17 @@ func EngineAddress(configured string) (string, error) {
 	return address, nil
 }
 
-// BridgeFailed reports whether an engine's message says that it could not attach
+// bridgeFailed reports whether an engine's message says that it could not attach
 // a container to its default bridge: the one failure after which a container may
 // be started once more on the host's network.
-func BridgeFailed(message string) bool {
+func bridgeFailed(message string) bool {
 	low := strings.ToLower(message)
 	return strings.Contains(low, "failed to create endpoint") && strings.Contains(low, "on network bridge")
 }
 
-// NetworkFailed reports whether a message looks like a failure of the network,
+// networkFailed reports whether a message looks like a failure of the network,
 // after which an image layer may be built once more on the host's network.
-func NetworkFailed(message string) bool {
+func networkFailed(message string) bool {
 	low := strings.ToLower(message)
 	for _, sign := range []string{
 		"could not resolve", "temporary failure resolving", "temporary failure in name resolution",
@@ -163,5 +163,5 @@ func NetworkFailed(message string) bool {
 			return true
 		}
 	}
-	return BridgeFailed(message)
+	return bridgeFailed(message)
 }

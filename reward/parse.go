@@ -24,7 +24,7 @@ func ParseText(data []byte, path string) (*Rewards, error) {
 }
 
 // ParseJSON reads the bytes of a reward.json: null, which gives nil, or an object of
-// numbers, which [Validate] coerces. The path appears in messages only. (Reward
+// numbers, which validate coerces. The path appears in messages only. (Reward
 // semantics, sections 4 and 5.)
 func ParseJSON(data []byte, path string) (*Rewards, error) {
 	v, err := value.Decode(data)
@@ -34,5 +34,5 @@ func ParseJSON(data []byte, path string) (*Rewards, error) {
 	case err != nil:
 		return nil, &Error{Kind: Unparsable, Message: "Failed to parse rewards from JSON file " + path, Cause: err}
 	}
-	return Validate(v)
+	return validate(v)
 }

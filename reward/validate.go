@@ -8,9 +8,9 @@ import (
 	"github.com/proctor-run/proctor/value"
 )
 
-// MaxProblems bounds how many problems of a document are kept and described;
+// maxProblems bounds how many problems of a document are kept and described;
 // all are counted.
-const MaxProblems = 1000
+const maxProblems = 1000
 
 // A Problem is one entry of a ValidationError.
 type Problem struct {
@@ -29,11 +29,11 @@ var sentences = map[string]string{
 	"string_unicode": "Input should be a valid string, unable to parse raw data as a unicode string",
 }
 
-// Validate makes rewards of a value as pydantic does for a field of type
+// validate makes rewards of a value as pydantic does for a field of type
 // dict[str, float | int] | None: null is nil, ints and floats stay as they are,
 // booleans and text with a number in it become numbers. Everything else is an
 // *Error of kind Invalid that lists every problem. (Reward semantics, section 5.)
-func Validate(v value.Value) (*Rewards, error) {
+func validate(v value.Value) (*Rewards, error) {
 	if value.IsNull(v) {
 		return nil, nil
 	}
@@ -93,7 +93,7 @@ func coerce(v value.Value) (x value.Number, reason string) {
 func (e *Error) add(name, reason string, v value.Value) {
 	for _, tried := range []string{"float", "int"} {
 		e.Total++
-		if len(e.Problems) >= MaxProblems {
+		if len(e.Problems) >= maxProblems {
 			continue
 		}
 		kind := tried + "_" + reason

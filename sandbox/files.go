@@ -136,8 +136,8 @@ type DownloadLimits struct {
 // DefaultDownloadLimits are wide enough for any log directory.
 var DefaultDownloadLimits = DownloadLimits{Bytes: 16 << 30, Entries: 1 << 20}
 
-// ErrDownloadTooLarge marks a download beyond its limits. What fits is kept.
-var ErrDownloadTooLarge = errors.New("download exceeds its limits")
+// errDownloadTooLarge marks a download beyond its limits. What fits is kept.
+var errDownloadTooLarge = errors.New("download exceeds its limits")
 
 // DownloadDir copies the contents of dir in the sandbox into a host directory.
 // Nothing is written outside it whatever the sandbox sends, also when the
@@ -158,7 +158,7 @@ func DownloadFile(ctx context.Context, sb Sandbox, src string, host *os.Root, na
 			return fmt.Errorf("downloading %q: not a regular file", src)
 		}
 		if h.Size > limits.Bytes {
-			return fmt.Errorf("downloading %q: %d bytes: %w", src, h.Size, ErrDownloadTooLarge)
+			return fmt.Errorf("downloading %q: %d bytes: %w", src, h.Size, errDownloadTooLarge)
 		}
 		return writeHostFile(host, name, h, r)
 	})
@@ -194,7 +194,7 @@ func extract(r *tar.Reader, root *os.Root, limits DownloadLimits) error {
 			return fmt.Errorf("reading the download: %w", err)
 		}
 		if entries >= limits.Entries || h.Size > limits.Bytes {
-			return fmt.Errorf("%q: %w", h.Name, ErrDownloadTooLarge)
+			return fmt.Errorf("%q: %w", h.Name, errDownloadTooLarge)
 		}
 		limits.Bytes -= h.Size
 		if err := extractEntry(root, h, r); err != nil {

@@ -15,9 +15,9 @@ type TemporalKind string
 
 // The kinds of dates and times that TOML and YAML documents can hold.
 const (
-	KindDate     TemporalKind = "date"
-	KindTime     TemporalKind = "time"
-	KindDateTime TemporalKind = "datetime"
+	kindDate     TemporalKind = "date"
+	kindTime     TemporalKind = "time"
+	kindDateTime TemporalKind = "datetime"
 )
 
 // Temporal is a date or time in a TOML or YAML document. No scalar accepts it;
@@ -42,7 +42,7 @@ func Date(year, month, day int) (Temporal, error) {
 		return Temporal{}, err
 	}
 	iso := fmt.Sprintf("%04d-%02d-%02d", year, month, day)
-	return temporal(KindDate, iso, []int{year, month, day}, ""), nil
+	return temporal(kindDate, iso, []int{year, month, day}, ""), nil
 }
 
 // Time returns a time of day.
@@ -50,7 +50,7 @@ func Time(c Clock) (Temporal, error) {
 	if err := c.check(); err != nil {
 		return Temporal{}, err
 	}
-	return temporal(KindTime, c.iso(), c.reprArgs(nil), ""), nil
+	return temporal(kindTime, c.iso(), c.reprArgs(nil), ""), nil
 }
 
 // DateTime returns a point in time: local with a nil offset, else so many
@@ -74,7 +74,7 @@ func DateTime(year, month, day int, c Clock, offset *int) (Temporal, error) {
 		iso += fmt.Sprintf("%c%02d:%02d", sign, minutes/60, minutes%60)
 		zone = "tzinfo=" + reprOffset(*offset)
 	}
-	return temporal(KindDateTime, iso, c.reprArgs([]int{year, month, day}), zone), nil
+	return temporal(kindDateTime, iso, c.reprArgs([]int{year, month, day}), zone), nil
 }
 
 func temporal(kind TemporalKind, iso string, args []int, zone string) Temporal {

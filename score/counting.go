@@ -17,8 +17,8 @@ type Counts struct {
 	Errors map[string]int
 }
 
-// NewCounts counts trials.
-func NewCounts(records []jobdir.Record) Counts {
+// newCounts counts trials.
+func newCounts(records []jobdir.Record) Counts {
 	c := Counts{Outcomes: map[jobdir.Class]int{}, Errors: map[string]int{}}
 	for i := range records {
 		c.add(&records[i], 1)

@@ -11,21 +11,21 @@ import (
 
 // A HeadlineError says why a group has no headline, with the Python exception
 // by which the reference aborts the job at this point.
-type HeadlineError struct {
+type headlineError struct {
 	Exception string
 	Message   string
 }
 
-func (e *HeadlineError) Error() string { return e.Exception + ": " + e.Message }
+func (e *headlineError) Error() string { return e.Exception + ": " + e.Message }
 
 // ErrorType returns the name of the exception.
-func (e *HeadlineError) ErrorType() string { return e.Exception }
+func (e *headlineError) ErrorType() string { return e.Exception }
 
 // Headline is the first value of the group's first metric as progress displays
 // show it: "Mean: 0.500". Groups without metrics have none.
 func Headline(e *jobdir.Eval) (string, error) {
 	if len(e.Metrics) == 0 {
-		return "", &HeadlineError{"IndexError", "list index out of range"}
+		return "", &headlineError{"IndexError", "list index out of range"}
 	}
 	for name, v := range e.Metrics[0].All() {
 		text, err := threeDecimals(v)
@@ -34,17 +34,17 @@ func Headline(e *jobdir.Eval) (string, error) {
 		}
 		return titleCase(name) + ": " + text, nil
 	}
-	return "", &HeadlineError{"StopIteration", ""}
+	return "", &headlineError{"StopIteration", ""}
 }
 
 func threeDecimals(v value.Value) (string, error) {
 	x, ok := v.(value.Number)
 	if !ok {
-		return "", &HeadlineError{"ValueError", fmt.Sprintf("not a number: %s", value.Repr(v))}
+		return "", &headlineError{"ValueError", fmt.Sprintf("not a number: %s", value.Repr(v))}
 	}
 	f, err := value.ToFloat(x)
 	if err != nil {
-		return "", &HeadlineError{"OverflowError", err.Error()}
+		return "", &headlineError{"OverflowError", err.Error()}
 	}
 	return strings.ToLower(strings.TrimPrefix(fmt.Sprintf("%.3f", f), "+")), nil
 }

@@ -54,7 +54,7 @@ func NewLive(c LiveConfig) *Live {
 		},
 		metrics:   c.Metrics,
 		groups:    map[string]*liveGroup{},
-		counts:    NewCounts(nil),
+		counts:    newCounts(nil),
 		finished:  map[string]jobdir.Record{},
 		running:   map[string]bool{},
 		cancelled: map[string]bool{},

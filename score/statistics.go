@@ -43,7 +43,7 @@ func (s *Statistics) Coverage() float64 { return float64(s.WithReward) / float64
 // NewStatistics counts and estimates. records are the trials that ended;
 // planned is how many there should be, at least as many.
 func NewStatistics(records []jobdir.Record, planned int) Statistics {
-	s := Statistics{Planned: max(planned, len(records)), Counts: NewCounts(records)}
+	s := Statistics{Planned: max(planned, len(records)), Counts: newCounts(records)}
 	byGroup := map[string][]jobdir.Record{}
 	var order []string
 	for i := range records {
@@ -61,7 +61,7 @@ func NewStatistics(records []jobdir.Record, planned int) Statistics {
 }
 
 func newGroupStatistics(key string, records []jobdir.Record) GroupStatistics {
-	g := GroupStatistics{Group: key, Counts: NewCounts(records), Agreement: AgreementOf(records)}
+	g := GroupStatistics{Group: key, Counts: newCounts(records), Agreement: AgreementOf(records)}
 	var names []string
 	for i := range records {
 		for name := range records[i].Rewards.All() {
@@ -75,7 +75,7 @@ func newGroupStatistics(key string, records []jobdir.Record) GroupStatistics {
 	}
 	for _, name := range names {
 		// A reward that is an int beyond all floats has no estimate.
-		if e, err := EstimateMean(records, "", name); err == nil {
+		if e, err := estimateMean(records, "", name); err == nil {
 			g.Means = append(g.Means, NamedEstimate{Name: name, Estimate: e})
 		}
 	}

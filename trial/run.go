@@ -58,9 +58,9 @@ type Runner struct {
 	Amend func(cfg jobdir.TrialConfig, task *harbor.Task)
 }
 
-// DefaultOutputLimit is how much output of an agent or a verifier is kept, in
+// defaultOutputLimit is how much output of an agent or a verifier is kept, in
 // bytes. The beginning and the end are kept, the cut is marked.
-const DefaultOutputLimit = 16 << 20
+const defaultOutputLimit = 16 << 20
 
 // Bounds of what is done after the work, when the trial's own context may
 // have ended.
@@ -324,7 +324,7 @@ func (r *Runner) outputLimit() int64 {
 	if r.OutputLimit > 0 {
 		return r.OutputLimit
 	}
-	return DefaultOutputLimit
+	return defaultOutputLimit
 }
 
 // agentInfo is what results say of the agent.

@@ -17,7 +17,7 @@ const (
 	JSONDecodeError    Exception = exception.JSONDecodeError    // a ValueError
 	UnicodeDecodeError Exception = exception.UnicodeDecodeError // a ValueError
 	OverflowError      Exception = exception.OverflowError
-	ZeroDivisionError  Exception = exception.ZeroDivisionError
+	zeroDivisionError  Exception = exception.ZeroDivisionError
 	RecursionError     Exception = exception.RecursionError
 )
 

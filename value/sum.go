@@ -35,7 +35,7 @@ const (
 	plainly
 )
 
-// Add adds an item. The error is the OverflowError of an int beyond the range of
+// add adds an item. The error is the OverflowError of an int beyond the range of
 // doubles that meets a float; it stays.
 func (s *Summation) Add(x Number) error {
 	if f, ok := x.(Float); ok && s.phase == compensated {
@@ -85,7 +85,7 @@ func (s *Summation) generic(x Number) error {
 		}
 	}
 	before := s.Total()
-	total, err := Add(before, x)
+	total, err := add(before, x)
 	if err != nil {
 		s.phase, s.acc, s.err = plainly, before, err
 		return err
@@ -117,8 +117,8 @@ func (s *Summation) Total() Number {
 	return Float(s.sum)
 }
 
-// Add is Python's a + b: exact for two ints, else one addition of doubles.
-func Add(a, b Number) (Number, error) {
+// add is Python's a + b: exact for two ints, else one addition of doubles.
+func add(a, b Number) (Number, error) {
 	if n, ok := a.(Int); ok {
 		if m, ok := b.(Int); ok {
 			return n.Add(m), nil

@@ -22,7 +22,7 @@ import (
 
 // Paths in the sandbox.
 const (
-	TestsDir = "/tests"
+	testsDir = "/tests"
 	LogDir   = "/logs/verifier"
 )
 
@@ -172,7 +172,7 @@ func download(ctx context.Context, sb sandbox.Sandbox, logDir string) error {
 
 func uploadTests(ctx context.Context, sb sandbox.Sandbox, spec Spec) error {
 	for _, dir := range spec.TestDirs {
-		if err := sandbox.UploadDir(ctx, sb, dir, TestsDir, spec.Script); err != nil {
+		if err := sandbox.UploadDir(ctx, sb, dir, testsDir, spec.Script); err != nil {
 			if ctx.Err() != nil {
 				return err
 			}
@@ -197,7 +197,7 @@ func runTests(ctx context.Context, sb sandbox.Sandbox, spec Spec, res *Result, b
 	}
 	if len(spec.TestDirs) == 0 {
 		// The upload makes the script executable; without one it is done here.
-		if _, err := sb.Exec(ctx, sandbox.Command{Argv: []string{"chmod", "+x", path.Join(TestsDir, spec.Script)}, User: "root"}); err != nil {
+		if _, err := sb.Exec(ctx, sandbox.Command{Argv: []string{"chmod", "+x", path.Join(testsDir, spec.Script)}, User: "root"}); err != nil {
 			return errors.Join(err, discard(out))
 		}
 	}
@@ -208,7 +208,7 @@ func runTests(ctx context.Context, sb sandbox.Sandbox, spec Spec, res *Result, b
 	}
 	res.Evidence.Started = nanoseconds(spec.Now)
 	status, err := sb.Exec(ctx, sandbox.Command{
-		Shell:  "(" + path.Join(TestsDir, spec.Script) + ")",
+		Shell:  "(" + path.Join(testsDir, spec.Script) + ")",
 		Env:    env,
 		User:   spec.User,
 		Stdout: out,

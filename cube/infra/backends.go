@@ -56,7 +56,7 @@ func (b *LocalContainerBackend) attach(h Host) { b.sandbox = h.Sandbox }
 // so are ports, which sandboxes do not make reachable from outside.
 func (b *LocalContainerBackend) Launch(ctx context.Context, cfg *ContainerConfig) (Container, error) {
 	if b.sandbox == nil {
-		return nil, exception.Errorf(ContainerLaunchErrorKind, "launching image %q: no sandbox backend is wired in", cfg.Image)
+		return nil, exception.Errorf(containerLaunchErrorKind, "launching image %q: no sandbox backend is wired in", cfg.Image)
 	}
 	if own, ok := typed.Downcast[SandboxLauncher](cfg); ok {
 		return own.LaunchSandbox(ctx, b.sandbox)
@@ -98,11 +98,11 @@ func launchSandbox(ctx context.Context, backend sandbox.Backend, l launch) (Cont
 		defer cancel()
 	}
 	if len(l.cfg.Ports) > 0 {
-		return nil, exception.Errorf(ContainerLaunchErrorKind, "launching image %q: sandboxes have no way to make its ports %v reachable from outside", l.cfg.Image, l.cfg.Ports)
+		return nil, exception.Errorf(containerLaunchErrorKind, "launching image %q: sandboxes have no way to make its ports %v reachable from outside", l.cfg.Image, l.cfg.Ports)
 	}
 	owner, err := sandbox.Self()
 	if err != nil {
-		return nil, exception.Errorf(ContainerLaunchErrorKind, "launching image %q: %w", l.cfg.Image, err)
+		return nil, exception.Errorf(containerLaunchErrorKind, "launching image %q: %w", l.cfg.Image, err)
 	}
 	spec := sandbox.Spec{
 		Name:      l.name + "-" + uuid.NewString()[:8],
@@ -113,7 +113,7 @@ func launchSandbox(ctx context.Context, backend sandbox.Backend, l launch) (Cont
 	spec.Labels = sandbox.Labels{Job: "cube", Trial: spec.Name, Owner: owner}
 	sb, err := backend.Create(ctx, spec)
 	if err != nil {
-		return nil, exception.Errorf(ContainerLaunchErrorKind, "launching image %q: %w", l.cfg.Image, err)
+		return nil, exception.Errorf(containerLaunchErrorKind, "launching image %q: %w", l.cfg.Image, err)
 	}
 	return &sandboxContainer{sb: sb, keep: l.keep}, nil
 }
@@ -137,7 +137,7 @@ func resourcesOf(cfg *ContainerConfig, can sandbox.Capabilities) sandbox.Resourc
 type remote struct{}
 
 func (remote) launch(provider string) (Container, error) {
-	return nil, exception.Errorf(ContainerLaunchErrorKind, "%s containers cannot be launched from here: use LocalContainerBackend", provider)
+	return nil, exception.Errorf(containerLaunchErrorKind, "%s containers cannot be launched from here: use LocalContainerBackend", provider)
 }
 
 // ModalContainerBackend is the config of Modal containers.

@@ -64,8 +64,8 @@ type Container interface {
 	Stop(ctx context.Context) error
 }
 
-// PortForwarder is the ability of a container to make its ports reachable.
-type PortForwarder interface {
+// portForwarder is the ability of a container to make its ports reachable.
+type portForwarder interface {
 	// ForwardPort returns the port on this host that leads to a port of the
 	// container.
 	ForwardPort(ctx context.Context, port int) (int, error)
@@ -92,7 +92,7 @@ const TimedOutCode = 124
 // The classes of container errors. All derive from "ContainerError".
 const (
 	ContainerErrorKind       = "ContainerError"
-	ContainerLaunchErrorKind = "ContainerLaunchError"
+	containerLaunchErrorKind = "ContainerLaunchError"
 	HealthCheckErrorKind     = "HealthCheckError"
 	ContainerExecErrorKind   = "ContainerExecError"
 )
@@ -100,7 +100,7 @@ const (
 // ForwardPort returns the port on this host that leads to a port of the
 // container, or a ContainerError.
 func ForwardPort(ctx context.Context, c Container, port int) (int, error) {
-	f, ok := c.(PortForwarder)
+	f, ok := c.(portForwarder)
 	if !ok {
 		return 0, notExposed(port)
 	}

@@ -130,7 +130,7 @@ func (c *LocalInfraConfig) Capabilities() []string {
 		return nil
 	}
 	if c.sandbox.Capabilities().GPUs {
-		return []string{NeedsDocker, NeedsGPU}
+		return []string{NeedsDocker, needsGPU}
 	}
 	return []string{NeedsDocker}
 }

@@ -9,9 +9,9 @@ import (
 
 // What a resource needs from an infra (CUBE, section 7).
 const (
-	NeedsKVM    = "kvm"
+	needsKVM    = "kvm"
 	NeedsDocker = "docker"
-	NeedsGPU    = "gpu:nvidia"
+	needsGPU    = "gpu:nvidia"
 )
 
 // ResourceConfig is something a benchmark or a task needs from outside:
@@ -64,7 +64,7 @@ func (*VMResourceConfig) TypeName() string { return "cube.resource.VMResourceCon
 // Requirements returns kvm, if the machine needs it.
 func (c *VMResourceConfig) Requirements() []string {
 	if c.RequiresKVM {
-		return []string{NeedsKVM}
+		return []string{needsKVM}
 	}
 	return nil
 }
@@ -119,7 +119,7 @@ func (*DockerImageConfig) TypeName() string { return "cube.resource.DockerImageC
 // Requirements returns docker, and gpu:nvidia if a GPU is wanted.
 func (c *DockerImageConfig) Requirements() []string {
 	if c.GPU {
-		return []string{NeedsDocker, NeedsGPU}
+		return []string{NeedsDocker, needsGPU}
 	}
 	return []string{NeedsDocker}
 }

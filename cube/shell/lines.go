@@ -9,10 +9,10 @@ import (
 
 var digits = regexp.MustCompile(`\d+`)
 
-// LineRange reads the line arguments of read_file as models write them: numbers,
+// lineRange reads the line arguments of read_file as models write them: numbers,
 // numeric text, or both lines in the first argument ("[200, 210]", "10-20").
 // nil means no bound.
-func LineRange(start, end cube.Value) (first, last *int) {
+func lineRange(start, end cube.Value) (first, last *int) {
 	first, second := lineNumbers(start)
 	last, _ = lineNumbers(end)
 	if last == nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/proctor-run/proctor/cube/infra"
 )
 
-// Tool runs commands and moves files in a container.
-type Tool struct {
+// tool runs commands and moves files in a container.
+type tool struct {
 	*cube.ActionTool
 	container  cube.Container
 	cfg        BashToolConfig
@@ -22,19 +22,19 @@ type Tool struct {
 	env        cube.Map[string]
 }
 
-var _ cube.Tool = (*Tool)(nil)
+var _ cube.Tool = (*tool)(nil)
 
 // baseEnv keeps programs from paging and from drawing progress bars.
 var baseEnv = [...][2]string{
 	{"PAGER", "cat"}, {"MANPAGER", "cat"}, {"LESS", "-R"}, {"PIP_PROGRESS_BAR", "off"}, {"TQDM_DISABLE", "1"},
 }
 
-func newTool(name string, cfg BashToolConfig, container cube.Container) (*Tool, error) {
+func newTool(name string, cfg BashToolConfig, container cube.Container) (*tool, error) {
 	t := base(cfg, container)
 	return t, t.declare(name, cube.Func("read_file", readDescription, t.readFile))
 }
 
-func newTerminalTool(name string, cfg TerminalToolConfig, container cube.Container) (*Tool, error) {
+func newTerminalTool(name string, cfg TerminalToolConfig, container cube.Container) (*tool, error) {
 	t := base(cfg.BashToolConfig, container)
 	t.maxTimeout = cfg.MaxTimeout
 	return t, t.declare(name, cube.Func("read_file", readDescription, func(ctx context.Context, in terminalReadInput) (any, error) {
@@ -44,8 +44,8 @@ func newTerminalTool(name string, cfg TerminalToolConfig, container cube.Contain
 
 const readDescription = "Read a text file, or a range of its lines."
 
-func base(cfg BashToolConfig, container cube.Container) *Tool {
-	t := &Tool{container: container, cfg: cfg}
+func base(cfg BashToolConfig, container cube.Container) *tool {
+	t := &tool{container: container, cfg: cfg}
 	for _, kv := range baseEnv {
 		t.env.Set(kv[0], kv[1])
 	}
@@ -55,7 +55,7 @@ func base(cfg BashToolConfig, container cube.Container) *Tool {
 	return t
 }
 
-func (t *Tool) declare(name string, read cube.Declaration) (err error) {
+func (t *tool) declare(name string, read cube.Declaration) (err error) {
 	write := cube.Func("write_file", "Write text to a file, replacing what it had. Missing directories are made.", t.writeFile)
 	if !t.cfg.EnableFileActions {
 		read, write = read.Hidden(), write.Hidden()
@@ -70,7 +70,7 @@ type bashInput struct {
 	Timeout int    `json:"timeout" desc:"Seconds after which the command is ended." default:"120"`
 }
 
-func (t *Tool) bash(ctx context.Context, in bashInput) (any, error) {
+func (t *tool) bash(ctx context.Context, in bashInput) (any, error) {
 	timeout := in.Timeout
 	if limit := t.maxTimeout; limit != nil && (timeout <= 0 || timeout > *limit) {
 		timeout = *limit // 0 is no timeout, and must not get around the cap
@@ -90,7 +90,7 @@ func (t *Tool) bash(ctx context.Context, in bashInput) (any, error) {
 	if t.cfg.OutputFormat == "returncode_envelope" {
 		return envelope(r, timeout, t.cfg.MaxOutputBytes), nil
 	}
-	return Truncate(plain(r, timeout), t.cfg.MaxOutputBytes), nil
+	return truncate(plain(r, timeout), t.cfg.MaxOutputBytes), nil
 }
 
 func streams(r cube.ExecResult) []string {
@@ -130,13 +130,13 @@ func envelope(r cube.ExecResult, timeout, limit int) string {
 	if r.ExitCode == cube.TimedOutCode {
 		body += fmt.Sprintf("\n[timed out after %ds]", timeout)
 	}
-	return fmt.Sprintf("<returncode>%d</returncode>\n<output>\n%s\n</output>", r.ExitCode, Truncate(body, limit))
+	return fmt.Sprintf("<returncode>%d</returncode>\n<output>\n%s\n</output>", r.ExitCode, truncate(body, limit))
 }
 
-// Truncate keeps a fifth of limit bytes from the beginning of s and the rest
+// truncate keeps a fifth of limit bytes from the beginning of s and the rest
 // from its end, and says how much is missing between. Characters that are cut
 // are dropped.
-func Truncate(s string, limit int) string {
+func truncate(s string, limit int) string {
 	if len(s) <= limit {
 		return s
 	}
@@ -167,12 +167,12 @@ type terminalReadInput struct {
 	LineEnd   cube.Value `json:"line_end" type:"str" desc:"Last line." default:"null"`
 }
 
-func (t *Tool) exec(ctx context.Context, command string) (cube.ExecResult, error) {
+func (t *tool) exec(ctx context.Context, command string) (cube.ExecResult, error) {
 	return t.container.Exec(ctx, cube.ExecRequest{Command: command, Workdir: t.cfg.WorkingDir})
 }
 
-func (t *Tool) readFile(ctx context.Context, in readInput) (any, error) {
-	start, end := LineRange(in.LineStart, in.LineEnd)
+func (t *tool) readFile(ctx context.Context, in readInput) (any, error) {
+	start, end := lineRange(in.LineStart, in.LineEnd)
 	command := "cat " + infra.ShellQuote(in.Path)
 	if start != nil || end != nil {
 		first, last := 1, "$"
@@ -212,7 +212,7 @@ type writeInput struct {
 // KiB for all of an argument, and the command is one.
 const maxWord = 96 << 10
 
-func (t *Tool) writeFile(ctx context.Context, in writeInput) (any, error) {
+func (t *tool) writeFile(ctx context.Context, in writeInput) (any, error) {
 	r, err := t.exec(ctx, "mkdir -p "+infra.ShellQuote(path.Dir(in.Path)))
 	for rest, redirect := in.Content, " > "; err == nil && r.ExitCode == 0 && (rest != "" || redirect == " > "); redirect = " >> " {
 		var word string

@@ -12,8 +12,8 @@ import (
 	"github.com/proctor-run/proctor/value"
 )
 
-// Custom is a field type with a form of its own, implemented on its pointer.
-type Custom interface {
+// custom is a field type with a form of its own, implemented on its pointer.
+type custom interface {
 	// UnmarshalValue reads what stands in the field. The locations of a
 	// [*ValidationError] are taken as below the field.
 	UnmarshalValue(v value.Value) error
@@ -23,7 +23,7 @@ type Custom interface {
 }
 
 var (
-	customType  = reflect.TypeFor[Custom]()
+	customType  = reflect.TypeFor[custom]()
 	mappingType = reflect.TypeFor[mapping]()
 	typedType   = reflect.TypeFor[Typed]()
 	objectType  = reflect.TypeFor[*value.Object]()
@@ -223,14 +223,14 @@ func objectCodec(tag fieldTag) codec {
 func customCodec() codec {
 	return codec{
 		dec: func(_ *Registry, c *schema.Cursor, v value.Value, dst reflect.Value) bool {
-			err := dst.Addr().Interface().(Custom).UnmarshalValue(v)
+			err := dst.Addr().Interface().(custom).UnmarshalValue(v)
 			if err != nil {
 				report(c, err, v)
 			}
 			return err == nil
 		},
 		enc: func(e *encoder, v reflect.Value) value.Value {
-			out, err := addressable(v).Addr().Interface().(Custom).MarshalValue()
+			out, err := addressable(v).Addr().Interface().(custom).MarshalValue()
 			if err != nil {
 				e.fail(err.Error())
 				return value.Null{}

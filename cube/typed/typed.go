@@ -139,7 +139,7 @@ func (e *encoder) err(name string) error {
 	return &ValidationError{Type: name, Errors: e.errs}
 }
 
-// any writes what a [Custom] field returned.
+// any writes what a custom field returned.
 func (e *encoder) any(x any) value.Value {
 	switch x := x.(type) {
 	case nil:
@@ -182,16 +182,16 @@ func (e *encoder) typed(ptr reflect.Value) value.Value {
 		return value.Null{}
 	}
 	out := e.object(p, ptr.Elem(), 1)
-	if c, ok := ptr.Interface().(Completer); ok {
+	if c, ok := ptr.Interface().(completer); ok {
 		c.CompleteDump(out)
 	}
 	out.Append(TypeKey, value.Str(name))
 	return out
 }
 
-// Completer is the optional ability of a typed object to set fields of what is
+// completer is the optional ability of a typed object to set fields of what is
 // written of it that are computed then.
-type Completer interface{ CompleteDump(out *value.Object) }
+type completer interface{ CompleteDump(out *value.Object) }
 
 func (e *encoder) object(p *plan, v reflect.Value, extra int) *value.Object {
 	out := value.NewObject(len(p.fields) + extra)

@@ -13,8 +13,8 @@ import (
 	"github.com/proctor-run/proctor/value"
 )
 
-// Outcome is what the trials of one task came to.
-type Outcome struct {
+// outcome is what the trials of one task came to.
+type outcome struct {
 	// Goal is the reward that the solution should get.
 	Goal float64
 	// Reference are the trials of the solution and of no work.
@@ -24,7 +24,7 @@ type Outcome struct {
 	Offline   *Trial
 	Reach     Reach
 	NoOffline string
-	// Channel are the attempts on the reward, Sealed whether the verifier was
+	// channel are the attempts on the reward, Sealed whether the verifier was
 	// closed to them.
 	Channel []Trial
 	Sealed  bool
@@ -33,11 +33,11 @@ type Outcome struct {
 // tolerance is how far a reward may be off its goal: means of rewards round.
 const tolerance = 1e-9
 
-// JudgeReference adds what the solution and no work came to, and reports
+// judgeReference adds what the solution and no work came to, and reports
 // whether their environment could be made at all.
-func JudgeReference(r *Report, o Outcome) (usable bool) {
-	oracles := ofKind(o.Reference, KindOracle)
-	nops := ofKind(o.Reference, KindNop)
+func judgeReference(r *Report, o outcome) (usable bool) {
+	oracles := ofKind(o.Reference, kindOracle)
+	nops := ofKind(o.Reference, kindNop)
 	for _, t := range slices.Concat(oracles, nops) {
 		if !began(t.Result) {
 			r.Add(Check{
@@ -58,9 +58,9 @@ func JudgeReference(r *Report, o Outcome) (usable bool) {
 // began reports whether the agent was reached.
 func began(r *jobdir.TrialResult) bool { return r.AgentExecution != nil || len(r.StepResults) > 0 }
 
-// Solved reports whether the solution got what it should in every trial.
-func Solved(o Outcome) bool {
-	return !slices.ContainsFunc(ofKind(o.Reference, KindOracle), func(t Trial) bool { return !reaches(t.Result, o.Goal) })
+// solved reports whether the solution got what it should in every trial.
+func solved(o outcome) bool {
+	return !slices.ContainsFunc(ofKind(o.Reference, kindOracle), func(t Trial) bool { return !reaches(t.Result, o.Goal) })
 }
 
 func ofKind(trials []Trial, kind Kind) []Trial {
@@ -152,7 +152,7 @@ func judgeNop(r *Report, nops []Trial) {
 func judgeRepeats(r *Report, oracles []Trial) {
 	c := Check{Name: CheckRepeats, Trials: names(oracles), Status: Pass}
 	if len(oracles) < 2 {
-		c.Status, c.Message = Skip, "one run alone cannot differ"
+		c.Status, c.Message = skip, "one run alone cannot differ"
 		r.Add(c)
 		return
 	}

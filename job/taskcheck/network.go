@@ -7,38 +7,38 @@ type Reach string
 
 const (
 	// ReachNone: the task's verifier has no network as it is.
-	ReachNone Reach = "none"
+	reachNone Reach = "none"
 	// ReachVerifier: only the verification loses it.
-	ReachVerifier Reach = "verifier"
+	reachVerifier Reach = "verifier"
 	// ReachTrial: the sandbox cannot change its network while it runs, so the
 	// agent loses it as well.
-	ReachTrial Reach = "trial"
+	reachTrial Reach = "trial"
 )
 
 var offline = harbor.Network{Mode: harbor.NoNetwork}
 
-// TakeNetwork changes a task's configuration so that its verifier has no
+// takeNetwork changes a task's configuration so that its verifier has no
 // network. canSwitch says that the network of a running sandbox can be changed.
-func TakeNetwork(c *harbor.Config, canSwitch bool) Reach {
-	reach := ReachNone
+func takeNetwork(c *harbor.Config, canSwitch bool) Reach {
+	reach := reachNone
 	for _, step := range stepsOf(c) {
 		plan := c.PlanNetwork(step, nil, nil)
 		switch {
 		case plan.VerifierPhase.Equal(offline):
 			continue
 		case plan.VerifierBaseline != nil || canSwitch:
-			if reach == ReachNone {
-				reach = ReachVerifier
+			if reach == reachNone {
+				reach = reachVerifier
 			}
 		default:
-			reach = ReachTrial
+			reach = reachTrial
 		}
 	}
-	if reach == ReachNone {
+	if reach == reachNone {
 		return reach
 	}
 	separateOffline(c)
-	if reach == ReachTrial {
+	if reach == reachTrial {
 		c.Environment.Network = offline
 		c.Agent.Network = harbor.NetworkOverride{}
 		for i := range c.Steps {

@@ -34,11 +34,11 @@ func (e *Error) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Err
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Read reads a journal. A last line that is not whole is dropped. For
+// read reads a journal. A last line that is not whole is dropped. For
 // other lines that cannot be read the error is a *Error of the first;
 // the result then holds the entries of all others, for every line stands for
 // itself.
-func Read(r io.Reader) (Journal, error) {
+func read(r io.Reader) (Journal, error) {
 	var j Journal
 	var damaged, last *Error // last: of the line before
 	in := bufio.NewReaderSize(r, 64<<10)
@@ -73,7 +73,7 @@ func Read(r io.Reader) (Journal, error) {
 	return j, nil
 }
 
-// Load reads the journal of a job directory, see [Read]. A
+// Load reads the journal of a job directory, see read. A
 // directory without one gives an empty journal.
 func Load(dir string) (j Journal, err error) {
 	path := filepath.Join(dir, File)
@@ -85,7 +85,7 @@ func Load(dir string) (j Journal, err error) {
 		return Journal{}, fmt.Errorf("reading journal: %w", err)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if j, err = Read(f); err != nil {
+	if j, err = read(f); err != nil {
 		return j, fmt.Errorf("%s: %w", path, err)
 	}
 	return j, nil

@@ -17,14 +17,14 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// DefaultSubnets are private addresses (RFC 1918) beside those that engines
+// defaultSubnets are private addresses (RFC 1918) beside those that engines
 // and home networks use, and behind them, for machines where all of these are
 // routed elsewhere, the addresses for benchmarks (RFC 2544). They hold 2,048
 // and 4,096 networks of the usual size.
 //
 // An engine's own pools hold about 31 networks, far fewer than trials can run
 // at once.
-func DefaultSubnets() []netip.Prefix {
+func defaultSubnets() []netip.Prefix {
 	return []netip.Prefix{netip.MustParsePrefix("10.213.0.0/16"), netip.MustParsePrefix("198.18.0.0/15")}
 }
 
@@ -47,7 +47,7 @@ func ParseSubnets(text string) ([]netip.Prefix, error) {
 		list = append(list, p.Masked())
 	}
 	if list == nil {
-		return DefaultSubnets(), nil
+		return defaultSubnets(), nil
 	}
 	return list, nil
 }

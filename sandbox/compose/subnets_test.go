@@ -63,7 +63,7 @@ func TestSubnetsAvoidRoutes(t *testing.T) {
 	if want := prefixes("10.0.0.0/8", "192.0.2.0/24"); !slices.Equal(used, want) {
 		t.Fatalf("routes %v, want %v", used, want)
 	}
-	p, err := freeSubnet(DefaultSubnets(), used, 2)
+	p, err := freeSubnet(defaultSubnets(), used, 2)
 	if err != nil || !netip.MustParsePrefix("198.18.0.0/15").Contains(p.Addr()) {
 		t.Errorf("got %s, %v", p, err)
 	}
@@ -72,7 +72,7 @@ func TestSubnetsAvoidRoutes(t *testing.T) {
 func TestParseSubnets(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][]netip.Prefix{
-		"":                           DefaultSubnets(),
+		"":                           defaultSubnets(),
 		"10.1.2.3/16":                prefixes("10.1.0.0/16"),
 		" 10.1.0.0/16, 10.2.0.0/27,": prefixes("10.1.0.0/16", "10.2.0.0/27"),
 	} {

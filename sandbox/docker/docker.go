@@ -92,8 +92,8 @@ type Options struct {
 	Subnets []netip.Prefix
 }
 
-// DefaultImageTTL is how long Collect leaves a built image that is not used.
-const DefaultImageTTL = 7 * 24 * time.Hour
+// defaultImageTTL is how long Collect leaves a built image that is not used.
+const defaultImageTTL = 7 * 24 * time.Hour
 
 // Backend creates sandboxes on one engine.
 type Backend struct {
@@ -139,7 +139,7 @@ func New(o Options) (*Backend, error) {
 		api:         api,
 		host:        at.host,
 		local:       strings.HasPrefix(at.host, "unix:") || strings.HasPrefix(at.host, "npipe:"),
-		imageTTL:    cmp.Or(o.ImageTTL, DefaultImageTTL),
+		imageTTL:    cmp.Or(o.ImageTTL, defaultImageTTL),
 		now:         clock.Or(o.Now),
 		guest:       o.Guest,
 		egress:      o.Egress,

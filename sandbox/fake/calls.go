@@ -16,17 +16,17 @@ type Op string
 
 // The methods.
 const (
-	OpCheck    Op = "check"
+	opCheck    Op = "check"
 	OpCreate   Op = "create"
 	OpExec     Op = "exec"
 	OpMark     Op = "mark"
 	OpKillTree Op = "killtree"
 	OpUpload   Op = "upload"
 	OpDownload Op = "download"
-	OpReset    Op = "reset"
+	opReset    Op = "reset"
 	OpStop     Op = "stop"
 	OpDestroy  Op = "destroy"
-	OpCollect  Op = "collect"
+	opCollect  Op = "collect"
 	// OpNetwork is SetNetwork.
 	OpNetwork Op = "network"
 )
@@ -151,12 +151,12 @@ func FailAt(op Op, n int, err error) Fault {
 // HangAt lets the n-th call of a kind hang until its context ends, all of
 // them when n is 0.
 func HangAt(op Op, n int) Fault {
-	return WaitAt(op, n, nil)
+	return waitAt(op, n, nil)
 }
 
-// WaitAt lets the n-th call of a kind wait until the channel is closed or the
+// waitAt lets the n-th call of a kind wait until the channel is closed or the
 // context ends, all of them when n is 0.
-func WaitAt(op Op, n int, until <-chan struct{}) Fault {
+func waitAt(op Op, n int, until <-chan struct{}) Fault {
 	return func(ctx context.Context, c Call) error {
 		if c.Op != op || (n != 0 && c.N != n) {
 			return nil

@@ -98,7 +98,7 @@ func (b *Backend) Capabilities() sandbox.Capabilities { return b.caps }
 
 // Check succeeds, unless Config.Before says otherwise.
 func (b *Backend) Check(ctx context.Context) error {
-	return b.call(ctx, &Call{Op: OpCheck}, func() error { return nil })
+	return b.call(ctx, &Call{Op: opCheck}, func() error { return nil })
 }
 
 // Create makes a sandbox with Config.Files in it.
@@ -215,7 +215,7 @@ func (b *Backend) Sandboxes() []*Sandbox {
 // Collect destroys the sandboxes whose owner keep does not claim.
 func (b *Backend) Collect(ctx context.Context, keep func(sandbox.Owner) bool) ([]string, error) {
 	var removed []string
-	err := b.call(ctx, &Call{Op: OpCollect}, func() error {
+	err := b.call(ctx, &Call{Op: opCollect}, func() error {
 		for _, sb := range b.Sandboxes() {
 			if keep(sb.spec.Labels.Owner) {
 				continue

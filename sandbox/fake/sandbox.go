@@ -292,7 +292,7 @@ func (s *Sandbox) absolute(op Op, p string) {
 
 // Reset ends all processes and brings the files back to Config.Files.
 func (s *Sandbox) Reset(ctx context.Context) error {
-	return s.do(ctx, &Call{Op: OpReset}, func() error {
+	return s.do(ctx, &Call{Op: opReset}, func() error {
 		s.endAll(errKilled, func(*proc) bool { return true })
 		s.files.close()
 		if err := removeAll(filepath.Join(s.dir, "root")); err != nil {

@@ -11,7 +11,7 @@ import (
 
 // Register adds the cube's types.
 func Register(r *cube.Registry) error {
-	return r.Add(&Metadata{}, &ToolConfig{}, &Task{}, &TaskConfig{}, &Config{})
+	return r.Add(&Metadata{}, &toolConfig{}, &task{}, &taskConfig{}, &Config{})
 }
 
 // Metadata is one sum.
@@ -26,14 +26,14 @@ type Metadata struct {
 // TypeName returns "arithmetic_cube.task.ArithmeticTaskMetadata".
 func (*Metadata) TypeName() string { return "arithmetic_cube.task.ArithmeticTaskMetadata" }
 
-// ToolConfig makes the tool with which an answer is submitted.
-type ToolConfig struct{}
+// toolConfig makes the tool with which an answer is submitted.
+type toolConfig struct{}
 
 // TypeName returns "arithmetic_cube.tool.ArithmeticToolConfig".
-func (*ToolConfig) TypeName() string { return "arithmetic_cube.tool.ArithmeticToolConfig" }
+func (*toolConfig) TypeName() string { return "arithmetic_cube.tool.ArithmeticToolConfig" }
 
 // Make builds the tool.
-func (*ToolConfig) Make(context.Context, cube.Container) (cube.Tool, error) {
+func (*toolConfig) Make(context.Context, cube.Container) (cube.Tool, error) {
 	t := &tool{}
 	var err error
 	t.ActionTool, err = cube.NewActionTool("ArithmeticTool",
@@ -63,16 +63,16 @@ func (t *tool) submit(_ context.Context, in answer) (any, error) {
 	return fmt.Sprintf("Answer %s submitted.", cube.PythonText(in.Answer)), nil
 }
 
-// Task asks for one result.
-type Task struct {
+// task asks for one result.
+type task struct {
 	cube.TaskBase[*Metadata]
 }
 
 // TypeName returns "arithmetic_cube.task.SolveArithmeticTask".
-func (*Task) TypeName() string { return "arithmetic_cube.task.SolveArithmeticTask" }
+func (*task) TypeName() string { return "arithmetic_cube.task.SolveArithmeticTask" }
 
 // Reset asks the question.
-func (t *Task) Reset(ctx context.Context) (*cube.Observation, cube.Info, error) {
+func (t *task) Reset(ctx context.Context) (*cube.Observation, cube.Info, error) {
 	if err := t.Tool().Reset(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -82,7 +82,7 @@ func (t *Task) Reset(ctx context.Context) (*cube.Observation, cube.Info, error) 
 }
 
 // Evaluate gives 1 for the right answer.
-func (t *Task) Evaluate(context.Context, *cube.Observation) (float64, cube.Info, error) {
+func (t *task) Evaluate(context.Context, *cube.Observation) (float64, cube.Info, error) {
 	submitted := t.answer()
 	correct := equals(submitted, t.Metadata.Expected)
 	info := cube.Pairs("answer", submitted, "expected", t.Metadata.Expected, "correct", correct)
@@ -93,12 +93,12 @@ func (t *Task) Evaluate(context.Context, *cube.Observation) (float64, cube.Info,
 }
 
 // Finished is when an answer was submitted, right or wrong.
-func (t *Task) Finished(context.Context, *cube.Observation) (bool, error) {
+func (t *task) Finished(context.Context, *cube.Observation) (bool, error) {
 	return t.answer() != nil, nil
 }
 
 // answer returns what was submitted; a submitted null is no answer.
-func (t *Task) answer() cube.Value {
+func (t *task) answer() cube.Value {
 	tool, ok := cube.Find[*tool](t.Tool())
 	if !ok || tool.answer == (cube.Null{}) {
 		return nil
@@ -120,17 +120,17 @@ func equals(v cube.Value, want int64) bool {
 	return false
 }
 
-// TaskConfig makes a Task.
-type TaskConfig struct {
+// taskConfig makes a Task.
+type taskConfig struct {
 	cube.TaskConfigBase[*Metadata]
 }
 
 // TypeName returns "arithmetic_cube.task.ArithmeticTaskConfig".
-func (*TaskConfig) TypeName() string { return "arithmetic_cube.task.ArithmeticTaskConfig" }
+func (*taskConfig) TypeName() string { return "arithmetic_cube.task.ArithmeticTaskConfig" }
 
 // Make sets the task up.
-func (c *TaskConfig) Make(ctx context.Context, rc cube.RuntimeContext, b cube.ContainerBackend) (*cube.Task, error) {
-	return c.Build(ctx, rc, b, &Task{}, &ToolConfig{})
+func (c *taskConfig) Make(ctx context.Context, rc cube.RuntimeContext, b cube.ContainerBackend) (*cube.Task, error) {
+	return c.Build(ctx, rc, b, &task{}, &toolConfig{})
 }
 
 // Config selects among the sums.
@@ -157,7 +157,7 @@ func (*Config) Definition() cube.Definition {
 			sum("mul-6-7", 6, "*", 7, 42),
 			sum("add-100-1", 100, "+", 1, 101),
 		},
-		TaskConfig: &TaskConfig{},
+		TaskConfig: &taskConfig{},
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/proctor-run/proctor/cube/shell"
 )
 
-// Image is what the tasks run in; any image with a shell would do.
-const Image = "debian:bookworm-slim"
+// image is what the tasks run in; any image with a shell would do.
+const image = "debian:bookworm-slim"
 
 // workDir is where the agent works.
 const workDir = "/work"
@@ -22,30 +22,30 @@ func Register(r *cube.Registry) error {
 	if err := shell.Register(r); err != nil {
 		return err
 	}
-	return r.Add(&Metadata{}, &Task{}, &TaskConfig{}, &Config{})
+	return r.Add(&metadata{}, &task{}, &taskConfig{}, &Config{})
 }
 
-// Metadata is one file to write.
-type Metadata struct {
+// metadata is one file to write.
+type metadata struct {
 	cube.TaskMetadata
 	File    string `json:"file"` // relative to the working directory
 	Content string `json:"content"`
 }
 
 // TypeName returns "textfiles_cube.task.TextFileTaskMetadata".
-func (*Metadata) TypeName() string { return "textfiles_cube.task.TextFileTaskMetadata" }
+func (*metadata) TypeName() string { return "textfiles_cube.task.TextFileTaskMetadata" }
 
-// Task asks for one file.
-type Task struct {
-	cube.TaskBase[*Metadata]
+// task asks for one file.
+type task struct {
+	cube.TaskBase[*metadata]
 }
 
 // TypeName returns "textfiles_cube.task.TextFileTask".
-func (*Task) TypeName() string { return "textfiles_cube.task.TextFileTask" }
+func (*task) TypeName() string { return "textfiles_cube.task.TextFileTask" }
 
 // BuildTool makes the working directory before there is a tool that works in
 // it.
-func (t *Task) BuildTool(ctx context.Context, c cube.Container) (cube.Tool, error) {
+func (t *task) BuildTool(ctx context.Context, c cube.Container) (cube.Tool, error) {
 	if c == nil {
 		return nil, cube.ValueErrorf("the task needs a container: give the benchmark a container backend or an infra")
 	}
@@ -56,7 +56,7 @@ func (t *Task) BuildTool(ctx context.Context, c cube.Container) (cube.Tool, erro
 }
 
 // run runs a command of the task's own, not of the agent.
-func (t *Task) run(ctx context.Context, c cube.Container, command string) (string, error) {
+func (t *task) run(ctx context.Context, c cube.Container, command string) (string, error) {
 	r, err := c.Exec(ctx, cube.ExecRequest{Command: command, Workdir: "/"})
 	if err != nil {
 		return "", err
@@ -67,10 +67,10 @@ func (t *Task) run(ctx context.Context, c cube.Container, command string) (strin
 	return r.Stdout, nil
 }
 
-func (t *Task) path() string { return workDir + "/" + t.Metadata.File }
+func (t *task) path() string { return workDir + "/" + t.Metadata.File }
 
 // Reset removes the file and says what is wanted.
-func (t *Task) Reset(ctx context.Context) (*cube.Observation, cube.Info, error) {
+func (t *task) Reset(ctx context.Context) (*cube.Observation, cube.Info, error) {
 	if err := t.Tool().Reset(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -82,7 +82,7 @@ func (t *Task) Reset(ctx context.Context) (*cube.Observation, cube.Info, error) 
 }
 
 // Evaluate gives 1 when the file holds the text; a newline at its end is fine.
-func (t *Task) Evaluate(ctx context.Context, _ *cube.Observation) (float64, cube.Info, error) {
+func (t *task) Evaluate(ctx context.Context, _ *cube.Observation) (float64, cube.Info, error) {
 	r, err := t.Container().Exec(ctx, cube.ExecRequest{Command: "cat " + infra.ShellQuote(t.path()), Workdir: "/"})
 	if err != nil {
 		return 0, nil, err
@@ -97,24 +97,24 @@ func (t *Task) Evaluate(ctx context.Context, _ *cube.Observation) (float64, cube
 }
 
 // PrivilegedInfo tells judges what the file should hold.
-func (t *Task) PrivilegedInfo(context.Context) (cube.Content, error) {
+func (t *task) PrivilegedInfo(context.Context) (cube.Content, error) {
 	return cube.Structure(cube.Pairs("path", t.path(), "content", t.Metadata.Content)), nil
 }
 
-// TaskConfig makes a Task.
-type TaskConfig struct {
-	cube.TaskConfigBase[*Metadata]
+// taskConfig makes a Task.
+type taskConfig struct {
+	cube.TaskConfigBase[*metadata]
 }
 
 // TypeName returns "textfiles_cube.task.TextFileTaskConfig".
-func (*TaskConfig) TypeName() string { return "textfiles_cube.task.TextFileTaskConfig" }
+func (*taskConfig) TypeName() string { return "textfiles_cube.task.TextFileTaskConfig" }
 
 // Make sets the task up with a shell that starts in the working directory.
-func (c *TaskConfig) Make(ctx context.Context, rc cube.RuntimeContext, b cube.ContainerBackend) (*cube.Task, error) {
+func (c *taskConfig) Make(ctx context.Context, rc cube.RuntimeContext, b cube.ContainerBackend) (*cube.Task, error) {
 	tool := shell.NewTerminalToolConfig()
 	tool.WorkingDir = workDir
 	tool.EnableFileActions = true
-	return c.Build(ctx, rc, b, &Task{}, tool)
+	return c.Build(ctx, rc, b, &task{}, tool)
 }
 
 // Config selects among the files.
@@ -147,14 +147,14 @@ func (*Config) Definition() cube.Definition {
 			file("greeting", "greeting.txt", "Hello, world!"),
 			file("nested", "notes/today.txt", "nothing new"),
 		},
-		TaskConfig: &TaskConfig{},
+		TaskConfig: &taskConfig{},
 	}
 }
 
-func file(id, name, content string) *Metadata {
-	container := cube.NewContainerConfig(Image)
+func file(id, name, content string) *metadata {
+	container := cube.NewContainerConfig(image)
 	container.CPUCores, container.RAMGB = 1, 1
-	return &Metadata{
+	return &metadata{
 		TaskMetadata: cube.TaskMetadata{ID: id, RecommendedMaxSteps: new(5), ContainerConfig: container},
 		File:         name,
 		Content:      content,

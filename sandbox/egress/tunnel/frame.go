@@ -12,9 +12,9 @@ const (
 	// Window is how many bytes of one stream may be under way in one
 	// direction before the receiver grants more.
 	Window = 128 << 10
-	// MaxStreams is how many connections the relay carries at a time; more
+	// maxStreams is how many connections the relay carries at a time; more
 	// wait in the listener's backlog.
-	MaxStreams = 256
+	maxStreams = 256
 	// maxPayload is what each side sends in one data frame.
 	maxPayload = 32 << 10
 )

@@ -23,7 +23,7 @@ func TestBreachesEndTheConnection(t *testing.T) {
 		flood = append(flood, raw(frameData, 1, make([]byte, frames.MaxData)...)...)
 	}
 	var many []byte
-	for id := range uint32(MaxStreams + 1) {
+	for id := range uint32(maxStreams + 1) {
 		many = append(many, raw(frameOpen, id)...)
 	}
 	for name, in := range map[string][]byte{

@@ -29,7 +29,7 @@ func NewMux(r io.Reader, w io.Writer) *Mux { return newMux(r, w, false) }
 func newMux(r io.Reader, w io.Writer, opener bool) *Mux {
 	return &Mux{
 		r: r, w: frames.NewWriter(w), opener: opener,
-		queue: make(chan *Stream, MaxStreams), over: make(chan struct{}), streams: map[uint32]*Stream{},
+		queue: make(chan *Stream, maxStreams), over: make(chan struct{}), streams: map[uint32]*Stream{},
 	}
 }
 
@@ -45,7 +45,7 @@ func (m *Mux) Run() error {
 	m.mu.Unlock()
 	close(m.over)
 	for _, s := range all {
-		s.fail(ErrReset)
+		s.fail(errReset)
 	}
 	return err
 }
@@ -73,7 +73,7 @@ func (m *Mux) dispatch(f frames.Frame) error {
 			m.release(s)
 		}
 	case frameReset:
-		s.fail(ErrReset)
+		s.fail(errReset)
 		m.release(s)
 	case frameCredit:
 		n, err := frames.CreditOf(f.Payload)
@@ -96,14 +96,14 @@ func (m *Mux) opened(old *Stream, id uint32) error {
 	m.streams[id] = s
 	n := len(m.streams)
 	m.mu.Unlock()
-	if n > MaxStreams {
-		return fmt.Errorf("%w: more than %d streams", frames.ErrProtocol, MaxStreams)
+	if n > maxStreams {
+		return fmt.Errorf("%w: more than %d streams", frames.ErrProtocol, maxStreams)
 	}
 	select {
 	case m.queue <- s:
 		return nil
 	default:
-		return fmt.Errorf("%w: %d streams are waiting", frames.ErrProtocol, MaxStreams)
+		return fmt.Errorf("%w: %d streams are waiting", frames.ErrProtocol, maxStreams)
 	}
 }
 

@@ -53,7 +53,7 @@ func listen(port int) (*os.File, uint16, error) {
 	if err := unix.Bind(fd, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}); err != nil {
 		return fail(err)
 	}
-	if err := unix.Listen(fd, MaxStreams); err != nil {
+	if err := unix.Listen(fd, maxStreams); err != nil {
 		return fail(err)
 	}
 	addr, err := unix.Getsockname(fd)
@@ -69,7 +69,7 @@ func listen(port int) (*os.File, uint16, error) {
 
 // accept carries connections until the listener is closed.
 func accept(m *Mux, l *os.File, conns *sync.WaitGroup) {
-	free := make(chan struct{}, MaxStreams)
+	free := make(chan struct{}, maxStreams)
 	for {
 		select {
 		case free <- struct{}{}:

@@ -11,10 +11,10 @@ import (
 )
 
 var (
-	// ErrReset is returned by a stream that the other side has given up.
-	ErrReset = errors.New("connection reset")
-	// ErrClosed is returned by a stream after its Close.
-	ErrClosed = errors.New("connection closed")
+	// errReset is returned by a stream that the other side has given up.
+	errReset = errors.New("connection reset")
+	// errClosed is returned by a stream after its Close.
+	errClosed = errors.New("connection closed")
 )
 
 // Stream is one connection. Reading, writing and closing may happen
@@ -94,7 +94,7 @@ func (s *Stream) Write(p []byte) (int, error) {
 			if err := s.failure(); err != nil {
 				return sent, err
 			}
-			return sent, ErrClosed
+			return sent, errClosed
 		}
 		if err := s.mux.w.Send(frameData, s.id, p[:n]); err != nil {
 			return sent, fmt.Errorf("sending on a stream: %w", err)
@@ -128,7 +128,7 @@ func (s *Stream) CloseWrite() error {
 // Close ends the stream. What the other side has not read yet may be lost,
 // unless both sides have ended their directions before.
 func (s *Stream) Close() error {
-	if !s.fail(ErrClosed) {
+	if !s.fail(errClosed) {
 		return nil
 	}
 	s.mux.release(s)

@@ -140,10 +140,10 @@ func TestClosingReachesTheProgram(t *testing.T) {
 	if _, err := c.Read(make([]byte, 1)); err == nil {
 		t.Error("the program's connection is still open")
 	}
-	if _, err := s.Read(make([]byte, 1)); !errors.Is(err, ErrClosed) {
+	if _, err := s.Read(make([]byte, 1)); !errors.Is(err, errClosed) {
 		t.Errorf("Read after Close: got %v, want ErrClosed", err)
 	}
-	if _, err := s.Write([]byte("x")); !errors.Is(err, ErrClosed) {
+	if _, err := s.Write([]byte("x")); !errors.Is(err, errClosed) {
 		t.Errorf("Write after Close: got %v, want ErrClosed", err)
 	}
 }
@@ -160,7 +160,7 @@ func TestAProgramThatDiesResetsItsStream(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("the stream's context does not end")
 	}
-	if _, err := s.Read(make([]byte, 1)); !errors.Is(err, ErrReset) {
+	if _, err := s.Read(make([]byte, 1)); !errors.Is(err, errReset) {
 		t.Errorf("got %v, want ErrReset", err)
 	}
 }
@@ -168,7 +168,7 @@ func TestAProgramThatDiesResetsItsStream(t *testing.T) {
 func TestMoreConnectionsThanTheRelayCarriesWait(t *testing.T) {
 	t.Parallel()
 	j := join(t)
-	const more = MaxStreams + 50
+	const more = maxStreams + 50
 	done := make(chan error, more)
 	for range more {
 		go func() {

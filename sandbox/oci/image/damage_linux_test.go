@@ -27,7 +27,7 @@ func TestWrongDiffID(t *testing.T) {
 	}
 	s := openStore(t, t.TempDir(), Options{})
 	_, err = s.Pull(t.Context(), "oci:"+writeLayout(t, map[string]v1.Image{"x": forged}), nil)
-	wantError[*DigestError](t, err)
+	wantError[*digestError](t, err)
 	assertNoLeftovers(t, s)
 }
 
@@ -53,7 +53,7 @@ func TestDamagedLayout(t *testing.T) {
 			}
 			s := openStore(t, t.TempDir(), Options{})
 			_, err := s.Pull(t.Context(), "oci:"+dir, nil)
-			wantError[*DigestError](t, err)
+			wantError[*digestError](t, err)
 			assertNoLeftovers(t, s)
 		})
 	}

@@ -47,7 +47,7 @@ func (v *verifier) Read(p []byte) (int, error) {
 	v.hash.Write(p[:n])
 	v.n += int64(n)
 	if v.size >= 0 && v.n > v.size {
-		return n, &DigestError{What: "size of " + v.want.String(), Want: bytesText(v.size), Got: "more"}
+		return n, &digestError{What: "size of " + v.want.String(), Want: bytesText(v.size), Got: "more"}
 	}
 	return n, err
 }
@@ -55,11 +55,11 @@ func (v *verifier) Read(p []byte) (int, error) {
 // check is called at the end of the stream.
 func (v *verifier) check(what string) error {
 	if v.size >= 0 && v.n != v.size {
-		return &DigestError{What: what, Want: bytesText(v.size), Got: bytesText(v.n)}
+		return &digestError{What: what, Want: bytesText(v.size), Got: bytesText(v.n)}
 	}
 	got := v1.Hash{Algorithm: v.want.Algorithm, Hex: hex.EncodeToString(v.hash.Sum(nil))}
 	if got != v.want {
-		return &DigestError{What: what, Want: v.want.String(), Got: got.String()}
+		return &digestError{What: what, Want: v.want.String(), Got: got.String()}
 	}
 	return nil
 }

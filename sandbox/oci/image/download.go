@@ -82,7 +82,7 @@ func (d *download) run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if _, wrong := errors.AsType[*DigestError](err); wrong {
+		if _, wrong := errors.AsType[*digestError](err); wrong {
 			if mismatches++; mismatches == maxMismatches {
 				return err
 			}

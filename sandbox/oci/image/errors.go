@@ -30,15 +30,15 @@ func (e *NotFoundError) Hint() string {
 	return "check the spelling and the tag; without a network, give an OCI layout directory that holds the image"
 }
 
-// PlatformError says that an image exists, but not for this machine. It is
+// platformError says that an image exists, but not for this machine. It is
 // sandbox.ErrImageNotFound.
-type PlatformError struct {
+type platformError struct {
 	Ref  string
 	Want string   // "linux/amd64"
 	Have []string // what the image has instead
 }
 
-func (e *PlatformError) Error() string {
+func (e *platformError) Error() string {
 	if len(e.Have) == 0 {
 		return fmt.Sprintf("image %q has no variant for %s, nor for anything else", e.Ref, e.Want)
 	}
@@ -46,81 +46,81 @@ func (e *PlatformError) Error() string {
 }
 
 // Unwrap makes errors.Is find sandbox.ErrImageNotFound.
-func (e *PlatformError) Unwrap() error { return sandbox.ErrImageNotFound }
+func (e *platformError) Unwrap() error { return sandbox.ErrImageNotFound }
 
-// UnauthorizedError says that a registry refused to give an image out. Many
+// unauthorizedError says that a registry refused to give an image out. Many
 // registries answer this also for what does not exist.
-type UnauthorizedError struct {
+type unauthorizedError struct {
 	Ref      string
 	Registry string
 	Err      error
 }
 
-func (e *UnauthorizedError) Error() string {
+func (e *unauthorizedError) Error() string {
 	return fmt.Sprintf("registry %s refuses access to %q: %v", e.Registry, e.Ref, e.Err)
 }
 
-func (e *UnauthorizedError) Unwrap() error { return e.Err }
+func (e *unauthorizedError) Unwrap() error { return e.Err }
 
 // Hint says what to do about it.
-func (e *UnauthorizedError) Hint() string {
+func (e *unauthorizedError) Hint() string {
 	return fmt.Sprintf("check that the image exists; if it is private, log in with: docker login %s", e.Registry)
 }
 
-// UnreachableError says that a registry could not be asked.
-type UnreachableError struct {
+// unreachableError says that a registry could not be asked.
+type unreachableError struct {
 	Ref      string
 	Registry string
 	Err      error
 }
 
-func (e *UnreachableError) Error() string {
+func (e *unreachableError) Error() string {
 	return fmt.Sprintf("asking registry %s for %q: %v", e.Registry, e.Ref, e.Err)
 }
 
-func (e *UnreachableError) Unwrap() error { return e.Err }
+func (e *unreachableError) Unwrap() error { return e.Err }
 
 // Retryable reports that another attempt later may succeed.
-func (e *UnreachableError) Retryable() bool { return true }
+func (e *unreachableError) Retryable() bool { return true }
 
 // Hint says what to do about it.
-func (e *UnreachableError) Hint() string {
+func (e *unreachableError) Hint() string {
 	return "check the network and the proxy; to work without a network, give an OCI layout directory that holds the image"
 }
 
-// DigestError says that content is not what its digest promises.
-type DigestError struct {
+// digestError says that content is not what its digest promises.
+type digestError struct {
 	What string // "manifest of \"debian:12\"", "layer", …
 	Want string
 	Got  string // a digest, or what else is wrong ("512 bytes of 1024")
 }
 
-func (e *DigestError) Error() string {
+func (e *digestError) Error() string {
 	return fmt.Sprintf("verifying %s: want %s, got %s", e.What, e.Want, e.Got)
 }
 
 // Hint says what to do about it.
-func (e *DigestError) Hint() string {
+func (e *digestError) Hint() string {
 	return "the source is damaged or something on the way changes content; fetch the image again from elsewhere"
 }
 
-// LayerError says which entry of a layer cannot be unpacked. The layer is not
+// layerError says which entry of a layer cannot be unpacked. The layer is not
 // used.
-type LayerError struct {
+type layerError struct {
 	Entry string // name in the tar, shortened
 	Err   error
 }
 
-func (e *LayerError) Error() string {
+func (e *layerError) Error() string {
 	return fmt.Sprintf("unpacking %q: %v", e.Entry, e.Err)
 }
 
-func (e *LayerError) Unwrap() error { return e.Err }
+func (e *layerError) Unwrap() error { return e.Err }
 
 // What can be wrong with a layer; found with errors.Is.
 var (
-	// ErrUnsafe marks an entry that would reach out of the layer.
-	ErrUnsafe = errors.New("entry leads out of the layer")
+	// errUnsafe marks an entry that would reach out of the layer.
+	errUnsafe = errors.New("entry leads out of the layer")
 	// ErrLimit marks a layer beyond the Limits.
 	ErrLimit = errors.New("layer exceeds a limit")
 	// ErrMalformed marks an entry or an archive that makes no sense.

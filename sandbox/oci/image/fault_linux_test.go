@@ -140,7 +140,7 @@ func TestRegistryFaults(t *testing.T) {
 				w.WriteHeader(http.StatusTooManyRequests)
 				return true
 			},
-			check: wantError[*UnreachableError],
+			check: wantError[*unreachableError],
 		},
 		{
 			name: "503 on a layer, then recovering",
@@ -159,7 +159,7 @@ func TestRegistryFaults(t *testing.T) {
 				w.WriteHeader(http.StatusInternalServerError)
 				return isLayer(r, img)
 			},
-			check: wantError[*UnreachableError],
+			check: wantError[*unreachableError],
 		},
 		{
 			name: "connection reset before the answer",
@@ -235,7 +235,7 @@ func TestRegistryFaults(t *testing.T) {
 				hijack(t, w, nil)
 				return true
 			},
-			check: wantError[*UnreachableError],
+			check: wantError[*unreachableError],
 		},
 		{
 			name: "truncated blob",
@@ -246,7 +246,7 @@ func TestRegistryFaults(t *testing.T) {
 				_, _ = w.Write(raw[:len(raw)/2])
 				return true
 			},
-			check: wantError[*DigestError],
+			check: wantError[*digestError],
 		},
 		{
 			name: "blob too long",
@@ -257,7 +257,7 @@ func TestRegistryFaults(t *testing.T) {
 				_, _ = w.Write(append(bytes.Clone(raw), "more"...))
 				return true
 			},
-			check: wantError[*DigestError],
+			check: wantError[*digestError],
 		},
 		{
 			name: "wrong digest once",
@@ -278,7 +278,7 @@ func TestRegistryFaults(t *testing.T) {
 				_, _ = w.Write(flipped(raw))
 				return true
 			},
-			check: wantError[*DigestError],
+			check: wantError[*digestError],
 		},
 		{
 			name: "wrong config",
@@ -289,7 +289,7 @@ func TestRegistryFaults(t *testing.T) {
 				_, _ = io.WriteString(w, `{"os":"linux"}`)
 				return true
 			},
-			check: wantError[*DigestError],
+			check: wantError[*digestError],
 		},
 		{
 			name: "layer missing",
@@ -311,7 +311,7 @@ func TestRegistryFaults(t *testing.T) {
 				w.WriteHeader(http.StatusUnauthorized)
 				return true
 			},
-			check: wantError[*UnauthorizedError],
+			check: wantError[*unauthorizedError],
 		},
 		{
 			name: "denied",
@@ -323,7 +323,7 @@ func TestRegistryFaults(t *testing.T) {
 				_, _ = io.WriteString(w, `{"errors":[{"code":"DENIED","message":"requested access is denied"}]}`)
 				return true
 			},
-			check: wantError[*UnauthorizedError],
+			check: wantError[*unauthorizedError],
 		},
 		{
 			name: "endless manifest",

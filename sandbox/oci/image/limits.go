@@ -17,7 +17,7 @@ type Limits struct {
 const (
 	DefaultMaxEntries = 2 << 20
 	DefaultMaxBytes   = 64 << 30
-	DefaultMaxDepth   = 256
+	defaultMaxDepth   = 256
 )
 
 // Bounds that are not a matter of taste.
@@ -37,6 +37,6 @@ func (l Limits) withDefaults() Limits {
 	return Limits{
 		Entries: cmp.Or(l.Entries, DefaultMaxEntries),
 		Bytes:   cmp.Or(l.Bytes, DefaultMaxBytes),
-		Depth:   cmp.Or(l.Depth, DefaultMaxDepth),
+		Depth:   cmp.Or(l.Depth, defaultMaxDepth),
 	}
 }

@@ -118,7 +118,7 @@ func (s *Store) choose(ref string, all []v1.Descriptor) (v1.Descriptor, error) {
 		return v1.Descriptor{}, fmt.Errorf("reading the index of %q: %d manifests without a platform, expected one", ref, len(plain))
 	}
 	slices.Sort(have)
-	return v1.Descriptor{}, &PlatformError{Ref: ref, Want: s.platform.String(), Have: slices.Compact(have)}
+	return v1.Descriptor{}, &platformError{Ref: ref, Want: s.platform.String(), Have: slices.Compact(have)}
 }
 
 // variantRank orders the variants of one architecture by how many machines run
@@ -170,7 +170,7 @@ func (s *Store) checkCandidate(ref string, c *candidate) error {
 	}
 	if !s.matches(file) {
 		have := v1.Platform{OS: file.OS, Architecture: file.Architecture, Variant: file.Variant}
-		return &PlatformError{Ref: ref, Want: s.platform.String(), Have: []string{have.String()}}
+		return &platformError{Ref: ref, Want: s.platform.String(), Have: []string{have.String()}}
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ func newRegistry(opts Options, log *slog.Logger) *registry {
 	}
 	table := opts.Retries
 	if table == nil {
-		table = DefaultRetries()
+		table = defaultRetries()
 	}
 	r.retrier = &retrier{table: table, log: log, sleep: clock.Sleep, now: opts.Now}
 	next := opts.Transport
@@ -232,18 +232,18 @@ func registryError(ctx context.Context, r reference, err error) error {
 	if terr, ok := errors.AsType[*transport.Error](err); ok {
 		switch terr.StatusCode {
 		case http.StatusUnauthorized, http.StatusForbidden:
-			return &UnauthorizedError{Ref: r.raw, Registry: host, Err: err}
+			return &unauthorizedError{Ref: r.raw, Registry: host, Err: err}
 		case http.StatusNotFound:
 			return &NotFoundError{Ref: r.raw, Looked: []string{fmt.Sprintf("registry %s: %v", host, err)}}
 		default:
-			return &UnreachableError{Ref: r.raw, Registry: host, Err: err}
+			return &unreachableError{Ref: r.raw, Registry: host, Err: err}
 		}
 	}
 	if errors.Is(err, errPlain) {
-		return &UnreachableError{Ref: r.raw, Registry: host, Err: err}
+		return &unreachableError{Ref: r.raw, Registry: host, Err: err}
 	}
 	if _, ok := errors.AsType[net.Error](err); ok || breaks(err) {
-		return &UnreachableError{Ref: r.raw, Registry: host, Err: err}
+		return &unreachableError{Ref: r.raw, Registry: host, Err: err}
 	}
 	return err
 }

@@ -31,7 +31,7 @@ func TestCredentials(t *testing.T) {
 	f.handle.Store(&handle)
 	s := openStore(t, t.TempDir(), Options{})
 	_, err := s.Pull(t.Context(), host+"/private", nil)
-	wantError[*UnauthorizedError](t, err)
+	wantError[*unauthorizedError](t, err)
 	if errors.Is(err, sandbox.ErrImageNotFound) {
 		t.Error("a refused image counts as not found")
 	}
@@ -41,7 +41,7 @@ func TestCredentials(t *testing.T) {
 
 	s = openStore(t, t.TempDir(), Options{Keychain: keychain{user: "me", password: "hunter2"}})
 	_, err = s.Pull(t.Context(), host+"/private", nil)
-	wantError[*UnauthorizedError](t, err)
+	wantError[*unauthorizedError](t, err)
 	if strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("the error %q tells the password", err)
 	}

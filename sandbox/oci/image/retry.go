@@ -30,8 +30,8 @@ type Retry struct {
 	RetryAfter bool
 }
 
-// DefaultRetries returns the table that is used when Options has none.
-func DefaultRetries() []Retry {
+// defaultRetries returns the table that is used when Options has none.
+func defaultRetries() []Retry {
 	return []Retry{
 		{Name: "rate limit", MinStatus: http.StatusTooManyRequests, MaxStatus: http.StatusTooManyRequests,
 			Attempts: 6, Delay: 2 * time.Second, MaxDelay: time.Minute, RetryAfter: true},

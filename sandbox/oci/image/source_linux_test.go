@@ -337,7 +337,7 @@ func TestPlatforms(t *testing.T) {
 	checkSample(t, mustPull(t, s, host+"/both"))
 	for _, ref := range []string{host + "/foreign", host + "/single-foreign"} {
 		_, err := s.Pull(t.Context(), ref, nil)
-		pe, ok := errors.AsType[*PlatformError](err)
+		pe, ok := errors.AsType[*platformError](err)
 		if !ok || !errors.Is(err, sandbox.ErrImageNotFound) {
 			t.Fatalf("pulling %q: got %v, want a *PlatformError", ref, err)
 		}

@@ -51,9 +51,9 @@ type Options struct {
 	Now func() time.Time
 }
 
-// DefaultParallel layers at a time: registries limit connections, and one
+// defaultParallel layers at a time: registries limit connections, and one
 // unpacking layer keeps a processor busy.
-const DefaultParallel = 4
+const defaultParallel = 4
 
 // Store keeps unpacked layers and the images made of them. Its methods may be
 // called concurrently, and several processes may use one directory.
@@ -123,7 +123,7 @@ func Open(dir string, opts Options) (*Store, error) {
 		limits:   opts.Limits.withDefaults(),
 		registry: newRegistry(opts, log),
 		log:      log,
-		slots:    make(chan struct{}, cmp.Or(opts.Parallel, DefaultParallel)),
+		slots:    make(chan struct{}, cmp.Or(opts.Parallel, defaultParallel)),
 		pulls:    newFlight[Image](),
 		layers:   newFlight[Layer](),
 		claims:   map[string]claim{},

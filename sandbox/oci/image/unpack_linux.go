@@ -90,7 +90,7 @@ func unpack(ctx context.Context, dir string, layer io.Reader, f format, limits L
 			return layerInfo{}, malformed(err)
 		}
 		if err := u.entry(hdr, tr); err != nil {
-			return layerInfo{}, &LayerError{Entry: shorten(hdr.Name), Err: err}
+			return layerInfo{}, &layerError{Entry: shorten(hdr.Name), Err: err}
 		}
 	}
 	if err := u.finish(); err != nil {
@@ -178,7 +178,7 @@ func (u *unpacker) clean(name string) (string, error) {
 	}
 	rel := path.Clean(strings.TrimLeft(name, "/"))
 	if rel == ".." || strings.HasPrefix(rel, "../") {
-		return "", ErrUnsafe
+		return "", errUnsafe
 	}
 	if rel == "." {
 		return "", nil

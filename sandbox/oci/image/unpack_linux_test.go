@@ -276,13 +276,13 @@ func TestUnpackHostile(t *testing.T) {
 		limits  Limits
 		want    error
 	}{
-		{name: "dotdot", entries: []entry{file("../canary", "x")}, want: ErrUnsafe},
-		{name: "dotdot inside", entries: []entry{file("a/../../canary", "x")}, want: ErrUnsafe},
-		{name: "dotdot absolute", entries: []entry{file("/../canary", "x")}, want: ErrUnsafe},
-		{name: "dotdot directory", entries: []entry{dir("..", 0o777)}, want: ErrUnsafe},
-		{name: "dotdot symlink name", entries: []entry{symlink("../canary", "x")}, want: ErrUnsafe},
-		{name: "hardlink out", entries: []entry{hardlink("a", "../canary")}, want: ErrUnsafe},
-		{name: "hardlink out absolute", entries: []entry{hardlink("a", "/../canary")}, want: ErrUnsafe},
+		{name: "dotdot", entries: []entry{file("../canary", "x")}, want: errUnsafe},
+		{name: "dotdot inside", entries: []entry{file("a/../../canary", "x")}, want: errUnsafe},
+		{name: "dotdot absolute", entries: []entry{file("/../canary", "x")}, want: errUnsafe},
+		{name: "dotdot directory", entries: []entry{dir("..", 0o777)}, want: errUnsafe},
+		{name: "dotdot symlink name", entries: []entry{symlink("../canary", "x")}, want: errUnsafe},
+		{name: "hardlink out", entries: []entry{hardlink("a", "../canary")}, want: errUnsafe},
+		{name: "hardlink out absolute", entries: []entry{hardlink("a", "/../canary")}, want: errUnsafe},
 		{name: "hardlink to host file", entries: []entry{hardlink("a", "/etc/passwd")}, want: ErrMalformed},
 		{name: "hardlink through symlink", entries: []entry{symlink("s", ".."), hardlink("a", "s/canary")}, want: ErrMalformed},
 		{name: "hardlink through absolute symlink", entries: []entry{symlink("s", "/etc"), hardlink("a", "s/passwd")}, want: ErrMalformed},
@@ -290,10 +290,10 @@ func TestUnpackHostile(t *testing.T) {
 		{name: "hardlink to root", entries: []entry{hardlink("a", "/")}, want: ErrMalformed},
 		{name: "hardlink to whiteout", entries: []entry{whiteout(".wh.w"), hardlink("a", "w")}, want: ErrMalformed},
 		{name: "hardlink to later entry", entries: []entry{hardlink("a", "b"), file("b", "x")}, want: ErrMalformed},
-		{name: "whiteout of dotdot", entries: []entry{whiteout(".wh...")}, want: ErrUnsafe},
-		{name: "whiteout of dot", entries: []entry{whiteout(".wh..")}, want: ErrUnsafe},
-		{name: "whiteout of nothing", entries: []entry{whiteout(".wh.")}, want: ErrUnsafe},
-		{name: "whiteout outside", entries: []entry{whiteout("../.wh.canary")}, want: ErrUnsafe},
+		{name: "whiteout of dotdot", entries: []entry{whiteout(".wh...")}, want: errUnsafe},
+		{name: "whiteout of dot", entries: []entry{whiteout(".wh..")}, want: errUnsafe},
+		{name: "whiteout of nothing", entries: []entry{whiteout(".wh.")}, want: errUnsafe},
+		{name: "whiteout outside", entries: []entry{whiteout("../.wh.canary")}, want: errUnsafe},
 		{name: "parent is a file", entries: []entry{file("f", "x"), file("f/x", "x")}, want: ErrMalformed},
 		{name: "parent is a pipe", entries: []entry{{tar.Header{Typeflag: tar.TypeFifo, Name: "p"}, ""}, file("p/x", "x")}, want: ErrMalformed},
 		{name: "symlink to itself as parent", entries: []entry{symlink("s", "s"), file("s/x", "x")}, want: ErrMalformed},
@@ -320,7 +320,7 @@ func TestUnpackHostile(t *testing.T) {
 			if !errors.Is(err, tc.want) {
 				t.Fatalf("got %v, want %v", err, tc.want)
 			}
-			var le *LayerError
+			var le *layerError
 			if !errors.As(err, &le) || le.Entry == "" {
 				t.Errorf("got %v, want a *LayerError that names the entry", err)
 			}

@@ -48,7 +48,7 @@ func (u *unpacker) whiteoutEntry(parent, base string) error {
 	}
 	hidden := strings.TrimPrefix(base, whiteoutPrefix)
 	if hidden == "" || hidden == "." || hidden == ".." {
-		return fmt.Errorf("whiteout of %q: %w", hidden, ErrUnsafe)
+		return fmt.Errorf("whiteout of %q: %w", hidden, errUnsafe)
 	}
 	dir, err := u.tree.walk(parent, true)
 	if err != nil {

@@ -1,0 +1,11 @@
+package harborcube
+
+// What only tests outside the package need by name.
+
+type (
+	TaskConfig = taskConfig
+)
+
+var (
+	NewTaskConfig = newTaskConfig
+)

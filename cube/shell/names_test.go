@@ -1,0 +1,7 @@
+package shell
+
+// What only tests outside the package need by name.
+
+var (
+	LineRange = lineRange
+)

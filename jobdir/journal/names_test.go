@@ -1,0 +1,7 @@
+package journal
+
+// What only tests outside the package need by name.
+
+var (
+	Read = read
+)

@@ -1,0 +1,7 @@
+package value
+
+// What only tests outside the package need by name.
+
+const (
+	ZeroDivisionError = zeroDivisionError
+)
