@@ -122,7 +122,7 @@ func drive(ctx context.Context, task *cube.Task) (err error) {
 		return err
 	}
 	task.ActionSet() //nolint:contextcheck // an action set has no context
-	task.Status() //nolint:contextcheck // a status has no context
+	task.Status()    //nolint:contextcheck // a status has no context
 	if _, err := task.PrivilegedInfo(ctx); err != nil {
 		return err
 	}

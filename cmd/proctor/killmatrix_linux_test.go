@@ -198,7 +198,7 @@ func (c *cell) kill(at boundary) map[string]file {
 		}
 	}
 	_ = cmd.Process.Signal(syscall.SIGKILL) // it may have ended
-	<-ended //nolint:errcheck // it was killed
+	<-ended                                 //nolint:errcheck // it was killed
 	if at.hold != "" {
 		if err := os.Remove(filepath.Join(c.p.dir, "matrix", "hold", at.hold)); err != nil {
 			c.t.Fatal(err)

@@ -78,7 +78,7 @@ func runLaunch(args []string) error {
 	}
 	if l.Builtin {
 		os.Args = l.Argv //nolint:forbidigo // this process is the runtime from here on
-		maincli.Main() // exits by itself
+		maincli.Main()   // exits by itself
 		return nil
 	}
 	return fmt.Errorf("executing %q: %w", l.Argv[0], syscall.Exec(l.Argv[0], l.Argv, os.Environ())) //nolint:forbidigo // this process is the runtime from here on
