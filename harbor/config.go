@@ -179,7 +179,7 @@ type OS string
 // Operating systems.
 const (
 	Linux   OS = "linux"
-	windows OS = "windows"
+	Windows OS = "windows"
 )
 
 // VerifierMode says where a verifier runs.

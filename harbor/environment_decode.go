@@ -22,7 +22,7 @@ func environmentFields(c *schema.Cursor) func(*schema.Fields) Environment {
 	return func(f *schema.Fields) Environment {
 		e := Environment{
 			Network: Network{
-				Mode:         schema.Default(f, "network_mode", public, decodeNetworkMode),
+				Mode:         schema.Default(f, "network_mode", Public, decodeNetworkMode),
 				AllowedHosts: schema.OptionalList(f, "allowed_hosts", DecodeHosts),
 			},
 			BuildTimeoutSec: schema.Default(f, "build_timeout_sec", defaultTimeoutSec, schema.Float),
@@ -49,7 +49,7 @@ func decodeOS(c *schema.Cursor, v value.Value) (OS, bool) {
 	if s, ok := v.(value.Str); ok {
 		v = value.Str(strings.ToLower(string(s)))
 	}
-	return schema.Enum(Linux, windows)(c, v)
+	return schema.Enum(Linux, Windows)(c, v)
 }
 
 // migrateInternet turns the legacy switch allow_internet into a network mode,
@@ -65,7 +65,7 @@ func migrateInternet(c *schema.Cursor, f *schema.Fields, e *Environment) {
 	}
 	e.Network.Mode = NoNetwork
 	if *allowed {
-		e.Network.Mode = public
+		e.Network.Mode = Public
 	}
 }
 

@@ -3,9 +3,7 @@ package harbor
 // What only tests outside the package need by name.
 
 const (
-	Public                  = public
 	TransportStreamableHTTP = transportStreamableHTTP
-	Windows                 = windows
 )
 
 var (

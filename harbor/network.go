@@ -17,7 +17,7 @@ type NetworkMode string
 // Network modes.
 const (
 	NoNetwork NetworkMode = "no-network"
-	public    NetworkMode = "public"
+	Public    NetworkMode = "public"
 	Allowlist NetworkMode = "allowlist"
 )
 
@@ -74,7 +74,7 @@ func networkOverride(f *schema.Fields) NetworkOverride {
 }
 
 func decodeNetworkMode(c *schema.Cursor, v value.Value) (NetworkMode, bool) {
-	return schema.Enum(NoNetwork, public, Allowlist)(c, v)
+	return schema.Enum(NoNetwork, Public, Allowlist)(c, v)
 }
 
 // DecodeHosts validates and normalises a list of host names.
@@ -179,7 +179,7 @@ func (p *NetworkPlan) extend(n Network, hosts []string, setting string) Network 
 	if len(hosts) == 0 {
 		return n
 	}
-	if n.Mode == public {
+	if n.Mode == Public {
 		if setting != "" {
 			p.Warnings = append(p.Warnings, fmt.Sprintf("%s has no effect: the network mode is 'public'", setting))
 		}

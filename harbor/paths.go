@@ -20,7 +20,7 @@ const (
 
 // InEnvironment returns a well-known path as the system spells it.
 func (os OS) InEnvironment(path string) string {
-	if os == windows {
+	if os == Windows {
 		return "C:" + path
 	}
 	return path
@@ -28,7 +28,7 @@ func (os OS) InEnvironment(path string) string {
 
 // testScript is the name of the verifier's entry (section 1.2).
 func (os OS) TestScript() string {
-	if os == windows {
+	if os == Windows {
 		return "test.bat"
 	}
 	return testScript
@@ -36,7 +36,7 @@ func (os OS) TestScript() string {
 
 // solutionScript is the name of the solution's entry (section 1.2).
 func (os OS) SolutionScript() string {
-	if os == windows {
+	if os == Windows {
 		return "solve.bat"
 	}
 	return solutionScript

@@ -52,7 +52,7 @@ func (t *Task) CheckSupport(o SandboxOptions) error {
 // CheckOS is the error of a task for an operating system that the backend does
 // not run. It belongs to the start of the environment (sections 4.1 and 5.5).
 func (t *Task) CheckOS(backend string, can sandbox.Capabilities) error {
-	if t.Config.Environment.OS != windows || can.Windows {
+	if t.Config.Environment.OS != Windows || can.Windows {
 		return nil
 	}
 	if backend == sandbox.BackendDocker {

@@ -12,7 +12,7 @@ import (
 // quotes where they are needed; for cmd.exe, backslashes for slashes and double
 // quotes. The error is for words that cmd.exe cannot take safely.
 func (os OS) Quote(word string) (string, error) {
-	if os == windows {
+	if os == Windows {
 		return quoteWindows(word)
 	}
 	return quotePOSIX(word), nil
@@ -53,7 +53,7 @@ func (os OS) ScriptCommand(script, stdout string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if os == windows {
+	if os == Windows {
 		command = "cmd /c " + command
 	}
 	if stdout == "" {
@@ -68,5 +68,5 @@ func (os OS) ScriptCommand(script, stdout string) (string, error) {
 
 // NeedsChmod reports whether a script must be made executable before it runs.
 func (os OS) NeedsChmod(script string) bool {
-	return os != windows && strings.EqualFold(path.Ext(script), ".sh")
+	return os != Windows && strings.EqualFold(path.Ext(script), ".sh")
 }

@@ -21,7 +21,7 @@ const (
 	// tooLarge has no counterpart in Harbor, which reads files of any size.
 	tooLarge Kind = exception.RewardFileTooLargeError
 
-	// scriptNotFound and ScriptFailed come from uv-script metrics (reward
+	// scriptNotFound and scriptFailed come from uv-script metrics (reward
 	// semantics, section 8.2).
 	scriptNotFound Kind = exception.FileNotFoundError
 	scriptFailed   Kind = exception.RuntimeError

@@ -31,10 +31,10 @@ type State int
 
 // The states.
 const (
-	passed  State = iota
-	failed        // a reward below the threshold
-	errored       // an exception and no reward
-	skipped       // not run to its end, or not verified
+	Passed  State = iota
+	Failed        // a reward below the threshold
+	Errored       // an exception and no reward
+	Skipped       // not run to its end, or not verified
 )
 
 // Report is a job as test suites.
@@ -168,17 +168,17 @@ func newSuite(s *Suite) suite {
 		t := testcase{Name: bound(c.Name, maxName), Class: bound(c.Class, maxName), Time: seconds(c.Time), Output: bound(c.Output, maxBody)}
 		why := &reason{Message: bound(c.Message, maxMessage), Type: bound(c.Type, maxName), Body: bound(c.Body, maxBody)}
 		switch c.State {
-		case failed:
+		case Failed:
 			out.Failures++
 			t.Failure = why
-		case errored:
+		case Errored:
 			out.Errors++
 			t.Error = why
-		case skipped:
+		case Skipped:
 			out.Skipped++
 			why.Type = ""
 			t.Skipped = why
-		case passed:
+		case Passed:
 		}
 		out.Cases = append(out.Cases, t)
 	}

@@ -160,7 +160,7 @@ func (r *reader) properties(rec *scan.FileRecord, stats *score.Statistics) []Pro
 func (r *reader) fill(c *Case, rec *scan.FileRecord) {
 	result, err := r.readTrial(rec.Dir)
 	if err != nil { // it could be read a moment ago
-		c.State, c.Type, c.Message = errored, "UnreadableResult", err.Error()
+		c.State, c.Type, c.Message = Errored, "UnreadableResult", err.Error()
 		return
 	}
 	if result.StartedAt != nil && result.FinishedAt != nil {
@@ -170,19 +170,19 @@ func (r *reader) fill(c *Case, rec *scan.FileRecord) {
 	x := result.ExceptionInfo
 	switch {
 	case rec.Rewards != nil:
-		c.State = passed
+		c.State = Passed
 		if why := r.below(rec); why != "" {
-			c.State, c.Type, c.Message = failed, "RewardBelowThreshold", why
+			c.State, c.Type, c.Message = Failed, "RewardBelowThreshold", why
 		}
 	case x != nil:
-		c.State, c.Type, c.Message, c.Body = errored, x.Type, firstLine(x.Message), x.Message
+		c.State, c.Type, c.Message, c.Body = Errored, x.Type, firstLine(x.Message), x.Message
 		if c.Message == "" {
 			c.Message = x.Type
 		}
 	case result.VerifierResult != nil:
-		c.State, c.Type, c.Message = failed, "NoReward", "the verifier's rewards are null, which counts as 0"
+		c.State, c.Type, c.Message = Failed, "NoReward", "the verifier's rewards are null, which counts as 0"
 	default:
-		c.State, c.Message = skipped, "not verified"
+		c.State, c.Message = Skipped, "not verified"
 	}
 }
 
@@ -271,7 +271,7 @@ func (r *reader) addUnreadable(errs []error) {
 		if path, ok := errors.AsType[*fs.PathError](err); ok {
 			name = filepath.Base(filepath.Dir(path.Path))
 		}
-		s.Cases = append(s.Cases, Case{Name: name, Class: unfinishedSuite, State: errored, Type: "UnreadableResult", Message: firstLine(err.Error()), Body: err.Error()})
+		s.Cases = append(s.Cases, Case{Name: name, Class: unfinishedSuite, State: Errored, Type: "UnreadableResult", Message: firstLine(err.Error()), Body: err.Error()})
 	}
 }
 
@@ -296,7 +296,7 @@ func (r *reader) addPending(scanned *scan.Scanned) {
 		}
 	}
 	for _, c := range pending {
-		c.State, c.Message = skipped, "pending: the trial has no result"
+		c.State, c.Message = Skipped, "pending: the trial has no result"
 		s := r.suite(c.Class)
 		s.Cases = append(s.Cases, c)
 	}

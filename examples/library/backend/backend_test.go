@@ -1,7 +1,11 @@
 package backend
 
 import (
+	"context"
+	"errors"
+	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -75,5 +79,87 @@ func TestPolicy(t *testing.T) {
 	proxy := egress.NewProxy(p, egress.Upstream{}, &log, time.Now)
 	if proxy == nil {
 		t.Error("no proxy")
+	}
+}
+
+// What fails below is reported above: no call hides the error of the backend.
+func TestFailuresReachTheCaller(t *testing.T) {
+	t.Parallel()
+	calls := map[fake.Op]func(sb sandbox.Sandbox) error{
+		fake.OpMark: func(sb sandbox.Sandbox) error { _, err := sb.Mark(t.Context()); return err },
+		fake.OpExec: func(sb sandbox.Sandbox) error {
+			_, err := sb.Exec(t.Context(), sandbox.Command{Shell: "true"})
+			return err
+		},
+		fake.OpDownload: func(sb sandbox.Sandbox) error { return sb.Download(t.Context(), "/etc", io.Discard) },
+		fake.OpDestroy:  func(sb sandbox.Sandbox) error { return sb.Destroy(t.Context()) },
+		fake.OpKillTree: func(sb sandbox.Sandbox) error {
+			mark, err := sb.Mark(t.Context())
+			if err != nil {
+				return err
+			}
+			return sb.KillTree(t.Context(), mark, time.Second)
+		},
+	}
+	for op, call := range calls {
+		t.Run(string(op), func(t *testing.T) {
+			t.Parallel()
+			b := &Reported{
+				Backend: fake.New(fake.Config{Dir: t.TempDir(), Before: fake.FailAt(op, 1, nil), Rules: []fake.Rule{fake.Always()}}),
+				Report:  func(Command) {},
+			}
+			sb, err := b.Create(t.Context(), sandbox.Spec{Name: "one"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := call(sb); !errors.Is(err, fake.ErrInjected) {
+				t.Errorf("%s failed below, above it gave %v", op, err)
+			}
+			if err := sb.Destroy(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	b := &Reported{Backend: fake.New(fake.Config{Dir: t.TempDir(), Before: fake.Faults(fake.FailAt(fake.OpCreate, 1, nil))})}
+	if _, err := b.Create(t.Context(), sandbox.Spec{Name: "one"}); !errors.Is(err, fake.ErrInjected) {
+		t.Errorf("creating gave %v", err)
+	}
+}
+
+// A command that changes its mind is reported each time.
+func TestEachCommandIsReported(t *testing.T) {
+	t.Parallel()
+	var codes []int
+	b := &Reported{
+		Backend: fake.New(fake.Config{Dir: t.TempDir(), Rules: []fake.Rule{
+			fake.On("flaky", fake.Each(fake.Exit(1), fake.InOrder(fake.Sleep(time.Millisecond), fake.Exit(0)))),
+		}}),
+		Report: func(c Command) { codes = append(codes, c.Status.Code) },
+	}
+	sb, err := b.Create(t.Context(), sandbox.Spec{Name: "one"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if _, err := sb.Exec(t.Context(), sandbox.Command{Shell: "flaky"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := sb.Destroy(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(codes, []int{1, 0, 0}) {
+		t.Errorf("reported %v", codes)
+	}
+}
+
+// A backend that hangs is left when its time is up.
+func TestHangingBackend(t *testing.T) {
+	t.Parallel()
+	b := &Reported{Backend: fake.New(fake.Config{Dir: t.TempDir(), Before: fake.HangAt(fake.OpCreate, 1)})}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := b.Create(ctx, sandbox.Spec{Name: "one"}); !errors.Is(err, context.Canceled) {
+		t.Errorf("creating gave %v", err)
 	}
 }

@@ -4,8 +4,10 @@ package metric
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/reward"
@@ -65,4 +67,38 @@ func Runner(script string) func([]*reward.Rewards) (*value.Object, error) {
 		return Median
 	}
 	return func([]*reward.Rewards) (*value.Object, error) { return nil, reward.NewScriptNotFound(script) }
+}
+
+// Best is the best reward of each name.
+func Best(trials []*reward.Rewards) (*value.Object, error) {
+	return reward.Aggregate(reward.Max, trials)
+}
+
+// Worst is the worst reward of each name.
+func Worst(trials []*reward.Rewards) (*value.Object, error) {
+	return reward.Aggregate(reward.Min, trials)
+}
+
+// Why says for the author of a task what is wrong with a reward file.
+func Why(err error) string {
+	var e *reward.Error
+	if !errors.As(err, &e) {
+		return err.Error()
+	}
+	advice := map[reward.Kind]string{
+		reward.NotFound:   "the tests wrote no reward",
+		reward.Empty:      "the tests opened the reward file and wrote nothing",
+		reward.Unparsable: "write a number, or JSON in reward.json",
+		reward.TooDeep:    "a reward is a flat object",
+		reward.Invalid:    "each value must be a number:" + places(e.Problems),
+	}
+	return advice[e.Kind]
+}
+
+func places(problems []reward.Problem) string {
+	text := ""
+	for _, p := range problems {
+		text += " " + strings.Join(p.Loc, ".")
+	}
+	return text
 }

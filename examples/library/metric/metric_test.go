@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/proctor-run/proctor/exception"
@@ -54,6 +55,34 @@ func TestRescore(t *testing.T) {
 		}
 		if _, ok := e.Metrics[1].Get("median_reward"); !ok {
 			t.Errorf("%s: the second metric is %s", group, value.Repr(e.Metrics[1]))
+		}
+	}
+}
+
+func TestBestAndWorst(t *testing.T) {
+	t.Parallel()
+	trials := parse(`{"a": 1}`, `{"a": 3}`)
+	best, err := Best(trials)
+	if err != nil || value.Repr(best) != "{'max': 3}" {
+		t.Errorf("best %s, %v", value.Repr(best), err)
+	}
+	worst, err := Worst(trials)
+	if err != nil || value.Repr(worst) != "{'min': 1}" {
+		t.Errorf("worst %s, %v", value.Repr(worst), err)
+	}
+}
+
+func TestWhy(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`{"a": "x"}`: "each value must be a number: rewards.a.float", `{`: "write a number, or JSON in reward.json", ``: "the tests opened the reward file and wrote nothing",
+	} {
+		_, err := reward.ParseJSON([]byte(text), reward.JSONFile)
+		if text == "" {
+			err = &reward.Error{Kind: reward.Empty}
+		}
+		if err == nil || !strings.HasPrefix(Why(err), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/proctor-run/proctor/exception"
@@ -119,4 +120,40 @@ func JUnit(ctx context.Context, w io.Writer, dir string) error {
 		return err
 	}
 	return report.Write(w)
+}
+
+// One reads the record of one trial from its result.
+func One(path string) (jobdir.Record, error) {
+	r, err := scan.ReadRecord(path)
+	return r.Record, err
+}
+
+// Failures lists the trials that a report counts as failed or in error.
+func Failures(ctx context.Context, dir string) ([]junit.Case, error) {
+	report, err := junit.Read(ctx, dir, junit.Options{PassAt: 1})
+	if err != nil {
+		return nil, err
+	}
+	return notPassed(report), nil
+}
+
+func notPassed(report *junit.Report) []junit.Case {
+	var list []junit.Case
+	for _, suite := range report.Suites {
+		list = append(list, failed(suite)...)
+	}
+	return list
+}
+
+func failed(suite junit.Suite) []junit.Case {
+	return slices.DeleteFunc(slices.Clone(suite.Cases), func(c junit.Case) bool { return !bad(c.State) })
+}
+
+func bad(s junit.State) bool {
+	switch s {
+	case junit.Failed, junit.Errored:
+		return true
+	case junit.Passed, junit.Skipped:
+	}
+	return false
 }

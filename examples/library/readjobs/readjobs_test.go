@@ -10,6 +10,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/proctor-run/proctor/job/junit"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/journal"
 	"github.com/proctor-run/proctor/jobdir/scan"
@@ -127,8 +128,8 @@ func TestFinalize(t *testing.T) {
 	if err != nil || len(f.Trials) != 1 {
 		t.Fatalf("%+v, %v", f, err)
 	}
-	if best, err := KeepBest([]float64{0.25, 0.75}); err != nil || best != 0.75 {
-		t.Errorf("best of the tasks: %g, %v", best, err)
+	if best, err := Kept([]float64{0.25, 0.75}, outcome.KeepBest); err != nil || best.Score != 0.75 {
+		t.Errorf("best of the tasks: %g, %v", best.Score, err)
 	}
 }
 
@@ -146,5 +147,44 @@ func TestNumbers(t *testing.T) {
 	r, err := reward.ParseText([]byte("1_0.50\n"), "reward.txt")
 	if err != nil || value.Repr(r.Object()) != "{'reward': 10.5}" {
 		t.Errorf("%s, %v", value.Repr(r.Object()), err)
+	}
+}
+
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	cases, err := Failures(t.Context(), filepath.Join("testdata", "mixed-nop"))
+	if err != nil || len(cases) == 0 {
+		t.Fatalf("%d failures, %v", len(cases), err)
+	}
+	for _, c := range cases {
+		if c.State == junit.Passed {
+			t.Errorf("%s passed", c.Name)
+		}
+	}
+}
+
+func TestTrial(t *testing.T) {
+	t.Parallel()
+	job := fstest.MapFS{"trials/one__attempt-1/result.json": {Data: []byte(`{"status": "completed", "score": 0.5}`)}}
+	r, err := Trial(job, "one", "one__attempt-1")
+	if err != nil || r.Score == nil || *r.Score != 0.5 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if _, err := Trial(job, "one", "one__attempt-2"); err == nil {
+		t.Error("a trial that is not there is read")
+	}
+	if status, final := Final(outcome.Finalized{Status: "completed", Final: true}); status != "completed" || !final {
+		t.Errorf("%s, %v", status, final)
+	}
+}
+
+func TestOne(t *testing.T) {
+	t.Parallel()
+	results, err := filepath.Glob(filepath.Join("testdata", "mixed-oracle", "*", "result.json"))
+	if err != nil || len(results) == 0 {
+		t.Fatal(results, err)
+	}
+	if r, err := One(results[0]); err != nil || r.TrialName == "" {
+		t.Errorf("%+v, %v", r, err)
 	}
 }

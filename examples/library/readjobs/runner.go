@@ -22,10 +22,21 @@ func Finalize(job fs.FS, task string, number, expected int, run outcome.Run) (ou
 	return outcome.Attempt{Task: task, Trials: trials, Host: host, Number: number, Expected: &expected}.Finalize()
 }
 
-// KeepBest scores a job over its tasks by the best of them.
-func KeepBest(scores []float64) (float64, error) {
-	s, err := outcome.Keep{Policy: outcome.KeepBest}.Of(scores)
-	return s.Score, err
+// Kept scores a job over those of its tasks that a policy keeps.
+func Kept(scores []float64, policy outcome.KeepPolicy) (outcome.JobScore, error) {
+	return outcome.Keep{Policy: policy}.Of(scores)
+}
+
+// Final reports whether an attempt stands as it is, and in which state.
+func Final(f outcome.Finalized) (outcome.AttemptStatus, bool) { return f.Status, f.Final }
+
+// Trial reads what one trial of an attempt wrote.
+func Trial(job fs.FS, task, name string) (outcome.TrialRecord, error) {
+	data, err := fs.ReadFile(job, "trials/"+name+"/result.json")
+	if err != nil {
+		return outcome.TrialRecord{}, err
+	}
+	return outcome.ReadTrial(data, task, name), nil
 }
 
 // Plan lists the trials of a runner of one's own in order, and the lock that its

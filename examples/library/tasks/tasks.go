@@ -54,9 +54,47 @@ func Datasets(file []byte) ([]string, error) {
 	}
 	var names []string
 	for _, d := range r.Datasets {
-		names = append(names, d.Name)
+		names = append(names, describeSet(d))
 	}
 	return names, nil
+}
+
+func describeSet(d dataset.RegistryEntry) string {
+	where := map[bool]int{}
+	for _, t := range d.Tasks {
+		where[isRemote(t)]++
+	}
+	return fmt.Sprintf("%s: %d tasks in git, %d on this machine", d.Name, where[true], where[false])
+}
+
+func isRemote(t dataset.RegistryTask) bool { return t.GitURL != nil }
+
+// Contents lists the packages and the files that a dataset's manifest pins.
+func Contents(file string) (packages []dataset.ManifestTask, files []dataset.ManifestFile, err error) {
+	m, err := dataset.ParseManifest(file)
+	if err != nil {
+		return nil, nil, err
+	}
+	return m.Tasks, m.Files, nil
+}
+
+// Needs says what a task asks of a machine.
+func Needs(task *harbor.Task) string {
+	return fmt.Sprintf("%s, its tests run in %s", system(task.Config.Environment.OS), place(task.Config.VerifierMode(nil)))
+}
+
+func system(os harbor.OS) string {
+	if os == harbor.Windows {
+		return "Windows, which runs nowhere here"
+	}
+	return "Linux"
+}
+
+func place(mode harbor.VerifierMode) string {
+	if mode == harbor.Separate {
+		return "a sandbox of their own"
+	}
+	return "the agent's sandbox"
 }
 
 // Convert makes Harbor tasks of Terminal-Bench ones and lists those that it made.
@@ -121,4 +159,16 @@ func Try(ctx context.Context, backend sandbox.Backend, dir, command string) (tex
 
 func describe(r verify.Result) string {
 	return fmt.Sprintf("%s, the tests exited with %d", value.Repr(r.Rewards.Object()), r.ExitCode)
+}
+
+// Variables lists what a task takes from the environment of the machine that
+// runs it.
+func Variables(task *harbor.Task) []harbor.Template {
+	var list []harbor.Template
+	for _, text := range task.Config.Environment.Env.All() {
+		if t, ok := harbor.ParseTemplate(text); ok {
+			list = append(list, t)
+		}
+	}
+	return list
 }

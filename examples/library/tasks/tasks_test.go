@@ -4,8 +4,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/sandbox/fake"
 )
@@ -55,7 +57,7 @@ func TestFiles(t *testing.T) {
 func TestDatasets(t *testing.T) {
 	t.Parallel()
 	names, err := Datasets([]byte(`[{"name": "words", "version": "1.0", "description": "", "tasks": []}]`))
-	if err != nil || !slices.Equal(names, []string{"words"}) {
+	if err != nil || !slices.Equal(names, []string{"words: 0 tasks in git, 0 on this machine"}) {
 		t.Errorf("data sets %q, %v", names, err)
 	}
 }
@@ -99,5 +101,35 @@ func TestTry(t *testing.T) {
 	got, err := Try(t.Context(), b, hello(t, ""), "echo hello")
 	if want := "{'reward': 1.0}, the tests exited with 0"; err != nil || got != want {
 		t.Errorf("got %q, %v, want %q", got, err, want)
+	}
+}
+
+func TestContents(t *testing.T) {
+	t.Parallel()
+	packages, files, err := Contents("[dataset]\nname = \"org/words\"\n\n[[tasks]]\nname = \"org/one\"\ndigest = \"sha256:" + strings.Repeat("0", 64) + "\"\n")
+	if err != nil || len(packages) != 1 || len(files) != 0 {
+		t.Errorf("%v, %v, %v", packages, files, err)
+	}
+}
+
+func TestNeeds(t *testing.T) {
+	t.Parallel()
+	task := &harbor.Task{}
+	if got := Needs(task); got != "Linux, its tests run in the agent's sandbox" {
+		t.Errorf("%s", got)
+	}
+	task.Config.Environment.OS = harbor.Windows
+	if got := Needs(task); !strings.HasPrefix(got, "Windows") {
+		t.Errorf("%s", got)
+	}
+}
+
+func TestVariables(t *testing.T) {
+	t.Parallel()
+	task := &harbor.Task{}
+	task.Config.Environment.Env.Set("KEY", "${TOKEN}")
+	task.Config.Environment.Env.Set("PLAIN", "text")
+	if got := Variables(task); len(got) != 1 || got[0].Name != "TOKEN" {
+		t.Errorf("%+v", got)
 	}
 }
