@@ -63,9 +63,6 @@ type Env struct {
 	SkillsDir string
 }
 
-// logDirInSandbox is where commands in the sandbox put the agent's logs.
-const logDirInSandbox = "/logs/agent"
-
 // Task is what the agent is asked to do.
 type Task struct {
 	Instruction string

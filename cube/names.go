@@ -22,8 +22,6 @@ type (
 	unknownTypeError = typed.UnknownTypeError
 	// Image is a picture; see [NewImage].
 	Image = typed.Image
-	// imageError reports image data that cannot be decoded.
-	imageError = typed.ImageError
 
 	// Container is a running container.
 	Container = infra.Container

@@ -7,12 +7,6 @@ import (
 	"github.com/proctor-run/proctor/value"
 )
 
-// The default bounds of diagnostics.
-const (
-	maxDiagnostics     = 20
-	maxDiagnosticChars = 2000
-)
-
 // diagnostic says why one trial failed, beside a result line.
 type diagnostic struct {
 	TaskName, TrialName string
