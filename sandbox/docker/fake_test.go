@@ -83,15 +83,21 @@ func vanish(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// upgrade takes over the connection, as exec start does, and writes bytes.
+// upgrade takes over the connection, as exec start does, and writes bytes. It
+// reads to the client's end before it closes: a socket closed over bytes that
+// nobody read is reset, and a reset may overtake what was written.
 func upgrade(text string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
-		conn, _, err := http.NewResponseController(w).Hijack()
+		conn, buffered, err := http.NewResponseController(w).Hijack()
 		if err != nil {
 			return
 		}
+		defer func() { _ = conn.Close() }()
 		_, _ = io.WriteString(conn, "HTTP/1.1 101 UPGRADED\r\nContent-Type: application/vnd.docker.raw-stream\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n"+text)
-		_ = conn.Close()
+		if half, ok := conn.(interface{ CloseWrite() error }); ok {
+			_ = half.CloseWrite()
+		}
+		_, _ = io.Copy(io.Discard, buffered)
 	}
 }
 
