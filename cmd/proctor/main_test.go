@@ -22,7 +22,9 @@ import (
 
 	"github.com/proctor-run/proctor/cubecli/sandboxes"
 	"github.com/proctor-run/proctor/internal/need"
+	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/docker"
+	"github.com/proctor-run/proctor/sandbox/oci"
 )
 
 // TestMain is the program when the tests execute themselves under its name, and
@@ -47,6 +49,11 @@ func (m withCache) Run() int {
 	if err := errors.Join(os.Chmod(dir, 0o755), os.Setenv("PROCTOR_CACHE_DIR", dir)); err != nil {
 		log.Print(err)
 		return 1
+	}
+	// The supervisor is built here for the scripts too, whose environment has
+	// no place for a Go toolchain. That runc is missing does not matter.
+	if _, closeBackend, err := sandboxes.New(context.Background(), sandbox.BackendHost, sandboxes.Options{Runtime: oci.RuntimeRunc}); err == nil {
+		defer func() { _ = closeBackend() }()
 	}
 	return m.M.Run()
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 
@@ -157,11 +156,15 @@ func ociOptions(ctx context.Context, name string, o Options) (opts oci.Options, 
 			return opts, nil, err
 		}
 	}
+	guest := ""
+	if !o.Cleaning {
+		guest = guestOf(ctx, o, self, dirs.Cache)
+	}
 	opts = oci.Options{
 		Host:       name == sandbox.BackendHost,
 		StateDir:   filepath.Join(dirs.State, "sandboxes"),
 		Executable: self,
-		Guest:      guestBeside(self),
+		Guest:      guest,
 		Build:      version.Current().ID(),
 		Runtime:    o.Runtime,
 		Now:        clock.Or(o.Now),
@@ -177,41 +180,4 @@ func ociOptions(ctx context.Context, name string, o Options) (opts oci.Options, 
 	}
 	opts.Images = store
 	return opts, store.Close, nil
-}
-
-// guestBeside finds the small supervisor that a release has beside the program;
-// empty means that the program itself is the supervisor.
-func guestBeside(self string) string {
-	path := filepath.Join(filepath.Dir(self), oci.GuestArg0)
-	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 {
-		return ""
-	}
-	return path
-}
-
-// dockerGuest returns how the docker backend finds the program that carries
-// connections out of containers: the guest program that a release has beside
-// the program, or the program itself. Nil means that there is none: the program
-// itself is none for containers but on Linux.
-func dockerGuest(o Options) func(context.Context) (string, error) {
-	self, err := os.Executable()
-	if err == nil {
-		if beside := guestBeside(self); beside != "" {
-			return func(context.Context) (string, error) { return beside, nil }
-		}
-	}
-	if runtime.GOOS != "linux" {
-		return nil
-	}
-	return func(ctx context.Context) (string, error) {
-		if err != nil {
-			return "", fmt.Errorf("finding the program: %w", err)
-		}
-		dirs, err := FindDirectories(o.getenv)
-		if err != nil {
-			return "", err
-		}
-		return staticProgram(ctx, o, self, dirs.Cache)
-	}
 }

@@ -32,8 +32,20 @@ import (
 // again for, is built of the same sources without it, and serves the sandboxes;
 // static programs never come here.
 
-// helperPackage is that command.
-const helperPackage = modulePath + "/cubecli/sandboxes/proctor-sandbox"
+// helper is a command that is built of the sources of the running program.
+type helper struct {
+	name  string // of the program
+	pkg   string
+	flags string // for the linker, besides those of the version
+	// notice is for users, before what takes long.
+	notice string
+}
+
+// wholeHelper is everything that a program is executed again as.
+var wholeHelper = helper{
+	name: "proctor-sandbox", pkg: modulePath + "/cubecli/sandboxes/proctor-sandbox",
+	notice: "building a helper once without the C library, which sandboxes cannot use; this takes a minute or two",
+}
 
 // staticProgram returns a static program that can be executed as this one's
 // helpers: itself, or one built and kept below cache.
@@ -46,8 +58,8 @@ func staticProgram(ctx context.Context, o Options, self, cache string) (string, 
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(cache, "builds", key, "proctor-sandbox")
-	if err := buildOnce(ctx, o, path); err != nil {
+	path := filepath.Join(cache, buildsDir, key, wholeHelper.name)
+	if err := wholeHelper.buildOnce(ctx, o, path); err != nil {
 		return "", fmt.Errorf("%w: this program needs shared libraries, which the built-in gVisor and images cannot use (%w): "+
 			"build it without (CGO_ENABLED=0 go build, or CGO_ENABLED=0 go test), or choose environment host with runtime runc",
 			sandbox.ErrUnavailable, err)
@@ -102,9 +114,12 @@ func buildKey(path string) (string, error) {
 	return fmt.Sprintf("%x", h.Sum(nil)[:16]), nil
 }
 
+// buildsDir holds the helpers in the cache.
+const buildsDir = "builds"
+
 // buildOnce builds the program unless it is there. Of several that want it,
 // also of other processes, one builds and the others wait.
-func buildOnce(ctx context.Context, o Options, path string) error {
+func (h helper) buildOnce(ctx context.Context, o Options, path string) error {
 	if _, err := os.Stat(path); err == nil {
 		return nil
 	}
@@ -131,38 +146,43 @@ func buildOnce(ctx context.Context, o Options, path string) error {
 	if _, err := os.Stat(path); err == nil {
 		return nil
 	}
-	return buildStatic(ctx, o, path)
+	return h.build(ctx, o, path)
 }
 
 // buildPoll is how often somebody else's build is looked at.
-const buildPoll = 200 * time.Millisecond
+const buildPoll = 50 * time.Millisecond
 
-// buildStatic builds the helper of the sources that this program was built of,
-// where they and a Go toolchain are there, as with "go run" and "go test".
-func buildStatic(ctx context.Context, o Options, path string) error {
+// build builds the helper of the sources that this program was built of, where
+// they and a Go toolchain are there, as with "go run" and "go test".
+func (h helper) build(ctx context.Context, o Options, path string) error {
 	_, file, _, ok := runtime.Caller(0)
 	if _, err := os.Stat(file); !ok || err != nil {
 		return errors.New("its sources are not on this machine")
 	}
 	tool, err := exec.LookPath("go")
 	if err != nil {
-		return err
+		return fmt.Errorf("finding a toolchain: %w", err)
 	}
 	tmp, err := os.MkdirTemp(filepath.Dir(path), "build-")
 	if err != nil {
-		return err
+		return fmt.Errorf("making a directory for the build: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(tmp) }()
 	env := append(o.Environ[:len(o.Environ):len(o.Environ)], "CGO_ENABLED=0")
-	built := filepath.Join(tmp, "proctor-sandbox")
-	o.Notice("building a helper once without the C library, which sandboxes cannot use; this takes a minute or two")
-	cmd := exec.CommandContext(ctx, tool, "build", "-buildvcs=false", "-ldflags", version.Current().LinkerFlags(), "-o", built, helperPackage)
+	built := filepath.Join(tmp, h.name)
+	if h.notice != "" {
+		o.Notice(h.notice)
+	}
+	cmd := exec.CommandContext(ctx, tool, "build", "-buildvcs=false", "-ldflags", strings.TrimSpace(h.flags+" "+version.Current().LinkerFlags()), "-o", built, h.pkg)
 	cmd.Dir = moduleOf(ctx, tool, env, filepath.Join(filepath.Dir(file), "..", ".."))
 	cmd.Env = env
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go build: %w: %s", err, console.Clean(string(out)))
 	}
-	return os.Rename(built, path)
+	if err := os.Rename(built, path); err != nil {
+		return fmt.Errorf("keeping the build: %w", err)
+	}
+	return nil
 }
 
 const modulePath = "github.com/proctor-run/proctor"

@@ -32,14 +32,14 @@ func TestBuildOnce(t *testing.T) {
 	var waiting sync.WaitGroup
 	for range 4 {
 		waiting.Go(func() {
-			if err := buildOnce(t.Context(), o, path); err != nil {
+			if err := wholeHelper.buildOnce(t.Context(), o, path); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := buildOnce(gone, o, path); err == nil || !strings.Contains(err.Error(), "canceled") {
+	if err := wholeHelper.buildOnce(gone, o, path); err == nil || !strings.Contains(err.Error(), "canceled") {
 		t.Errorf("waiting without a context: %v", err)
 	}
 	if err := os.WriteFile(path, nil, 0o755); err != nil {
