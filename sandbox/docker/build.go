@@ -80,11 +80,14 @@ func keyOf(p *compose.Build, files *buildcontext.Context) (string, error) {
 	o.NoCache, o.PullParent = false, false
 	settings, err := json.Marshal(o)
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("naming the image by its build's options: %w", err)
 	}
 	plain, err := json.Marshal(client.ImageBuildOptions{})
-	if err != nil || p.Dockerfile == buildcontext.Dockerfile && bytes.Equal(settings, plain) {
-		return sum, err
+	if err != nil {
+		return "", fmt.Errorf("naming the image by its build's options: %w", err)
+	}
+	if p.Dockerfile == buildcontext.Dockerfile && bytes.Equal(settings, plain) {
+		return sum, nil
 	}
 	all := sha256.Sum256(fmt.Appendf(nil, "%s\n%s\n%s", sum, p.Dockerfile, settings))
 	return hex.EncodeToString(all[:])[:len(sum)], nil
@@ -196,7 +199,7 @@ func (b *Backend) build(ctx context.Context, plan compose.Build, files *buildcon
 func (b *Backend) stream(ctx context.Context, files io.Reader, options client.ImageBuildOptions, said *engine.Reporter, name string) (string, error) {
 	r, err := b.api.ImageBuild(ctx, files, options)
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("asking the engine to build: %w", err)
 	}
 	defer func() { _ = r.Body.Close() }()
 	log := engine.NewTail(buildLogTail)

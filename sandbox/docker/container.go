@@ -173,7 +173,7 @@ func (c *Container) Stop(ctx context.Context) (hint string, err error) {
 func running(ctx context.Context, api *client.Client, id string) (bool, *container.State, error) {
 	r, err := api.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
 	if err != nil {
-		return false, nil, err
+		return false, nil, fmt.Errorf("asking for the container's state: %w", err)
 	}
 	if r.Container.State == nil {
 		return false, nil, errors.New("the engine tells no state")

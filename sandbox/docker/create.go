@@ -121,7 +121,7 @@ func (b *Backend) run(ctx context.Context, spec sandbox.Spec, img compose.Image,
 		return nil, err
 	}
 	if _, err := b.api.ContainerStart(ctx, created.ID, client.ContainerStartOptions{}); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("starting container %s: %w", name, err)
 	}
 	if settled != nil {
 		runs, err := settled(ctx, b.api, created.ID)

@@ -81,7 +81,7 @@ func (c *Container) start(ctx context.Context, cmd sandbox.Command) (*process, e
 	word := "\x1e" + engine.Secret()
 	created, err := c.api.ExecCreate(ctx, c.id, wrapped(c.spec, cmd, word))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("handing it to the engine: %w", err)
 	}
 	p := &process{
 		id:     created.ID,
@@ -119,7 +119,10 @@ func (c *Container) start(ctx context.Context, cmd sandbox.Command) (*process, e
 // attach starts an exec and takes over its streams.
 func attach(ctx context.Context, api *client.Client, id string) (client.HijackedResponse, error) {
 	r, err := api.ExecAttach(ctx, id, client.ExecAttachOptions{})
-	return r.HijackedResponse, err
+	if err != nil {
+		return client.HijackedResponse{}, fmt.Errorf("attaching to it: %w", err)
+	}
+	return r.HijackedResponse, nil
 }
 
 // read takes the output apart until it ends. It is joined through p.over, by

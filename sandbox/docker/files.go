@@ -52,7 +52,7 @@ func (c *Container) missing(ctx context.Context, dir string) ([]string, error) {
 		case err == nil:
 			return missing, nil
 		case !cerrdefs.IsNotFound(err):
-			return nil, err
+			return nil, fmt.Errorf("looking at %q: %w", dir, err)
 		}
 		missing = slices.Insert(missing, 0, strings.TrimPrefix(dir, "/"))
 	}
@@ -64,7 +64,10 @@ func (c *Container) put(ctx context.Context, dir string, stream io.Reader) error
 		DestinationPath: dir,
 		Content:         stream,
 	})
-	return err
+	if err != nil {
+		return fmt.Errorf("sending the archive: %w", err)
+	}
+	return nil
 }
 
 // unpack sends the stream's entries with all names moved below a directory,
@@ -96,7 +99,7 @@ func prefix(dst io.Writer, below string, missing []string, stream io.Reader) err
 	out := tar.NewWriter(dst)
 	for _, dir := range missing {
 		if err := out.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: dir + "/", Mode: 0o755}); err != nil {
-			return err
+			return fmt.Errorf("sending directory %q: %w", dir, err)
 		}
 	}
 	move := func(name string) (string, error) {
@@ -121,7 +124,10 @@ func prefix(dst io.Writer, below string, missing []string, stream io.Reader) err
 	if err != nil {
 		return err
 	}
-	return out.Close()
+	if err := out.Close(); err != nil {
+		return fmt.Errorf("ending the archive: %w", err)
+	}
+	return nil
 }
 
 // rewrite copies entries that change accepts, with what it made of their
@@ -145,10 +151,10 @@ func rewrite(out *tar.Writer, stream io.Reader, change func(*tar.Header) (bool, 
 		}
 		h.Format = tar.FormatUnknown // the writer chooses what holds the new names
 		if err := out.WriteHeader(h); err != nil {
-			return err
+			return fmt.Errorf("passing on entry %q: %w", h.Name, err)
 		}
 		if _, err := io.Copy(out, in); err != nil {
-			return err
+			return fmt.Errorf("passing on entry %q: %w", h.Name, err)
 		}
 	}
 }

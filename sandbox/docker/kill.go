@@ -151,7 +151,7 @@ func (c *Container) sweep(ctx context.Context, mode string, since birth, others 
 		AttachStderr: true,
 	})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("looking for processes: %w", err)
 	}
 	conn, err := attach(ctx, c.api, created.ID)
 	if err != nil {

@@ -58,7 +58,7 @@ func (b *Backend) prepareNetwork(ctx context.Context, id string, n sandbox.Netwo
 	}
 	var err error
 	if net.names, err = networksOf(ctx, b.api, id); err != nil {
-		return nil, fmt.Errorf("asking for the networks: %w", err)
+		return nil, err
 	}
 	if public(n.Mode) {
 		return net, nil
@@ -69,7 +69,7 @@ func (b *Backend) prepareNetwork(ctx context.Context, id string, n sandbox.Netwo
 func networksOf(ctx context.Context, api *client.Client, id string) ([]string, error) {
 	r, err := api.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("asking for the networks: %w", err)
 	}
 	if r.Container.NetworkSettings == nil {
 		return nil, nil
@@ -81,7 +81,7 @@ func networksOf(ctx context.Context, api *client.Client, id string) ([]string, e
 func detach(ctx context.Context, api *client.Client, id string) error {
 	names, err := networksOf(ctx, api, id)
 	if err != nil {
-		return fmt.Errorf("asking for the networks: %w", err)
+		return err
 	}
 	for _, name := range names {
 		if _, err := api.NetworkDisconnect(ctx, name, client.NetworkDisconnectOptions{Container: id}); err != nil {
@@ -89,7 +89,7 @@ func detach(ctx context.Context, api *client.Client, id string) error {
 		}
 	}
 	if names, err = networksOf(ctx, api, id); err != nil {
-		return fmt.Errorf("asking for the networks: %w", err)
+		return err
 	}
 	if len(names) > 0 {
 		return fmt.Errorf("disconnecting from networks: %q are still connected", names)
@@ -101,7 +101,7 @@ func detach(ctx context.Context, api *client.Client, id string) error {
 func attachNetworks(ctx context.Context, api *client.Client, id string, names []string) error {
 	have, err := networksOf(ctx, api, id)
 	if err != nil {
-		return fmt.Errorf("asking for the networks: %w", err)
+		return err
 	}
 	for _, name := range names {
 		if slices.Contains(have, name) {
@@ -197,7 +197,7 @@ func (c *Container) installRelay(ctx context.Context) error {
 	var head bytes.Buffer
 	w := tar.NewWriter(&head)
 	if err := w.WriteHeader(&tar.Header{Name: relayName, Mode: 0o755, Size: info.Size()}); err != nil {
-		return err
+		return fmt.Errorf("packing %s: %w", path, err)
 	}
 	// The rest of an archive: padding to whole blocks, and two empty ones.
 	tail := make([]byte, (512-info.Size()%512)%512+1024)

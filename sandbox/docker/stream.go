@@ -59,7 +59,7 @@ func demultiplex(src io.Reader, stdout, stderr io.Writer) error {
 		}
 		size := int64(binary.BigEndian.Uint32(head[4:]))
 		if n, err := io.CopyBuffer(onlyWriter{dst}, io.LimitReader(r, size), buf); err != nil {
-			return err
+			return fmt.Errorf("reading a frame of output: %w", err)
 		} else if n < size {
 			return fmt.Errorf("output frame ends after %d of %d bytes: %w", n, size, io.ErrUnexpectedEOF)
 		}
