@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/rootfs"
 )
 
 // Backend makes sandboxes with an OCI runtime.
@@ -183,8 +184,7 @@ func (b *Backend) prepare(s *Sandbox, spec sandbox.Spec, base *base) (*launch, e
 		return nil, fmt.Errorf("laying out the root file system: %w", err)
 	}
 	l := &launch{
-		Root: bn.rootfs, Parts: plan.parts, Trees: filepath.Join(s.dir, dirTrees), Fresh: plan.fresh, Hide: plan.hide, UserXattr: base.userXattr, Layer: base.layer, Memory: filepath.Join(s.dir, dirMemory),
-		HideUnified: b.runtime.hideUnified(), Argv: b.runtime.argv(s.dir, bn), Builtin: b.runtime.builtin(),
+		Root: plan.root(s.dir, base), HideUnified: b.runtime.hideUnified(), Argv: b.runtime.argv(s.dir, bn), Builtin: b.runtime.builtin(),
 	}
 	if err := writeJSON(filepath.Join(s.dir, fileConfig), bn.spec()); err != nil {
 		return nil, err
@@ -198,7 +198,7 @@ func (b *Backend) prepare(s *Sandbox, spec sandbox.Spec, base *base) (*launch, e
 // plan lays out the root file system.
 func (b *Backend) plan(bn *bundle, base *base) (*rootPlan, error) {
 	if !b.opts.Host {
-		return planImage(base.layers, func(below attributes) tree { return identity(bn.hostname, bn.noNetwork, below) }), nil
+		return planImage(base.layers, func(below rootfs.Attributes) rootfs.Tree { return identity(bn.hostname, bn.noNetwork, below) }), nil
 	}
 	mounts, err := hostMounts()
 	if err != nil {

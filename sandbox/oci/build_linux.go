@@ -10,6 +10,7 @@ import (
 
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/oci/build"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/rootfs"
 )
 
 // stepRunner gives the steps of builds sandboxes of a backend.
@@ -61,7 +62,7 @@ func (s *Sandbox) takeUpper(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer func() { _ = root.Close() }()
-	for name := range identity("", true, func(string) (entry, bool) { return entry{}, false }) {
+	for name := range identity("", true, func(string) (rootfs.Entry, bool) { return rootfs.Entry{}, false }) {
 		if name == "/" || filepath.Dir(name) == "/" {
 			continue // directories
 		}

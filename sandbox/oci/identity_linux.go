@@ -4,13 +4,15 @@ import (
 	"io"
 	"os"
 	"strings"
+
+	"github.com/proctor-run/proctor/sandbox/oci/internal/rootfs"
 )
 
 // identityLimit bounds the host files that are shown in sandboxes.
 const identityLimit = 1 << 20
 
 // identity is the tree of the files by which a sandbox finds itself and others.
-func identity(hostname string, noNetwork bool, below attributes) tree {
+func identity(hostname string, noNetwork bool, below rootfs.Attributes) rootfs.Tree {
 	hosts := "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n"
 	resolver := ""
 	if !noNetwork {
@@ -20,10 +22,10 @@ func identity(hostname string, noNetwork bool, below attributes) tree {
 		}
 		resolver = readSmall("/etc/resolv.conf")
 	}
-	t := tree{}
-	t.file("/etc/hosts", 0o644, []byte(hosts+"127.0.1.1\t"+hostname+"\n"), below)
-	t.file("/etc/resolv.conf", 0o644, []byte(resolver), below)
-	t.file("/etc/hostname", 0o644, []byte(hostname+"\n"), below)
+	t := rootfs.Tree{}
+	t.File("/etc/hosts", 0o644, []byte(hosts+"127.0.1.1\t"+hostname+"\n"), below)
+	t.File("/etc/resolv.conf", 0o644, []byte(resolver), below)
+	t.File("/etc/hostname", 0o644, []byte(hostname+"\n"), below)
 	return t
 }
 

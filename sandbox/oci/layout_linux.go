@@ -2,11 +2,12 @@ package oci
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/proctor-run/proctor/sandbox/oci/internal/rootfs"
 )
 
 // The files in the directory of a sandbox.
@@ -25,34 +26,27 @@ const (
 )
 
 // planImage lays out the root of a sandbox made of an image's layers.
-func planImage(layers []string, fresh func(attributes) tree) *rootPlan {
-	below := func(dir string) (entry, bool) {
+func planImage(layers []string, fresh func(rootfs.Attributes) rootfs.Tree) *rootPlan {
+	below := func(dir string) (rootfs.Entry, bool) {
 		for _, l := range layers {
 			info, err := os.Lstat(filepath.Join(l, dir))
 			if err == nil && info.IsDir() {
-				return statEntry(info), true
+				return rootfs.Stat(info), true
 			}
 			if err == nil {
-				return entry{}, false
+				return rootfs.Entry{}, false
 			}
 		}
-		return entry{}, false
+		return rootfs.Entry{}, false
 	}
-	plan := &rootPlan{fresh: fresh(below), hide: tree{}}
+	plan := &rootPlan{fresh: fresh(below), hide: rootfs.Tree{}}
 	e, ok := below("/")
 	if !ok {
-		e = entry{Mode: 0o755}
+		e = rootfs.Entry{Mode: 0o755}
 	}
-	plan.parts = []part{{Path: "/", Lower: layers, Mode: e.Mode, UID: e.UID, GID: e.GID}}
+	plan.parts = []rootfs.Part{{Path: "/", Lower: layers, Mode: e.Mode, UID: e.UID, GID: e.GID}}
 	return plan
 }
-
-// The trees lie on a tmpfs, because the directories of an overlay must not lie
-// in each other, and one of them can be the host's root.
-const (
-	dirFresh = dirTrees + "/fresh"
-	dirHide  = dirTrees + "/hide"
-)
 
 // write completes the parts of the plan for a sandbox in dir, and creates what
 // they need there, except the trees.
@@ -61,36 +55,27 @@ func (p *rootPlan) write(dir string) error {
 	if err := os.Mkdir(at(dirTrees), 0o700); err != nil {
 		return err
 	}
-	if err := p.skeleton.create(at(dirRoot)); err != nil {
+	if err := p.skeleton.Create(at(dirRoot)); err != nil {
 		return err
 	}
 	for i := range p.parts {
 		pt := &p.parts[i]
-		var lower []string
-		if p.fresh.has(pt.Path) {
-			lower = append(lower, at(dirFresh, pt.Path))
-		}
-		if p.hide.has(pt.Path) {
-			lower = append(lower, at(dirHide, pt.Path))
-		}
-		pt.Lower = append(lower, pt.Lower...)
 		pt.Upper, pt.Work = at(dirUpper, strconv.Itoa(i)), at(dirWork, strconv.Itoa(i))
-		if err := pt.makeUpper(); err != nil {
+		if err := pt.MakeUpper(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// makeUpper creates the directories that an overlay writes to.
-func (p *part) makeUpper() error {
-	if err := os.MkdirAll(p.Work, 0o755); err != nil {
-		return err
+// root is what has to be mounted for a sandbox in dir.
+func (p *rootPlan) root(dir string, base *base) rootfs.Root {
+	r := rootfs.Root{
+		Dir: filepath.Join(dir, dirRoot), Parts: p.parts, Trees: filepath.Join(dir, dirTrees), Fresh: p.fresh, Hide: p.hide,
+		UserXattr: base.userXattr, Layer: base.layer, Memory: filepath.Join(dir, dirMemory),
 	}
-	if err := os.MkdirAll(filepath.Dir(p.Upper), 0o755); err != nil {
-		return err
-	}
-	return entry{Kind: fs.ModeDir, Mode: p.Mode, UID: p.UID, GID: p.GID}.create(p.Upper)
+	r.AddTrees()
+	return r
 }
 
 // hostMounts lists what is mounted in the caller's mount namespace.

@@ -8,29 +8,17 @@ import (
 	"path"
 	"slices"
 	"strings"
-)
 
-// part is one mounted piece of a root file system.
-type part struct {
-	Path string `json:"path"` // where it lies in the sandbox
-	// Lower directories on the host, highest first, and those that the overlay
-	// writes to.
-	Lower []string `json:"lower"`
-	Upper string   `json:"upper"`
-	Work  string   `json:"work"`
-	// Mode and owner that the merged directory must have.
-	Mode fs.FileMode `json:"mode"`
-	UID  int         `json:"uid"`
-	GID  int         `json:"gid"`
-}
+	"github.com/proctor-run/proctor/sandbox/oci/internal/rootfs"
+)
 
 // rootPlan says how a root file system is put together.
 type rootPlan struct {
 	// fresh lies on all lower directories, hide between it and them.
-	fresh, hide tree
+	fresh, hide rootfs.Tree
 	// skeleton holds the parts when there are several; nil when "/" is one.
-	skeleton tree
-	parts    []part
+	skeleton rootfs.Tree
+	parts    []rootfs.Part
 }
 
 // host is the part of the host that planning looks at.
@@ -59,8 +47,8 @@ const copyLimit = 1 << 20
 
 // planHost lays out backend host's root: everything of the host's root that is
 // not below one of masks, with what fresh has on top.
-func planHost(h host, masks []string, fresh tree) (*rootPlan, error) {
-	p := &hostPlanner{host: h, plan: &rootPlan{fresh: fresh, hide: tree{}}, hidden: map[string]bool{}}
+func planHost(h host, masks []string, fresh rootfs.Tree) (*rootPlan, error) {
+	p := &hostPlanner{host: h, plan: &rootPlan{fresh: fresh, hide: rootfs.Tree{}}, hidden: map[string]bool{}}
 	p.hideMasks(masks)
 	if h.locked {
 		p.ownWritten()
@@ -70,16 +58,24 @@ func planHost(h host, masks []string, fresh tree) (*rootPlan, error) {
 		p.addPart("/")
 		return p.plan, nil
 	}
-	p.plan.skeleton = tree{}
+	p.plan.skeleton = rootfs.Tree{}
 	if err := p.split("/"); err != nil {
 		return nil, err
 	}
 	for name, e := range fresh {
 		if !p.inPart(name) {
-			p.plan.skeleton.put(name, e, p.below)
+			p.plan.skeleton.Put(name, e, p.below)
 		}
 	}
 	return p.plan, nil
+}
+
+// fsName is an absolute path in the words of package fs.
+func fsName(name string) string {
+	if name == "/" {
+		return "."
+	}
+	return name[1:]
 }
 
 type hostPlanner struct {
@@ -91,12 +87,12 @@ type hostPlanner struct {
 
 func (p *hostPlanner) lstat(name string) (fs.FileInfo, error) { return p.files.Lstat(fsName(name)) }
 
-func (p *hostPlanner) below(dir string) (entry, bool) {
+func (p *hostPlanner) below(dir string) (rootfs.Entry, bool) {
 	info, err := p.lstat(dir)
 	if err != nil || !info.IsDir() {
-		return entry{}, false
+		return rootfs.Entry{}, false
 	}
-	return statEntry(info), true
+	return rootfs.Stat(info), true
 }
 
 func (p *hostPlanner) hideMasks(masks []string) {
@@ -112,15 +108,15 @@ func (p *hostPlanner) hideMasks(masks []string) {
 			continue
 		}
 		p.hidden[m] = true
-		p.plan.hide.whiteout(m, p.below)
+		p.plan.hide.Whiteout(m, p.below)
 		info, err := p.lstat(m)
 		if err == nil && info.IsDir() {
-			p.plan.fresh.put(m, statEntry(info), p.below)
+			p.plan.fresh.Put(m, rootfs.Stat(info), p.below)
 		}
 	}
 	for account, from := range map[string][2]string{"/etc/shadow": {"etc/passwd", "19000:0:99999:7:::"}, "/etc/gshadow": {"etc/group", ":"}} {
 		if p.hidden[account] {
-			p.plan.fresh.file(account, 0o640, lockedAccounts(p.files, from[0], from[1]), p.below)
+			p.plan.fresh.File(account, 0o640, lockedAccounts(p.files, from[0], from[1]), p.below)
 		}
 	}
 }
@@ -169,9 +165,9 @@ func (p *hostPlanner) isHidden(name string) bool {
 // ownWritten makes the merged directories belong to the sandbox's root.
 func (p *hostPlanner) ownWritten() {
 	for _, dir := range written {
-		if e, ok := p.below(dir); ok && !p.isHidden(dir) && !p.plan.fresh.has(dir) {
+		if e, ok := p.below(dir); ok && !p.isHidden(dir) && !p.plan.fresh.Has(dir) {
 			e.UID, e.GID = 0, 0
-			p.plan.fresh.put(dir, e, p.below)
+			p.plan.fresh.Put(dir, e, p.below)
 		}
 	}
 }
@@ -220,11 +216,11 @@ func (p *hostPlanner) addPart(dir string) {
 	if !ok {
 		e, _ = p.below(dir)
 	}
-	p.plan.parts = append(p.plan.parts, part{Path: dir, Lower: []string{dir}, Mode: e.Mode, UID: e.UID, GID: e.GID})
+	p.plan.parts = append(p.plan.parts, rootfs.Part{Path: dir, Lower: []string{dir}, Mode: e.Mode, UID: e.UID, GID: e.GID})
 }
 
 func (p *hostPlanner) inPart(name string) bool {
-	return slices.ContainsFunc(p.plan.parts, func(pt part) bool {
+	return slices.ContainsFunc(p.plan.parts, func(pt rootfs.Part) bool {
 		return name == pt.Path || strings.HasPrefix(name, pt.Path+"/")
 	})
 }
@@ -233,7 +229,7 @@ func (p *hostPlanner) inPart(name string) bool {
 func (p *hostPlanner) split(dir string) error {
 	e, _ := p.below(dir)
 	e.Kind = fs.ModeDir
-	p.plan.skeleton.put(dir, e, p.below)
+	p.plan.skeleton.Put(dir, e, p.below)
 	list, err := fs.ReadDir(p.files, fsName(dir))
 	if errors.Is(err, fs.ErrPermission) {
 		return nil
@@ -255,18 +251,18 @@ func (p *hostPlanner) place(name string) error {
 	if err != nil || p.hidden[name] {
 		return nil // gone, or replaced by fresh
 	}
-	e := statEntry(info)
+	e := rootfs.Stat(info)
 	switch {
 	case e.Kind == fs.ModeSymlink:
 		target, err := p.files.ReadLink(fsName(name))
 		if err == nil {
 			e.Data = []byte(target)
-			p.plan.skeleton.put(name, e, p.below)
+			p.plan.skeleton.Put(name, e, p.below)
 		}
 	case e.Kind == 0:
 		if data, ok := p.small(name, info); ok {
 			e.Data = data
-			p.plan.skeleton.put(name, e, p.below)
+			p.plan.skeleton.Put(name, e, p.below)
 		}
 	case e.Kind != fs.ModeDir: // sockets, pipes and devices belong to the host
 	default:
@@ -275,8 +271,8 @@ func (p *hostPlanner) place(name string) error {
 	return nil
 }
 
-func (p *hostPlanner) placeDir(name string, e entry) error {
-	p.plan.skeleton.put(name, e, p.below)
+func (p *hostPlanner) placeDir(name string, e rootfs.Entry) error {
+	p.plan.skeleton.Put(name, e, p.below)
 	m, mounted := p.cutAt(name)
 	if mounted && !partOfSystem(m) {
 		return nil

@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/proctor-run/proctor/sandbox/oci/internal/rootfs"
 )
 
 func testHost(mounts ...mountPoint) host {
@@ -49,7 +51,7 @@ func partPaths(p *rootPlan) []string {
 	return paths
 }
 
-func whiteouts(t tree) []string {
+func whiteouts(t rootfs.Tree) []string {
 	var names []string
 	for name, e := range t {
 		if e.Kind == fs.ModeCharDevice {
@@ -115,12 +117,12 @@ func TestPlanHostParts(t *testing.T) {
 				}
 			}
 			for _, hidden := range []string{"/root/.ssh", "/home/bob", "/run/docker.sock"} {
-				if plan.skeleton.has(hidden) {
+				if plan.skeleton.Has(hidden) {
 					t.Errorf("%s is in the skeleton", hidden)
 				}
 			}
 			for _, empty := range []string{"/root", "/tmp", "/proc"} {
-				if !plan.skeleton.has(empty) {
+				if !plan.skeleton.Has(empty) {
 					t.Errorf("%s is not in the skeleton", empty)
 				}
 			}
@@ -132,7 +134,7 @@ func TestPlanHostParts(t *testing.T) {
 func TestTreeHasParents(t *testing.T) {
 	t.Parallel()
 	plan := planTest(t, testHost(mountPoint{"/usr", "ext4"}))
-	for _, tr := range []tree{plan.fresh, plan.hide, plan.skeleton} {
+	for _, tr := range []rootfs.Tree{plan.fresh, plan.hide, plan.skeleton} {
 		for name := range maps.Keys(tr) {
 			for dir := name; dir != "/"; {
 				dir = dir[:max(strings.LastIndexByte(dir, '/'), 1)]

@@ -14,10 +14,36 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/proctor-run/proctor/internal/bounded"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/rootfs"
 )
 
 // diagnosticsLimit bounds what is kept of a runtime's standard error.
 const diagnosticsLimit = 8 << 10
+
+// launch is what has to happen in the mount namespace of a sandbox before the
+// runtime starts.
+type launch struct {
+	rootfs.Root
+	// HideUnified covers the second cgroup hierarchy of systems that have
+	// both, which crun refuses.
+	HideUnified bool `json:"hide_unified,omitempty"`
+	// Argv of the runtime. Builtin: it is the program itself as runsc.
+	Argv    []string `json:"argv"`
+	Builtin bool     `json:"builtin,omitempty"`
+}
+
+// mountAll makes the mounts. The calling thread is in a mount namespace of its own.
+func (l *launch) mountAll() error {
+	if err := rootfs.Detach(); err != nil {
+		return err
+	}
+	if l.HideUnified {
+		if err := unix.Mount("tmpfs", unifiedDir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "size=4k"); err != nil {
+			return fmt.Errorf("covering %q: %w", unifiedDir, err)
+		}
+	}
+	return l.Mount()
+}
 
 // process is a runtime, or the helper that becomes one. The kernel kills it
 // when this process dies.

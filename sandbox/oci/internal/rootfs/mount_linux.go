@@ -1,8 +1,9 @@
-package oci
+package rootfs
 
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -11,15 +12,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// launch is what has to happen in the mount namespace of a sandbox before the
-// runtime starts.
-type launch struct {
-	Root  string `json:"root"` // directory that the parts are mounted below
-	Parts []part `json:"parts"`
+// Root is a root file system that is put together of directories: overlays,
+// each with a writable layer.
+type Root struct {
+	Dir   string `json:"root"` // directory that the parts are mounted below
+	Parts []Part `json:"parts"`
 	// Trees is where the tmpfs with Fresh and Hide is mounted.
 	Trees string `json:"trees"`
-	Fresh tree   `json:"fresh"`
-	Hide  tree   `json:"hide"`
+	Fresh Tree   `json:"fresh"`
+	Hide  Tree   `json:"hide"`
 	// UserXattr: the overlays keep their marks in user attributes.
 	UserXattr bool `json:"user_xattr,omitempty"`
 	// Layer: the upper directory becomes a layer, in which nothing may refer to
@@ -28,26 +29,59 @@ type launch struct {
 	// Memory is the directory for a tmpfs that holds the upper layers when
 	// the disk's file system cannot.
 	Memory string `json:"memory"`
-	// HideUnified covers the second cgroup hierarchy of systems that have
-	// both, which crun refuses.
-	HideUnified bool `json:"hide_unified,omitempty"`
-	// Argv of the runtime. Builtin: it is the program itself as runsc.
-	Argv    []string `json:"argv"`
-	Builtin bool     `json:"builtin,omitempty"`
 }
 
-// mountAll makes the mounts. The calling thread is in a mount namespace of its own.
-func (l *launch) mountAll() error {
-	// What is mounted here must not reach the host; what the host unmounts
-	// must not be held by the sandbox.
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
-		return fmt.Errorf("detaching mounts from the host: %w", err)
-	}
-	if l.HideUnified {
-		if err := unix.Mount("tmpfs", unifiedDir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "size=4k"); err != nil {
-			return fmt.Errorf("covering %q: %w", unifiedDir, err)
+// Part is one mounted piece of a root file system.
+type Part struct {
+	Path string `json:"path"` // where it lies in the sandbox
+	// Lower directories on the host, highest first, and those that the overlay
+	// writes to.
+	Lower []string `json:"lower"`
+	Upper string   `json:"upper"`
+	Work  string   `json:"work"`
+	// Mode and owner that the merged directory must have.
+	Mode fs.FileMode `json:"mode"`
+	UID  int         `json:"uid"`
+	GID  int         `json:"gid"`
+}
+
+// The trees lie on a tmpfs, because the directories of an overlay must not lie
+// in each other, and one of them can be the host's root.
+const (
+	freshDir = "fresh"
+	hideDir  = "hide"
+)
+
+// AddTrees puts the trees on top of the lower directories of the parts, as far
+// as they have something to say about them.
+func (l *Root) AddTrees() {
+	for i := range l.Parts {
+		p := &l.Parts[i]
+		var lower []string
+		if l.Fresh.Has(p.Path) {
+			lower = append(lower, filepath.Join(l.Trees, freshDir, p.Path))
 		}
+		if l.Hide.Has(p.Path) {
+			lower = append(lower, filepath.Join(l.Trees, hideDir, p.Path))
+		}
+		p.Lower = append(lower, p.Lower...)
 	}
+}
+
+// MakeUpper creates the directories that the overlay writes to.
+func (p *Part) MakeUpper() error {
+	if err := os.MkdirAll(p.Work, 0o755); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(p.Upper), 0o755); err != nil {
+		return err
+	}
+	return Entry{Kind: fs.ModeDir, Mode: p.Mode, UID: p.UID, GID: p.GID}.Create(p.Upper)
+}
+
+// Mount makes the mounts. The caller is in a mount namespace of its own, and
+// has detached it from the host with Detach.
+func (l *Root) Mount() error {
 	if err := l.makeTrees(); err != nil {
 		return fmt.Errorf("making the layers above the root file system: %w", err)
 	}
@@ -59,19 +93,28 @@ func (l *launch) mountAll() error {
 	return nil
 }
 
-func (l *launch) makeTrees() error {
+// Detach keeps what is mounted in the caller's mount namespace from the host. What the
+// host unmounts is not held by the namespace.
+func Detach() error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
+		return fmt.Errorf("detaching mounts from the host: %w", err)
+	}
+	return nil
+}
+
+func (l *Root) makeTrees() error {
 	if err := unix.Mount("tmpfs", l.Trees, "tmpfs", unix.MS_NODEV, "mode=755"); err != nil {
 		return fmt.Errorf("mounting a tmpfs: %w", err)
 	}
-	if err := l.Fresh.create(filepath.Join(l.Trees, filepath.Base(dirFresh))); err != nil {
+	if err := l.Fresh.Create(filepath.Join(l.Trees, freshDir)); err != nil {
 		return err
 	}
-	return l.Hide.create(filepath.Join(l.Trees, filepath.Base(dirHide)))
+	return l.Hide.Create(filepath.Join(l.Trees, hideDir))
 }
 
-func (l *launch) mountPart(i int) error {
+func (l *Root) mountPart(i int) error {
 	p := &l.Parts[i]
-	target := filepath.Join(l.Root, p.Path)
+	target := filepath.Join(l.Dir, p.Path)
 	err := mountOverlay(target, *p, l.options())
 	if !errors.Is(err, unix.EINVAL) {
 		return err
@@ -85,7 +128,7 @@ func (l *launch) mountPart(i int) error {
 
 // moveToMemory puts the upper layers of all parts on a tmpfs. The kernel bounds
 // it to half of the memory.
-func (l *launch) moveToMemory() error {
+func (l *Root) moveToMemory() error {
 	if strings.HasPrefix(l.Parts[0].Upper, l.Memory+"/") {
 		return nil
 	}
@@ -97,8 +140,8 @@ func (l *launch) moveToMemory() error {
 	}
 	for i := range l.Parts {
 		p := &l.Parts[i]
-		p.Upper, p.Work = filepath.Join(l.Memory, dirUpper, strconv.Itoa(i)), filepath.Join(l.Memory, dirWork, strconv.Itoa(i))
-		if err := p.makeUpper(); err != nil {
+		p.Upper, p.Work = filepath.Join(l.Memory, "upper", strconv.Itoa(i)), filepath.Join(l.Memory, "work", strconv.Itoa(i))
+		if err := p.MakeUpper(); err != nil {
 			return err
 		}
 	}
@@ -106,7 +149,7 @@ func (l *launch) moveToMemory() error {
 }
 
 // options of all overlays besides their directories.
-func (l *launch) options() []string {
+func (l *Root) options() []string {
 	var o []string
 	if l.UserXattr {
 		o = append(o, "userxattr") // implies what layers need
@@ -118,7 +161,7 @@ func (l *launch) options() []string {
 
 // mountOverlay names the lower directories by file descriptors: their paths
 // would have to fit, escaped, into one page together.
-func mountOverlay(target string, p part, more []string) error {
+func mountOverlay(target string, p Part, more []string) error {
 	var lower []string
 	for _, dir := range p.Lower {
 		fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)

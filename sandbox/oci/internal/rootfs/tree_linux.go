@@ -1,4 +1,4 @@
-package oci
+package rootfs
 
 import (
 	"errors"
@@ -14,14 +14,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tree is a small directory tree that is kept in memory until it is written:
+// Tree is a small directory tree that is kept in memory until it is written:
 // what lies on, or hides parts of, the lower layers of a root file system. Keys
 // are absolute paths; the parents of each entry are entries too.
-type tree map[string]entry
+type Tree map[string]Entry
 
-// entry is one file. Kind is fs.ModeDir, fs.ModeSymlink, fs.ModeCharDevice for
+// Entry is one file. Kind is fs.ModeDir, fs.ModeSymlink, fs.ModeCharDevice for
 // an overlay's whiteout, or 0 for a regular file.
-type entry struct {
+type Entry struct {
 	Kind fs.FileMode `json:"kind,omitempty"`
 	Mode fs.FileMode `json:"mode,omitempty"` // permissions, setgid, sticky
 	UID  int         `json:"uid,omitempty"`
@@ -29,20 +29,20 @@ type entry struct {
 	Data []byte      `json:"data,omitempty"` // content, or a link's target
 }
 
-// attributes returns the mode and owner of a directory of the layers below.
-type attributes func(dir string) (entry, bool)
+// Attributes returns the mode and owner of a directory of the layers below.
+type Attributes func(dir string) (Entry, bool)
 
-// put adds an entry and the parents it lacks. Directories of a higher layer
+// Put adds an entry and the parents it lacks. Directories of a higher layer
 // define the mode and owner of the merged one, so parents take theirs from
 // below.
-func (t tree) put(name string, e entry, below attributes) {
+func (t Tree) Put(name string, e Entry, below Attributes) {
 	for dir := path.Dir(name); ; dir = path.Dir(dir) {
 		if _, ok := t[dir]; ok {
 			break
 		}
 		parent, ok := below(dir)
 		if !ok {
-			parent = entry{Mode: 0o755}
+			parent = Entry{Mode: 0o755}
 		}
 		parent.Kind, parent.Data = fs.ModeDir, nil
 		t[dir] = parent
@@ -53,44 +53,39 @@ func (t tree) put(name string, e entry, below attributes) {
 	t[name] = e
 }
 
-func (t tree) file(name string, mode fs.FileMode, data []byte, below attributes) {
-	t.put(name, entry{Mode: mode, Data: data}, below)
+// File adds a regular file of root.
+func (t Tree) File(name string, mode fs.FileMode, data []byte, below Attributes) {
+	t.Put(name, Entry{Mode: mode, Data: data}, below)
 }
 
-func (t tree) whiteout(name string, below attributes) {
-	t.put(name, entry{Kind: fs.ModeCharDevice}, below)
+// Whiteout hides what the layers below have of that name.
+func (t Tree) Whiteout(name string, below Attributes) {
+	t.Put(name, Entry{Kind: fs.ModeCharDevice}, below)
 }
 
-// has reports whether anything of the tree lies at or below dir.
-func (t tree) has(dir string) bool {
+// Has reports whether anything of the tree lies at or below dir.
+func (t Tree) Has(dir string) bool {
 	_, ok := t[dir]
 	return ok
 }
 
-// create writes the tree into dir, which must not exist. Owners are set where
+// Create writes the tree into dir, which must not exist. Owners are set where
 // the process may.
-func (t tree) create(dir string) error {
-	if !t.has("/") {
+func (t Tree) Create(dir string) error {
+	if !t.Has("/") {
 		return os.Mkdir(dir, 0o755)
 	}
 	names := slices.Sorted(maps.Keys(t)) // parents come before what they hold
 	for _, name := range names {
-		if err := t[name].create(filepath.Join(dir, name)); err != nil {
+		if err := t[name].Create(filepath.Join(dir, name)); err != nil {
 			return fmt.Errorf("creating %q: %w", name, err)
 		}
 	}
 	return nil
 }
 
-// fsName is an absolute path in the words of package fs.
-func fsName(name string) string {
-	if name == "/" {
-		return "."
-	}
-	return name[1:]
-}
-
-func (e entry) create(name string) error {
+// Create makes the file. Owners are set where the process may.
+func (e Entry) Create(name string) error {
 	switch e.Kind {
 	case fs.ModeDir:
 		if err := os.Mkdir(name, 0o700); err != nil {
@@ -116,9 +111,9 @@ func (e entry) create(name string) error {
 	return os.Chmod(name, e.Mode)
 }
 
-// statEntry describes a file of the host.
-func statEntry(info fs.FileInfo) entry {
-	e := entry{Kind: info.Mode().Type(), Mode: info.Mode().Perm() | info.Mode()&(fs.ModeSetgid|fs.ModeSticky)}
+// Stat describes a file of the host.
+func Stat(info fs.FileInfo) Entry {
+	e := Entry{Kind: info.Mode().Type(), Mode: info.Mode().Perm() | info.Mode()&(fs.ModeSetgid|fs.ModeSticky)}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		e.UID, e.GID = int(st.Uid), int(st.Gid)
 	}
