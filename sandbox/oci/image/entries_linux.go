@@ -18,35 +18,38 @@ func (u *unpacker) fileEntry(at place, hdr *tar.Header, content io.Reader) error
 	if hdr.Size > u.limits.Bytes-u.info.Notes.Bytes {
 		return fmt.Errorf("%w: more than %d bytes of content", ErrLimit, u.limits.Bytes)
 	}
-	f, err := u.create(at)
+	fd, err := u.create(at)
 	if err != nil {
 		return err
 	}
-	n, err := u.copy(f, content, isSparse(hdr))
+	n, err := u.copy(fd, content, isSparse(hdr))
 	u.info.Notes.Bytes += n
 	if err == nil {
-		err = u.setAll(int(f.Fd()), hdr)
+		err = u.setAll(fd, hdr)
 	}
-	if err := errors.Join(err, f.Close()); err != nil {
+	if closing := unix.Close(fd); closing != nil && err == nil {
+		err = fmt.Errorf("writing a file: %w", closing)
+	}
+	if err != nil {
 		return err
 	}
 	return u.setTime(at, hdr.ModTime)
 }
 
 // create makes a new empty file, replacing what an earlier entry put there.
-func (u *unpacker) create(at place) (*os.File, error) {
+func (u *unpacker) create(at place) (int, error) {
 	const flags = unix.O_CREAT | unix.O_EXCL | unix.O_WRONLY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	fd, err := unix.Openat(at.dir.fd, at.base, flags, 0o600)
 	if errors.Is(err, unix.EEXIST) {
 		if err := u.clear(at, false); err != nil {
-			return nil, err
+			return -1, err
 		}
 		fd, err = unix.Openat(at.dir.fd, at.base, flags, 0o600)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("creating a file: %w", err)
+		return -1, fmt.Errorf("creating a file: %w", err)
 	}
-	return os.NewFile(uintptr(fd), at.base), nil
+	return fd, nil
 }
 
 func isSparse(hdr *tar.Header) bool {
@@ -62,47 +65,56 @@ func isSparse(hdr *tar.Header) bool {
 }
 
 // copy writes a file's content; of a sparse file it leaves out what is zero.
-func (u *unpacker) copy(f *os.File, content io.Reader, sparse bool) (int64, error) {
-	if !sparse {
-		n, err := io.CopyBuffer(onlyWriter{f}, content, u.buf)
-		return n, contentError(err)
-	}
+func (u *unpacker) copy(fd int, content io.Reader, sparse bool) (int64, error) {
 	var n int64
 	for {
-		k, err := io.ReadFull(content, u.buf)
-		if k > 0 && !allZero(u.buf[:k]) {
-			if _, err := f.WriteAt(u.buf[:k], n); err != nil {
-				return n, fmt.Errorf("writing a file: %w", err)
+		k, err := fill(content, u.buf)
+		if k > 0 && (!sparse || !allZero(u.buf[:k])) {
+			if err := writeAt(fd, u.buf[:k], n); err != nil {
+				return n, err
 			}
 		}
 		n += int64(k)
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
-			return n, contentError(err)
+			return n, malformed(err)
 		}
 	}
-	if err := f.Truncate(n); err != nil {
+	if !sparse {
+		return n, nil
+	}
+	if err := unix.Ftruncate(fd, n); err != nil {
 		return n, fmt.Errorf("writing a file: %w", err)
 	}
 	return n, nil
 }
 
-func contentError(err error) error {
-	if err == nil {
-		return nil
+// fill reads until the buffer is full, and returns errors as they come: an end
+// that was not expected is the archive's own.
+func fill(r io.Reader, buf []byte) (n int, err error) {
+	for n < len(buf) && err == nil {
+		var k int
+		k, err = r.Read(buf[n:])
+		n += k
 	}
-	if _, ok := errors.AsType[*os.PathError](err); ok {
-		return fmt.Errorf("writing a file: %w", err)
-	}
-	return malformed(err)
+	return n, err
 }
 
-// onlyWriter hides the file's ReadFrom, which would not use our buffer.
-type onlyWriter struct{ w io.Writer }
-
-func (o onlyWriter) Write(p []byte) (int, error) { return o.w.Write(p) }
+func writeAt(fd int, data []byte, offset int64) error {
+	for len(data) > 0 {
+		n, err := unix.Pwrite(fd, data, offset)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("writing a file: %w", err)
+		}
+		data, offset = data[n:], offset+int64(n)
+	}
+	return nil
+}
 
 func allZero(p []byte) bool {
 	for _, b := range p {
@@ -268,12 +280,18 @@ func (u *unpacker) setOwner(fd, uid, gid int) error {
 		u.noteOwner(uid, gid)
 		return nil
 	}
+	if u.ours && uid == os.Geteuid() && gid == os.Getegid() {
+		return nil
+	}
 	return u.ownerError(unix.Fchown(fd, uid, gid))
 }
 
 func (u *unpacker) chownAt(at place, hdr *tar.Header) error {
 	if !u.chown {
 		u.noteOwner(hdr.Uid, hdr.Gid)
+		return nil
+	}
+	if u.ours && hdr.Uid == os.Geteuid() && hdr.Gid == os.Getegid() {
 		return nil
 	}
 	return u.ownerError(unix.Fchownat(at.dir.fd, at.base, hdr.Uid, hdr.Gid, unix.AT_SYMLINK_NOFOLLOW))

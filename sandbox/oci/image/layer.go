@@ -2,7 +2,6 @@ package image
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -27,9 +26,15 @@ const (
 // lockPoll is how often a process looks whether another one has finished a layer.
 const lockPoll = 50 * time.Millisecond
 
+// layerFile holds a layerInfo beside an unpacked layer.
+const layerFile = "layer.json"
+
 // layerInfo is what the store notes beside an unpacked layer, in layer.json.
 type layerInfo struct {
-	DiffID    string `json:"diff_id"`
+	DiffID string `json:"diff_id"`
+	// Boot of the machine without which the layer counts for nothing, because
+	// not all of it was written out; empty for one that is on disk.
+	Boot      string `json:"boot,omitempty"`
 	Synthetic bool   `json:"synthetic,omitempty"`
 	// OpaqueRoot: the layer hides all below it. Overlay knows no opaque root,
 	// so an image leaves out what lies below.
@@ -72,10 +77,12 @@ func (s *Store) claim(key string) (Layer, bool, error) {
 	if err != nil || !ok {
 		return Layer{}, false, errors.Join(err, lock.Close())
 	}
-	var info layerInfo
-	ok, err = readJSON(filepath.Join(s.layerDir(key), "layer.json"), &info)
+	info, ok, err := s.readLayer(key)
 	if err != nil || !ok {
 		return Layer{}, false, errors.Join(err, lock.Close())
+	}
+	if info.Boot != "" {
+		s.sealer.add(key)
 	}
 	layer := Layer{
 		DiffID:    info.DiffID,
@@ -128,7 +135,7 @@ func (s *Store) makeLayer(ctx context.Context, key string, fill func(ctx context
 	if ok, err := lock.TryLock(); err != nil || !ok {
 		return false, err
 	}
-	if ok, err := readJSON(filepath.Join(s.layerDir(key), "layer.json"), &layerInfo{}); ok || err != nil {
+	if _, ok, err := s.readLayer(key); ok || err != nil {
 		return true, err
 	}
 	work, err := s.session.mkdir("layer-*")
@@ -142,7 +149,8 @@ func (s *Store) makeLayer(ctx context.Context, key string, fill func(ctx context
 	return true, nil
 }
 
-// fillLayer publishes a layer by renaming it when all of it is on disk.
+// fillLayer publishes a layer by renaming it when it is whole. It is sealed
+// when it is claimed.
 func (s *Store) fillLayer(ctx context.Context, key, work string, fill func(ctx context.Context, diff string) (layerInfo, error)) error {
 	diff := filepath.Join(work, "diff")
 	if err := os.Mkdir(diff, 0o700); err != nil {
@@ -152,15 +160,8 @@ func (s *Store) fillLayer(ctx context.Context, key, work string, fill func(ctx c
 	if err != nil {
 		return err
 	}
-	data, err := json.Marshal(info)
-	if err == nil {
-		err = os.WriteFile(filepath.Join(work, "layer.json"), data, 0o600)
-	}
-	if err == nil {
-		err = syncTree(work)
-	}
-	if err != nil {
-		return fmt.Errorf("making a layer: %w", err)
+	if err := s.writeLayer(work, info); err != nil {
+		return err
 	}
 	// What a power failure left damaged is in the way.
 	if err := removeTree(s.layerDir(key)); err != nil {
@@ -198,13 +199,16 @@ func (s *Store) unpackFrom(ctx context.Context, diffID v1.Hash, source layerSour
 		return layerInfo{}, worse(err, stored)
 	}
 	defer func() { _ = plain.Close() }()
-	content, err := newVerifier(plain, diffID, -1)
+	inflated := readAhead(plain)
+	defer func() { _ = inflated.Close() }()
+	content, err := newVerifier(inflated, diffID, -1)
 	if err != nil {
 		return layerInfo{}, err
 	}
 	bounded := &boundedReader{r: content, left: s.limits.Bytes, limit: s.limits.Bytes}
 	info, err = unpack(ctx, diff, bounded, s.format, s.limits)
 	if err != nil {
+		_ = inflated.Close() // it reads from stored too
 		return layerInfo{}, worse(err, stored)
 	}
 	// The archive ends before its stream does: with padding, and in what is
@@ -212,6 +216,7 @@ func (s *Store) unpackFrom(ctx context.Context, diffID v1.Hash, source layerSour
 	if _, err := io.Copy(io.Discard, bounded); err != nil {
 		return layerInfo{}, fmt.Errorf("reading the end of the layer: %w", err)
 	}
+	_ = inflated.Close()
 	if _, err := io.Copy(io.Discard, stored); err != nil {
 		return layerInfo{}, fmt.Errorf("reading the end of the layer: %w", err)
 	}

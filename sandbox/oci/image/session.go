@@ -58,6 +58,7 @@ func claimSession(path string) (*session, bool, error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, false, errors.Join(err, os.Remove(path), lock.Close())
 	}
+	spread(dir)
 	return &session{dir: dir, lock: lock}, true, nil
 }
 

@@ -38,7 +38,8 @@ type Options struct {
 	Transport http.RoundTripper
 	// Architecture in Go's words ("arm64"); empty means this machine's.
 	Architecture string
-	// Parallel layers being downloaded or unpacked; 0 means DefaultParallel.
+	// Parallel layers being downloaded or unpacked; 0 means one for each
+	// processor, at least four.
 	Parallel int
 	// Limits of what a layer may be.
 	Limits Limits
@@ -51,9 +52,9 @@ type Options struct {
 	Now func() time.Time
 }
 
-// defaultParallel layers at a time: registries limit connections, and one
-// unpacking layer keeps a processor busy.
-const defaultParallel = 4
+// minParallel layers at a time at least, where Options do not say: registries
+// limit connections, and an unpacking layer keeps a processor busy, or two.
+const minParallel = 4
 
 // Store keeps unpacked layers and the images made of them. Its methods may be
 // called concurrently, and several processes may use one directory.
@@ -61,7 +62,7 @@ const defaultParallel = 4
 // The directory holds
 //
 //	layers/FORMAT/KEY/diff/       an unpacked layer; FORMAT is trusted or user
-//	layers/FORMAT/KEY/layer.json  what unpacking found
+//	layers/FORMAT/KEY/layer.json  what unpacking found, and whether it is sealed
 //	images/HEX.json               an image, by the digest of its config
 //	refs/HEX.json                 a reference, by the digest of its full name
 //	locks/                        one file per layer that was ever there
@@ -76,6 +77,9 @@ type Store struct {
 	registry *registry
 	log      *slog.Logger
 	slots    chan struct{} // bounds layers in work
+
+	boot   string
+	sealer sealer
 
 	pulls  *flight[Image]
 	layers *flight[Layer]
@@ -114,7 +118,7 @@ func Open(dir string, opts Options) (*Store, error) {
 	if err := os.MkdirAll(filepath.Join(dir, "layers", string(format)), 0o700); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening image store: %w", err), session.end())
 	}
-	return &Store{
+	s := &Store{
 		dir:      dir,
 		session:  session,
 		format:   format,
@@ -123,16 +127,19 @@ func Open(dir string, opts Options) (*Store, error) {
 		limits:   opts.Limits.withDefaults(),
 		registry: newRegistry(opts, log),
 		log:      log,
-		slots:    make(chan struct{}, cmp.Or(opts.Parallel, defaultParallel)),
+		slots:    make(chan struct{}, cmp.Or(opts.Parallel, max(minParallel, runtime.GOMAXPROCS(0)))),
 		pulls:    newFlight[Image](),
 		layers:   newFlight[Layer](),
 		claims:   map[string]claim{},
 		held:     map[string]bool{},
-	}, nil
+		boot:     bootID(),
+	}
+	s.sealer = sealer{dir: dir, seal: s.sealLayer}
+	return s, nil
 }
 
-// Close ends what is under way and gives up the claim on the layers that were
-// handed out. A second call does nothing.
+// Close ends what is under way, waits until the layers that were handed out are
+// on disk, and gives up the claim on them. A second call does nothing.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -145,10 +152,10 @@ func (s *Store) Close() error {
 	s.pulls.close()
 	s.layers.close()
 	s.registry.close()
+	errs := []error{s.sealer.end()}
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var errs []error
 	for _, c := range s.claims {
 		errs = append(errs, c.lock.Close())
 	}
@@ -286,7 +293,8 @@ func readJSON(path string, into any) (bool, error) {
 	return json.Unmarshal(data, into) == nil, nil
 }
 
-// writeJSON writes a file of the store, whole or not at all.
+// writeJSON writes a file of the store, whole or not at all. It need not be on
+// disk at once: what a machine that stops leaves of it counts as not there.
 func (s *Store) writeJSON(path string, value any) error {
 	data, err := json.Marshal(value)
 	if err != nil {
@@ -297,7 +305,7 @@ func (s *Store) writeJSON(path string, value any) error {
 		return fmt.Errorf("writing to the image store: %w", err)
 	}
 	_, err = tmp.Write(append(data, '\n'))
-	err = errors.Join(err, tmp.Sync(), tmp.Close())
+	err = errors.Join(err, tmp.Close())
 	if err == nil {
 		err = os.Rename(tmp.Name(), path)
 	}

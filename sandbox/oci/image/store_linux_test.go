@@ -178,7 +178,9 @@ func TestKilled(t *testing.T) {
 }
 
 func unpackAndDie(t *testing.T, dir string) {
-	raw := layerTar(t, file("a", "x"), file("b", "y"))
+	// What is read ahead when a is there already.
+	ahead := strings.Repeat("-", (aheadBuffers+4)*aheadSize)
+	raw := layerTar(t, file("a", "x"), file("ahead", ahead), file("b", "y"))
 	img := imageOf(t, v1.Config{}, raw)
 	cfg, err := img.ConfigFile()
 	if err != nil {
@@ -192,7 +194,7 @@ func unpackAndDie(t *testing.T, dir string) {
 	t.Fatalf("still alive: %v", err)
 }
 
-// dying is a layer whose reader kills the process after the first entry.
+// dying is a layer whose reader kills the process before the last entry.
 type dying struct{ raw []byte }
 
 func (d dying) size() int64 { return int64(len(d.raw)) }
@@ -210,7 +212,7 @@ func (d *dyingStream) Read(p []byte) (int, error) {
 		}
 		select {}
 	}
-	n := copy(p[:min(len(p), 512)], d.left)
+	n := copy(p[:min(len(p), len(d.left)-2999)], d.left)
 	d.left = d.left[n:]
 	return n, nil
 }

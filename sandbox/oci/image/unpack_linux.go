@@ -24,6 +24,7 @@ type unpacker struct {
 	tree   *tree
 	format format
 	chown  bool
+	ours   bool // new files belong to this process's user and group
 	limits Limits
 	info   layerInfo
 
@@ -77,6 +78,9 @@ func unpack(ctx context.Context, dir string, layer io.Reader, f format, limits L
 		buf:       make([]byte, 256<<10),
 	}
 	t.make = u.makeParent
+	if u.ours, err = ownsNew(t.top.fd); err != nil {
+		return layerInfo{}, fmt.Errorf("unpacking a layer: %w", err)
+	}
 	tr := tar.NewReader(layer)
 	for {
 		if ctx.Err() != nil {
@@ -97,6 +101,16 @@ func unpack(ctx context.Context, dir string, layer io.Reader, f format, limits L
 		return layerInfo{}, fmt.Errorf("unpacking a layer: %w", err)
 	}
 	return u.info, nil
+}
+
+// ownsNew reports whether what is made in a directory has the owner of the
+// process: neither does the directory hand its group down, nor the file system.
+func ownsNew(dir int) (bool, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(dir, &st); err != nil {
+		return false, fmt.Errorf("looking at the layer's directory: %w", err)
+	}
+	return int(st.Uid) == os.Geteuid() && int(st.Gid) == os.Getegid() && st.Mode&unix.S_ISGID == 0, nil
 }
 
 // malformed distinguishes errors of the archive's form from those of reading it.

@@ -395,3 +395,17 @@ func TestUnpackContained(t *testing.T) {
 		})
 	}
 }
+
+// TestTruncatedContent: an archive that ends inside a file is malformed, also
+// when its digest is right.
+func TestTruncatedContent(t *testing.T) {
+	t.Parallel()
+	raw := layerTar(t, file("a", strings.Repeat("x", 10000)))
+	for _, size := range []int{600, 5000} {
+		cut := raw[:size]
+		_, err := unpack(t.Context(), t.TempDir(), bytes.NewReader(cut), testFormat(t), Limits{}.withDefaults())
+		if !errors.Is(err, ErrMalformed) {
+			t.Errorf("cut to %d bytes: error %v, want %v", len(cut), err, ErrMalformed)
+		}
+	}
+}

@@ -20,6 +20,8 @@ func isOpaque(string) bool { return false }
 
 func syncTree(string) error { return nil }
 
+func spread(string) {}
+
 func unpack(context.Context, string, io.Reader, format, Limits) (layerInfo, error) {
 	return layerInfo{}, errLinux
 }
