@@ -341,7 +341,8 @@ type Sandbox interface {
 	Destroy(ctx context.Context) error
 }
 
-// As finds an ability of a sandbox: [Resetter], [NetworkSwitcher] or [Stopper].
+// As finds an ability of a sandbox: [Resetter], [Snapshotter], [NetworkSwitcher]
+// or [Stopper].
 // A wrapper has a method Unwrap that returns the sandbox below; As looks at
 // the outermost first. A wrapper that takes part in an ability implements it
 // itself, and only where As finds the ability below it.
@@ -360,10 +361,100 @@ func As[Ability any](sb Sandbox) (ability Ability, ok bool) {
 }
 
 // Resetter is the ability to bring a sandbox back to how Create left it, much
-// cheaper than a new one. Mounts are not touched.
+// cheaper than a new one: what was written is gone and every process has ended,
+// the one of an Exec under way too, whose call returns an error. Marks from
+// before mean nothing any more. Mounts stay, and what they show is not touched.
+// After an error the sandbox can only be destroyed.
 type Resetter interface {
 	Reset(ctx context.Context) error
 }
+
+// Snapshotter is the ability to keep the files of a sandbox as they are now.
+type Snapshotter interface {
+	// Snapshot ends every process, as Reset does, so that the files stand still,
+	// and keeps all of them but what is below mounts. The sandbox continues with
+	// the same files; Reset still goes back to how Create left it. The name is
+	// for people. After an error the sandbox can only be destroyed.
+	Snapshot(ctx context.Context, name string) (Snapshot, error)
+}
+
+// Snapshot is the root file system of a sandbox at one moment. Nothing changes
+// it, and it outlives its sandbox. Its methods may be called concurrently.
+type Snapshot interface {
+	// Name is the one that it was given.
+	Name() string
+	// Fork creates a sandbox that begins with the snapshot's files, copy-on-write:
+	// what it writes, no other sandbox sees. Of the Spec everything counts but
+	// Image: the image's user, working directory and variables are those of the
+	// first sandbox. A fork has the abilities of the sandbox that it came from, and
+	// Reset brings it back to the snapshot.
+	Fork(ctx context.Context, spec Spec) (Sandbox, error)
+	// Release gives the snapshot up. No Fork is possible afterwards; its storage
+	// goes with the last sandbox that uses it. It may be called repeatedly.
+	Release(ctx context.Context) error
+}
+
+// Fork makes a sandbox for each Spec from the files of sb as they are now. Where
+// sb is no [Snapshotter] the error is ErrUnsupported; after any error none of the
+// new sandboxes is left.
+func Fork(ctx context.Context, sb Sandbox, specs ...Spec) (_ []Sandbox, err error) {
+	s, ok := As[Snapshotter](sb)
+	if !ok {
+		return nil, fmt.Errorf("forking sandbox %s: %w", sb.ID(), ErrUnsupported)
+	}
+	snapshot, err := s.Snapshot(ctx, "fork")
+	if err != nil {
+		return nil, fmt.Errorf("forking sandbox %s: %w", sb.ID(), err)
+	}
+	made := make([]Sandbox, 0, len(specs))
+	defer func() {
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoLimit)
+		defer cancel()
+		if releaseErr := snapshot.Release(end); err == nil {
+			err = releaseErr
+		}
+		if err == nil {
+			return
+		}
+		for _, sb := range made {
+			err = errors.Join(err, sb.Destroy(end))
+		}
+	}()
+	for _, spec := range specs {
+		forked, err := snapshot.Fork(ctx, spec)
+		if err != nil {
+			return nil, err
+		}
+		made = append(made, forked)
+	}
+	return made, nil
+}
+
+// Preparer is the ability of a backend to make sandboxes before it is known what
+// for, so that they are ready when they are wanted. Package pool keeps such.
+type Preparer interface {
+	// Prepare makes everything of a sandbox that does not depend on whom it is
+	// for. Of the Spec only Image, Resources and Network count. ErrUnsupported
+	// says that sandboxes of this kind cannot be prepared, but can be created.
+	Prepare(ctx context.Context, spec Spec) (Prepared, error)
+}
+
+// Prepared is a sandbox in which nothing has happened. It carries the owner of
+// its process until it is taken.
+type Prepared interface {
+	// Take makes it the sandbox of a Spec with the same Image, Resources and
+	// Network, as Create would have made it. It is to be called once; ErrUnsupported
+	// says that this Spec needs a sandbox that is created for it. After an error
+	// nothing is left, and after success Destroy does nothing.
+	Take(ctx context.Context, spec Spec) (Sandbox, error)
+	// Memory is how many bytes its processes take now; 0 where that is unknown.
+	Memory() int64
+	// Destroy removes it. It is idempotent and bounded by ctx.
+	Destroy(ctx context.Context) error
+}
+
+// undoLimit bounds the removal of sandboxes that are not wanted after all.
+const undoLimit = time.Minute
 
 // NetworkSwitcher is the ability to change what a running sandbox can reach.
 // Connections that the new policy does not allow are closed.

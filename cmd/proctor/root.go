@@ -49,7 +49,7 @@ Then run an agent of yours, given as a shell command:
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(
 		newRun(env),
-		newDoctor(env),
+		newBench(env), newDoctor(env),
 		newGC(env),
 		newScore(env), newOutcome(env), newCompare(env),
 		newJob(env), newTrial(env), newTask(env), newDataset(env),

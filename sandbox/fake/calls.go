@@ -24,6 +24,10 @@ const (
 	OpUpload   Op = "upload"
 	OpDownload Op = "download"
 	opReset    Op = "reset"
+	OpSnapshot Op = "snapshot"
+	OpFork     Op = "fork"
+	OpPrepare  Op = "prepare"
+	OpTake     Op = "take"
 	OpStop     Op = "stop"
 	OpDestroy  Op = "destroy"
 	opCollect  Op = "collect"
@@ -96,7 +100,8 @@ func (b *Backend) Count(op Op) int {
 // Violations are what no correct caller does, one line each: calls on a
 // sandbox that is not created yet or is destroyed, one name for two sandboxes
 // at a time, a Destroy with a context that has ended, relative paths, marks of
-// another sandbox, and, as of now, sandboxes that were never destroyed.
+// another sandbox, and, as of now, sandboxes that were never destroyed, snapshots
+// that were never released, and prepared sandboxes that nobody took or destroyed.
 func (b *Backend) Violations() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -105,6 +110,12 @@ func (b *Backend) Violations() []string {
 		if sb.getState() != stopped {
 			all = append(all, fmt.Sprintf("sandbox %q was never destroyed", sb.spec.Name))
 		}
+	}
+	if b.snapshots > 0 {
+		all = append(all, fmt.Sprintf("%d snapshots were never released", b.snapshots))
+	}
+	if b.prepared > 0 {
+		all = append(all, fmt.Sprintf("%d prepared sandboxes were neither taken nor destroyed", b.prepared))
 	}
 	slices.Sort(all[len(b.violations):])
 	return all

@@ -52,6 +52,10 @@ type Config struct {
 	// the call then had no effect. See FailAt, HangAt and their like.
 	Before func(ctx context.Context, call Call) error
 
+	// Prepares makes the backend a sandbox.Preparer; otherwise Prepare gives
+	// ErrUnsupported.
+	Prepares bool
+
 	// Created is called at the end of Create with the new sandbox, for
 	// instance to write files. Commands cannot be run yet.
 	Created func(ctx context.Context, sb *Sandbox) error
@@ -68,6 +72,8 @@ type Backend struct {
 	violations []string
 	live       map[string]*Sandbox // by id
 	created    int
+	snapshots  int // not released
+	prepared   int // neither taken nor destroyed
 	mostLive   int
 }
 
@@ -105,7 +111,7 @@ func (b *Backend) Check(ctx context.Context) error {
 func (b *Backend) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
 	var sb *Sandbox
 	err := b.call(ctx, &Call{Op: OpCreate, Sandbox: spec.Name, Spec: spec}, func() (err error) {
-		sb, err = b.create(ctx, spec)
+		sb, err = b.create(ctx, spec, nil)
 		return err
 	})
 	if err != nil {
@@ -114,7 +120,8 @@ func (b *Backend) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbo
 	return sb, nil
 }
 
-func (b *Backend) create(ctx context.Context, spec sandbox.Spec) (*Sandbox, error) {
+// create makes a sandbox with the files of an archive; nil means the image's.
+func (b *Backend) create(ctx context.Context, spec sandbox.Spec, origin []byte) (*Sandbox, error) {
 	if err := b.supports(spec); err != nil {
 		return nil, err
 	}
@@ -124,11 +131,12 @@ func (b *Backend) create(ctx context.Context, spec sandbox.Spec) (*Sandbox, erro
 		}
 	}
 	sb := newSandbox(b, spec)
+	sb.origin = origin
 	if err := b.enter(sb); err != nil {
 		return nil, err
 	}
 	err := sb.fill()
-	if err == nil && b.cfg.Created != nil {
+	if err == nil && origin == nil && b.cfg.Created != nil {
 		err = b.cfg.Created(ctx, sb)
 	}
 	if err != nil {

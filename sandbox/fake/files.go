@@ -1,6 +1,7 @@
 package fake
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -62,6 +63,12 @@ func (s *Sandbox) fill() error {
 		return err
 	}
 	places := []place{newPlace("/", rootDir, "", false)}
+	if s.origin != nil {
+		s.files.places = places
+		if err := s.files.unpack("/", bytes.NewReader(s.origin)); err != nil {
+			return fmt.Errorf("files of the snapshot: %w", err)
+		}
+	}
 	for _, m := range s.spec.Mounts {
 		s.files.places = slices.Clone(places)
 		slices.Reverse(s.files.places)
@@ -75,6 +82,9 @@ func (s *Sandbox) fill() error {
 	}
 	slices.Reverse(places) // what is mounted last covers what was there
 	s.files.places = places
+	if s.origin != nil {
+		return nil
+	}
 	for name, content := range s.b.cfg.Files {
 		var err error
 		if strings.HasSuffix(name, "/") {

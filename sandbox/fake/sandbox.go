@@ -33,6 +33,7 @@ type Sandbox struct {
 	spec   sandbox.Spec
 	dir    string // on the host; the root file system is in it
 	files  files
+	origin []byte // the archive of files that it begins with; nil for the image's
 
 	mu    sync.Mutex
 	state state
@@ -290,7 +291,8 @@ func (s *Sandbox) absolute(op Op, p string) {
 	}
 }
 
-// Reset ends all processes and brings the files back to Config.Files.
+// Reset ends all processes and brings the files back to Config.Files, or to
+// those of the snapshot that the sandbox was forked from.
 func (s *Sandbox) Reset(ctx context.Context) error {
 	return s.do(ctx, &Call{Op: opReset}, func() error {
 		s.endAll(errKilled, func(*proc) bool { return true })

@@ -136,6 +136,8 @@ func Run(t *testing.T, cfg Config) {
 		{"Switching", switchObligations},
 		{"Destroy", destroyObligations},
 		{"Abilities", abilityObligations},
+		{"Snapshots", snapshotObligations},
+		{"Prepared", preparedObligations},
 	}
 	for _, g := range groups {
 		t.Run(g.name, func(t *testing.T) {
