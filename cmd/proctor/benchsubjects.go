@@ -65,6 +65,20 @@ func (s *benchSubjects) find(ctx context.Context) (err error) {
 			s.leave(sandbox.BackendDocker, err)
 		}
 	}
+	if err := s.findRuntimes(ctx); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if len(s.subjects) == 0 {
+		return withHint(usageErrorf("nothing that is asked for works on this machine"), "'proctor doctor' says why")
+	}
+	return nil
+}
+
+// findRuntimes adds what runs without an engine.
+func (s *benchSubjects) findRuntimes(ctx context.Context) error {
 	runtimes, err := sandboxes.Runtimes(ctx, backendOptions{}.in(s.env))
 	if err != nil {
 		return err
@@ -80,12 +94,6 @@ func (s *benchSubjects) find(ctx context.Context) (err error) {
 				s.leave(environment+" "+r.Name, err)
 			}
 		}
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if len(s.subjects) == 0 {
-		return withHint(usageErrorf("nothing that is asked for works on this machine"), "'proctor doctor' says why")
 	}
 	return nil
 }

@@ -17,6 +17,11 @@ import (
 	"github.com/proctor-run/proctor/sandbox/fake"
 )
 
+const (
+	opTake fake.Op = "take"
+	opFork fake.Op = "fork"
+)
+
 // subject is a backend that takes so long for each call.
 func subject(t *testing.T, name string, takes map[fake.Op]time.Duration) bench.Subject {
 	b := fake.New(fake.Config{Dir: t.TempDir(), Prepares: true, Before: func(ctx context.Context, c fake.Call) error {
@@ -37,17 +42,35 @@ func subject(t *testing.T, name string, takes map[fake.Op]time.Duration) bench.S
 	}
 }
 
-func result(t *testing.T, r *bench.Report, op, subject string) bench.Measure {
+// measured is what the report says of one operation of one subject.
+type measured struct {
+	stats
+	sampled, Unable bool
+	Ratio           float64
+	Note            string
+}
+
+type stats struct {
+	N        int
+	P50, P95 float64
+}
+
+func result(t *testing.T, r *bench.Report, op, subject string) measured {
 	t.Helper()
 	for _, res := range r.Results {
 		for _, m := range res.Subjects {
-			if res.Name == op && m.Subject == subject {
-				return m
+			if res.Name != op || m.Subject != subject {
+				continue
 			}
+			out := measured{sampled: m.N > 0, Unable: m.Unable, Ratio: m.Ratio, Note: m.Note}
+			if out.sampled {
+				out.stats = stats{m.N, m.P50, m.P95}
+			}
+			return out
 		}
 	}
 	t.Fatalf("%s of %s is not in the report", op, subject)
-	return bench.Measure{}
+	return measured{}
 }
 
 // everything but what looks at this machine.
@@ -60,11 +83,11 @@ func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := subject(t, "slow", map[fake.Op]time.Duration{
 			fake.OpCreate: 100 * time.Millisecond, fake.OpExec: 40 * time.Millisecond, fake.OpDestroy: 50 * time.Millisecond,
-			fake.OpTake: 100 * time.Millisecond, fake.OpFork: 100 * time.Millisecond, fake.OpUpload: 30 * time.Millisecond, fake.OpDownload: 30 * time.Millisecond,
+			opTake: 100 * time.Millisecond, opFork: 100 * time.Millisecond, fake.OpUpload: 30 * time.Millisecond, fake.OpDownload: 30 * time.Millisecond,
 		})
 		fast := subject(t, "fast", map[fake.Op]time.Duration{
 			fake.OpCreate: 10 * time.Millisecond, fake.OpExec: 4 * time.Millisecond, fake.OpDestroy: 5 * time.Millisecond,
-			fake.OpTake: time.Millisecond, fake.OpFork: 5 * time.Millisecond, fake.OpUpload: 3 * time.Millisecond, fake.OpDownload: 3 * time.Millisecond,
+			opTake: time.Millisecond, opFork: 5 * time.Millisecond, fake.OpUpload: 3 * time.Millisecond, fake.OpDownload: 3 * time.Millisecond,
 		})
 		var said []string
 		report, err := bench.Run(t.Context(), bench.Options{
@@ -90,14 +113,14 @@ func TestRun(t *testing.T) {
 			{"pool", 4, 0.001, 100, 0.1}, {"fork", 4, 0.005, 20, 0.1}, {"trials", 3, 200, 10, 20},
 		} {
 			m := result(t, report, c.op, "fast")
-			if m.Stats == nil || m.N != c.n || !near(m.P50, c.p50) || !near(m.P95, c.p50) || !near(m.Ratio, c.ratio) {
-				t.Errorf("%s of fast: %+v %+v, want n %d, p50 %v, ratio %v", c.op, m, m.Stats, c.n, c.p50, c.ratio)
+			if !m.sampled || m.N != c.n || !near(m.P50, c.p50) || !near(m.P95, c.p50) || !near(m.Ratio, c.ratio) {
+				t.Errorf("%s of fast: %+v %+v, want n %d, p50 %v, ratio %v", c.op, m, m.stats, c.n, c.p50, c.ratio)
 			}
-			if m := result(t, report, c.op, "slow"); m.Stats == nil || !near(m.P50, c.slowHalf) {
-				t.Errorf("%s of slow: %+v, want %v", c.op, m.Stats, c.slowHalf)
+			if m := result(t, report, c.op, "slow"); !m.sampled || !near(m.P50, c.slowHalf) {
+				t.Errorf("%s of slow: %+v, want %v", c.op, m.stats, c.slowHalf)
 			}
 		}
-		if m := result(t, report, "reset", "fast"); m.Stats == nil || m.N != 4 {
+		if m := result(t, report, "reset", "fast"); !m.sampled || m.N != 4 {
 			t.Errorf("reset: %+v", m)
 		}
 	})
@@ -109,7 +132,7 @@ func near(got, want float64) bool { return got > want*0.99 && got < want*1.01 }
 // where that is not wanted itself.
 func TestComparedWithCreate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		base := subject(t, "base", map[fake.Op]time.Duration{fake.OpCreate: 100 * time.Millisecond, fake.OpTake: 5 * time.Millisecond})
+		base := subject(t, "base", map[fake.Op]time.Duration{fake.OpCreate: 100 * time.Millisecond, opTake: 5 * time.Millisecond})
 		report, err := bench.Run(t.Context(), bench.Options{Subjects: []bench.Subject{base}, Runs: 1, Only: []string{"pool", "download-100"}, Now: time.Now})
 		if err != nil {
 			t.Fatal(err)
@@ -117,7 +140,7 @@ func TestComparedWithCreate(t *testing.T) {
 		if len(report.Results) != 2 || report.Results[0].Name != "download-100" || report.Results[1].BaseSubject != "base" {
 			t.Errorf("the report has %+v, want what was asked for, compared with base", report.Results)
 		}
-		if m := result(t, report, "download-100", "base"); m.Stats == nil || m.N != 1 {
+		if m := result(t, report, "download-100", "base"); !m.sampled || m.N != 1 {
 			t.Errorf("download: %+v, want one sample", m)
 		}
 		if m := result(t, report, "pool", "base"); !near(m.Ratio, 20) {
@@ -143,7 +166,7 @@ func TestWhatFailsIsNoted(t *testing.T) {
 			t.Errorf("create: %+v, want the sample that there is", m)
 		}
 		for _, op := range []string{"pool", "trials"} {
-			if m := result(t, report, op, "failing"); !m.Unable || m.Stats != nil {
+			if m := result(t, report, op, "failing"); !m.Unable || m.sampled {
 				t.Errorf("%s: %+v, want that the backend has no such ability", op, m)
 			}
 		}

@@ -53,10 +53,10 @@ func (r *Report) colour(subject string) string {
 
 // draw writes one operation from the height y on, and returns where the next
 // begins. Nothing is drawn of one that nobody was measured at.
-func (res Result) draw(b *bytes.Buffer, colour func(string) string, y int) int {
+func (res row) draw(b *bytes.Buffer, colour func(string) string, y int) int {
 	low, high := math.Inf(1), 0.0
 	for _, m := range res.Subjects {
-		if m.Stats != nil && m.P50 > 0 {
+		if m.P50 > 0 {
 			low, high = min(low, m.P50), max(high, m.P50)
 		}
 	}
@@ -70,7 +70,7 @@ func (res Result) draw(b *bytes.Buffer, colour func(string) string, y int) int {
 	fmt.Fprintf(b, `<text x="10" y="%d" font-weight="bold">%s</text>`+"\n", y, escaped(res.Name+": "+res.What+" ("+better+")"))
 	y += 6
 	for _, m := range res.Subjects {
-		if m.Stats == nil || m.P50 <= 0 {
+		if m.P50 <= 0 {
 			continue
 		}
 		text := quantity(m.P50, res.Unit)

@@ -37,7 +37,7 @@ type server struct {
 }
 
 // serve starts the server. The error says why there is none.
-func serve() (*server, error) {
+func serve(ctx context.Context) (*server, error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("only root can make a network namespace to measure from")
 	}
@@ -48,7 +48,7 @@ func serve() (*server, error) {
 	made := make(chan result)
 	go func() { // on a thread that ends with it, because of its namespace
 		runtime.LockOSThread()
-		s, err := newServer()
+		s, err := newServer(ctx)
 		made <- result{s, err}
 	}()
 	r := <-made
@@ -57,7 +57,7 @@ func serve() (*server, error) {
 
 // newServer makes the namespace, which is the calling thread's until it ends and
 // the listener's as long as it is open.
-func newServer() (_ *server, err error) {
+func newServer(ctx context.Context) (_ *server, err error) {
 	host, err := os.Open("/proc/thread-self/ns/net")
 	if err != nil {
 		return nil, fmt.Errorf("opening this machine's network namespace: %w", err)
@@ -84,7 +84,7 @@ func newServer() (_ *server, err error) {
 	if err := netlink.RouteAdd(&netlink.Route{LinkIndex: peer.Attrs().Index, Gw: gateway}); err != nil {
 		return nil, fmt.Errorf("making a route: %w", err)
 	}
-	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", net.JoinHostPort(serverAddress, "0"))
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(serverAddress, "0"))
 	if err != nil {
 		return nil, fmt.Errorf("listening: %w", err)
 	}

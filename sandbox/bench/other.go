@@ -11,7 +11,7 @@ import (
 // server is what only Linux has.
 type server struct{}
 
-func serve() (*server, error) { return nil, errors.New("it is measured on Linux only") }
+func serve(context.Context) (*server, error) { return nil, errors.New("it is measured on Linux only") }
 
 func (*server) close() {}
 

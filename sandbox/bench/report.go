@@ -19,33 +19,33 @@ type Report struct {
 	Runs     int       `json:"runs"`
 	Trials   int       `json:"trials"`
 	AtATime  int       `json:"trials_at_a_time"`
-	Machine  Machine   `json:"machine"`
+	Machine  machine   `json:"machine"`
 	Subjects []Subject `json:"subjects"`
 	// HostNetwork is the download of operation network without a sandbox.
-	HostNetwork *Stats   `json:"host_network,omitempty"`
-	Results     []Result `json:"results"`
+	HostNetwork *summary `json:"host_network,omitempty"`
+	Results     []row    `json:"results"`
 }
 
-// Machine is where it was measured.
-type Machine struct {
+// machine is where it was measured.
+type machine struct {
 	OS         string `json:"os"`
 	Arch       string `json:"arch"`
 	Processors int    `json:"processors"`
 }
 
-// Result is one operation with what each subject that was asked for it did.
-type Result struct {
+// row is one operation with what each subject that was asked for it did.
+type row struct {
 	Operation
 	// BaseSubject is the subject that ratios are to: the first one that was
 	// measured. It is empty when none was, and for operation network.
 	BaseSubject string    `json:"base,omitempty"`
-	Subjects    []Measure `json:"subjects"`
+	Subjects    []measure `json:"subjects"`
 }
 
-// Measure is one operation of one subject.
-type Measure struct {
+// measure is one operation of one subject.
+type measure struct {
 	Subject string `json:"subject"`
-	*Stats
+	summary
 	// Ratio says how many times as good as the base it is, by the medians; 0 when
 	// there is nothing to compare with.
 	Ratio float64 `json:"ratio,omitempty"`
@@ -55,19 +55,18 @@ type Measure struct {
 	Note   string `json:"note,omitempty"`
 }
 
-// Stats summarise samples, in the operation's unit. P95 is the sample that at
+// summary of samples, in the operation's unit; N is 0 where there is none. P95 is the sample that at
 // most one in twenty is worse than.
-type Stats struct {
-	N    int     `json:"n"`
-	P50  float64 `json:"p50"`
-	P95  float64 `json:"p95"`
-	Best float64 `json:"best"`
+type summary struct {
+	N    int     `json:"n,omitempty"`
+	P50  float64 `json:"p50,omitempty"`
+	P95  float64 `json:"p95,omitempty"`
+	Best float64 `json:"best,omitempty"`
 }
 
-// stats is nil for no samples.
-func stats(samples []float64, unit string) *Stats {
+func summarise(samples []float64, unit string) summary {
 	if len(samples) == 0 {
-		return nil
+		return summary{}
 	}
 	worse := slices.Clone(samples)
 	slices.Sort(worse) // best first
@@ -79,44 +78,47 @@ func stats(samples []float64, unit string) *Stats {
 	if n%2 == 0 {
 		median = (worse[n/2-1] + worse[n/2]) / 2
 	}
-	return &Stats{N: n, P50: median, P95: worse[int(math.Ceil(0.95*float64(n)))-1], Best: worse[0]}
+	return summary{N: n, P50: median, P95: worse[int(math.Ceil(0.95*float64(n)))-1], Best: worse[0]}
 }
 
 func (r *run) report(started time.Time) *Report {
 	rep := &Report{
 		Started: started.UTC(), Seconds: r.since(started), Runs: r.Runs, Trials: r.Trials, AtATime: r.AtATime,
-		Machine:     Machine{OS: runtime.GOOS, Arch: runtime.GOARCH, Processors: runtime.NumCPU()},
-		Subjects:    r.Subjects,
-		HostNetwork: stats(r.host, unitMegabytes),
+		Machine:  machine{OS: runtime.GOOS, Arch: runtime.GOARCH, Processors: runtime.NumCPU()},
+		Subjects: r.Subjects,
+	}
+	host := summarise(r.host, unitMegabytes)
+	if host.N > 0 {
+		rep.HostNetwork = &host
 	}
 	for _, op := range operations {
 		if r.wanted[op.Name] {
-			rep.Results = append(rep.Results, r.result(op, rep.HostNetwork))
+			rep.Results = append(rep.Results, r.result(op, host))
 		}
 	}
 	return rep
 }
 
-func (r *run) result(op Operation, host *Stats) Result {
-	out := Result{Operation: op}
+func (r *run) result(op Operation, host summary) row {
+	out := row{Operation: op}
 	base := host
 	if op.Against != againstHost {
-		base = nil
+		base = summary{}
 		against := operations[slices.IndexFunc(operations, func(o Operation) bool { return o.Name == op.Against })]
 		for _, s := range r.Subjects {
-			if base = stats(r.all[s.Name][against.Name], against.Unit); base != nil {
+			if base = summarise(r.all[s.Name][against.Name], against.Unit); base.N > 0 {
 				out.BaseSubject = s.Name
 				break
 			}
 		}
 	}
 	for _, s := range r.Subjects {
-		m := Measure{Subject: s.Name, Stats: stats(r.all[s.Name][op.Name], op.Unit)}
-		if err := r.notes[s.Name][op.Name]; err != nil && m.Stats == nil {
+		m := measure{Subject: s.Name, summary: summarise(r.all[s.Name][op.Name], op.Unit)}
+		if err := r.notes[s.Name][op.Name]; err != nil && m.N == 0 {
 			m.Unable = errors.Is(err, errUnable) || errors.Is(err, sandbox.ErrUnsupported)
 			m.Note = strings.TrimPrefix(err.Error(), errUnable.Error()+": ")
 		}
-		if m.Stats != nil && base != nil && base.P50 > 0 && m.P50 > 0 {
+		if base.P50 > 0 && m.P50 > 0 {
 			m.Ratio = m.P50 / base.P50
 			if op.Unit == unitSeconds {
 				m.Ratio = base.P50 / m.P50

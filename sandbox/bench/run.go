@@ -82,7 +82,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		r.all[s.Name], r.notes[s.Name] = map[string][]float64{}, map[string]error{}
 	}
 	if r.wanted[opNetwork] {
-		net, err := serve()
+		net, err := serve(ctx)
 		if err != nil {
 			r.noNet = err.Error()
 		} else {

@@ -18,7 +18,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 	for _, res := range r.Results {
 		name := res.Name
 		for _, m := range res.Subjects {
-			if m.Stats == nil {
+			if m.N == 0 {
 				_, _ = fmt.Fprintf(tw, "%s\t%s\t-\t\t\t\t%s\n", name, m.Subject, failure(m))
 			} else {
 				_, _ = fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%d\t%s\t\n", name, m.Subject,
@@ -35,7 +35,7 @@ func (r *Report) WriteTable(w io.Writer) error {
 
 // failure is what a table says where something went wrong, and nothing where a
 // backend just does not have the ability.
-func failure(m Measure) string {
+func failure(m measure) string {
 	if m.Unable {
 		return ""
 	}

@@ -225,6 +225,11 @@ func (t *turn) pool(ctx context.Context) (err error) {
 	}
 	p := pool.New(t.subject.Backend, pool.Options{Size: 1})
 	defer func() { err = errors.Join(err, p.Close(context.WithoutCancel(ctx))) }()
+	return t.take(ctx, p)
+}
+
+// take fills the pool and takes a sandbox from it.
+func (t *turn) take(ctx context.Context, p *pool.Pool) error {
 	spec := t.spec(t.subject)
 	if err := p.Fill(ctx, spec); err != nil {
 		return err

@@ -27,7 +27,7 @@ type snapshot struct {
 // Snapshot ends all processes and keeps the files.
 func (s *Sandbox) Snapshot(ctx context.Context, name string) (sandbox.Snapshot, error) {
 	shot := &snapshot{b: s.b, name: name}
-	err := s.do(ctx, &Call{Op: OpSnapshot}, func() error {
+	err := s.do(ctx, &Call{Op: opSnapshot}, func() error {
 		s.endAll(errKilled, func(*proc) bool { return true })
 		root := files{places: s.files.places[len(s.files.places)-1:]} // without what is mounted
 		var archive bytes.Buffer
@@ -51,7 +51,7 @@ func (s *snapshot) Name() string { return s.name }
 // Fork creates a sandbox with the snapshot's files.
 func (s *snapshot) Fork(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
 	var sb *Sandbox
-	err := s.b.call(ctx, &Call{Op: OpFork, Sandbox: spec.Name, Spec: spec}, func() (err error) {
+	err := s.b.call(ctx, &Call{Op: opFork, Sandbox: spec.Name, Spec: spec}, func() (err error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.released {
@@ -87,15 +87,15 @@ type prepared struct {
 	once sync.Once
 }
 
-// PreparedMemory is what a prepared sandbox says that it takes, in bytes.
-const PreparedMemory = 1 << 20
+// preparedMemory is what a prepared sandbox says that it takes, in bytes.
+const preparedMemory = 1 << 20
 
 // Prepare is refused unless Config.Prepares is set.
 func (b *Backend) Prepare(ctx context.Context, spec sandbox.Spec) (sandbox.Prepared, error) {
 	if !b.cfg.Prepares {
 		return nil, fmt.Errorf("preparing a sandbox: %w", sandbox.ErrUnsupported)
 	}
-	err := b.call(ctx, &Call{Op: OpPrepare, Spec: spec}, func() error { return b.supports(spec) })
+	err := b.call(ctx, &Call{Op: opPrepare, Spec: spec}, func() error { return b.supports(spec) })
 	if err != nil {
 		return nil, fmt.Errorf("preparing a sandbox: %w", err)
 	}
@@ -109,7 +109,7 @@ func (b *Backend) Prepare(ctx context.Context, spec sandbox.Spec) (sandbox.Prepa
 func (p *prepared) Take(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
 	p.leave()
 	var sb *Sandbox
-	err := p.b.call(ctx, &Call{Op: OpTake, Sandbox: spec.Name, Spec: spec}, func() (err error) {
+	err := p.b.call(ctx, &Call{Op: opTake, Sandbox: spec.Name, Spec: spec}, func() (err error) {
 		sb, err = p.b.create(ctx, spec, nil)
 		return err
 	})
@@ -119,7 +119,7 @@ func (p *prepared) Take(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox
 	return sb, nil
 }
 
-func (p *prepared) Memory() int64 { return PreparedMemory }
+func (p *prepared) Memory() int64 { return preparedMemory }
 
 func (p *prepared) Destroy(context.Context) error {
 	p.leave()

@@ -51,6 +51,7 @@ type Pool struct {
 	opts     Options
 	ctx      context.Context // of what is done in the background
 	stop     context.CancelFunc
+	destroy  func(*item)
 
 	mu     sync.Mutex
 	closed bool
@@ -94,6 +95,7 @@ func New(backend sandbox.Backend, opts Options) *Pool {
 	p := &Pool{Backend: backend, opts: opts, kinds: map[kind]*shelf{}}
 	p.preparer, _ = backend.(sandbox.Preparer)
 	p.ctx, p.stop = context.WithCancel(context.Background())
+	p.destroy = func(it *item) { p.remove(p.ctx, it) }
 	return p
 }
 
@@ -248,15 +250,16 @@ func (p *Pool) expire(s *shelf, it *item) {
 	}
 }
 
-// removeLocked destroys a sandbox in the background. Close waits for it.
-func (p *Pool) removeLocked(it *item) {
-	p.work.Go(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), destroyLimit)
-		defer cancel()
-		if err := it.prepared.Destroy(ctx); err != nil {
-			p.opts.Warn(fmt.Errorf("removing a sandbox that was kept ready: %w", err))
-		}
-	})
+// removeLocked destroys a sandbox in the background, on the pool's behalf and
+// not on that of who happens to call. Close waits for it.
+func (p *Pool) removeLocked(it *item) { p.work.Go(func() { p.destroy(it) }) }
+
+func (p *Pool) remove(ctx context.Context, it *item) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), destroyLimit)
+	defer cancel()
+	if err := it.prepared.Destroy(ctx); err != nil {
+		p.opts.Warn(fmt.Errorf("removing a sandbox that was kept ready: %w", err))
+	}
 }
 
 // Fill makes the pool ready for sandboxes like spec, and returns when as many as

@@ -13,6 +13,15 @@ import (
 	"github.com/proctor-run/proctor/sandbox/pool"
 )
 
+// What the fake backend calls its calls, and how much a sandbox that it keeps
+// ready takes.
+const (
+	opPrepare fake.Op = "prepare"
+	opTake    fake.Op = "take"
+
+	preparedMemory = 1 << 20
+)
+
 // place is a pool on a fake backend.
 type place struct {
 	*testing.T
@@ -50,7 +59,7 @@ func (p place) create(spec sandbox.Spec) {
 func (p place) counts(created, taken, prepared int) {
 	p.Helper()
 	b := p.backend
-	if c, t, r := b.Count(fake.OpCreate), b.Count(fake.OpTake), b.Count(fake.OpPrepare); c != created || t != taken || r != prepared {
+	if c, t, r := b.Count(fake.OpCreate), b.Count(opTake), b.Count(opPrepare); c != created || t != taken || r != prepared {
 		p.Errorf("created %d, taken %d, prepared %d; want %d, %d, %d", c, t, r, created, taken, prepared)
 	}
 }
@@ -103,7 +112,7 @@ func TestIdleSandboxesAreRemoved(t *testing.T) {
 
 func TestMemoryIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newPlace(t, fake.Config{}, pool.Options{Size: 8, Memory: 3 * fake.PreparedMemory})
+		p := newPlace(t, fake.Config{}, pool.Options{Size: 8, Memory: 3 * preparedMemory})
 		for _, ref := range []string{"a", "b"} {
 			spec := sandbox.Spec{Name: ref, Image: sandbox.Image{Ref: ref}}
 			p.create(spec)
@@ -152,7 +161,7 @@ func TestFailures(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var warned []error
 			var mu sync.Mutex
-			p := newPlace(t, fake.Config{Before: fake.FailAt(fake.OpPrepare, 0, nil)}, pool.Options{Warn: func(err error) {
+			p := newPlace(t, fake.Config{Before: fake.FailAt(opPrepare, 0, nil)}, pool.Options{Warn: func(err error) {
 				mu.Lock()
 				defer mu.Unlock()
 				warned = append(warned, err)
@@ -169,20 +178,20 @@ func TestFailures(t *testing.T) {
 	})
 	t.Run("taking", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			p := newPlace(t, fake.Config{Before: fake.FailAt(fake.OpTake, 1, nil)}, pool.Options{Size: 2})
+			p := newPlace(t, fake.Config{Before: fake.FailAt(opTake, 1, nil)}, pool.Options{Size: 2})
 			spec := sandbox.Spec{Name: "a"}
 			if err := p.pool.Fill(t.Context(), spec); err != nil {
 				t.Fatal(err)
 			}
 			p.create(spec) // the second that is ready serves
-			if n := p.backend.Count(fake.OpTake); n != 2 {
+			if n := p.backend.Count(opTake); n != 2 {
 				t.Errorf("%d were tried, want 2", n)
 			}
 		})
 	})
 	t.Run("what is prepared does not serve", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			p := newPlace(t, fake.Config{Before: fake.FailAt(fake.OpTake, 0, sandbox.ErrUnsupported)}, pool.Options{Size: 2})
+			p := newPlace(t, fake.Config{Before: fake.FailAt(opTake, 0, sandbox.ErrUnsupported)}, pool.Options{Size: 2})
 			spec := sandbox.Spec{Name: "a"}
 			if err := p.pool.Fill(t.Context(), spec); err != nil {
 				t.Fatal(err)
@@ -191,8 +200,8 @@ func TestFailures(t *testing.T) {
 				p.create(spec)
 			}
 			synctest.Wait()
-			if n := p.backend.Prepared(); n != 0 || p.backend.Count(fake.OpTake) != 1 {
-				t.Errorf("%d are kept, %d were tried; want none, and one try", n, p.backend.Count(fake.OpTake))
+			if n := p.backend.Prepared(); n != 0 || p.backend.Count(opTake) != 1 {
+				t.Errorf("%d are kept, %d were tried; want none, and one try", n, p.backend.Count(opTake))
 			}
 		})
 	})
