@@ -173,37 +173,39 @@ func Union[T any](branches ...Branch[T]) Decoder[T] {
 		var failures []Error
 		found, bestExact := false, lax
 		for _, branch := range branches {
+			// Branches know no place above their own: most unions have a branch that
+			// fails, and errors that nobody sees must not cost their whole path.
 			trial := run{title: c.run.title, exact: exact, json: c.run.json}
-			at := &Cursor{run: &trial, parent: c.parent, key: c.key, index: c.index}
-			out, ok := branch.d(at, v)
+			out, ok := branch.d(&Cursor{run: &trial}, v)
 			if ok && (!found || trial.exact > bestExact) {
 				best, found, bestExact, report = out, true, trial.exact, trial.report
 			}
-			failures = append(failures, tagged(trial.errors, at.depth(), branch.tag)...)
+			if bestExact == exact {
+				break
+			}
+			for _, e := range trial.errors {
+				e.Loc = slices.Concat(Location{branch.tag}, e.Loc)
+				failures = append(failures, e)
+			}
 		}
 		if !found {
-			c.run.errors = append(c.run.errors, failures...)
+			for _, e := range failures {
+				e.Loc = c.absolute(e.Loc)
+				c.run.errors = append(c.run.errors, e)
+			}
 			return best, false
 		}
-		c.run.report.Unknown = append(c.run.report.Unknown, report.Unknown...)
-		c.run.report.Warnings = append(c.run.report.Warnings, report.Warnings...)
+		for _, loc := range report.Unknown {
+			c.run.report.Unknown = append(c.run.report.Unknown, c.absolute(loc))
+		}
+		for _, w := range report.Warnings {
+			w.Loc = c.absolute(w.Loc)
+			c.run.report.Warnings = append(c.run.report.Warnings, w)
+		}
 		c.bend(bestExact)
 		return best, true
 	}
 }
 
-func (c *Cursor) depth() int {
-	n := 0
-	for at := c; at.parent != nil; at = at.parent {
-		n++
-	}
-	return n
-}
-
-// tagged inserts a branch's tag into the locations of its errors.
-func tagged(list []Error, depth int, tag string) []Error {
-	for i := range list {
-		list[i].Loc = slices.Insert(slices.Clone(list[i].Loc), depth, any(tag))
-	}
-	return list
-}
+// absolute is a place below c as one of the whole document.
+func (c *Cursor) absolute(loc Location) Location { return slices.Concat(c.Location(), loc) }

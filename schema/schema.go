@@ -21,8 +21,9 @@
 //
 //	check, report, err := schema.Validate(doc, schema.Model("Check", decodeCheck))
 //
-// All errors of a document are collected, in the order in which fields are
-// asked for. Unknown keys are no errors; they are listed in the [Report].
+// All errors of a document are collected, in the order in which fields are asked
+// for. Unknown keys are no errors; they are listed in the [Report]. Formats that
+// allow none use [Closed].
 package schema
 
 import (
@@ -264,6 +265,23 @@ func decodeField[T any](f *Fields, key string, v value.Value, d Decoder[T]) T {
 // union branches show. Keys that fields does not ask for are ignored and
 // reported.
 func Model[T any](name string, fields func(*Fields) T) Decoder[T] {
+	return model(name, fields, func(f *Fields, key string) {
+		f.c.run.report.Unknown = append(f.c.run.report.Unknown, f.c.Child(key).Location())
+	})
+}
+
+// Closed is [Model] for formats that allow no other keys: those that fields
+// does not ask for are errors of type "extra_forbidden", after all others of
+// the table.
+func Closed[T any](name string, fields func(*Fields) T) Decoder[T] {
+	return model(name, fields, func(f *Fields, key string) {
+		f.failed = true
+		input, _ := f.obj.Get(key)
+		f.c.Child(key).Fail("extra_forbidden", "Extra inputs are not permitted", input)
+	})
+}
+
+func model[T any](name string, fields func(*Fields) T, unknown func(f *Fields, key string)) Decoder[T] {
 	return func(c *Cursor, v value.Value) (T, bool) {
 		c.titled(name)
 		obj, ok := v.(*value.Object)
@@ -272,13 +290,16 @@ func Model[T any](name string, fields func(*Fields) T) Decoder[T] {
 			var zero T
 			return zero, false
 		}
-		f := &Fields{c: c, obj: obj, known: make([]string, 0, obj.Len())}
+		f := &Fields{c: c, obj: obj, known: make([]string, 0, min(obj.Len(), maxKnown))}
 		out := fields(f)
 		for key := range obj.All() {
 			if !slices.Contains(f.known, key) {
-				c.run.report.Unknown = append(c.run.report.Unknown, c.Child(key).Location())
+				unknown(f, key)
 			}
 		}
 		return out, !f.failed
 	}
 }
+
+// maxKnown is how many keys a model is expected to know at most.
+const maxKnown = 32

@@ -247,3 +247,57 @@ func ExampleValidate() {
 	// Output:
 	// retries: Input should be a valid integer, unable to parse string as an integer
 }
+
+func TestClosed(t *testing.T) {
+	t.Parallel()
+	closed := schema.Closed("Step", func(f *schema.Fields) string { return schema.Required(f, "name", schema.Str) })
+	if got, report, err := schema.Validate(decode(t, `{"name":"a"}`), closed); err != nil || got != "a" || report.Unknown != nil {
+		t.Errorf("got %q, %v, %v", got, report, err)
+	}
+	// Unknown keys come last, and rules are not asked then.
+	ruled := schema.After(closed, func(string) (string, error) { return "", errors.New("asked") })
+	_, _, err := schema.Validate(decode(t, `{"b":[],"name":1,"c":2}`), schema.List(ruled))
+	if err == nil {
+		t.Fatal("a table is no list")
+	}
+	_, _, err = schema.Validate(decode(t, `[{"b":[],"name":"x","c":2},{"name":1,"d":null}]`), schema.List(ruled))
+	bad, ok := errors.AsType[*schema.Errors](err)
+	if !ok {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{
+		"0.b: Extra inputs are not permitted", "0.c: Extra inputs are not permitted",
+		"1.name: Input should be a valid string", "1.d: Extra inputs are not permitted",
+	}, bad.Brief()); diff != "" {
+		t.Error(diff)
+	}
+	if e := bad.List[1]; e.Type != "extra_forbidden" || value.Repr(e.Input) != "2" {
+		t.Errorf("%+v", e)
+	}
+}
+
+// TestUnionPlaces has unions below others: their branches' errors and unknown
+// keys are named by their whole path.
+func TestUnionPlaces(t *testing.T) {
+	t.Parallel()
+	model := schema.Model("M", func(f *schema.Fields) int { return schema.Required(f, "n", schema.SmallInt) })
+	inner := schema.Union(schema.As("int", schema.SmallInt, func(n int) int { return n }), schema.As("M", model, func(n int) int { return n }))
+	outer := schema.Union(schema.As("str", schema.Str, func(string) []int { return nil }), schema.As("list", schema.List(inner), func(l []int) []int { return l }))
+	doc := schema.Dict(outer)
+	_, report, err := schema.Validate(decode(t, `{"a":[1,{"n":2,"x":3}]}`), doc)
+	if err != nil || len(report.Unknown) != 1 || report.Unknown[0].String() != "a.1.x" {
+		t.Errorf("got %v, %v", report.Unknown, err)
+	}
+	_, _, err = schema.Validate(decode(t, `{"a":[1,{"n":"q"}]}`), doc)
+	bad, ok := errors.AsType[*schema.Errors](err)
+	if !ok {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range bad.List {
+		got = append(got, e.Loc.String())
+	}
+	if diff := cmp.Diff([]string{"a.str", "a.list.1.int", "a.list.1.M.n"}, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -45,10 +45,10 @@ var harborRunFlags = []harborFlag{
 	{"--upload", "proctor has no hosted hub to upload to"},
 	{"--public", "--public / --private requires --upload."}, {"--private", "--public / --private requires --upload."},
 	{"--share-org", "--share-org / --share-user requires --upload."}, {"--share-user", "--share-org / --share-user requires --upload."},
-	{"--export-traces", "proctor exports no trajectories"}, {"--export-sharegpt", "proctor exports no trajectories"},
-	{"--export-episodes", "proctor exports no trajectories"}, {"--export-push", "proctor exports no trajectories"},
-	{"--export-repo", "proctor exports no trajectories"}, {"--export-instruction-metadata", "proctor exports no trajectories"},
-	{"--export-verifier-metadata", "proctor exports no trajectories"},
+	{"--export-traces", "a run exports no trajectories"}, {"--export-sharegpt", "a run exports no trajectories"},
+	{"--export-episodes", "a run exports no trajectories"}, {"--export-push", "a run exports no trajectories"},
+	{"--export-repo", "a run exports no trajectories"}, {"--export-instruction-metadata", "a run exports no trajectories"},
+	{"--export-verifier-metadata", "a run exports no trajectories"},
 }
 
 // harborTrialFlags are the flags of "harbor trial start" (section 7.2).

@@ -30,7 +30,7 @@ func refuseVar(fs *pflag.FlagSet, why string, isSwitch bool, names ...string) {
 
 // defineTraceFlags refuses the flags of Harbor's trace export.
 func defineTraceFlags(fs *pflag.FlagSet) {
-	const why = "proctor exports no trajectories; they are in the trials' directories"
+	const why = "a run exports no trajectories; 'proctor traj export' does"
 	refuseVar(fs, why, true, "export-traces", "export-sharegpt", "export-push", "export-instruction-metadata", "export-verifier-metadata")
 	refuseVar(fs, why, false, "export-episodes", "export-repo")
 }

@@ -52,7 +52,7 @@ Then run an agent of yours, given as a shell command:
 		newBench(env), newDoctor(env),
 		newGC(env),
 		newScore(env), newOutcome(env), newCompare(env),
-		newJob(env), newTrial(env), newTask(env), newDataset(env),
+		newJob(env), newTrial(env), newTraj(env), newTask(env), newDataset(env),
 		newCube(env),
 		newVersion(env),
 	)
