@@ -174,7 +174,7 @@ func ociOptions(ctx context.Context, name string, o Options) (opts oci.Options, 
 	if opts.Host {
 		return opts, func() error { return nil }, nil
 	}
-	store, err := image.Open(dirs.Images(), image.Options{Mirrors: o.Mirrors})
+	store, err := image.Open(dirs.Images(), image.Options{Mirrors: o.Mirrors, Keychain: image.DockerKeychain(o.getenv)})
 	if err != nil {
 		return opts, nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
@@ -159,7 +160,7 @@ func (s *Store) fromLayout(ctx context.Context, r reference) (*candidate, error)
 	if err != nil {
 		return nil, err
 	}
-	found := l.index.Manifests
+	found := slices.Clone(l.index.Manifests)
 	if r.tag != "" {
 		found = l.named(func(have string) bool { return have != "" && tagged(have, r.tag) })
 	}
@@ -177,6 +178,9 @@ func (s *Store) fromManifests(ctx context.Context, r reference, l *layout, found
 		where := fmt.Sprintf("OCI layout %q has none of that name, only %q", l.dir, l.names())
 		return nil, &NotFoundError{Ref: r.raw, Looked: []string{where}}
 	}
+	// Several names of one manifest are one image.
+	slices.SortStableFunc(found, func(a, b v1.Descriptor) int { return strings.Compare(a.Digest.String(), b.Digest.String()) })
+	found = slices.CompactFunc(found, func(a, b v1.Descriptor) bool { return a.Digest == b.Digest })
 	desc := found[0]
 	if len(found) > 1 {
 		if slices.ContainsFunc(found, func(d v1.Descriptor) bool { return d.Platform == nil }) {

@@ -438,3 +438,21 @@ func TestSplitTag(t *testing.T) {
 		}
 	}
 }
+
+// TestTwoNames: two names of one manifest in a layout are one image, of two
+// manifests they are not.
+func TestTwoNames(t *testing.T) {
+	t.Parallel()
+	img := sample(t)
+	s := openStore(t, t.TempDir(), Options{})
+	layout := writeLayout(t, map[string]v1.Image{"debian:12": img, "debian:bookworm-slim": img})
+	checkSample(t, mustPull(t, s, "oci:"+layout))
+	two := writeLayout(t, map[string]v1.Image{"debian:12": img, "other:1": imageOf(t, v1.Config{}, layerTar(t, file("x", "y")))})
+	if _, err := s.Pull(t.Context(), "oci:"+two, nil); err == nil || !strings.Contains(err.Error(), "2 images that fit") {
+		t.Errorf("two images: %v, want an error that asks for a name", err)
+	}
+	// A mirror too may know an image by a short and a full name.
+	both := writeLayout(t, map[string]v1.Image{"debian:12": img, "docker.io/library/debian:12": img})
+	mirrored := openStore(t, t.TempDir(), Options{Mirrors: []string{both}, Offline: true})
+	checkSample(t, mustPull(t, mirrored, "debian:12"))
+}
