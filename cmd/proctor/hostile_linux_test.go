@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/cubecli/sandboxes"
+	"github.com/proctor-run/proctor/internal/need"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/trial"
@@ -161,6 +162,7 @@ func TestHostileAgentIsDeadBeforeVerification(t *testing.T) {
 	for _, e := range hostileEnvironments() {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
+			e.oneIsEnough(t)
 			// A busy machine needs more time until every attack is under way.
 			var missing []string
 			for _, sec := range []int{8, 40, 160} {
@@ -231,6 +233,10 @@ func TestSealedVerifierAgainstWhatAnAgentLeaves(t *testing.T) {
 		} {
 			t.Run(e.name+"/"+c.name, func(t *testing.T) {
 				t.Parallel()
+				e.oneIsEnough(t)
+				if c.attack == "" { // all of them fill the machine until the deadline
+					need.Patience(t)
+				}
 				b := newHostileBench(t, e, c.toml)
 				b.SealedVerifier = true
 				b.cfg.Agent.Env = jobdir.EnvOf("ATTACK", c.attack)
@@ -264,6 +270,7 @@ func TestSealedSteps(t *testing.T) {
 	for _, e := range hostileEnvironments() {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
+			e.oneIsEnough(t)
 			b := newHostileBench(t, e, "[[steps]]\nname = \"one\"\n[[steps]]\nname = \"two\"\n")
 			writeFiles(t, *b.cfg.Task.Path, map[string]string{"steps/one/instruction.md": "", "steps/two/instruction.md": ""})
 			b.SealedVerifier = true

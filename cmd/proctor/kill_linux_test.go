@@ -377,6 +377,7 @@ func TestInterrupted(t *testing.T) {
 				}
 				t.Run(where.name+"/"+ph.name+"/"+how, func(t *testing.T) {
 					t.Parallel()
+					where.oneIsEnough(t)
 					flags := where.flags(t)
 					p := newPlace(t)
 					r := ph.start(t, p, flags)

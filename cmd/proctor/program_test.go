@@ -118,6 +118,23 @@ func environments() []environment {
 	}
 }
 
+// oneIsEnough skips, without patience, all environments but the quickest one:
+// for tests of what proctor does the same way whatever the sandbox is made of.
+func (e environment) oneIsEnough(t testing.TB) {
+	t.Helper()
+	if !e.quickest() {
+		need.Patience(t)
+	}
+}
+
+// quickest reports whether no other environment of this machine is as quick.
+func (e environment) quickest() bool {
+	if _, err := exec.LookPath("runc"); err != nil {
+		return e.name == "host-gvisor"
+	}
+	return e.name == "host-runc"
+}
+
 // flags are the arguments that choose the environment, after making sure that
 // it works.
 func (e environment) flags(t testing.TB) []string {
