@@ -341,8 +341,8 @@ type Sandbox interface {
 	Destroy(ctx context.Context) error
 }
 
-// As finds an ability of a sandbox: [Resetter], [Snapshotter], [NetworkSwitcher]
-// or [Stopper].
+// As finds an ability of a sandbox: [Resetter], [Snapshotter], [NetworkSwitcher],
+// [Stopper], [ProcessLister] or [Supervised].
 // A wrapper has a method Unwrap that returns the sandbox below; As looks at
 // the outermost first. A wrapper that takes part in an ability implements it
 // itself, and only where As finds the ability below it.
@@ -466,4 +466,38 @@ type NetworkSwitcher interface {
 // instead of Destroy. Hint says how to get in again.
 type Stopper interface {
 	Stop(ctx context.Context) (hint string, err error)
+}
+
+// Process is one process of a sandbox.
+type Process struct {
+	PID, PPID int // as they are numbered inside
+	// Start is in clock ticks since the machine's start. With the PID it names
+	// one process for as long as the sandbox runs.
+	Start uint64
+	// Dead: it has ended and waits to be reaped.
+	Dead bool
+	// Name is what the process calls itself; it may hold anything.
+	Name string
+}
+
+// ProcessLister is the ability to list the processes of a sandbox, the first
+// one included, by means that nothing in the sandbox can change.
+type ProcessLister interface {
+	Processes(ctx context.Context) ([]Process, error)
+}
+
+// What supervises the commands of a sandbox, see Supervised.
+const (
+	// SupervisionGuest: a supervisor inside that what runs there cannot reach.
+	// What it ends is proven gone.
+	SupervisionGuest = "guest"
+	// SupervisionEngine: a container engine alone. Ending anything ends
+	// everything that runs in the sandbox; nothing is ended by itself.
+	SupervisionEngine = "engine"
+)
+
+// Supervised is the ability to say what supervises the commands of a sandbox:
+// one of the Supervision constants.
+type Supervised interface {
+	Supervision() string
 }

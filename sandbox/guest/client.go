@@ -367,6 +367,42 @@ func (c *Client) KillTree(ctx context.Context, since sandbox.Mark, grace time.Du
 	return nil
 }
 
+// maxProcessList bounds a list of processes, in bytes: more than a kernel's
+// most processes take.
+const maxProcessList = 256 << 20
+
+// Processes lists what runs in the sandbox, the supervisor included, as the
+// supervisor sees it.
+func (c *Client) Processes(ctx context.Context) ([]sandbox.Process, error) {
+	k, err := c.begin(ctx, reqProcesses, nil, cancel)
+	if err != nil {
+		return nil, fmt.Errorf("listing processes: %w", err)
+	}
+	defer c.end(k)
+	var list []byte
+	for {
+		f, err := c.next(k)
+		if err != nil {
+			return nil, fmt.Errorf("listing processes: %w", err)
+		}
+		if f.Type == repDone {
+			var procs []sandbox.Process
+			if _, err = c.result(ctx, f); err == nil {
+				procs, err = decodeProcesses(list)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("listing processes: %w", err)
+			}
+			return procs, nil
+		}
+		if len(list)+len(f.Payload) > maxProcessList {
+			return nil, fmt.Errorf("listing processes: more than %d bytes", maxProcessList)
+		}
+		list = append(list, f.Payload...)
+		c.consumed(k, f)
+	}
+}
+
 func orDefault(grace time.Duration) time.Duration {
 	if grace == 0 {
 		return sandbox.DefaultGrace

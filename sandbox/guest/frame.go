@@ -10,7 +10,7 @@ import (
 const (
 	magic = "proctor-guest\n"
 	// protocolVersion changes with every change of the bytes on the wire.
-	protocolVersion = 1
+	protocolVersion = 2
 )
 
 const (
@@ -35,10 +35,11 @@ const (
 	reqData                            // bytes of standard input or of a tar
 	reqDataEnd                         // text: empty at the end, else why there is no more
 	reqCredit                          // uint32: bytes of output consumed
+	reqProcesses                       // nothing: list the processes
 )
 
 const (
-	repStdout frames.Type = iota + 64 // bytes of standard output, or of a tar
+	repStdout frames.Type = iota + 64 // bytes of standard output, of a tar or of a list of processes
 	repStderr                         // bytes of standard error
 	repCredit                         // uint32: bytes of reqData consumed
 	repDone                           // reply: the call is over

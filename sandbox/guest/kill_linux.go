@@ -1,10 +1,14 @@
 package guest
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"syscall"
 	"time"
+
+	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/internal/frames"
 )
 
 const (
@@ -43,6 +47,22 @@ func (s *server) mark() reply {
 		s.markIDs = s.markIDs[1:]
 	}
 	return reply{message: id}
+}
+
+// processes sends a list of all processes.
+func (s *server) processes(c *service) error {
+	procs, _, err := s.proc.scan()
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriterSize(&callWriter{s: s, c: c}, frames.MaxData)
+	for _, p := range procs {
+		text := encodeProcess(sandbox.Process{PID: p.pid, PPID: p.ppid, Start: p.start, Dead: p.dead(), Name: p.name})
+		if _, err := out.Write(text); err != nil {
+			return err
+		}
+	}
+	return out.Flush()
 }
 
 // killTree ends everything born since a mark. What a process from before the

@@ -122,6 +122,31 @@ func decodeReply(payload []byte) (reply, error) {
 	return r, s.finish("reply")
 }
 
+// encodeProcess is one process of a list.
+func encodeProcess(p sandbox.Process) []byte {
+	dead := byte(0)
+	if p.Dead {
+		dead = 1
+	}
+	b := binary.AppendUvarint([]byte{dead}, uint64(p.PID))
+	b = binary.AppendUvarint(b, uint64(p.PPID))
+	b = binary.AppendUvarint(b, p.Start)
+	return appendText(b, p.Name)
+}
+
+// decodeProcesses reads a list of processes.
+func decodeProcesses(list []byte) ([]sandbox.Process, error) {
+	s := scanner{rest: list}
+	var out []sandbox.Process
+	for len(s.rest) > 0 && !s.bad {
+		p := sandbox.Process{Dead: s.byte() != 0}
+		p.PID, p.PPID = int(int32(s.uvarint())), int(int32(s.uvarint()))
+		p.Start, p.Name = s.uvarint(), s.text()
+		out = append(out, p)
+	}
+	return out, s.finish("list of processes")
+}
+
 func appendText(b []byte, text string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
 }

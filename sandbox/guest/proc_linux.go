@@ -19,6 +19,7 @@ type process struct {
 	state                byte
 	start                uint64 // clock ticks since boot; with pid the order of birth
 	rss                  uint64 // the soft limit RLIMIT_RSS, see brand
+	name                 string // as it calls itself: it may hold anything
 }
 
 // key names one process for as long as the machine runs.
@@ -101,7 +102,7 @@ func (p *procDir) stat(pid int, buf []byte) (process, error) {
 	}
 	return process{
 		pid: pid, ppid: st.PPID, pgid: st.PGID, sid: st.SID, threads: st.Threads,
-		state: st.State, start: st.Start, rss: st.RSSLimit,
+		state: st.State, start: st.Start, rss: st.RSSLimit, name: st.Name,
 	}, nil
 }
 

@@ -74,8 +74,9 @@ func newServer(stdout *os.File) (*server, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil && !s.init {
 		return nil, fmt.Errorf("becoming the reaper of descendants: %w", err)
 	}
-	if s.init {
-		// Commands that run as the same user must not trace the supervisor.
+	if s.init || os.Geteuid() == 0 {
+		// Commands that run as the same user must not trace the supervisor,
+		// nor reach its memory, descriptors and program through /proc.
 		_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	}
 	var err error
@@ -134,7 +135,7 @@ func (s *server) dispatch(f frames.Frame) error {
 	c := s.calls[f.ID]
 	s.mu.Unlock()
 	switch f.Type {
-	case reqExec, reqMark, reqKillTree, reqUpload, reqDownload:
+	case reqExec, reqMark, reqKillTree, reqUpload, reqDownload, reqProcesses:
 		if c != nil {
 			return fmt.Errorf("%w: call %d is begun twice", frames.ErrProtocol, f.ID)
 		}
@@ -183,6 +184,8 @@ func (s *server) start(f frames.Frame) error {
 		work = func() reply { return s.exec(c.exec, q) }
 	case reqMark:
 		work = s.mark
+	case reqProcesses:
+		work = func() reply { return replyOf(s.processes(c)) }
 	case reqKillTree:
 		q, err := decodeKillRequest(f.Payload)
 		if err != nil {
