@@ -501,3 +501,16 @@ const (
 type Supervised interface {
 	Supervision() string
 }
+
+// LostError says that a sandbox has ended although nobody destroyed it: it was
+// stopped or removed from outside, ran out of memory, or the connection with it
+// broke. Nothing can be said of what was under way.
+type LostError struct {
+	// Reason says what is known of it.
+	Reason string
+}
+
+func (e *LostError) Error() string { return "the sandbox is lost: " + e.Reason }
+
+// ErrorType is the name under which results record the error.
+func (e *LostError) ErrorType() string { return "SandboxLostError" }

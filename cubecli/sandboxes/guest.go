@@ -16,8 +16,11 @@ import (
 
 // guestBeside finds the small supervisor that a release has beside the program;
 // empty means that there is none.
-func guestBeside(self string) string {
-	path := filepath.Join(filepath.Dir(self), oci.GuestArg0)
+func guestBeside(self string) string { return programBeside(self, oci.GuestArg0) }
+
+// programBeside is a program of that name beside this one, or nothing.
+func programBeside(self, name string) string {
+	path := filepath.Join(filepath.Dir(self), name)
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 {
 		return ""
@@ -37,21 +40,28 @@ func guestOf(ctx context.Context, o Options, self, cache string) string {
 }
 
 // dockerGuest returns how the docker backend finds the supervisor for
-// containers. Nil means that there is none: the program itself is none for
-// containers but on Linux.
-func dockerGuest(o Options) func(context.Context) (string, error) {
-	self, err := os.Executable()
-	if err == nil {
-		if beside := guestBeside(self); beside != "" {
-			return func(context.Context) (string, error) { return beside, nil }
-		}
-	}
-	if runtime.GOOS != "linux" {
+// containers on a processor that Go calls arch: a Linux program for it beside
+// this one, with the system and the processor in its name where they are not
+// this machine's, or on Linux the one that can be had here. Nil means that there
+// is none.
+func dockerGuest(o Options) func(ctx context.Context, arch string) (string, error) {
+	self, selfErr := os.Executable()
+	foreign := func(arch string) string { return programBeside(self, oci.GuestArg0+"-linux-"+arch) }
+	if runtime.GOOS != "linux" && guestBeside(self) == "" && foreign("amd64") == "" && foreign("arm64") == "" {
 		return nil
 	}
-	return func(ctx context.Context) (string, error) {
-		if err != nil {
-			return "", fmt.Errorf("finding the program: %w", err)
+	return func(ctx context.Context, arch string) (string, error) {
+		if selfErr != nil {
+			return "", fmt.Errorf("finding the program: %w", selfErr)
+		}
+		if program := foreign(arch); program != "" {
+			return program, nil
+		}
+		if beside := guestBeside(self); beside != "" {
+			return beside, nil
+		}
+		if runtime.GOOS != "linux" || arch != runtime.GOARCH {
+			return "", fmt.Errorf("no %s-linux-%s lies beside the program", oci.GuestArg0, arch)
 		}
 		dirs, err := FindDirectories(o.getenv)
 		if err != nil {

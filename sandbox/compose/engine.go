@@ -15,9 +15,8 @@ import (
 type Engine struct {
 	API    *client.Client
 	Images Images
-	// Main makes the sandbox of a project of the container of its service
-	// main, which runs.
-	Main func(id, name string, spec sandbox.Spec) Container
+	// Main starts the container of a project's service main.
+	Main func(spec sandbox.Spec) Main
 	// Local says that the engine is on this machine, with its networks.
 	Local bool
 	// Environ holds the variables, KEY=VALUE, that the files may refer to
@@ -29,18 +28,39 @@ type Engine struct {
 	Now func() time.Time
 }
 
+// Main is the start of the container of a service main, and of the sandbox that
+// it is. Its methods are called in their order.
+type Main interface {
+	// Prepare changes what the engine is asked for.
+	Prepare(ctx context.Context, o *client.ContainerCreateOptions, img Image) error
+	// Created is called when the container is there, Started when it runs.
+	Created(ctx context.Context, id string) error
+	Started(ctx context.Context, id string) error
+	// Ended reports whether the service's own command has ended while the
+	// container runs, with its exit code and the last that it wrote.
+	Ended() (ended bool, code int, output string)
+	// Container is the sandbox.
+	Container(id, name string) Container
+	// Abort ends what the others began, when there will be no sandbox.
+	Abort()
+}
+
 // Container is a container that commands can be run in.
 type Container interface {
 	sandbox.Sandbox
 	sandbox.Stopper
+	sandbox.ProcessLister
+	sandbox.Supervised
 }
 
 // Image is what a container is made of.
 type Image struct {
 	// Ref is the name to make a container of, ID what the engine calls it.
 	Ref, ID string
-	// Entrypoint: the image has one.
-	Entrypoint bool
+	// What its containers are, where they do not say otherwise.
+	Entrypoint, Cmd []string
+	User, Workdir   string
+	Env             []string
 }
 
 // Build is a build: a directory and what is said about it.

@@ -13,8 +13,10 @@ import (
 )
 
 var (
-	_ sandbox.Sandbox = (*Project)(nil)
-	_ sandbox.Stopper = (*Project)(nil)
+	_ sandbox.Sandbox       = (*Project)(nil)
+	_ sandbox.Stopper       = (*Project)(nil)
+	_ sandbox.ProcessLister = (*Project)(nil)
+	_ sandbox.Supervised    = (*Project)(nil)
 )
 
 // labelSandbox tells the sandboxes of one owner apart, also those that have
@@ -78,7 +80,7 @@ func (e *Engine) Create(ctx context.Context, spec sandbox.Spec) (_ *Project, err
 		return nil, err
 	}
 	p := &project{
-		e: e, spec: spec, model: m, id: engine.Secret(),
+		e: e, spec: spec, model: m, id: engine.Secret(), main: e.Main(spec),
 		images: map[string]Image{}, made: map[string]Image{}, containers: map[string][]string{},
 	}
 	for _, text := range m.notes {
@@ -97,6 +99,7 @@ func (e *Engine) Create(ctx context.Context, spec sandbox.Spec) (_ *Project, err
 		if err == nil {
 			return
 		}
+		p.main.Abort()
 		downCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), composeDownLimit)
 		defer cancel()
 		err = errors.Join(err, p.down(downCtx))
@@ -109,7 +112,7 @@ func (e *Engine) Create(ctx context.Context, spec sandbox.Spec) (_ *Project, err
 	}
 	main := p.model.Services[mainService]
 	name := containerNameOf(m.Name, &main, 1)
-	c := e.Main(p.containers[mainService][0], name, spec)
+	c := p.main.Container(p.containers[mainService][0], name)
 	return &Project{p: p, main: c, name: name, removing: make(chan struct{}, 1)}, nil
 }
 
@@ -129,6 +132,14 @@ func (s *Project) Mark(ctx context.Context) (sandbox.Mark, error) { return s.mai
 func (s *Project) KillTree(ctx context.Context, since sandbox.Mark, grace time.Duration) error {
 	return s.main.KillTree(ctx, since, grace)
 }
+
+// Processes lists what runs in main.
+func (s *Project) Processes(ctx context.Context) ([]sandbox.Process, error) {
+	return s.main.Processes(ctx)
+}
+
+// Supervision says what supervises the commands in main.
+func (s *Project) Supervision() string { return s.main.Supervision() }
 
 // Upload unpacks a tar stream in main.
 func (s *Project) Upload(ctx context.Context, dir string, tar io.Reader) error {

@@ -40,6 +40,7 @@ type project struct {
 	spec  sandbox.Spec
 	model *model
 	id    string // value of labelSandbox
+	main  Main
 
 	images     map[string]Image    // by service
 	made       map[string]Image    // built ones by the name that the files give them
@@ -141,6 +142,12 @@ func (p *project) createContainers(ctx context.Context, name string) error {
 		if err != nil {
 			return err
 		}
+		isMain := name == mainService && n == 1
+		if isMain {
+			if err := p.main.Prepare(ctx, &o, p.images[name]); err != nil {
+				return err
+			}
+		}
 		// A request that is cut off may still create the container: it is let
 		// finish, so that down finds it.
 		createCtx, cancel := engine.Detached(ctx)
@@ -152,6 +159,9 @@ func (p *project) createContainers(ctx context.Context, name string) error {
 		}
 		if err == nil {
 			err = p.putObjects(ctx, &s, created.ID)
+		}
+		if err == nil && isMain {
+			err = p.main.Created(ctx, created.ID)
 		}
 		if err != nil {
 			return p.failure(ctx, fmt.Errorf("service %q: %w", name, err), "")
@@ -179,10 +189,8 @@ func (p *project) start(ctx context.Context, order []string) error {
 				later = append(later, name)
 				continue
 			}
-			for _, id := range p.containers[name] {
-				if _, err := p.e.API.ContainerStart(ctx, id, client.ContainerStartOptions{}); err != nil {
-					return p.failure(ctx, fmt.Errorf("starting service %q: %w", name, err), "")
-				}
+			if err := p.startService(ctx, name); err != nil {
+				return err
 			}
 			p.started[name] = p.e.Now()
 			every = lookAtServices
@@ -193,6 +201,19 @@ func (p *project) start(ctx context.Context, order []string) error {
 				return err
 			}
 			every = min(2*every, slowLook)
+		}
+	}
+	return nil
+}
+
+func (p *project) startService(ctx context.Context, name string) error {
+	for i, id := range p.containers[name] {
+		_, err := p.e.API.ContainerStart(ctx, id, client.ContainerStartOptions{})
+		if err == nil && name == mainService && i == 0 {
+			err = p.main.Started(ctx, id)
+		}
+		if err != nil {
+			return p.failure(ctx, fmt.Errorf("starting service %q: %w", name, err), "")
 		}
 	}
 	return nil
@@ -270,7 +291,7 @@ func (p *project) reached(ctx context.Context, name, condition string) (bool, er
 	if condition == types.ServiceConditionStarted {
 		return true, nil
 	}
-	for _, id := range p.containers[name] {
+	for i, id := range p.containers[name] {
 		r, err := p.e.API.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
 		if err != nil {
 			return false, fmt.Errorf("looking at service %q: %w", name, err)
@@ -278,7 +299,14 @@ func (p *project) reached(ctx context.Context, name, condition string) (bool, er
 		if r.Container.State == nil {
 			return false, fmt.Errorf("looking at service %q: the engine tells no state", name)
 		}
-		done, err := p.judge(name, strings.TrimPrefix(r.Container.Name, "/"), r.Container.State, condition)
+		state := r.Container.State
+		if name == mainService && i == 0 && state.Status == container.StateRunning {
+			if ended, code, _ := p.main.Ended(); ended {
+				// What runs in the container is the supervisor of its commands.
+				state.Status, state.ExitCode = container.StateExited, code
+			}
+		}
+		done, err := p.judge(name, strings.TrimPrefix(r.Container.Name, "/"), state, condition)
 		if err != nil {
 			return false, p.failure(ctx, err, id)
 		}
@@ -317,7 +345,7 @@ func (p *project) judge(service, name string, state *container.State, condition 
 // time when its command is our own.
 func (p *project) hasSettled(service string) bool {
 	s := p.model.Services[service]
-	if service == mainService && slices.Equal(s.Command, waits) && s.Entrypoint == nil && !p.images[service].Entrypoint {
+	if service == mainService && slices.Equal(s.Command, waits) && s.Entrypoint == nil && len(p.images[service].Entrypoint) == 0 {
 		return true
 	}
 	return p.e.Now().Sub(p.started[service]) >= settled
@@ -344,6 +372,13 @@ func (p *project) failure(ctx context.Context, err error, id string) error {
 	e := &Error{Project: p.model.Name, Output: err.Error(), Err: err}
 	if id == "" {
 		return e
+	}
+	if ids := p.containers[mainService]; len(ids) > 0 && id == ids[0] {
+		if _, _, text := p.main.Ended(); strings.TrimSpace(text) != "" {
+			text = strings.TrimSpace(text)
+			e.Output += "\n" + text[max(0, len(text)-failureLog):]
+			return e
+		}
 	}
 	logs, logErr := p.e.API.ContainerLogs(ctx, id, client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Tail: "20"})
 	if logErr != nil {

@@ -3,56 +3,14 @@ package docker
 import (
 	"context"
 	"errors"
-	"os/exec"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"github.com/proctor-run/proctor/internal/need"
-	"github.com/proctor-run/proctor/sandbox"
-
 	"github.com/proctor-run/proctor/sandbox/internal/engine"
 )
-
-func TestWrapped(t *testing.T) {
-	t.Parallel()
-	spec := sandbox.Spec{User: "spec", Workdir: "/spec", Env: []string{"A=1"}}
-	o := wrapped(spec, sandbox.Command{Shell: "true"}, "w0rd")
-	if o.User != "spec" || o.WorkingDir != "/spec" || o.AttachStdin || o.Cmd[0] != "bash" {
-		t.Errorf("got %+v", o)
-	}
-	if !slices.Contains(o.Env, "PROCTOR_FRAME=w0rd") || strings.Contains(strings.Join(o.Cmd, " "), "w0rd") {
-		t.Error("the frame word must be in the environment, and not where everybody reads it")
-	}
-	o = wrapped(spec, sandbox.Command{Argv: []string{"a", "b"}, User: "cmd", Dir: "/cmd", Stdin: strings.NewReader("")}, "w0rd")
-	if o.User != "cmd" || o.WorkingDir != "/cmd" || !o.AttachStdin || o.Cmd[0] != "sh" || !slices.Contains(o.Env, "PROCTOR_ARG_1=b") {
-		t.Errorf("got %+v", o)
-	}
-}
-
-// What JSON cannot carry travels as shell text.
-func TestRawBytes(t *testing.T) {
-	t.Parallel()
-	sh := need.Program(t, "sh")
-	all := make([]byte, 0, 255)
-	for b := 1; b < 256; b++ {
-		all = append(all, byte(b))
-	}
-	for _, value := range []string{string(all), "\xff\n\n", "'\xfe\\%s\"$x`", "\x80"} {
-		plain, exports := splitEnv([]string{"V=" + value, "OK=1", "odd-name=\xff"})
-		if len(plain) != 2 || !utf8.ValidString(exports) {
-			t.Errorf("%q: plain %q, exports %q", value, plain, exports)
-		}
-		out, err := exec.Command(sh, "-c", exports+positional([]string{"one", value, ""})+`printf '%s|%s|%s|%s|%s' "$#" "$V" "$1" "$2" "$3"`).Output()
-		if want := "3|" + value + "|one|" + value + "|"; err != nil || string(out) != want {
-			t.Errorf("got %q, %v; want %q", out, err, want)
-		}
-	}
-}
 
 func TestContainerName(t *testing.T) {
 	t.Parallel()

@@ -137,6 +137,7 @@ volumes: {}
 	want := []string{
 		"DIR/docker-compose.yaml:15: key services.side.deploy.labels has no effect",
 		"DIR/docker-compose.yaml:15: key services.side.deploy.placement has no effect",
+		"commands are supervised by the container engine alone, so that ending one ends everything in the container: there is no supervisor program for the engine's containers here",
 		"compose service main is privileged: it can take over this machine",
 		"compose service main is reachable at this machine's port 8080",
 		"compose service main mounts a container engine's socket, /var/run/docker.sock: it can take over this machine",

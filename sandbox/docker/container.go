@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -20,7 +19,8 @@ var (
 	_ sandbox.Stopper = (*Container)(nil)
 )
 
-// Container is a sandbox.
+// Container is a sandbox. Which of its commands are under way is known to its
+// supervisor, or else to it.
 type Container struct {
 	api  *client.Client
 	now  func() time.Time
@@ -29,7 +29,8 @@ type Container struct {
 	spec sandbox.Spec
 	net  *containerNetwork // nil where no network is changed or proxied
 
-	sweeping chan struct{} // holds one sweep
+	guest      *supervision  // nil where the engine alone supervises
+	restarting chan struct{} // holds one restart, where it does
 
 	removing chan struct{} // holds the one that removes
 	removed  bool          // guarded by removing
@@ -42,9 +43,9 @@ type Container struct {
 func newContainer(api *client.Client, now func() time.Time, id, name string, spec sandbox.Spec) *Container {
 	return &Container{
 		api: api, now: now, id: id, name: name, spec: spec,
-		sweeping:  make(chan struct{}, 1),
-		removing:  make(chan struct{}, 1),
-		processes: make(map[*process]struct{}),
+		restarting: make(chan struct{}, 1),
+		removing:   make(chan struct{}, 1),
+		processes:  make(map[*process]struct{}),
 	}
 }
 
@@ -71,6 +72,9 @@ func (c *Container) usable(ctx context.Context) error {
 // explain wraps what went wrong during an action with the reason behind it: the
 // end of the context, or of the container.
 func (c *Container) explain(ctx context.Context, action string, err error) error {
+	if lost := c.lost(ctx); lost != nil {
+		err = fmt.Errorf("%w: %w", lost, err)
+	}
 	switch {
 	case c.gone() && !errors.Is(err, sandbox.ErrDestroyed):
 		return fmt.Errorf("%s in container %s: %w: %w", action, c.name, sandbox.ErrDestroyed, err)
@@ -96,27 +100,6 @@ func (c *Container) leave(p *process) {
 	delete(c.processes, p)
 }
 
-// notUnderWay lists the roots of commands that are not to be spared: the one
-// that is being ended, and those that have ended and left something that holds
-// their output.
-func (c *Container) notUnderWay(ending birth) string {
-	roots := []string{ending.String()}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for p := range c.processes {
-		select {
-		case <-p.ended:
-			p.mu.Lock()
-			if p.root != (birth{}) {
-				roots = append(roots, p.root.String())
-			}
-			p.mu.Unlock()
-		default:
-		}
-	}
-	return strings.Join(roots, " ")
-}
-
 // Destroy kills and removes the container with its anonymous volumes.
 func (c *Container) Destroy(ctx context.Context) error {
 	c.mu.Lock()
@@ -127,6 +110,12 @@ func (c *Container) Destroy(ctx context.Context) error {
 	}
 	c.mu.Unlock()
 	c.shutGate()
+	if c.guest != nil {
+		// Calls under way return, and everything inside ends.
+		if err := c.guest.client.Close(); err != nil {
+			return fmt.Errorf("destroying container %s: %w", c.name, err)
+		}
+	}
 
 	select {
 	case c.removing <- struct{}{}:
@@ -169,8 +158,8 @@ func (c *Container) Stop(ctx context.Context) (hint string, err error) {
 	return fmt.Sprintf("docker start %[1]s && docker exec -it %[1]s bash; remove it with docker rm -f -v %[1]s", c.name), nil
 }
 
-// running reports whether the container's first process lives.
-func running(ctx context.Context, api *client.Client, id string) (bool, *container.State, error) {
+// state reports whether the container's first process lives.
+func state(ctx context.Context, api *client.Client, id string) (bool, *container.State, error) {
 	r, err := api.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
 	if err != nil {
 		return false, nil, fmt.Errorf("asking for the container's state: %w", err)

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/mount"
 	"github.com/moby/moby/client"
 
 	"github.com/proctor-run/proctor/internal/need"
@@ -41,7 +43,7 @@ func TestContainerIsAsHarborMakesIt(t *testing.T) {
 		t.Errorf("auto-remove %v, init %v, restart %v; want none of them", host.AutoRemove, host.Init, host.RestartPolicy)
 	}
 	for _, m := range r.Container.Mounts {
-		if m.Propagation != "rprivate" || m.RW == (m.Destination == "/readonly") {
+		if m.Propagation != "rprivate" || m.RW == (m.Destination == "/readonly" || m.Destination == "/.proctor/proctor-guest") {
 			t.Errorf("mount %s: propagation %q, writable %v", m.Destination, m.Propagation, m.RW)
 		}
 	}
@@ -112,7 +114,7 @@ func TestCreateErrorsLeaveNothing(t *testing.T) {
 			s.Mounts = []sandbox.Mount{{Source: "/etc/passwd", Target: "/usr"}}
 		}, want: "not a directory"},
 		{name: "too little memory", change: func(s *sandbox.Spec) { s.Resources.MemoryMB = 1 }, want: "memory"},
-		{name: "allowlist", change: func(s *sandbox.Spec) { s.Network.Mode = sandbox.NetworkAllowlist }, is: sandbox.ErrUnsupported, want: "allowlist"},
+		{name: "an unknown network mode", change: func(s *sandbox.Spec) { s.Network.Mode = "some" }, is: sandbox.ErrUnsupported, want: "some"},
 		{name: "GPUs", change: func(s *sandbox.Spec) { s.Resources.GPUs = 1 }, is: sandbox.ErrUnsupported, want: "GPU"},
 		{name: "no image", change: func(s *sandbox.Spec) { s.Image = sandbox.Image{} }, want: "image"},
 	} {
@@ -190,10 +192,11 @@ func TestAnonymousVolumesAreRemoved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Container.Mounts) != 1 {
-		t.Fatalf("mounts: %v", r.Container.Mounts)
+	mounts := slices.DeleteFunc(r.Container.Mounts, func(m container.MountPoint) bool { return m.Type != mount.TypeVolume })
+	if len(mounts) != 1 {
+		t.Fatalf("volumes: %v", mounts)
 	}
-	volume := r.Container.Mounts[0].Name
+	volume := mounts[0].Name
 	if err := sb.Destroy(t.Context()); err != nil {
 		t.Fatal(err)
 	}

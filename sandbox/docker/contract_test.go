@@ -2,12 +2,15 @@ package docker_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/proctor-run/proctor/internal/need"
+	"github.com/proctor-run/proctor/internal/version"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/docker"
 	"github.com/proctor-run/proctor/sandbox/sandboxtest"
@@ -19,7 +22,9 @@ const testImage = "debian:12"
 // newBackend returns the backend of the engine that is there and has the image.
 func newBackend(t testing.TB) *docker.Backend {
 	t.Helper()
-	b, err := docker.New(docker.Options{Host: need.Image(t, testImage), Getenv: os.Getenv})
+	b, err := docker.New(docker.Options{
+		Host: need.Image(t, testImage), Getenv: os.Getenv, Guest: guestOf(t), Build: version.Current().ID(),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,10 +53,9 @@ func TestContract(t *testing.T) {
 // newBackendIn returns a backend whose egress proxy reaches a test's world.
 func newBackendIn(t testing.TB, world *sandboxtest.World) *docker.Backend {
 	t.Helper()
-	program := guestProgram(t)
 	b, err := docker.New(docker.Options{
 		Host: need.Image(t, testImage), Getenv: os.Getenv, Egress: world.Upstream(),
-		Guest: func(context.Context) (string, error) { return program, nil },
+		Guest: guestOf(t), Build: version.Current().ID(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -69,14 +73,46 @@ func BenchmarkEgress(b *testing.B) {
 	}, "172.17.0.1") // the engine's default bridge
 }
 
-// guestProgram builds the program that carries connections out of containers.
+// guestOf returns how a backend finds the guest program.
+func guestOf(t testing.TB) func(context.Context, string) (string, error) {
+	t.Helper()
+	program := guestProgram(t)
+	return func(context.Context, string) (string, error) { return program, nil }
+}
+
+// guestBuild is the guest program, built once for all tests.
+var guestBuild struct {
+	once sync.Once
+	dir  string
+	err  error
+}
+
+// TestMain removes the guest program that the tests built.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if guestBuild.dir != "" {
+		_ = os.RemoveAll(guestBuild.dir)
+	}
+	os.Exit(code)
+}
+
 func guestProgram(t testing.TB) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "proctor-guest")
-	cmd := exec.Command(need.Program(t, "go"), "build", "-buildvcs=false", "-o", path, "github.com/proctor-run/proctor/cmd/proctor-guest")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("building the guest program: %v: %s", err, out)
+	tool := need.Program(t, "go")
+	guestBuild.once.Do(func() {
+		if guestBuild.dir, guestBuild.err = os.MkdirTemp("", "proctor-guest-"); guestBuild.err != nil {
+			return
+		}
+		guestBuild.err = os.Chmod(guestBuild.dir, 0o755)
+		cmd := exec.Command(tool, "build", "-buildvcs=false", "-ldflags", "-s -w "+version.Current().LinkerFlags(),
+			"-o", filepath.Join(guestBuild.dir, "proctor-guest"), "github.com/proctor-run/proctor/cmd/proctor-guest")
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			guestBuild.err = fmt.Errorf("building the guest program: %w: %s", err, out)
+		}
+	})
+	if guestBuild.err != nil {
+		t.Fatal(guestBuild.err)
 	}
-	return path
+	return filepath.Join(guestBuild.dir, "proctor-guest")
 }

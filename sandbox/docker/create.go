@@ -61,19 +61,43 @@ func notCreated(ctx context.Context, spec sandbox.Spec, err error) error {
 	return fmt.Errorf("creating sandbox %q: %w", spec.Name, err)
 }
 
-// create starts a container, a second time without the image's entrypoint
-// when that does not carry on with the command.
+// create starts a container in the best way that works.
 func (b *Backend) create(ctx context.Context, spec sandbox.Spec, img compose.Image) (*Container, error) {
-	carriesOn, known := true, !img.Entrypoint
+	ways, program, why := b.ways(ctx)
+	for _, w := range ways {
+		if w == byEngine {
+			if proxied(spec.Network) {
+				return nil, fmt.Errorf("network mode %q: %w: %w", spec.Network.Mode, sandbox.ErrUnsupported, why)
+			}
+			warnEngine(spec, why)
+		}
+		c, err := b.createBy(ctx, spec, img, launch{b: b, spec: spec, way: w, program: program})
+		var failed *guestError
+		if errors.As(err, &failed) && ctx.Err() == nil && b.fallsBack(failed) {
+			why = failed
+			continue
+		}
+		if err == nil {
+			b.worked(w)
+		}
+		return c, err
+	}
+	return nil, why
+}
+
+// createBy starts a container, a second time without the image's entrypoint
+// when that does not carry on with the command.
+func (b *Backend) createBy(ctx context.Context, spec sandbox.Spec, img compose.Image, l launch) (*Container, error) {
+	carriesOn, known := true, len(img.Entrypoint) == 0
 	if !known {
 		b.mu.Lock()
 		carriesOn, known = b.entrypoints[img.ID]
 		b.mu.Unlock()
 	}
 	if known {
-		return b.run(ctx, spec, img, carriesOn, nil)
+		return b.run(ctx, spec, img, carriesOn, l, nil)
 	}
-	c, err := b.run(ctx, spec, img, true, settle)
+	c, err := b.run(ctx, spec, img, true, l, settle)
 	carriesOn = c != nil || err != nil
 	if err != nil {
 		return nil, err
@@ -84,20 +108,22 @@ func (b *Backend) create(ctx context.Context, spec sandbox.Spec, img compose.Ima
 	if carriesOn {
 		return c, nil
 	}
-	return b.run(ctx, spec, img, false, nil)
+	return b.run(ctx, spec, img, false, l, nil)
 }
 
 // run creates and starts one container. When settled says that it has ended
 // already, it is removed and nil is returned.
-func (b *Backend) run(ctx context.Context, spec sandbox.Spec, img compose.Image, entrypoint bool,
-	settled func(context.Context, *client.Client, string) (bool, error),
+func (b *Backend) run(ctx context.Context, spec sandbox.Spec, img compose.Image, entrypoint bool, l launch,
+	settled func(context.Context, *client.Client, string, *supervision) (bool, error),
 ) (_ *Container, err error) {
 	name := containerName(spec.Name)
+	o := options(name, spec, img, entrypoint)
+	l.prepare(&o, img)
 	// A request that is cut off may still create the container: it is let
 	// finish, so that its result is known.
 	createCtx, cancel := engine.Detached(ctx)
 	defer cancel()
-	created, err := b.api.ContainerCreate(createCtx, options(name, spec, img, entrypoint))
+	created, err := b.api.ContainerCreate(createCtx, o)
 	id := created.ID
 	if id == "" {
 		id = name
@@ -107,6 +133,7 @@ func (b *Backend) run(ctx context.Context, spec sandbox.Spec, img compose.Image,
 		if alive {
 			return
 		}
+		l.abort()
 		removeCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeLimit)
 		defer cancel()
 		if rmErr := engine.Remove(removeCtx, b.api, id); rmErr != nil && err == nil {
@@ -114,6 +141,9 @@ func (b *Backend) run(ctx context.Context, spec sandbox.Spec, img compose.Image,
 		}
 	}()
 	if err != nil {
+		return nil, l.failed(err)
+	}
+	if err := l.created(ctx, created.ID); err != nil {
 		return nil, err
 	}
 	net, err := b.prepareNetwork(ctx, created.ID, spec.Network)
@@ -121,10 +151,13 @@ func (b *Backend) run(ctx context.Context, spec sandbox.Spec, img compose.Image,
 		return nil, err
 	}
 	if _, err := b.api.ContainerStart(ctx, created.ID, client.ContainerStartOptions{}); err != nil {
-		return nil, fmt.Errorf("starting container %s: %w", name, err)
+		return nil, l.failed(fmt.Errorf("starting container %s: %w", name, err))
+	}
+	if err := l.started(ctx, environmentOf(hostnameOf(created.ID), img.Env)); err != nil {
+		return nil, err
 	}
 	if settled != nil {
-		runs, err := settled(ctx, b.api, created.ID)
+		runs, err := settled(ctx, b.api, created.ID, l.sup)
 		if err != nil || !runs {
 			return nil, err
 		}
@@ -132,7 +165,7 @@ func (b *Backend) run(ctx context.Context, spec sandbox.Spec, img compose.Image,
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	c := newContainer(b.api, b.now, created.ID, name, spec)
+	c := l.container(created.ID, name)
 	c.net = net
 	if err := c.openGate(ctx); err != nil {
 		return nil, err
@@ -142,12 +175,17 @@ func (b *Backend) run(ctx context.Context, spec sandbox.Spec, img compose.Image,
 }
 
 // settle waits until an entrypoint has come to the keep-alive command, and
-// reports whether the container runs.
-func settle(ctx context.Context, api *client.Client, id string) (bool, error) {
+// reports whether it has not ended.
+func settle(ctx context.Context, api *client.Client, id string, sup *supervision) (bool, error) {
 	for range settleLooks {
-		alive, _, err := running(ctx, api, id)
+		alive, _, err := state(ctx, api, id)
 		if err != nil || !alive {
 			return false, err
+		}
+		if sup != nil {
+			if ended, _, _ := sup.ended(); ended {
+				return false, nil
+			}
 		}
 		top, err := api.ContainerTop(ctx, id, client.ContainerTopOptions{})
 		if err == nil {

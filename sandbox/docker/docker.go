@@ -19,13 +19,25 @@
 //
 // # Commands
 //
-// The engine's exec closes a command's output two seconds after the command's
-// end, which kills daemons that still write to it, and holds the caller up
-// until then. A small shell wrapper therefore runs each command with a relay
-// behind it, reports the exit code in band, and stays for as long as the
-// output has a holder. Commands see one more environment variable,
-// PROCTOR_EXEC, by which a daemon is known as a command's own. The image needs
-// sh, cat and sleep, and bash for shell text.
+// The first process of a container is the guest, see package guest: the
+// supervisor of everything in it, mounted from this machine or copied. One
+// connection with it carries commands, files and kills; it is attached before
+// the container starts, and when it breaks the guest ends, and the container
+// with it. What the container would have run, the image's entrypoint with a
+// command that waits or the compose service's own, runs beside the commands.
+//
+// Nothing in the container reaches the guest: signals from inside do not, its
+// memory and descriptors are closed to processes without CAP_SYS_PTRACE, which
+// engines do not give, and its program cannot be written. That processes are
+// gone is proven by the guest, which sees all of the container's process
+// namespace, and held against the engine's own list.
+//
+// Where a container cannot have a guest (no program for the engine's
+// processor, an engine that refuses it, a compose service that shares its
+// processes or lacks capabilities), commands run by the engine's exec. Then
+// nothing in the container is asked to end anything: ending one command, or
+// everything since a mark, starts the container anew, which ends all that runs
+// in it. [Container.Supervision] says which of the two it is.
 //
 // # Built images
 //
@@ -75,10 +87,13 @@ type Options struct {
 	// means time.Now.
 	Now func() time.Time
 	// Guest finds the guest program (package guest) for the engine's
-	// containers: a Linux program without shared libraries. It is copied into
-	// containers with an allow list and is their way to the egress proxy.
-	// Without it there are no allow lists and no switching of networks.
-	Guest func(ctx context.Context) (path string, err error)
+	// containers: a Linux program without shared libraries, for the processor
+	// that Go calls arch. It is the supervisor of containers. Without it the
+	// engine alone supervises them, and there are neither allow lists nor
+	// networks that change.
+	Guest func(ctx context.Context, arch string) (path string, err error)
+	// Build is the version that the guest must have, see guest.Options.
+	Build string
 	// Egress is how the egress proxy reaches the world; the zero value is
 	// this machine's resolver and network.
 	Egress egress.Upstream
@@ -102,7 +117,8 @@ type Backend struct {
 	local    bool   // the engine sees this machine's files
 	imageTTL time.Duration
 	now      func() time.Time
-	guest    func(context.Context) (string, error) // nil for none
+	guest    func(context.Context, string) (string, error) // nil for none
+	version  string                                        // of the guest
 	egress   egress.Upstream
 	projects *compose.Engine
 
@@ -110,6 +126,7 @@ type Backend struct {
 
 	mu          sync.Mutex
 	entrypoints map[string]bool // by image ID: whether it carries on with the command
+	supervisor  supervisor
 }
 
 // New returns the backend for the engine that the options name. It does not
@@ -142,6 +159,7 @@ func New(o Options) (*Backend, error) {
 		imageTTL:    cmp.Or(o.ImageTTL, defaultImageTTL),
 		now:         clock.Or(o.Now),
 		guest:       o.Guest,
+		version:     o.Build,
 		egress:      o.Egress,
 		entrypoints: make(map[string]bool),
 	}
@@ -153,9 +171,7 @@ func New(o Options) (*Backend, error) {
 	}
 	b.projects = &compose.Engine{
 		API: b.api, Images: projectImages{b}, Local: b.local, Environ: o.Environ, Subnets: subnets, Now: b.now,
-		Main: func(id, name string, spec sandbox.Spec) compose.Container {
-			return newContainer(b.api, b.now, id, name, spec)
-		},
+		Main: func(spec sandbox.Spec) compose.Main { return &mainService{launch{b: b, spec: spec, way: byEngine}} },
 	}
 	return b, nil
 }
@@ -216,13 +232,13 @@ func (b *Backend) accepts(spec sandbox.Spec) error {
 	case "", sandbox.NetworkPublic, sandbox.NetworkNone:
 	case sandbox.NetworkAllowlist:
 		if b.guest == nil {
-			return fmt.Errorf("network mode %q: %w: %w", spec.Network.Mode, sandbox.ErrUnsupported, errNoRelay)
+			return fmt.Errorf("network mode %q: %w: %w", spec.Network.Mode, sandbox.ErrUnsupported, errNoGuest)
 		}
 	default:
 		return fmt.Errorf("network mode %q: %w", spec.Network.Mode, sandbox.ErrUnsupported)
 	}
 	if spec.Network.Switchable && b.guest == nil {
-		return fmt.Errorf("changing the network of a running container: %w: %w", sandbox.ErrUnsupported, errNoRelay)
+		return fmt.Errorf("changing the network of a running container: %w: %w", sandbox.ErrUnsupported, errNoGuest)
 	}
 	if spec.Resources.GPUs > 0 {
 		return fmt.Errorf("%d GPUs: %w", spec.Resources.GPUs, sandbox.ErrUnsupported)

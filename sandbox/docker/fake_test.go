@@ -101,6 +101,18 @@ func upgrade(text string) http.HandlerFunc {
 	}
 }
 
+// upgradeAndWait takes over the connection and says nothing until the client
+// hangs up.
+func upgradeAndWait(w http.ResponseWriter, _ *http.Request) {
+	conn, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return
+	}
+	defer func() { _ = conn.Close() }()
+	_, _ = io.WriteString(conn, "HTTP/1.1 101 UPGRADED\r\nContent-Type: application/vnd.docker.raw-stream\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n")
+	_, _ = io.Copy(io.Discard, buffered)
+}
+
 const (
 	versionCall = "GET /version"
 	imageCall   = "GET /images/img/json"
@@ -112,6 +124,7 @@ const (
 	execCall    = "POST /containers/c1/exec"
 	attachCall  = "POST /exec/e1/start"
 	inspectCall = "GET /exec/e1/json"
+	restartCall = "POST /containers/c1/restart"
 	statCall    = "HEAD /containers/c1/archive"
 	getCall     = "GET /containers/c1/archive"
 	putCall     = "PUT /containers/c1/archive"
@@ -294,34 +307,69 @@ func TestFakeExec(t *testing.T) {
 	}
 }
 
+// Without a supervisor a kill starts the container anew; what the engine does
+// not show to be so is no proof.
 func TestFakeKillThatCannotBeProven(t *testing.T) {
 	t.Parallel()
-	stdout := func(s string) string { return "\x01\x00\x00\x00\x00\x00\x00" + string(rune(len(s))) + s }
 	f, sb := fakeSandbox(t)
-	f.set(attachCall, upgrade(stdout("mark 100 7\n")))
+	if s := sb.(sandbox.Supervised).Supervision(); s != sandbox.SupervisionEngine {
+		t.Errorf("supervision %q", s)
+	}
 	m, err := sb.Mark(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for text, want := range map[string]string{
-		"left 2\n":  "2 processes are left",
-		"left no\n": "the container answers",
-		"":          "the container answers",
-		"sh: bad\n": "the container answers",
+	started, alive := 0, true
+	f.set(stateCall, func(w http.ResponseWriter, r *http.Request) {
+		answer(200, fmt.Sprintf(`{"Id":"c1","State":{"Running":%v,"StartedAt":"start %d"}}`, alive, started))(w, r)
+	})
+	for name, c := range map[string]struct {
+		restart http.HandlerFunc
+		want    string
+	}{
+		"refused":      {answer(500, `{"message":"broken inside"}`), "broken inside"},
+		"cut":          {vanish, "EOF"},
+		"not done":     {answer(204, ""), "could not be started anew"},
+		"not up again": {func(w http.ResponseWriter, r *http.Request) { started++; alive = false; answer(204, "")(w, r) }, "could not be started anew"},
 	} {
-		f.set(attachCall, upgrade(stdout(text)))
-		if err := sb.KillTree(t.Context(), m, time.Millisecond); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: got error %v, want %q", text, err, want)
+		alive = true
+		f.set(restartCall, c.restart)
+		if err := sb.KillTree(t.Context(), m, time.Millisecond); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got error %v, want %q", name, err, c.want)
 		}
 	}
-	f.set(attachCall, upgrade(stdout("left 0\n")))
+	alive = true
+	f.set(restartCall, func(w http.ResponseWriter, r *http.Request) { started++; answer(204, "")(w, r) })
 	if err := sb.KillTree(t.Context(), m, time.Millisecond); err != nil {
 		t.Error(err)
 	}
-	for _, text := range []string{"", "mark x y\n", "mark 1\n", "mark 1 0\n"} {
-		f.set(attachCall, upgrade(stdout(text)))
-		if m, err := sb.Mark(t.Context()); err == nil {
-			t.Errorf("%q: got mark %q", text, m)
+	for _, wrong := range []sandbox.Mark{"", "c1", "c2/engine", "c1/1.2.3"} {
+		if sb.KillTree(t.Context(), wrong, time.Millisecond) == nil {
+			t.Errorf("%q is taken for a mark", wrong)
+		}
+	}
+	f.set(execCall, answer(201, `{"Id":"e1"}`))
+	f.set(attachCall, upgradeAndWait)
+	before := f.called(restartCall)
+	st, err := sb.Exec(t.Context(), sandbox.Command{Shell: "sleep 9", Timeout: 50 * time.Millisecond})
+	if err != nil || !st.TimedOut || st.Code != 137 || f.called(restartCall) != before+1 {
+		t.Errorf("a command whose time is up: %+v, %v, %d restarts", st, err, f.called(restartCall)-before)
+	}
+	f.set(restartCall, answer(500, `{"message":"broken inside"}`))
+	ctx, cancel := context.WithCancelCause(t.Context())
+	time.AfterFunc(50*time.Millisecond, func() { cancel(errEnough) })
+	if _, err := sb.Exec(ctx, sandbox.Command{Shell: "sleep 9"}); !errors.Is(err, errEnough) || !strings.Contains(err.Error(), "broken inside") {
+		t.Errorf("a command that cannot be ended: %v", err)
+	}
+}
+
+// What the engine cannot carry is refused, and not changed.
+func TestFakeExecOfBytes(t *testing.T) {
+	t.Parallel()
+	_, sb := fakeSandbox(t)
+	for _, cmd := range []sandbox.Command{{Shell: "echo \xff"}, {Argv: []string{"echo", "\xfe"}}, {Shell: "true", Env: []string{"A=\x80"}}} {
+		if _, err := sb.Exec(t.Context(), cmd); err == nil || !strings.Contains(err.Error(), "UTF-8") {
+			t.Errorf("%+v: got error %v", cmd, err)
 		}
 	}
 }

@@ -17,7 +17,8 @@ import (
 	"github.com/proctor-run/proctor/sandbox"
 )
 
-// Upload unpacks a tar stream below dir. The engine resolves links in dir
+// Upload unpacks a tar stream below dir: the supervisor does, which sees no
+// files but the container's, or else the engine, which resolves links in dir
 // inside the container's own root.
 //
 // The engine is given an archive of the whole root: in one of a directory it
@@ -28,6 +29,12 @@ func (c *Container) Upload(ctx context.Context, dir string, stream io.Reader) er
 	}
 	if !path.IsAbs(dir) {
 		return fmt.Errorf("uploading to %q: not an absolute path", dir)
+	}
+	if c.guest != nil {
+		if err := c.guest.client.Upload(ctx, dir, stream); err != nil {
+			return c.explain(ctx, "uploading", err)
+		}
+		return nil
 	}
 	dir = path.Clean(dir)
 	missing, err := c.missing(ctx, dir)
@@ -172,10 +179,16 @@ func (c *Container) Download(ctx context.Context, src string, dst io.Writer) err
 	if !path.IsAbs(src) {
 		return fmt.Errorf("downloading %q: not an absolute path", src)
 	}
+	if c.guest != nil {
+		if err := c.guest.client.Download(ctx, src, dst); err != nil {
+			return c.explain(ctx, "downloading", err)
+		}
+		return nil
+	}
 	src = path.Clean(src)
 	r, err := c.api.CopyFromContainer(ctx, c.id, client.CopyFromContainerOptions{SourcePath: src})
 	if cerrdefs.IsNotFound(err) || err != nil && strings.Contains(err.Error(), notADirectory) {
-		if alive, _, stateErr := running(ctx, c.api, c.id); stateErr == nil && alive {
+		if alive, _, stateErr := state(ctx, c.api, c.id); stateErr == nil && alive {
 			return c.explain(ctx, "downloading", fmt.Errorf("%q: %w", src, sandbox.ErrNotExist))
 		}
 	}

@@ -65,7 +65,11 @@ func (b *Backend) inspect(ctx context.Context, ref string) (compose.Image, error
 	if r.Os != "" && r.Os != "linux" {
 		return compose.Image{}, fmt.Errorf("image %q is for %s: %w", ref, r.Os, sandbox.ErrUnsupported)
 	}
-	return compose.Image{Ref: ref, ID: r.ID, Entrypoint: r.Config != nil && len(r.Config.Entrypoint) > 0}, nil
+	img := compose.Image{Ref: ref, ID: r.ID}
+	if c := r.Config; c != nil {
+		img.Entrypoint, img.Cmd, img.User, img.Workdir, img.Env = c.Entrypoint, c.Cmd, c.User, c.WorkingDir, c.Env
+	}
+	return img, nil
 }
 
 // absent are the registries' words for an image that is not there, or that is

@@ -1,14 +1,9 @@
 package docker
 
 import (
-	"archive/tar"
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
-	"os"
 	"slices"
 	"sync"
 
@@ -16,19 +11,10 @@ import (
 
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/egress"
+	"github.com/proctor-run/proctor/sandbox/guest"
 )
 
 var _ sandbox.NetworkSwitcher = (*Container)(nil)
-
-// Where the relay of the egress proxy lies in a container: the guest program.
-const (
-	relayDir  = "/.proctor"
-	relayName = "proctor-guest"
-	relayMode = "relay" // guest.RelayMode
-)
-
-// errNoRelay says why a container cannot have an allow list here.
-var errNoRelay = errors.New("there is no program that can carry connections out of containers")
 
 // containerNetwork is what a container can reach, where that is changed or goes through
 // the egress proxy.
@@ -43,6 +29,10 @@ type containerNetwork struct {
 	mu   sync.Mutex
 	mode sandbox.NetworkMode // guarded by mu
 }
+
+// proxied reports whether a container may need the egress proxy, whose relay
+// the supervisor runs.
+func proxied(n sandbox.Network) bool { return n.Switchable || n.Mode == sandbox.NetworkAllowlist }
 
 // public reports whether a mode is public, which the zero value is too.
 func public(m sandbox.NetworkMode) bool { return m == "" || m == sandbox.NetworkPublic }
@@ -165,43 +155,15 @@ func (c *Container) setNetwork(ctx context.Context, policy egress.Policy) error 
 // relay before any command, so that no mark of the caller's is older than that.
 func (c *Container) openGate(ctx context.Context) error {
 	n := c.net
-	if !n.opts.Switchable && n.mode != sandbox.NetworkAllowlist {
+	if !proxied(n.opts) {
 		return nil
 	}
 	gate, err := egress.Open(ctx, egress.Options{
-		Exec: c.exec, Install: c.installRelay, Relay: []string{relayDir + "/" + relayName, relayMode},
+		Exec: c.exec, Relay: []string{guestPath, guest.RelayMode},
 		Policy: egress.Policy{Mode: n.mode, Hosts: n.opts.Hosts}, Log: n.opts.Log, Upstream: n.b.egress, Now: n.b.now,
 	})
 	n.gate = gate
 	return err
-}
-
-// installRelay copies the guest program into the container.
-func (c *Container) installRelay(ctx context.Context) error {
-	if c.net.b.guest == nil {
-		return errNoRelay
-	}
-	path, err := c.net.b.guest(ctx)
-	if err != nil {
-		return err
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = f.Close() }()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	var head bytes.Buffer
-	w := tar.NewWriter(&head)
-	if err := w.WriteHeader(&tar.Header{Name: relayName, Mode: 0o755, Size: info.Size()}); err != nil {
-		return fmt.Errorf("packing %s: %w", path, err)
-	}
-	// The rest of an archive: padding to whole blocks, and two empty ones.
-	tail := make([]byte, (512-info.Size()%512)%512+1024)
-	return c.Upload(ctx, relayDir, io.MultiReader(&head, io.LimitReader(f, info.Size()), bytes.NewReader(tail)))
 }
 
 // proxied is a command with the variables by which programs find the egress

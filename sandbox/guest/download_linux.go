@@ -85,11 +85,31 @@ type packer struct {
 	buf  []byte
 }
 
-// dir writes the content of a directory, in the order of names.
+// ofKernel reports whether a directory lies in a file system that is a view of
+// the kernel, such as /proc: what is there is no file of the sandbox.
+func ofKernel(dir *os.File) bool {
+	var st unix.Statfs_t
+	if unix.Fstatfs(int(dir.Fd()), &st) != nil {
+		return false
+	}
+	switch st.Type {
+	case unix.PROC_SUPER_MAGIC, unix.SYSFS_MAGIC, unix.CGROUP_SUPER_MAGIC, unix.CGROUP2_SUPER_MAGIC,
+		unix.DEVPTS_SUPER_MAGIC, unix.DEBUGFS_MAGIC, unix.TRACEFS_MAGIC, unix.SECURITYFS_MAGIC, unix.BPF_FS_MAGIC:
+		return true
+	}
+	return false
+}
+
+// dir writes the content of a directory, in the order of names. File systems
+// of the kernel below the one that was asked for are empty directories.
 func (w *packer) dir(dir string) error {
 	f, err := w.root.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return ignoreVanished(err)
+	}
+	if dir != "." && ofKernel(f) {
+		_ = f.Close()
+		return nil
 	}
 	names, err := f.Readdirnames(-1)
 	_ = f.Close()

@@ -25,17 +25,17 @@ const (
 // The types of frames. Requests come from the client, replies from the
 // supervisor.
 const (
-	reqExec     frames.Type = iota + 1 // execRequest: run a command
-	reqMark                            // nothing: note the processes
-	reqKillTree                        // killRequest: end what was born since
-	reqUpload                          // text: directory; data frames follow
-	reqDownload                        // text: path
-	reqKill                            // killRequest: end the exec of this id
-	reqCancel                          // nothing: give up the call of this id
-	reqData                            // bytes of standard input or of a tar
-	reqDataEnd                         // text: empty at the end, else why there is no more
-	reqCredit                          // uint32: bytes of output consumed
-	reqProcesses                       // nothing: list the processes
+	reqExec      frames.Type = iota + 1 // execRequest: run a command
+	reqMark                             // nothing: note the processes
+	reqKillTree                         // killRequest: end what was born since
+	reqUpload                           // text: directory; data frames follow
+	reqDownload                         // text: path
+	reqKill                             // killRequest: end the exec of this id
+	reqCancel                           // nothing: give up the call of this id
+	reqData                             // bytes of standard input or of a tar
+	reqDataEnd                          // text: empty at the end, else why there is no more
+	reqCredit                           // uint32: bytes of output consumed
+	reqProcesses                        // nothing: list the processes
 )
 
 const (

@@ -59,10 +59,13 @@ func (s *server) processes(c *service) error {
 	for _, p := range procs {
 		text := encodeProcess(sandbox.Process{PID: p.pid, PPID: p.ppid, Start: p.start, Dead: p.dead(), Name: p.name})
 		if _, err := out.Write(text); err != nil {
-			return err
+			return fmt.Errorf("sending the list of processes: %w", err)
 		}
 	}
-	return out.Flush()
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("sending the list of processes: %w", err)
+	}
+	return nil
 }
 
 // killTree ends everything born since a mark. What a process from before the

@@ -3,6 +3,7 @@
 package guest
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,3 +14,5 @@ func Main(_, _ *os.File, stderr io.Writer, _ string) int {
 	_, _ = fmt.Fprintln(stderr, "proctor guest: the supervisor runs on Linux only")
 	return 1
 }
+
+func execSealed() error { return errors.ErrUnsupported }

@@ -13,6 +13,14 @@ import (
 // package tunnel.
 const RelayMode = "relay"
 
+// CopiedMode is the argument that makes the guest program the supervisor where
+// its file can be changed by what it supervises: it first copies itself into
+// sealed memory and continues from there, see memfd_create(2).
+const CopiedMode = "copied"
+
+// programName is what the program is started as in sandboxes.
+const programName = "proctor-guest"
+
 // Program is the guest program: the relay when args, without the program's
 // name, say so, and the supervisor otherwise, see Main. It returns the exit
 // code.
@@ -20,6 +28,9 @@ func Program(args []string, stdin, stdout *os.File, stderr io.Writer, build stri
 	switch {
 	case len(args) == 0:
 		return Main(stdin, stdout, stderr, build)
+	case len(args) == 1 && args[0] == CopiedMode:
+		_, _ = fmt.Fprintln(stderr, "proctor guest:", execSealed())
+		return 1
 	case len(args) > 1 || args[0] != RelayMode:
 		_, _ = fmt.Fprintf(stderr, "proctor guest: unknown arguments %q\n", args)
 		return 2
