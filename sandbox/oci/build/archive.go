@@ -25,7 +25,7 @@ func inflate(r io.Reader) (io.ReadCloser, error) {
 	in := bufio.NewReader(r)
 	magic, err := in.Peek(len(magicXz))
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
+		return nil, fmt.Errorf("reading its first bytes: %w", err)
 	}
 	switch {
 	case bytes.HasPrefix(magic, magicBzip2):
@@ -76,7 +76,7 @@ func (p *placing) extractTo(ctx context.Context, it *item, tw *tar.Writer, h has
 		return fmt.Errorf("extracting %q: %w", it.from, err)
 	}
 	if _, err := io.Copy(io.Discard, hashed); err != nil {
-		return err
+		return fmt.Errorf("extracting %q: %w", it.from, err)
 	}
 	if raw.N > 0 {
 		return fmt.Errorf("%q: %w", it.from, errChanges)
@@ -92,7 +92,7 @@ func (p *placing) entries(tr *tar.Reader, it *item, tw *tar.Writer) error {
 			return nil
 		}
 		if err != nil {
-			return err
+			return fmt.Errorf("reading an entry: %w", err)
 		}
 		if left -= hdr.Size; left < 0 || n >= image.DefaultMaxEntries {
 			return image.ErrLimit
@@ -102,13 +102,13 @@ func (p *placing) entries(tr *tar.Reader, it *item, tw *tar.Writer) error {
 			continue
 		}
 		if err := tw.WriteHeader(out); err != nil {
-			return err
+			return fmt.Errorf("entry %q: %w", hdr.Name, err)
 		}
 		if hdr.Typeflag != tar.TypeReg {
 			continue
 		}
 		if _, err := io.Copy(tw, tr); err != nil {
-			return err
+			return fmt.Errorf("entry %q: %w", hdr.Name, err)
 		}
 	}
 }

@@ -41,7 +41,7 @@ func finalKey(files *buildcontext.Context, arch string, bases map[string]image.I
 func stepKey(arch string, base image.Image, parts ...any) (string, error) {
 	data, err := json.Marshal(append([]any{arch, base.ID}, parts...))
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("naming the image of a step: %w", err)
 	}
 	sum := sha256.Sum256(data)
 	return stepPrefix + hex.EncodeToString(sum[:]), nil

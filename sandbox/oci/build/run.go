@@ -117,7 +117,7 @@ func commandLine(st *state, c *instructions.RunCommand) ([]string, *script, erro
 	doc, err := parser.ParseHeredoc(line.CmdLine[0])
 	switch {
 	case err != nil:
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("reading the here-document's name: %w", err)
 	case doc == nil:
 		var full strings.Builder
 		full.WriteString(line.CmdLine[0])

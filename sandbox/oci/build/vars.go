@@ -91,5 +91,8 @@ func expand(lex *shell.Lex, word string, v *vars) (string, error) {
 		return "", errExpansion
 	}
 	out, _, err := lex.ProcessWord(word, v)
-	return out, err
+	if err != nil {
+		return "", fmt.Errorf("replacing variables: %w", err)
+	}
+	return out, nil
 }

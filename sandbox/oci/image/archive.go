@@ -59,7 +59,12 @@ func (s *Store) openArchive(ctx context.Context, name string) (*archive, error) 
 	return a, nil
 }
 
-func (a *archive) Close() error { return a.file.Close() }
+func (a *archive) Close() error {
+	if err := a.file.Close(); err != nil {
+		return fmt.Errorf("closing the archive: %w", err)
+	}
+	return nil
+}
 
 // inflate replaces a compressed archive by an uncompressed copy, because its
 // parts are read in any order.
@@ -89,7 +94,7 @@ func (s *Store) inflate(ctx context.Context, a *archive) error {
 	if err != nil {
 		return errors.Join(err, tmp.Close())
 	}
-	err = a.file.Close()
+	err = a.Close()
 	a.file = tmp
 	return err
 }
@@ -106,7 +111,7 @@ func (a *archive) scan(ctx context.Context) error {
 			return nil
 		}
 		if err != nil {
-			return err
+			return fmt.Errorf("after %d entries: %w", len(a.entries), err)
 		}
 		if len(a.entries) == maxArchiveEntries {
 			return fmt.Errorf("%w: more than %d entries", ErrLimit, maxArchiveEntries)

@@ -221,7 +221,7 @@ func makeDirs(diff string, dirs []dirEntry) error {
 			return err
 		}
 		if err := unix.Chmod(at, d.Mode); err != nil {
-			return err
+			return &os.PathError{Op: "chmod", Path: at, Err: err}
 		}
 	}
 	return os.Chmod(diff, 0o755)

@@ -27,7 +27,7 @@ func Decompress(r io.Reader) (plain io.ReadCloser, compressed bool, err error) {
 	in := bufio.NewReaderSize(r, 64<<10)
 	magic, err := in.Peek(6)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, false, err
+		return nil, false, fmt.Errorf("reading the first bytes: %w", err)
 	}
 	switch {
 	case bytes.HasPrefix(magic, magicGzip):

@@ -131,7 +131,7 @@ func (d *download) fetch(ctx context.Context) error {
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if err := transport.CheckError(resp, http.StatusOK, http.StatusPartialContent, http.StatusRequestedRangeNotSatisfiable); err != nil {
-		return err
+		return fmt.Errorf("asking for it: %w", err)
 	}
 	if d.have > 0 && !d.continues(resp) {
 		if err := d.restart(); err != nil {
@@ -154,7 +154,10 @@ func (d *download) fetch(ctx context.Context) error {
 	if err != nil && errors.Is(context.Cause(ctx), errStalled) {
 		return errStalled
 	}
-	return err
+	if err != nil {
+		return fmt.Errorf("after %d bytes: %w", d.have, err)
+	}
+	return nil
 }
 
 // continues reports whether a response begins where the file ends.

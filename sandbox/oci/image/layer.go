@@ -75,11 +75,11 @@ func (s *Store) claim(key string) (Layer, bool, error) {
 	lock := s.layerLock(key)
 	ok, err := lock.TryRLock()
 	if err != nil || !ok {
-		return Layer{}, false, errors.Join(err, lock.Close())
+		return Layer{}, false, errors.Join(err, release(lock))
 	}
 	info, ok, err := s.readLayer(key)
 	if err != nil || !ok {
-		return Layer{}, false, errors.Join(err, lock.Close())
+		return Layer{}, false, errors.Join(err, release(lock))
 	}
 	if info.Boot != "" {
 		s.sealer.add(key)
@@ -131,8 +131,8 @@ func (s *Store) ensureLayer(ctx context.Context, key string, fill func(ctx conte
 // nothing, and free is false.
 func (s *Store) makeLayer(ctx context.Context, key string, fill func(ctx context.Context, diff string) (layerInfo, error)) (free bool, err error) {
 	lock := s.layerLock(key)
-	defer func() { err = errors.Join(err, lock.Close()) }()
-	if ok, err := lock.TryLock(); err != nil || !ok {
+	defer func() { err = errors.Join(err, release(lock)) }()
+	if ok, err := tryLock(lock); err != nil || !ok {
 		return false, err
 	}
 	if _, ok, err := s.readLayer(key); ok || err != nil {

@@ -134,7 +134,12 @@ type verifiedFile struct {
 
 func (f *verifiedFile) check() error { return f.verifier.check("layer " + f.want.String()) }
 
-func (f *verifiedFile) Close() error { return f.file.Close() }
+func (f *verifiedFile) Close() error {
+	if err := f.file.Close(); err != nil {
+		return fmt.Errorf("closing layer %s: %w", f.want, err)
+	}
+	return nil
+}
 
 // counter reports how many bytes pass.
 type counter struct {

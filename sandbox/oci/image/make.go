@@ -49,7 +49,7 @@ func (s *Store) make(ctx context.Context, r reference, fresh bool, say func(stri
 		}
 	}
 	lock := flock.New(filepath.Join(s.dir, "locks", "ref-"+filepath.Base(s.refFile(r))+lockSuffix), flock.SetPermissions(0o600))
-	defer func() { err = errors.Join(err, lock.Close()) }()
+	defer func() { err = errors.Join(err, release(lock)) }()
 	for {
 		ok, err := lock.TryLock()
 		if err != nil {

@@ -79,11 +79,11 @@ func (p *packer) children(ctx context.Context, name string) (err error) {
 func unlock(at string, bits os.FileMode) (restore func() error, err error) {
 	var st unix.Stat_t
 	if err := unix.Lstat(at, &st); err != nil {
-		return nil, err
+		return nil, os.NewSyscallError("lstat", err)
 	}
 	mode := st.Mode & 0o7777
 	if err := unix.Chmod(at, mode|uint32(bits)); err != nil {
-		return nil, err
+		return nil, os.NewSyscallError("chmod", err)
 	}
 	return func() error { return unix.Chmod(at, mode) }, nil
 }

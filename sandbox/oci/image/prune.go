@@ -185,8 +185,8 @@ func (s *Store) hasImage(id string) bool {
 // pruneLayer removes a layer unless somebody claims it.
 func (s *Store) pruneLayer(key string, dry bool, done *Pruned) (err error) {
 	lock := s.layerLock(key)
-	defer func() { err = errors.Join(err, lock.Close()) }()
-	if ok, err := lock.TryLock(); err != nil || !ok {
+	defer func() { err = errors.Join(err, release(lock)) }()
+	if ok, err := tryLock(lock); err != nil || !ok {
 		return err
 	}
 	var info layerInfo

@@ -150,7 +150,7 @@ func (r *repository) get(ctx context.Context, kind, id string, header http.Heade
 	u := url.URL{Scheme: r.scheme, Host: r.repo.RegistryStr(), Path: fmt.Sprintf("/v2/%s/%s/%s", r.repo.RepositoryStr(), kind, id)}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("asking %s: %w", r.repo.RegistryStr(), err)
 	}
 	for key, values := range header {
 		req.Header[key] = values
@@ -165,7 +165,7 @@ func (r *repository) manifestBy(ctx context.Context, id string) (raw []byte, med
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if err := transport.CheckError(resp, http.StatusOK); err != nil {
-		return nil, "", err
+		return nil, "", fmt.Errorf("asking for manifest %s: %w", id, err)
 	}
 	if raw, err = bounded.Read(resp.Body, maxManifest); err != nil {
 		err = fmt.Errorf("reading manifest %s of %s: %w", id, r.repo.Name(), err)
@@ -185,7 +185,7 @@ func (r *repository) config(ctx context.Context, d v1.Descriptor) ([]byte, error
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if err := transport.CheckError(resp, http.StatusOK); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("asking for configuration %s: %w", d.Digest, err)
 	}
 	return bounded.Read(resp.Body, maxConfig)
 }
@@ -217,7 +217,7 @@ func (s *Store) askRegistry(ctx context.Context, r reference) (*candidate, error
 			return nil, err
 		}
 	} else if desc.Digest, err = v1.NewHash(digestOf(raw)); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("manifest of %q: %w", r.raw, err)
 	}
 	return s.readCandidate(ctx, r.raw, repo, desc, raw)
 }

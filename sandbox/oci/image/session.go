@@ -44,22 +44,38 @@ func newSession(tmp string) (*session, error) {
 // process may have taken it for a leftover; then ok is false.
 func claimSession(path string) (*session, bool, error) {
 	lock := flock.New(path, flock.SetFlag(os.O_RDWR))
-	ok, err := lock.TryLock()
+	ok, err := tryLock(lock)
 	if errors.Is(err, fs.ErrNotExist) || (err == nil && !ok) {
-		return nil, false, lock.Close()
+		return nil, false, release(lock)
 	}
 	if err != nil {
-		return nil, false, errors.Join(err, lock.Close())
+		return nil, false, errors.Join(err, release(lock))
 	}
 	if !stillThere(lock, path) {
-		return nil, false, lock.Close()
+		return nil, false, release(lock)
 	}
 	dir := strings.TrimSuffix(path, lockSuffix)
 	if err := os.Mkdir(dir, 0o700); err != nil {
-		return nil, false, errors.Join(err, os.Remove(path), lock.Close())
+		return nil, false, errors.Join(err, os.Remove(path), release(lock))
 	}
 	spread(dir)
 	return &session{dir: dir, lock: lock}, true, nil
+}
+
+// tryLock takes a lock that no other process holds; ok is false where one does.
+func tryLock(lock *flock.Flock) (ok bool, err error) {
+	if ok, err = lock.TryLock(); err != nil {
+		err = fmt.Errorf("locking %q: %w", lock.Path(), err)
+	}
+	return ok, err
+}
+
+// release gives a lock up, also one that was not obtained.
+func release(lock *flock.Flock) error {
+	if err := lock.Close(); err != nil {
+		return fmt.Errorf("releasing the lock %q: %w", lock.Path(), err)
+	}
+	return nil
 }
 
 // stillThere reports whether the locked file is the one that path names.
@@ -81,7 +97,7 @@ func (s *session) end() error { return dissolve(s.dir, s.lock) }
 // dissolve removes a session. Its lock is given up before the file goes, as
 // some systems want it; whoever takes the lock then only removes it too.
 func dissolve(dir string, lock *flock.Flock) error {
-	err := errors.Join(removeTree(dir), lock.Close())
+	err := errors.Join(removeTree(dir), release(lock))
 	if gone := os.Remove(dir + lockSuffix); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
 		err = errors.Join(err, gone)
 	}
@@ -113,15 +129,15 @@ func removeLeftovers(tmp string, log *slog.Logger) error {
 
 func removeLeftover(path string, log *slog.Logger) error {
 	lock := flock.New(path, flock.SetFlag(os.O_RDWR))
-	ok, err := lock.TryLock()
+	ok, err := tryLock(lock)
 	if errors.Is(err, fs.ErrNotExist) || (err == nil && !ok) {
-		return lock.Close()
+		return release(lock)
 	}
 	if err != nil {
-		return errors.Join(err, lock.Close())
+		return errors.Join(err, release(lock))
 	}
 	if !stillThere(lock, path) {
-		return lock.Close()
+		return release(lock)
 	}
 	dir := strings.TrimSuffix(path, lockSuffix)
 	log.Info("removing what a killed process left", "dir", dir)

@@ -157,7 +157,7 @@ func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.claims {
-		errs = append(errs, c.lock.Close())
+		errs = append(errs, release(c.lock))
 	}
 	s.claims = nil
 	return errors.Join(append(errs, s.session.end())...)

@@ -113,7 +113,7 @@ func (t *tree) child(at place) (*node, error) {
 	}
 	fd, err := unix.Openat(at.dir.fd, at.base, openDirFlags, 0)
 	if err != nil {
-		return nil, err
+		return nil, os.NewSyscallError("openat", err)
 	}
 	if len(t.cache) >= maxOpenDirs {
 		if err := t.forget(""); err != nil {
