@@ -174,7 +174,7 @@ func killIf(pid int, is func() bool) error {
 	if errors.Is(err, unix.ESRCH) || errors.Is(err, unix.EPERM) {
 		return nil
 	}
-	return err
+	return os.NewSyscallError("pidfd_send_signal", err)
 }
 
 // processesOf lists the living processes of a sandbox.

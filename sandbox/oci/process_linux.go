@@ -66,7 +66,7 @@ func startRuntime(l *launch, launchFile string, ids *idMap, executable string) (
 	}
 	guestIn, stdin, err := os.Pipe()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("making a pipe for the runtime: %w", err)
 	}
 	stdout, guestOut, err := os.Pipe()
 	if err != nil {

@@ -26,7 +26,10 @@ func findRuntime(name string) (runtimeProgram, error) {
 		for _, try := range []string{name, "/usr/local/sbin/" + name, "/usr/sbin/" + name, "/sbin/" + name} {
 			if p, err := exec.LookPath(try); err == nil {
 				abs, err := filepath.Abs(p)
-				return runtimeProgram{name: name, path: abs}, err
+				if err != nil {
+					return runtimeProgram{}, fmt.Errorf("locating %s: %w", p, err)
+				}
+				return runtimeProgram{name: name, path: abs}, nil
 			}
 		}
 		return runtimeProgram{name: name}, fmt.Errorf("%w: runtime %q is not installed; install it, or use the built-in %q", sandbox.ErrUnavailable, name, RuntimeGVisor)

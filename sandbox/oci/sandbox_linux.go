@@ -81,7 +81,7 @@ func (s *Sandbox) run(ctx context.Context, l *launch, base *base, spec sandbox.S
 	}
 	var empty bytes.Buffer
 	if err := tar.NewWriter(&empty).Close(); err != nil {
-		return err
+		return fmt.Errorf("making an empty archive: %w", err)
 	}
 	if err := c.Upload(ctx, base.workdir, &empty); err != nil {
 		return fmt.Errorf("creating the working directory %q: %w", base.workdir, err)
@@ -229,7 +229,7 @@ func (s *Sandbox) awaitFirst(ctx context.Context) error {
 			return nil
 		}
 		if err != nil && !errors.Is(err, unix.EINTR) {
-			return err
+			return os.NewSyscallError("poll", err)
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -268,7 +268,7 @@ func (b *Backend) removeDir(ctx context.Context, dir string) error {
 func writeJSON(name string, v any) error {
 	data, err := json.Marshal(v)
 	if err != nil {
-		return err
+		return fmt.Errorf("writing %q: %w", name, err)
 	}
 	return os.WriteFile(name, data, 0o600)
 }

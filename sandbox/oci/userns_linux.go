@@ -105,7 +105,7 @@ func (m *idMap) prepare(cmd *exec.Cmd) error {
 	}
 	var err error
 	if m.helperEnd, m.callersSide, err = os.Pipe(); err != nil {
-		return err
+		return fmt.Errorf("making a pipe for the user namespace: %w", err)
 	}
 	cmd.ExtraFiles = []*os.File{m.helperEnd}
 	cmd.Args = append(cmd.Args, waitForMap)

@@ -94,7 +94,10 @@ func (e Entry) Create(name string) error {
 	case fs.ModeSymlink:
 		return os.Symlink(string(e.Data), name)
 	case fs.ModeCharDevice:
-		return unix.Mknod(name, unix.S_IFCHR, 0)
+		if err := unix.Mknod(name, unix.S_IFCHR, 0); err != nil {
+			return &fs.PathError{Op: "mknod", Path: name, Err: err}
+		}
+		return nil
 	default:
 		if err := os.WriteFile(name, e.Data, 0o600); err != nil {
 			return err
