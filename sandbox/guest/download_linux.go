@@ -48,13 +48,16 @@ func (s *server) download(c *service, p string) error {
 	if w.root != nil {
 		defer func() { _ = w.root.Close() }()
 	}
-	if err == nil {
-		err = w.tw.Close()
+	if err != nil {
+		return err
 	}
-	if err == nil {
+	if err = w.tw.Close(); err == nil {
 		err = out.Flush()
 	}
-	return err
+	if err != nil {
+		return fmt.Errorf("ending the archive: %w", err)
+	}
+	return nil
 }
 
 // callWriter sends data to the client as far as it has granted it.
@@ -137,7 +140,7 @@ func (w *packer) entry(file, name string) error {
 	case os.ModeDir:
 		h.Typeflag, h.Name = tar.TypeDir, name+"/"
 		if err := w.tw.WriteHeader(h); err != nil {
-			return err
+			return fmt.Errorf("packing %q: %w", name, err)
 		}
 		return w.dir(file)
 	case os.ModeSymlink:
@@ -145,7 +148,10 @@ func (w *packer) entry(file, name string) error {
 		if h.Linkname, err = w.root.Readlink(file); err != nil {
 			return ignoreVanished(err)
 		}
-		return w.tw.WriteHeader(h)
+		if err := w.tw.WriteHeader(h); err != nil {
+			return fmt.Errorf("packing %q: %w", name, err)
+		}
+		return nil
 	case 0:
 		return w.file(file, fi, h)
 	default:
@@ -166,14 +172,16 @@ func (w *packer) file(file string, fi os.FileInfo, h *tar.Header) error {
 	}
 	h.Typeflag, h.Size = tar.TypeReg, fi.Size()
 	if err := w.tw.WriteHeader(h); err != nil {
-		return err
+		return fmt.Errorf("packing %q: %w", file, err)
 	}
 	n, err := io.CopyBuffer(onlyWriter{w.tw}, io.LimitReader(f, h.Size), w.buf)
-	if err != nil {
-		return err
+	if err == nil {
+		_, err = io.CopyN(onlyWriter{w.tw}, zeros{}, h.Size-n)
 	}
-	_, err = io.CopyN(onlyWriter{w.tw}, zeros{}, h.Size-n)
-	return err
+	if err != nil {
+		return fmt.Errorf("packing %q: %w", file, err)
+	}
+	return nil
 }
 
 // onlyWriter hides methods that would make io.CopyBuffer ignore its buffer.

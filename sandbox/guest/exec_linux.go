@@ -337,7 +337,7 @@ func readNow(raw syscall.RawConn, p []byte) (n int, err error) {
 		n, err = unix.Read(int(fd), p)
 		return true
 	}); e != nil {
-		return 0, e
+		return 0, fmt.Errorf("reading what a pipe holds: %w", e)
 	}
 	if n <= 0 && err == nil {
 		err = io.EOF

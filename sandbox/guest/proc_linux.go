@@ -123,7 +123,7 @@ func (p *procDir) lastPID() int {
 func (p *procDir) read(name string, buf []byte) ([]byte, error) {
 	fd, err := unix.Openat(int(p.dir.Fd()), name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, err
+		return nil, os.NewSyscallError("openat", err)
 	}
 	defer func() { _ = unix.Close(fd) }()
 	for {
@@ -132,7 +132,7 @@ func (p *procDir) read(name string, buf []byte) ([]byte, error) {
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return nil, os.NewSyscallError("read", err)
 		}
 		return buf[:n], nil
 	}

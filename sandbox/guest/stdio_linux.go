@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"fmt"
 	"os"
 	"time"
 
@@ -42,11 +43,15 @@ func (s *stdio) input(wanted bool) error {
 	}
 	s.give(0, os.NewFile(uintptr(r), "pipe"))
 	s.stdin, err = polled(w)
-	if err == nil && !wanted {
-		err = s.stdin.Close()
-		s.stdin = nil
+	if err != nil || wanted {
+		return err
 	}
-	return err
+	err = s.stdin.Close()
+	s.stdin = nil
+	if err != nil {
+		return fmt.Errorf("closing the input: %w", err)
+	}
+	return nil
 }
 
 // output is a pipe, or /dev/null for what nobody wants.
@@ -73,7 +78,7 @@ func (s *stdio) give(fd int, f *os.File) {
 func pipe() (r, w int, err error) {
 	var fds [2]int
 	err = unix.Pipe2(fds[:], unix.O_CLOEXEC)
-	return fds[0], fds[1], err
+	return fds[0], fds[1], os.NewSyscallError("pipe2", err)
 }
 
 // polled is an end of a pipe that waits in the runtime's poller. The other
@@ -81,7 +86,7 @@ func pipe() (r, w int, err error) {
 func polled(fd int) (*os.File, error) {
 	if err := unix.SetNonblock(fd, true); err != nil {
 		_ = unix.Close(fd)
-		return nil, err
+		return nil, os.NewSyscallError("fcntl", err)
 	}
 	return os.NewFile(uintptr(fd), "pipe"), nil
 }

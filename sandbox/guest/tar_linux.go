@@ -34,8 +34,10 @@ func (s *server) upload(c *service, dir string) error {
 	if err := (&unpacker{root: root}).unpack(tar.NewReader(in)); err != nil {
 		return err
 	}
-	_, err = io.Copy(io.Discard, in) // what follows the end of the archive
-	return err
+	if _, err := io.Copy(io.Discard, in); err != nil {
+		return fmt.Errorf("reading what follows the archive: %w", err)
+	}
+	return nil
 }
 
 // callReader reads what the client sends for a call.
@@ -88,7 +90,7 @@ func (u *unpacker) unpack(tr *tar.Reader) error {
 			break
 		}
 		if err != nil {
-			return err
+			return fmt.Errorf("reading the archive: %w", err)
 		}
 		if err := u.entry(h, tr); err != nil {
 			return fmt.Errorf("entry %q: %w", h.Name, err)
