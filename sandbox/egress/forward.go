@@ -76,6 +76,7 @@ func (s *session) exchange(v *visit, up *counted, req *http.Request, touch func(
 		again = false
 	} else {
 		keep, err := writeResponse(touching{s.client, touch}, resp, req, again)
+		_ = resp.Body.Close()
 		again = again && keep && err == nil
 	}
 	// A request that is still being sent ends with the host's connection and
@@ -150,7 +151,7 @@ func readResponse(from io.Reader, req *http.Request) (*http.Response, error) {
 	for {
 		resp, err := http.ReadResponse(r, req)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("its header: %w", err)
 		}
 		switch {
 		case resp.StatusCode == http.StatusSwitchingProtocols:
@@ -165,13 +166,11 @@ func readResponse(from io.Reader, req *http.Request) (*http.Response, error) {
 // writeResponse passes a response on as it comes. keep reports that the client
 // sees its end without the end of the connection.
 func writeResponse(w io.Writer, resp *http.Response, req *http.Request, again bool) (keep bool, err error) {
-	defer func() { _ = resp.Body.Close() }()
 	h := resp.Header.Clone()
 	removeHopByHop(h)
 	h.Del("Content-Length")
 	noBody := req.Method == http.MethodHead || resp.StatusCode == http.StatusNoContent || resp.StatusCode == http.StatusNotModified
-	body := w
-	var chunks io.WriteCloser
+	chunked := false
 	keep = true
 	switch {
 	case resp.ContentLength >= 0 && resp.StatusCode != http.StatusNoContent:
@@ -179,8 +178,7 @@ func writeResponse(w io.Writer, resp *http.Response, req *http.Request, again bo
 	case noBody:
 	case req.ProtoAtLeast(1, 1):
 		h.Set("Transfer-Encoding", "chunked")
-		chunks = httputil.NewChunkedWriter(w)
-		body = chunks
+		chunked = true
 	default:
 		keep = false
 	}
@@ -191,15 +189,30 @@ func writeResponse(w io.Writer, resp *http.Response, req *http.Request, again bo
 	_, _ = fmt.Fprintf(head, "HTTP/1.1 %03d %s\r\n", resp.StatusCode, strings.TrimPrefix(resp.Status, strconv.Itoa(resp.StatusCode)+" "))
 	_ = h.Write(head)
 	_, _ = head.WriteString("\r\n")
-	if err := head.Flush(); err != nil || noBody {
-		return keep, err
+	if err := head.Flush(); err != nil {
+		return keep, fmt.Errorf("answering the client: %w", err)
 	}
-	if err := copyAll(body, resp.Body, func() {}); err != nil || chunks == nil {
-		return keep, err
+	switch {
+	case noBody:
+		return keep, nil
+	case chunked:
+		return keep, writeChunks(w, resp.Body)
+	}
+	return keep, copyAll(w, resp.Body, func() {})
+}
+
+// writeChunks passes a body of unknown length on (RFC 9112, section 7.1),
+// without trailers.
+func writeChunks(w io.Writer, body io.Reader) error {
+	chunks := httputil.NewChunkedWriter(w)
+	if err := copyAll(chunks, body, func() {}); err != nil {
+		return err
 	}
 	if err := chunks.Close(); err != nil {
-		return false, err
+		return fmt.Errorf("ending the answer: %w", err)
 	}
-	_, err = io.WriteString(w, "\r\n") // no trailers
-	return keep, err
+	if _, err := io.WriteString(w, "\r\n"); err != nil {
+		return fmt.Errorf("ending the answer: %w", err)
+	}
+	return nil
 }

@@ -166,5 +166,8 @@ func (s *session) failed(_ *visit, err error) { s.answer(http.StatusBadGateway, 
 
 func (s *session) connected() error {
 	_, err := io.WriteString(s.client, "HTTP/1.1 200 Connection Established\r\n\r\n")
-	return err
+	if err != nil {
+		return fmt.Errorf("answering the client: %w", err)
+	}
+	return nil
 }

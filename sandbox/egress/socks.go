@@ -30,15 +30,23 @@ func socksReply(code byte) []byte {
 	return []byte{socksVersion, code, 0, socksIPv4, 0, 0, 0, 0, 0, 0}
 }
 
+// readWords fills a part of what a client sends before it is connected.
+func readWords(r io.Reader, part []byte) error {
+	if _, err := io.ReadFull(r, part); err != nil {
+		return fmt.Errorf("reading the client's request: %w", err)
+	}
+	return nil
+}
+
 // readSocks reads a client's greeting and request. What it cannot do it has
 // answered when it returns an error.
 func readSocks(r *bufio.Reader, w io.Writer) (target, error) {
 	var head [2]byte
-	if _, err := io.ReadFull(r, head[:]); err != nil {
+	if err := readWords(r, head[:]); err != nil {
 		return target{}, err
 	}
 	methods := make([]byte, head[1])
-	if _, err := io.ReadFull(r, methods); err != nil {
+	if err := readWords(r, methods); err != nil {
 		return target{}, err
 	}
 	if !slices.Contains(methods, socksNoAuth) {
@@ -49,7 +57,7 @@ func readSocks(r *bufio.Reader, w io.Writer) (target, error) {
 		return target{}, err
 	}
 	var req [4]byte
-	if _, err := io.ReadFull(r, req[:]); err != nil {
+	if err := readWords(r, req[:]); err != nil {
 		return target{}, err
 	}
 	if req[0] != socksVersion || req[1] != socksConnect {
@@ -74,16 +82,16 @@ func readSocksTarget(r *bufio.Reader, kind byte) (target, error) {
 	case socksIPv6:
 		size = 16
 	case socksName:
-		n, err := r.ReadByte()
-		if err != nil {
+		var n [1]byte
+		if err := readWords(r, n[:]); err != nil {
 			return target{}, err
 		}
-		size = int(n)
+		size = int(n[0])
 	default:
 		return target{}, fmt.Errorf("%w of type %d", errSocksAddress, kind)
 	}
 	b := make([]byte, size+2)
-	if _, err := io.ReadFull(r, b); err != nil {
+	if err := readWords(r, b); err != nil {
 		return target{}, err
 	}
 	t := target{host: string(b[:size]), port: binary.BigEndian.Uint16(b[size:])}

@@ -3,6 +3,7 @@ package egress
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"sync"
@@ -108,7 +109,7 @@ func (s *session) upward(v *visit, up net.Conn, touch func()) error {
 			return nil
 		}
 		if err != nil {
-			return err
+			return fmt.Errorf("reading from the client: %w", err)
 		}
 		return copyAll(up, s.in, touch)
 	}

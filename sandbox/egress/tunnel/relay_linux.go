@@ -43,22 +43,22 @@ func Relay(r io.Reader, w io.Writer) error {
 func listen(port int) (*os.File, uint16, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, os.NewSyscallError("socket", err)
 	}
 	fail := func(err error) (*os.File, uint16, error) { return nil, 0, errors.Join(err, unix.Close(fd)) }
 	// A relay that is started again must not wait for the old connections.
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
-		return fail(err)
+		return fail(os.NewSyscallError("setsockopt", err))
 	}
 	if err := unix.Bind(fd, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}); err != nil {
-		return fail(err)
+		return fail(os.NewSyscallError("bind", err))
 	}
 	if err := unix.Listen(fd, maxStreams); err != nil {
-		return fail(err)
+		return fail(os.NewSyscallError("listen", err))
 	}
 	addr, err := unix.Getsockname(fd)
 	if err != nil {
-		return fail(err)
+		return fail(os.NewSyscallError("getsockname", err))
 	}
 	in, ok := addr.(*unix.SockaddrInet4)
 	if !ok {
@@ -90,7 +90,7 @@ func accept(m *Mux, l *os.File, conns *sync.WaitGroup) {
 func acceptOne(l *os.File) (*os.File, error) {
 	raw, err := l.SyscallConn()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("accepting: %w", err)
 	}
 	for {
 		fd := -1
@@ -99,7 +99,7 @@ func acceptOne(l *os.File) (*os.File, error) {
 			fd, _, accepted = unix.Accept4(int(lfd), unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
 			return !errors.Is(accepted, unix.EAGAIN)
 		}); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("accepting: %w", err)
 		}
 		switch {
 		case accepted == nil:
@@ -107,7 +107,7 @@ func acceptOne(l *os.File) (*os.File, error) {
 			return os.NewFile(uintptr(fd), "connection"), nil
 		case errors.Is(accepted, unix.EINTR), errors.Is(accepted, unix.ECONNABORTED):
 		default:
-			return nil, accepted
+			return nil, os.NewSyscallError("accept4", accepted)
 		}
 	}
 }
