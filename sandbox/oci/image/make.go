@@ -71,5 +71,6 @@ func (s *Store) make(ctx context.Context, r reference, fresh bool, say func(stri
 	if err != nil {
 		return Image{}, err
 	}
+	defer s.keepLimit(ctx)
 	return img, s.writeRef(r, img.ID, "")
 }

@@ -113,6 +113,7 @@ func (s *Store) fetch(ctx context.Context, r reference, c *candidate, say func(s
 		if img, err = s.unpackAll(ctx, r, c, say); err != nil {
 			return Image{}, err
 		}
+		defer s.keepLimit(ctx)
 	}
 	img.Ref, img.Digest = r.raw, c.digest
 	if r.kind == kindRegistry {

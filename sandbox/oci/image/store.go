@@ -41,6 +41,10 @@ type Options struct {
 	// Parallel layers being downloaded or unpacked; 0 means one for each
 	// processor, at least four.
 	Parallel int
+	// Limit of the bytes of files in all layers together; 0 means none. When
+	// something is added beyond it, images that were not asked for the longest
+	// are removed, but for those that a process has open.
+	Limit int64
 	// Limits of what a layer may be.
 	Limits Limits
 	// Retries replaces DefaultRetries when not nil.
@@ -217,7 +221,7 @@ func (s *Store) stored(r reference) (Image, bool, error) {
 }
 
 // usedEvery is how exactly the store knows when a reference was asked for last.
-const usedEvery = time.Hour
+const usedEvery = time.Minute
 
 // touch notes that a reference is in use, for PruneUnused.
 func (s *Store) touch(path string) {

@@ -22,6 +22,8 @@ func syncTree(string) error { return nil }
 
 func spread(string) {}
 
+func freeBytes(string) (int64, bool) { return 0, false }
+
 func unpack(context.Context, string, io.Reader, format, Limits) (layerInfo, error) {
 	return layerInfo{}, errLinux
 }
@@ -29,3 +31,5 @@ func unpack(context.Context, string, io.Reader, format, Limits) (layerInfo, erro
 func (s *Store) compose(context.Context, []Layer) ([]string, error) { return nil, errLinux }
 
 func (s *Store) takeUpper(context.Context, string) (Layer, error) { return Layer{}, errLinux }
+
+func pack(context.Context, io.Writer, string, format) (Notes, error) { return Notes{}, errLinux }

@@ -1,0 +1,74 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/gofrs/flock"
+)
+
+// Shrink removes images that were not asked for the longest until the layers
+// hold at most limit bytes of files, those first that are oldest. Images that a
+// process has open stay, and with them possibly more than limit. Where another
+// process is doing the same, nothing is done. Dry removes nothing and says what
+// would be.
+func (s *Store) Shrink(ctx context.Context, limit int64, dry bool) (done Pruned, err error) {
+	lock := flock.New(filepath.Join(s.dir, "locks", "shrink"+lockSuffix), flock.SetPermissions(0o600))
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	if ok, err := lock.TryLock(); err != nil || !ok {
+		return Pruned{}, err
+	}
+	all, sizes, err := s.survey(ctx)
+	if err != nil {
+		return Pruned{}, fmt.Errorf("making room in the image store: %w", err)
+	}
+	total := int64(0)
+	for _, size := range sizes {
+		total += size
+	}
+	for i := len(all) - 1; i >= 0 && total > limit; i-- {
+		if ctx.Err() != nil {
+			return done, context.Cause(ctx)
+		}
+		one := all[i]
+		if one.InUse {
+			continue
+		}
+		if dry {
+			// What it shares with older ones that go too is counted with neither.
+			done.Images++
+			done.Bytes += one.OwnBytes
+			total -= one.OwnBytes
+			continue
+		}
+		gone, err := s.discard(ctx, one)
+		if errors.Is(err, ErrInUse) {
+			continue
+		}
+		done.Images += gone.Images
+		done.Layers += gone.Layers
+		done.Bytes += gone.Bytes
+		total -= gone.Bytes
+		if err != nil {
+			return done, fmt.Errorf("making room in the image store: %w", err)
+		}
+	}
+	return done, nil
+}
+
+// keepLimit holds the store to the limit of its options after something was
+// added. That it cannot is no reason not to use what was added.
+func (s *Store) keepLimit(ctx context.Context) {
+	if s.opts.Limit <= 0 {
+		return
+	}
+	done, err := s.Shrink(ctx, s.opts.Limit, false)
+	if err != nil {
+		s.log.Warn("image store over its limit", "err", err)
+	}
+	if done.Images > 0 {
+		s.log.Info("removed images that were not used the longest", "images", done.Images, "bytes", done.Bytes)
+	}
+}
