@@ -17,6 +17,13 @@ type Upstream struct {
 	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
 	// Dial connects; nil means a net.Dialer's.
 	Dial func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
+	// DialUDP connects a socket for datagrams; nil means a net.Dialer's. The
+	// proxy has no use for it, sandboxes with a network of their own do.
+	DialUDP func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
+	// NameServers lists those that sandboxes with a network of their own ask,
+	// in order; nil means those of the host's resolv.conf(5). They may be
+	// services of the host: only questions about names reach them.
+	NameServers func() []netip.AddrPort
 	// Local lets loopback and link-local addresses be dialled too. It gives
 	// sandboxes the services of the host, and is meant for tests.
 	Local bool
@@ -41,7 +48,7 @@ func (u Upstream) connect(ctx context.Context, t target) (net.Conn, error) {
 	var errs []error
 	tries := 0
 	for _, addr := range addrs {
-		if !u.Local && forbidden(addr) {
+		if u.Refuses(addr) {
 			errs = append(errs, fmt.Errorf("connecting to %s: %w", addr, errForbidden))
 			continue
 		}
@@ -77,10 +84,28 @@ func (u Upstream) resolve(ctx context.Context, host string) ([]netip.Addr, error
 }
 
 func (u Upstream) dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
+	return u.Connect(ctx, "tcp", to)
+}
+
+// Refuses reports whether no sandbox reaches an address: it leads to this machine
+// itself or to its links. It is the one rule for the proxy and for sandboxes
+// with a network of their own.
+func (u Upstream) Refuses(addr netip.Addr) bool { return !u.Local && forbidden(addr) }
+
+// Connect dials an address, without asking Refuses; network is "tcp" or "udp".
+func (u Upstream) Connect(ctx context.Context, network string, to netip.AddrPort) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialLimit)
 	defer cancel()
-	if u.Dial != nil {
+	switch {
+	case network == "udp" && u.DialUDP != nil:
+		return u.DialUDP(ctx, to)
+	case network == "tcp" && u.Dial != nil:
 		return u.Dial(ctx, to)
 	}
-	return new(net.Dialer).DialContext(ctx, "tcp", to.String())
+	d := net.Dialer{Control: noBroadcast}
+	c, err := d.DialContext(ctx, network, to.String())
+	if err != nil {
+		return nil, fmt.Errorf("connecting: %w", err)
+	}
+	return c, nil
 }
