@@ -72,7 +72,18 @@ func diagnose(ctx context.Context, env *Env) []diagnosis {
 		}
 		all = append(all, d)
 	}
-	return all
+	return append(all, diagnoseNetwork())
+}
+
+// diagnoseNetwork says whether public sandboxes of the runtimes are apart from this
+// machine's network.
+func diagnoseNetwork() diagnosis {
+	d := diagnosis{Kind: "network", Name: "own", Available: true}
+	if fix, err := sandboxes.OwnNetwork(); err != nil {
+		d.Available, d.Fix = false, fix
+		d.Detail = fmt.Sprintf("public sandboxes of -e sandbox and -e host share this machine's network: %v", err)
+	}
+	return d
 }
 
 func diagnoseEnvironment(ctx context.Context, env *Env, name string) diagnosis {

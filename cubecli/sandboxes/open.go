@@ -139,6 +139,10 @@ func Runtimes(ctx context.Context, o Options) ([]oci.RuntimeStatus, error) {
 	return oci.Runtimes(ctx, opts), closeStore()
 }
 
+// OwnNetwork returns nil when public sandboxes without a container engine have a
+// network of their own on this machine, and otherwise why not, and what to do.
+func OwnNetwork() (fix string, err error) { return oci.OwnNetwork() }
+
 // ociOptions are the options of the daemonless backends on this machine.
 func ociOptions(ctx context.Context, name string, o Options) (opts oci.Options, closeStore func() error, err error) {
 	dirs, err := FindDirectories(o.getenv)

@@ -22,6 +22,9 @@ type Backend struct {
 	owner   sandbox.Owner
 	root    bool // of the host, not of a user namespace only
 	cgroups bool // can be made
+	// noTUN says why sandboxes cannot have a network of their own; nil when
+	// they can.
+	noTUN error
 	// single: the programs that map ranges of ids have failed.
 	single atomic.Bool
 }
@@ -54,7 +57,7 @@ func New(opts Options) (*Backend, error) {
 	root := hostRoot()
 	return &Backend{
 		opts: opts, runtime: r, owner: owner, root: root,
-		cgroups: root && !r.builtin() && cgroupsWritable(),
+		cgroups: root && !r.builtin() && cgroupsWritable(), noTUN: tryTUN(),
 	}, nil
 }
 
@@ -99,6 +102,9 @@ func (b *Backend) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbo
 	}
 	if err := b.accept(spec); err != nil {
 		return nil, fmt.Errorf("creating sandbox %q: %w", spec.Name, err)
+	}
+	if b.networkKind(spec.Network) == hostNetwork && spec.Warn != nil {
+		spec.Warn(b.sharedNetwork())
 	}
 	base, err := b.base(ctx, spec)
 	if err != nil {
@@ -170,7 +176,7 @@ func (b *Backend) prepare(s *Sandbox, spec sandbox.Spec, base *base) (*launch, e
 	}
 	bn := &bundle{
 		id: s.id, rootfs: filepath.Join(s.dir, dirRoot), hostname: s.id, guest: b.opts.Guest, mounts: mounts,
-		noNetwork: isolated(spec.Network), emulated: b.runtime.builtin(),
+		network: b.networkKind(spec.Network), emulated: b.runtime.builtin(),
 		userNS: !b.root, ttyGroup: s.ids == nil || s.ids.ranged(), seccomp: true, resources: spec.Resources, layer: base.layer,
 	}
 	if b.cgroups {
@@ -186,6 +192,9 @@ func (b *Backend) prepare(s *Sandbox, spec sandbox.Spec, base *base) (*launch, e
 	l := &launch{
 		Root: plan.root(s.dir, base), HideUnified: b.runtime.hideUnified(), Argv: b.runtime.argv(s.dir, bn), Builtin: b.runtime.builtin(),
 	}
+	if bn.network == ownNetwork {
+		l.TUN, l.IPv6 = tunPath, hasIPv6()
+	}
 	if err := writeJSON(filepath.Join(s.dir, fileConfig), bn.spec()); err != nil {
 		return nil, err
 	}
@@ -198,7 +207,7 @@ func (b *Backend) prepare(s *Sandbox, spec sandbox.Spec, base *base) (*launch, e
 // plan lays out the root file system.
 func (b *Backend) plan(bn *bundle, base *base) (*rootPlan, error) {
 	if !b.opts.Host {
-		return planImage(base.layers, func(below rootfs.Attributes) rootfs.Tree { return identity(bn.hostname, bn.noNetwork, below) }), nil
+		return planImage(base.layers, func(below rootfs.Attributes) rootfs.Tree { return identity(bn.hostname, bn.network, below) }), nil
 	}
 	mounts, err := hostMounts()
 	if err != nil {
@@ -211,5 +220,5 @@ func (b *Backend) plan(bn *bundle, base *base) (*rootPlan, error) {
 	h := host{files: files, mounts: mounts, locked: !b.root}
 	masks := hostMasks(files, append(slices.Clone(b.opts.Mask), b.opts.StateDir))
 	p := hostPlanner{host: h}
-	return planHost(h, masks, identity(bn.hostname, bn.noNetwork, p.below))
+	return planHost(h, masks, identity(bn.hostname, bn.network, p.below))
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -157,47 +156,6 @@ func TestNoHostDisks(t *testing.T) {
 					mknod "$dir/disk" b 254 0 2>/dev/null && (: <"$dir/disk") 2>/dev/null && exit 1
 				done
 				head -c 1 /dev/zero >/dev/null`)
-		})
-	}
-}
-
-// TestPublicNetwork: a service of the host is reached by its address, and by
-// the name localhost.
-func TestPublicNetwork(t *testing.T) {
-	t.Parallel()
-	for _, name := range runtimeNames() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			needRuntime(t, name)
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = l.Close() }()
-			served := make(chan error, 1)
-			go func() {
-				for range 2 {
-					c, err := l.Accept()
-					if err != nil {
-						served <- err
-						return
-					}
-					_, err = c.Write([]byte("hello\n"))
-					if err := errors.Join(err, c.Close()); err != nil {
-						served <- err
-						return
-					}
-				}
-				served <- nil
-			}()
-			_, port, _ := net.SplitHostPort(l.Addr().String())
-			s := create(t, newBackend(t, testOptions(t, name)), sandbox.Spec{})
-			if got := say(t, s, "cat </dev/tcp/127.0.0.1/"+port+"; cat </dev/tcp/localhost/"+port); got != "hello\nhello\n" {
-				t.Errorf("got %q", got)
-			}
-			if err := <-served; err != nil {
-				t.Error(err)
-			}
 		})
 	}
 }

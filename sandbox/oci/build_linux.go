@@ -62,7 +62,7 @@ func (s *Sandbox) takeUpper(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer func() { _ = root.Close() }()
-	for name := range identity("", true, func(string) (rootfs.Entry, bool) { return rootfs.Entry{}, false }) {
+	for name := range identity("", noNetwork, func(string) (rootfs.Entry, bool) { return rootfs.Entry{}, false }) {
 		if name == "/" || filepath.Dir(name) == "/" {
 			continue // directories
 		}

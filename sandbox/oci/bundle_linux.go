@@ -25,7 +25,7 @@ type bundle struct {
 	guest    string // host path of the guest program
 	mounts   []sandbox.Mount
 
-	noNetwork bool
+	network networkKind
 	// emulated: the runtime has a kernel of its own, which masks and filters
 	// by itself.
 	emulated bool
@@ -48,8 +48,12 @@ type bundle struct {
 func (b *bundle) capabilities() []string {
 	caps := []string{
 		"CAP_AUDIT_WRITE", "CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID",
-		"CAP_KILL", "CAP_NET_BIND_SERVICE", "CAP_NET_RAW", "CAP_SETFCAP",
+		"CAP_KILL", "CAP_NET_BIND_SERVICE", "CAP_SETFCAP",
 		"CAP_SETGID", "CAP_SETPCAP", "CAP_SETUID", "CAP_SYS_CHROOT",
+	}
+	// Raw sockets would show the traffic of the host.
+	if b.network != hostNetwork {
+		caps = append(caps, "CAP_NET_RAW")
 	}
 	// Whoever can make the node of a disk can read the disk, unless a cgroup
 	// refuses to open it, or there are no disks.
@@ -96,7 +100,7 @@ func (b *bundle) namespaces() []specs.LinuxNamespace {
 	ns := []specs.LinuxNamespace{
 		{Type: specs.PIDNamespace}, {Type: specs.MountNamespace}, {Type: specs.IPCNamespace}, {Type: specs.UTSNamespace},
 	}
-	if b.noNetwork {
+	if b.network == noNetwork {
 		ns = append(ns, specs.LinuxNamespace{Type: specs.NetworkNamespace})
 	}
 	return ns
@@ -133,7 +137,7 @@ func (b *bundle) specMounts() []specs.Mount {
 // so that the root of a user namespace can mount one only together with a
 // network namespace of its own; otherwise it can just bind the host's.
 func (b *bundle) sysMount() specs.Mount {
-	if b.userNS && !b.noNetwork && !b.emulated {
+	if b.userNS && b.network == hostNetwork && !b.emulated {
 		return specs.Mount{Destination: "/sys", Type: "none", Source: "/sys", Options: []string{"rbind", "nosuid", "noexec", "nodev", "ro"}}
 	}
 	return specs.Mount{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"nosuid", "noexec", "nodev", "ro"}}

@@ -56,7 +56,7 @@ func TestBundle(t *testing.T) {
 
 func TestBundleVariants(t *testing.T) {
 	t.Parallel()
-	if s := (&bundle{noNetwork: true}).spec(); !hasNamespace(s, specs.NetworkNamespace) {
+	if s := (&bundle{network: noNetwork}).spec(); !hasNamespace(s, specs.NetworkNamespace) {
 		t.Error("no-network has the host's network namespace")
 	}
 	if s := (&bundle{}).spec(); slices.Contains(s.Process.Capabilities.Bounding, "CAP_MKNOD") || s.Linux.Resources != nil {

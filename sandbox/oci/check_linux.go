@@ -18,7 +18,7 @@ import (
 // Check makes a sandbox, on the host's root so that it needs no image, and
 // removes it.
 func (b *Backend) Check(ctx context.Context) error {
-	probe := &Backend{opts: b.opts, runtime: b.runtime, owner: b.owner, root: b.root, cgroups: b.cgroups}
+	probe := &Backend{opts: b.opts, runtime: b.runtime, owner: b.owner, root: b.root, cgroups: b.cgroups, noTUN: b.noTUN}
 	probe.opts.Host = true
 	probe.single.Store(b.single.Load())
 	s, err := probe.Create(ctx, sandbox.Spec{Name: "check"})

@@ -46,6 +46,7 @@ func TestContractHost(t *testing.T) {
 					return newBackend(t, opts)
 				},
 				World:   world,
+				Outside: tryTUN() == nil,
 				Spec:    sandbox.Spec{Name: "contract"},
 				OneUser: oneUser(),
 			})

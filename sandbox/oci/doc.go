@@ -25,9 +25,12 @@
 //
 // # Network
 //
-// Mode public uses the host's network namespace: no bridge, no address
-// translation and no privileges are needed, and ports that commands open are
-// ports of the host. gVisor passes TCP and UDP sockets through to the host.
+// Mode public is a namespace of the sandbox's own with a TUN device, whose
+// packets a TCP/IP stack in this process carries over sockets of the host
+// (package usernet). As root the thread that enters the mount namespace makes
+// the device; otherwise the helper does, and sends it to its caller. gVisor
+// passes TCP and UDP sockets through to that namespace. Where there is no
+// /dev/net/tun, public is the host's network namespace, without raw sockets.
 // Mode no-network is an empty namespace with a loopback device. So is mode
 // allowlist, with an egress proxy in the calling process (package egress) and a
 // relay inside; and so is a sandbox whose policy can be switched, where public

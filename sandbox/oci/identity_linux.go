@@ -12,10 +12,15 @@ import (
 const identityLimit = 1 << 20
 
 // identity is the tree of the files by which a sandbox finds itself and others.
-func identity(hostname string, noNetwork bool, below rootfs.Attributes) rootfs.Tree {
+func identity(hostname string, network networkKind, below rootfs.Attributes) rootfs.Tree {
 	hosts := "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n"
 	resolver := ""
-	if !noNetwork {
+	switch network {
+	case noNetwork:
+	case ownNetwork:
+		hosts += hostsElsewhere(readSmall("/etc/hosts"))
+		resolver = resolverInside(readSmall("/etc/resolv.conf"))
+	case hostNetwork:
 		// The network is the host's, so are the ways to resolve names.
 		if h := readSmall("/etc/hosts"); h != "" {
 			hosts = strings.TrimRight(h, "\n") + "\n"

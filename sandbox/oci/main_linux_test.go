@@ -15,6 +15,9 @@ import (
 
 const testBuild = "test"
 
+// testTUN is an environment variable: the TUN device that ordinary users have.
+const testTUN = "PROCTOR_TEST_TUN"
+
 // TestMain is the program whose helpers the tests use: the guest, the built-in
 // runtime, and the launcher.
 func TestMain(m *testing.M) {
@@ -23,6 +26,12 @@ func TestMain(m *testing.M) {
 	}
 	if code, handled := Reexec(os.Args); handled {
 		os.Exit(code)
+	}
+	if isProbe(os.Args[0]) {
+		os.Exit(runProbe(os.Args[1:]))
+	}
+	if path := os.Getenv(testTUN); path != "" {
+		tunPath = path
 	}
 	if os.Args[0] == ownerArg0 {
 		os.Exit(runOwner(os.Args[1:]))

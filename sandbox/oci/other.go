@@ -35,6 +35,9 @@ func Runtimes(context.Context, Options) []RuntimeStatus {
 	return all
 }
 
+// OwnNetwork fails with sandbox.ErrUnavailable.
+func OwnNetwork() (fix string, err error) { return "use -e docker", unavailable() }
+
 // Name is sandbox.BackendSandbox.
 func (*Backend) Name() string { return sandbox.BackendSandbox }
 

@@ -36,7 +36,7 @@ func testHost(mounts ...mountPoint) host {
 func planTest(t *testing.T, h host, masks ...string) *rootPlan {
 	t.Helper()
 	p := hostPlanner{host: h}
-	plan, err := planHost(h, hostMasks(h.files, masks), identity("box", true, p.below))
+	plan, err := planHost(h, hostMasks(h.files, masks), identity("box", noNetwork, p.below))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,6 +27,10 @@ type launch struct {
 	// HideUnified covers the second cgroup hierarchy of systems that have
 	// both, which crun refuses.
 	HideUnified bool `json:"hide_unified,omitempty"`
+	// TUN makes the device of the network namespace that the sandbox has then;
+	// IPv6: it has addresses of both kinds.
+	TUN  string `json:"tun,omitempty"`
+	IPv6 bool   `json:"ipv6,omitempty"`
 	// Argv of the runtime. Builtin: it is the program itself as runsc.
 	Argv    []string `json:"argv"`
 	Builtin bool     `json:"builtin,omitempty"`
@@ -51,6 +55,7 @@ type process struct {
 	stdin  *os.File // of the guest
 	stdout *os.File
 	stderr *bounded.Tail
+	device *os.File // of the sandbox's own network, or nil
 	cmd    *exec.Cmd
 	done   chan struct{} // closed when the process has been waited for
 }
@@ -76,7 +81,7 @@ func startRuntime(l *launch, launchFile string, ids *idMap, executable string) (
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = guestIn, guestOut, p.stderr
 	cmd.WaitDelay = time.Second // for what still holds standard error
 
-	enter := l.enterAsRoot
+	enter := func() (err error) { p.device, err = l.enterAsRoot(); return err }
 	if ids != nil {
 		enter = func() error { return nil } // the helper does it
 	}
@@ -84,9 +89,15 @@ func startRuntime(l *launch, launchFile string, ids *idMap, executable string) (
 	_ = guestIn.Close()
 	_ = guestOut.Close()
 	if err == nil && ids != nil {
-		err = ids.apply(cmd)
+		if err = ids.apply(cmd); err == nil {
+			p.device, err = ids.device()
+		}
 	}
 	if err != nil {
+		p.closeDevice()
+		if ids != nil {
+			ids.closeDevices()
+		}
 		_ = stdin.Close()
 		_ = stdout.Close()
 		p.kill()
@@ -111,18 +122,30 @@ func runtimeCommand(l *launch, launchFile string, ids *idMap, executable string)
 	if ids == nil {
 		return cmd, nil
 	}
-	return cmd, ids.prepare(cmd)
+	if err := ids.prepare(cmd); err != nil || l.TUN == "" {
+		return cmd, err
+	}
+	return cmd, ids.prepareNetwork(cmd)
 }
 
 // runtimeEnv holds nothing of the caller's environment, so that no runtime can
 // pass it on.
 func runtimeEnv() []string { return []string{"PATH=" + defaultPath} }
 
-func (l *launch) enterAsRoot() error {
-	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
-		return fmt.Errorf("making a mount namespace: %w", err)
+// enterAsRoot puts the calling thread into the sandbox's namespaces. It returns
+// the device of the sandbox's own network if it has one.
+func (l *launch) enterAsRoot() (*os.File, error) {
+	flags := unix.CLONE_NEWNS
+	if l.TUN != "" {
+		flags |= unix.CLONE_NEWNET
 	}
-	return l.mountAll()
+	if err := unix.Unshare(flags); err != nil {
+		return nil, fmt.Errorf("making the sandbox's namespaces: %w", err)
+	}
+	if err := l.mountAll(); err != nil {
+		return nil, err
+	}
+	return l.makeDevice()
 }
 
 // startOnThread runs enter and starts the command on a thread that lives until

@@ -76,6 +76,9 @@ func runLaunch(args []string) error {
 	if err := l.mountAll(); err != nil {
 		return err
 	}
+	if err := l.sendDevice(callerFD(args)); err != nil {
+		return err
+	}
 	if l.Builtin {
 		os.Args = l.Argv //nolint:forbidigo // this process is the runtime from here on
 		maincli.Main()   // exits by itself
@@ -92,15 +95,28 @@ func runRemove(args []string) error {
 	return removeTree(args[0])
 }
 
+// firstExtra is the file descriptor of the first of exec.Cmd.ExtraFiles.
+const firstExtra = 3
+
+func waits(args []string) bool { return args[len(args)-1] == waitForMap }
+
+// callerFD is the socket to the caller: the last of exec.Cmd.ExtraFiles.
+func callerFD(args []string) int {
+	if waits(args) {
+		return firstExtra + 1
+	}
+	return firstExtra
+}
+
 // becomeRoot waits until the process is root of its user namespace.
 func becomeRoot(args []string) error {
 	if len(args) == 0 {
 		return errors.New("an argument is missing")
 	}
-	if args[len(args)-1] != waitForMap {
+	if !waits(args) {
 		return nil
 	}
-	const mapped = 3 // the first of exec.Cmd.ExtraFiles
+	const mapped = firstExtra
 	pipe := os.NewFile(mapped, "mapped")
 	if n, err := pipe.Read(make([]byte, 1)); n != 1 {
 		return fmt.Errorf("waiting for the user namespace: %w", err)

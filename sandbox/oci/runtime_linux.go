@@ -57,13 +57,16 @@ func (r runtimeProgram) argv(dir string, b *bundle) []string {
 	switch r.name {
 	case RuntimeGVisor:
 		network := "host"
-		if b.noNetwork {
+		if b.network == noNetwork {
 			network = "none"
 		}
 		argv = []string{
 			runscArg0, "--root=" + at(dirRuntime), "--network=" + network, "--host-settings=ignore",
 			// Setuid programs work as they do with the other runtimes.
 			"--allow-suid=true",
+		}
+		if b.network == ownNetwork {
+			argv = append(argv, "--net-raw=true") // for ping
 		}
 		if b.layer {
 			// Everything is written to the host's overlay, and at once.

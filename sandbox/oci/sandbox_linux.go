@@ -22,6 +22,7 @@ import (
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/egress"
 	"github.com/proctor-run/proctor/sandbox/guest"
+	"github.com/proctor-run/proctor/sandbox/internal/usernet"
 )
 
 const (
@@ -42,6 +43,7 @@ type Sandbox struct {
 	ids     *idMap // nil as root of the host
 
 	process *process
+	net     *usernet.Net // nil unless the network is the sandbox's own
 	client  *guest.Client
 	first   *os.File     // pidfd of the sandbox's first process on the host, or nil
 	gate    *egress.Gate // nil for none
@@ -61,6 +63,9 @@ func (s *Sandbox) run(ctx context.Context, l *launch, base *base, spec sandbox.S
 		return fmt.Errorf("starting runtime %q: %w", s.backend.runtime.name, err)
 	}
 	s.process = p
+	if err := s.openNetwork(); err != nil {
+		return err
+	}
 	start, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("no answer within %v", startLimit))
 	defer cancel()
 	opts := base.guestOptions(s.backend.opts.Build, spec)
@@ -70,6 +75,9 @@ func (s *Sandbox) run(ctx context.Context, l *launch, base *base, spec sandbox.S
 			err = p.diagnose(err)
 		}
 		return fmt.Errorf("starting runtime %q: %w", s.backend.runtime.name, err)
+	}
+	if l.TUN != "" && s.net == nil {
+		return fmt.Errorf("starting runtime %q: it runs, but there is no device for its network", s.backend.runtime.name)
 	}
 	s.client, s.env = c, opts.Env
 	s.first = s.openFirst()
@@ -177,6 +185,9 @@ func (s *Sandbox) destroy(ctx context.Context) error {
 	}
 	if err := s.end(ctx); err != nil {
 		return err
+	}
+	if s.net != nil {
+		s.net.Close()
 	}
 	if s.gate != nil {
 		if err := s.gate.Wait(ctx); err != nil {

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/proctor-run/proctor/internal/need"
 )
 
@@ -25,8 +27,9 @@ func TestOrdinaryUser(t *testing.T) { //nolint:tparallel // each user's run fill
 		users["range of ids"] = uid
 	}
 	program := readableProgram(t)
+	tun := readableTUN(t)
 	// The whole contract once more takes a minute for each user.
-	runs := []string{"^(TestCheck|TestHostMasks|TestKilledOwner|TestPublicNetwork)$", "^TestContractHost$/^(gvisor|runc)$/^(Mounts|Network|Destroy)$"}
+	runs := []string{"^(TestCheck|TestHostMasks|TestKilledOwner|TestPublicNetwork)$", "^TestContractHost$/^(gvisor|runc)$/^(Mounts|Network|Outside|Destroy)$"}
 	if need.Required("patience") {
 		runs[1] = "^TestContractHost$/^(gvisor|runc)$"
 	}
@@ -35,6 +38,7 @@ func TestOrdinaryUser(t *testing.T) { //nolint:tparallel // each user's run fill
 			for _, tests := range runs {
 				cmd := exec.Command(program, "-test.run="+tests, "-test.v")
 				cmd.Dir = "/"
+				cmd.Env = append(os.Environ(), testTUN+"="+tun)
 				cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
 				out, err := cmd.CombinedOutput()
 				if err != nil {
@@ -85,4 +89,26 @@ func readableProgram(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return out.Name()
+}
+
+// readableTUN makes a TUN device that every user can open, as most systems have
+// it. Without one the users have none either.
+func readableTUN(t *testing.T) string {
+	t.Helper()
+	var st unix.Stat_t
+	if err := unix.Stat(tunPath, &st); err != nil {
+		return tunPath
+	}
+	dir := stateDir(t)
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "tun")
+	if err := unix.Mknod(path, unix.S_IFCHR|0o666, int(st.Rdev)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

@@ -33,6 +33,7 @@ type idMap struct {
 	uids, gids             idRange // of users from 1 on; count 0 means none
 	newuidmap, newgidmap   string
 	helperEnd, callersSide *os.File // the helper waits for a byte that says that it is mapped
+	devices                *deviceSocket
 }
 
 // callerIDs makes the map for the calling user; ranges false means that the

@@ -15,8 +15,9 @@ import (
 const downloadBytes = 64 << 20
 
 // BenchmarkEgress compares downloads through the egress proxy with direct ones
-// of a public sandbox, which reaches this machine under the given address. Only
-// New, Spec and World of the Config count.
+// of a public sandbox, which reaches this machine under the given address, or the
+// World where that is Outside. Only New, Spec, World and Outside of the Config
+// count.
 func BenchmarkEgress(b *testing.B, cfg Config, address string) {
 	chunk := make([]byte, 1<<20)
 	web := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -40,12 +41,16 @@ func BenchmarkEgress(b *testing.B, cfg Config, address string) {
 		b.Fatal(err)
 	}
 	cfg.World.Put("bench.test", "127.0.0.1:"+port)
+	to := address + "/" + port
+	if cfg.Outside {
+		to = cfg.World.Address("bench.test").String() + "/80"
+	}
 	backend := cfg.New(b)
 	for name, c := range map[string]struct {
 		network sandbox.Network
 		connect string
 	}{
-		"direct":  {sandbox.Network{}, address + "/" + port},
+		"direct":  {sandbox.Network{}, to},
 		"proxied": {sandbox.Network{Mode: sandbox.NetworkAllowlist, Hosts: []string{"bench.test"}}, "${http_proxy:7:9}/${http_proxy:17}"},
 	} {
 		spec := cfg.Spec

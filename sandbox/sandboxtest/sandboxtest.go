@@ -56,6 +56,10 @@ type Config struct {
 	// asked about allow lists.
 	World *World
 
+	// Outside says that public sandboxes reach World too, and nothing else: the
+	// backend gives them a network of their own.
+	Outside bool
+
 	// SharedRoot says that all sandboxes of the backend see one file system,
 	// as a supervisor without isolation does.
 	SharedRoot bool
@@ -103,6 +107,7 @@ const (
 	noNetwork                     // Capabilities.NoNetwork
 	allowlist                     // Capabilities.Allowlist, and a World
 	switching                     // Capabilities.SwitchNetwork, and a World
+	outside                       // a World that public sandboxes reach
 )
 
 // Run holds the backend to the contract. It takes a few sandboxes at a time
@@ -132,6 +137,7 @@ func Run(t *testing.T, cfg Config) {
 		{"Download", downloadObligations},
 		{"Mounts", mountObligations},
 		{"Network", networkObligations},
+		{"Outside", outsideObligations},
 		{"Egress", egressObligations},
 		{"Switching", switchObligations},
 		{"Destroy", destroyObligations},

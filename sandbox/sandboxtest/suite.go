@@ -46,6 +46,7 @@ var conditions = []struct {
 	{noNetwork, func(s *suite) bool { return !s.caps.NoNetwork }, "Capabilities.NoNetwork is not claimed"},
 	{allowlist, func(s *suite) bool { return !s.caps.Allowlist }, "Capabilities.Allowlist is not claimed"},
 	{switching, func(s *suite) bool { return !s.caps.SwitchNetwork }, "Capabilities.SwitchNetwork is not claimed"},
+	{outside, func(s *suite) bool { return s.cfg.World == nil || !s.cfg.Outside }, "public sandboxes do not reach a World"},
 	{allowlist | switching, func(s *suite) bool { return s.cfg.World == nil }, "the backend's egress is not that of a World"},
 }
 

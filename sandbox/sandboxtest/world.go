@@ -20,6 +20,9 @@ type World struct {
 	mu    sync.Mutex
 	names map[string]netip.Addr
 	addrs map[netip.Addr]string
+	// datagrams leads to the servers of UDP.
+	datagrams map[netip.Addr]string
+	server    netip.AddrPort // of names, once there is one
 }
 
 // Put lets a name resolve to an address of its own, which leads to a server
@@ -36,6 +39,23 @@ func (w *World) Put(name, addr string) {
 		outside = netip.AddrFrom4([4]byte{198, 18, byte(n >> 8), byte(n)}) // RFC 2544: for tests
 	}
 	w.names[name], w.addrs[outside] = outside, addr
+}
+
+// PutAddr lets an address lead to a server that listens on addr.
+func (w *World) PutAddr(outside netip.Addr, addr string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.addrs == nil {
+		w.names, w.addrs = map[string]netip.Addr{}, map[netip.Addr]string{}
+	}
+	w.addrs[outside] = addr
+}
+
+// Address is what a name that was Put resolves to.
+func (w *World) Address(name string) netip.Addr {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.names[name]
 }
 
 // Serve puts a web server into the world that answers "hello from NAME".
@@ -60,13 +80,34 @@ func (w *World) Upstream() egress.Upstream {
 			return nil, fmt.Errorf("%q is not in the test's world", host)
 		},
 		Dial: func(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
+			return w.dial(ctx, "tcp", to)
+		},
+		DialUDP: func(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
+			return w.dial(ctx, "udp", to)
+		},
+		NameServers: func() []netip.AddrPort {
 			w.mu.Lock()
-			addr, ok := w.addrs[to.Addr()]
-			w.mu.Unlock()
-			if !ok {
-				return nil, fmt.Errorf("%s is not in the test's world", to)
+			defer w.mu.Unlock()
+			if !w.server.IsValid() {
+				return nil
 			}
-			return new(net.Dialer).DialContext(ctx, "tcp", addr)
+			return []netip.AddrPort{w.server}
 		},
 	}
+}
+
+func (w *World) dial(ctx context.Context, network string, to netip.AddrPort) (net.Conn, error) {
+	w.mu.Lock()
+	addr, ok := w.addrs[to.Addr()]
+	if network == "udp" {
+		addr, ok = w.datagrams[to.Addr()]
+	}
+	if to == w.server {
+		addr, ok = to.String(), true
+	}
+	w.mu.Unlock()
+	if !ok {
+		return nil, fmt.Errorf("%s is not in the test's world", to)
+	}
+	return new(net.Dialer).DialContext(ctx, network, addr)
 }

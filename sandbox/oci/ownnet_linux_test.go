@@ -1,0 +1,280 @@
+package oci
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/proctor-run/proctor/internal/need"
+	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/sandboxtest"
+)
+
+// needTUN skips unless sandboxes can have a network of their own.
+func needTUN(t testing.TB) {
+	t.Helper()
+	err := tryTUN()
+	need.That(t, "tun", err == nil || os.Geteuid() != 0, fmt.Sprintf("needs %s: %v", tunPath, err))
+	if err != nil {
+		t.Skipf("needs %s: %v", tunPath, err)
+	}
+}
+
+// TestPublicNetwork: a public sandbox sees nothing of the host's loopback and
+// reaches none of its abstract sockets, also with raw sockets.
+func TestPublicNetwork(t *testing.T) {
+	t.Parallel()
+	for _, name := range runtimeNames() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			needRuntime(t, name)
+			needTUN(t)
+			opts := testOptions(t, name)
+			world := &sandboxtest.World{}
+			opts.Egress = world.Upstream()
+			program := filepath.Join("/probe", probeArg0)
+			s := create(t, newBackend(t, opts), sandbox.Spec{Mounts: []sandbox.Mount{{Source: staticProgram(t), Target: program, ReadOnly: true}}})
+			if got := say(t, s, "cat /etc/resolv.conf"); !strings.Contains(got, "nameserver 10.0.2.3\n") || strings.Count(got, "nameserver") != 1 {
+				t.Errorf("resolv.conf: %q", got)
+			}
+			if name != RuntimeGVisor { // it has no /sys/class/net
+				if got := say(t, s, "ls /sys/class/net"); got != "eth0\nlo\n" {
+					t.Errorf("devices: %q", got)
+				}
+			}
+			abstract := "proctor-test-" + filepath.Base(opts.StateDir)
+			l, err := net.Listen("unix", "@"+abstract)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = l.Close() }()
+			if got, err := tell(t, s, program, "abstract", abstract); err != nil || !strings.Contains(got, "failed:") {
+				t.Errorf("an abstract socket of the host is reached: %q, %v", got, err)
+			}
+			noTraffic(t, s, program)
+			// The device is the only way out, and leads nowhere else.
+			host := listenLoopback(t)
+			if got, err := tell(t, s, program, "bound", "eth0", host.Addr().String()); err != nil || !strings.Contains(got, "failed:") {
+				t.Errorf("the host's loopback is reached through the device: %q, %v", got, err)
+			}
+		})
+	}
+}
+
+func listenLoopback(t testing.TB) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+// noTraffic sends a secret over the host's loopback while the sandbox listens.
+func noTraffic(t *testing.T, s sandbox.Sandbox, program string) {
+	t.Helper()
+	const secret = "key-of-the-host"
+	out := &signalled{ready: make(chan struct{})}
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.Exec(t.Context(), sandbox.Command{Argv: []string{program, "packets", secret}, Stdout: out})
+		done <- err
+	}()
+	select {
+	case <-out.ready:
+	case err := <-done:
+		if !strings.Contains(out.String(), "failed: socket") { // a kernel without packet sockets shows nothing
+			t.Errorf("no packet socket: %q, %v", out.String(), err)
+		}
+		return
+	}
+	l := listenLoopback(t)
+	go func() {
+		c, err := net.Dial("tcp", l.Addr().String())
+		for range 5 {
+			if err == nil {
+				_, err = c.Write([]byte(secret))
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		_ = c.Close()
+	}()
+	c, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(c); err != nil || !bytes.Contains(got, []byte(secret)) {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if err := <-done; err != nil || strings.Contains(out.String(), "seen") {
+		t.Errorf("the host's traffic is seen: %q, %v", out.String(), err)
+	}
+}
+
+// signalled closes ready with the first output.
+type signalled struct {
+	mu sync.Mutex
+	bytes.Buffer
+	ready chan struct{}
+}
+
+func (s *signalled) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if strings.HasPrefix(string(p), "listening") {
+		close(s.ready)
+	}
+	return s.Buffer.Write(p)
+}
+
+func (s *signalled) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.Buffer.String()
+}
+
+// tell runs a program and returns what it says.
+func tell(t testing.TB, s sandbox.Sandbox, argv ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	_, err := s.Exec(t.Context(), sandbox.Command{Argv: argv, Stdout: &out})
+	return out.String(), err
+}
+
+// TestSharedNetwork: without a TUN device a public sandbox has the host's network,
+// which is said, and no raw sockets.
+func TestSharedNetwork(t *testing.T) {
+	t.Parallel()
+	for _, name := range runtimeNames() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			needRuntime(t, name)
+			b := newBackend(t, testOptions(t, name))
+			b.noTUN = errors.New("no device")
+			var warned []string
+			s := create(t, b, sandbox.Spec{Warn: func(m string) { warned = append(warned, m) }})
+			if len(warned) != 1 || !strings.Contains(warned[0], "no device") {
+				t.Errorf("warnings: %q", warned)
+			}
+			const netRaw = 1 << unix.CAP_NET_RAW
+			var caps uint64
+			if _, err := fmt.Sscanf(say(t, s, "grep CapBnd /proc/self/status | cut -f2"), "%x", &caps); err != nil || caps&netRaw != 0 {
+				t.Errorf("capabilities %x, %v", caps, err)
+			}
+			if got := say(t, s, "cat /etc/resolv.conf"); got != readSmall("/etc/resolv.conf") {
+				t.Errorf("resolv.conf: %q", got)
+			}
+		})
+	}
+}
+
+// TestNetworksLeaveNothing makes and destroys sandboxes that hold connections.
+func TestNetworksLeaveNothing(t *testing.T) { //nolint:paralleltest // it counts what the process has
+	needRuntime(t, RuntimeRunc)
+	needTUN(t)
+	world := &sandboxtest.World{}
+	opts := testOptions(t, RuntimeRunc)
+	opts.Egress = world.Upstream()
+	b := newBackend(t, opts)
+	quiet := listenLoopback(t)
+	world.Put("quiet.test", quiet.Addr().String())
+	go func() {
+		var held []net.Conn // until the sandbox ends them
+		for {
+			c, err := quiet.Accept()
+			if err != nil {
+				break
+			}
+			held = append(held, c)
+		}
+		for _, c := range held {
+			_ = c.Close()
+		}
+	}()
+	life := func() {
+		s, err := b.Create(t.Context(), sandbox.Spec{Name: "leaves"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := world.Address("quiet.test").String()
+		say(t, s, "for i in 1 2 3 4; do exec {fd}<>/dev/tcp/"+at+"/80; done; exec 3<>/dev/udp/"+at+"/9; echo x >&3; (sleep 1000 &) >/dev/null 2>&1")
+		if err := s.Destroy(cleanupContext(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	life()
+	routines, files := runtime.NumGoroutine(), openFiles(t)
+	for range 5 {
+		life()
+	}
+	for range 100 {
+		if runtime.NumGoroutine() <= routines && openFiles(t) <= files+5*4 { // the test's own ends
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	if n := runtime.NumGoroutine(); n > routines+2 {
+		buf := make([]byte, 1<<20)
+		t.Errorf("%d goroutines, %d before:\n%s", n, routines, buf[:runtime.Stack(buf, true)])
+	}
+	if n := openFiles(t); n > files+5*4 {
+		t.Errorf("%d files, %d before", n, files)
+	}
+}
+
+func openFiles(t testing.TB) int {
+	t.Helper()
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(list)
+}
+
+func TestResolverInside(t *testing.T) {
+	t.Parallel()
+	got := resolverInside("# x\nnameserver 127.0.0.53\nnameserver 192.0.2.1\noptions edns0  trust-ad\nsearch a.test b.test\nsortlist x\n")
+	if want := "nameserver 10.0.2.3\noptions edns0 trust-ad\nsearch a.test b.test\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestHostsElsewhere(t *testing.T) {
+	t.Parallel()
+	got := hostsElsewhere("127.0.0.1 localhost\n127.0.1.1\tme\n::1 ip6-localhost\nff02::1 all\n0.0.0.0 blocked\n\n# 192.0.2.9 x\n192.0.2.1  build build.test # ours\n2001:db8::1 six\nnonsense x\n")
+	if want := "192.0.2.1\tbuild\tbuild.test\t#\tours\n2001:db8::1\tsix\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestDefaultRoute6(t *testing.T) {
+	t.Parallel()
+	zero := strings.Repeat("0", 32)
+	line := func(to, length, device string) string {
+		return strings.Join([]string{to, length, zero, "00", zero, "00000400", "00000003", "00000000", "00000003", device}, " ") + "\n"
+	}
+	for table, want := range map[string]bool{
+		"":                                  false,
+		line(zero, "00", "eth0"):            true,
+		line(zero, "00", "lo"):              false,
+		line(zero, "08", "eth0"):            false,
+		"nonsense\n":                        false,
+		line("fd00"+zero[4:], "00", "eth0"): false,
+	} {
+		if got := defaultRoute6(table); got != want {
+			t.Errorf("%q: got %v", table, got)
+		}
+	}
+}
