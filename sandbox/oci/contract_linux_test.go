@@ -38,6 +38,9 @@ func TestContractHost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			needRuntime(t, name)
+			if name == RuntimeCrun { // it is driven as runc is
+				need.Patience(t)
+			}
 			world := &sandboxtest.World{}
 			sandboxtest.Run(t, sandboxtest.Config{
 				New: func(t testing.TB) sandbox.Backend {
