@@ -137,7 +137,7 @@ func (r *Runner) begin(cfg jobdir.TrialConfig, n int) (*attempt, error) {
 	}
 	started := jobdir.UTC(r.Now())
 	rec := &recorder{
-		dir: dir, log: log, phase: "preparation", now: r.Now, onEvent: r.Emit,
+		dir: dir, log: log, phase: phasePreparation, now: r.Now, onEvent: r.Emit,
 		res: &jobdir.TrialResult{
 			ID:        uuid.New(),
 			TaskName:  taskBaseName(cfg.Task),
@@ -201,25 +201,17 @@ func (a *attempt) work(ctx context.Context) error {
 }
 
 // stage is what an agent works on and a verifier judges: a single-step task,
-// or one step of another. The results go where it points.
+// or one step of another.
 type stage struct {
+	results
 	step        *harbor.Step // nil for a single-step task
 	instruction string
-
-	agentResult    **jobdir.AgentResult
-	agentTiming    **jobdir.Timing
-	verifierResult **jobdir.VerifierResult
-	verifierTiming **jobdir.Timing
 }
 
 // runSingle is the course of a single-step task (Harbor task format, section
 // 6.1).
 func (a *attempt) runSingle(ctx context.Context) error {
-	s := &stage{
-		instruction: a.task.Instruction,
-		agentResult: &a.res.AgentResult, agentTiming: &a.res.AgentExecution,
-		verifierResult: &a.res.VerifierResult, verifierTiming: &a.res.Verifier,
-	}
+	s := &stage{results: a.whole(), instruction: a.task.Instruction}
 	if err := a.runAgent(ctx, s); err != nil {
 		if !verifiedAnyway(err) {
 			return err
@@ -276,7 +268,7 @@ func (a *attempt) destroy(ctx context.Context) {
 		}
 	}
 	if err := a.env.Close(ctx); err != nil {
-		a.phase = "teardown"
+		a.enter(phaseTeardown)
 		a.record(fmt.Errorf("removing the sandbox: %w", err))
 	}
 }

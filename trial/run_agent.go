@@ -24,10 +24,9 @@ func (a *attempt) agentEnv(step *harbor.Step) agent.Env {
 
 // setUpAgent prepares the agent within its set-up limit.
 func (a *attempt) setUpAgent(ctx context.Context) error {
-	a.phase = "agent setup"
-	a.emit(EventAgentSetupStart, "")
+	a.enter(phaseAgentSetup)
 	limit := a.agentSetupLimit()
-	err := a.timed(ctx, &a.res.AgentSetup, limit,
+	err := a.timed(ctx, a.whole(), limit,
 		limit.Passed(exception.AgentSetupTimeoutError, "Agent setup"),
 		func(ctx context.Context) error { return a.agent.Setup(ctx, a.agentEnv(nil)) })
 	a.res.AgentInfo = agentInfo(a.cfg.Agent, a.agent.Info())
@@ -44,9 +43,8 @@ func (a *attempt) runAgent(ctx context.Context, s *stage) error {
 // that the agent started is left when execute returns, or the error says that
 // this could not be proven and the trial must end.
 func (a *attempt) execute(ctx context.Context, s *stage) error {
-	a.phase = "agent execution"
-	a.emit(EventAgentStart, "")
-	*s.agentResult = &jobdir.AgentResult{}
+	a.enter(phaseAgent)
+	s.setAgent(&jobdir.AgentResult{})
 	a.processes.killed = false
 	mark, err := a.sandbox().Mark(ctx)
 	if err != nil {
@@ -61,9 +59,9 @@ func (a *attempt) execute(ctx context.Context, s *stage) error {
 		task.Deadline = a.r.Now().Add(d)
 	}
 	passed := limit.Passed(exception.AgentTimeoutError, "Agent execution")
-	err = a.timed(ctx, s.agentTiming, limit, passed, func(ctx context.Context) error {
+	err = a.timed(ctx, s.results, limit, passed, func(ctx context.Context) error {
 		result, err := a.agent.Run(ctx, a.agentEnv(s.step), task)
-		*s.agentResult = newAgentResult(result)
+		s.setAgent(newAgentResult(result))
 		return err
 	})
 	if !errors.Is(err, passed) {

@@ -98,9 +98,8 @@ func (a *attempt) runHarborCube(ctx context.Context) (err error) {
 
 // runEpisode lets the agent play and scores what it did.
 func (a *attempt) runEpisode(ctx context.Context) error {
-	a.phase = "agent setup"
-	a.emit(EventAgentSetupStart, "")
-	if err := a.timed(ctx, &a.res.AgentSetup, environment.Limit{}, nil, func(context.Context) error { return nil }); err != nil {
+	a.enter(phaseAgentSetup)
+	if err := a.timed(ctx, a.whole(), environment.Limit{}, nil, func(context.Context) error { return nil }); err != nil {
 		return err
 	}
 	defer a.closeEpisode()
@@ -122,9 +121,8 @@ func (a *attempt) runEpisode(ctx context.Context) error {
 
 // makeCube sets the task of a cube up: environment setup.
 func (a *attempt) makeCube(ctx context.Context) error {
-	a.phase = "environment setup"
-	a.emit(EventEnvironmentStart, "")
-	return a.timed(ctx, &a.res.EnvironmentSetup, environment.Limit{}, nil, func(ctx context.Context) (err error) {
+	a.enter(phaseEnvironment)
+	return a.timed(ctx, a.whole(), environment.Limit{}, nil, func(ctx context.Context) (err error) {
 		if a.cube.task, err = a.cube.source.Make(ctx, a.r.Backend); err != nil {
 			return err
 		}
@@ -148,8 +146,7 @@ func (a *attempt) useCubeSandbox() {
 // started is gone when its time is up, or the error says that this could not
 // be proven.
 func (a *attempt) playCube(ctx context.Context) error {
-	a.phase = "agent execution"
-	a.emit(EventAgentStart, "")
+	a.enter(phaseAgent)
 	limit := a.limit(harbor.Timeout{Override: a.cfg.Agent.OverrideTimeoutSec, Max: a.cfg.Agent.MaxTimeoutSec, PhaseMultiplier: a.cfg.AgentTimeoutMultiplier})
 	if a.task != nil {
 		limit = a.agentLimit(nil)
@@ -166,7 +163,7 @@ func (a *attempt) playCube(ctx context.Context) error {
 		return err
 	}
 	passed := limit.Passed(exception.AgentTimeoutError, "Agent execution")
-	err := a.timed(ctx, &a.res.AgentExecution, limit, passed, a.cube.episode.play)
+	err := a.timed(ctx, a.whole(), limit, passed, a.cube.episode.play)
 	a.noteEpisode(err, passed)
 	if !errors.Is(err, passed) || a.sandbox() == nil {
 		return err
@@ -177,15 +174,14 @@ func (a *attempt) playCube(ctx context.Context) error {
 // evaluateCube scores the episode: verification. A Harbor task's rewards are
 // those of its reward file, any other's the one number of the cube.
 func (a *attempt) evaluateCube(ctx context.Context) error {
-	a.phase = "verification"
-	a.emit(EventVerificationStart, "")
+	a.enter(phaseVerification)
 	limit := a.limit(harbor.Timeout{Override: a.cfg.Verifier.OverrideTimeoutSec, Max: a.cfg.Verifier.MaxTimeoutSec, PhaseMultiplier: a.cfg.VerifierTimeoutMultiplier})
 	if a.task != nil {
 		limit = a.verifierLimit(nil)
 	}
 	var score float64
 	var info cube.Info
-	err := a.timed(ctx, &a.res.Verifier, limit, environment.VerifierPassed(limit), func(ctx context.Context) (err error) {
+	err := a.timed(ctx, a.whole(), limit, environment.VerifierPassed(limit), func(ctx context.Context) (err error) {
 		score, info, err = a.cube.episode.evaluate(ctx)
 		return err
 	})
@@ -213,7 +209,7 @@ func (a *attempt) takeVerdict(said *harborcube.Verdict, err error) error {
 	if said == nil {
 		return err
 	}
-	v := a.evidence.add(&stage{verifierResult: &a.res.VerifierResult})
+	v := a.evidence.add(&stage{results: a.whole()})
 	v.res = said.Verification
 	if err != nil {
 		return err
@@ -236,7 +232,7 @@ func (a *attempt) closeCube(ctx context.Context) {
 		a.warn("the sandbox is not kept: it belongs to the cube's task")
 	}
 	if err := task.Close(ctx); err != nil {
-		a.phase = "teardown"
+		a.enter(phaseTeardown)
 		a.record(fmt.Errorf("closing the task: %w", err))
 	}
 }

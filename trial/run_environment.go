@@ -9,9 +9,8 @@ import (
 // setUpEnvironment starts the sandbox within the build time limit and waits
 // until it is healthy.
 func (a *attempt) setUpEnvironment(ctx context.Context) error {
-	a.phase = "environment setup"
-	a.emit(EventEnvironmentStart, "")
-	err := a.timed(ctx, &a.res.EnvironmentSetup, environment.Limit{}, nil, a.env.Start)
+	a.enter(phaseEnvironment)
+	err := a.timed(ctx, a.whole(), environment.Limit{}, nil, a.env.Start)
 	if sb := a.sandbox(); sb != nil {
 		a.notes.SandboxID = sb.ID()
 	}
@@ -21,7 +20,7 @@ func (a *attempt) setUpEnvironment(ctx context.Context) error {
 	if a.task.Config.Environment.Healthcheck == nil {
 		return nil
 	}
-	a.phase = "healthcheck"
+	a.enter(phaseHealthcheck)
 	err = a.env.WaitHealthy(ctx)
 	if ctx.Err() != nil {
 		return errCancelled

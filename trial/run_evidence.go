@@ -57,7 +57,7 @@ func (e *evidence) recheck() {
 		if why := strings.TrimSpace(v.res.NotStarted); why != "" {
 			e.warn("the tests could not be started: %s", why)
 		}
-		if now := verify.RewardFiles(v.dir); e.mounted && *v.stage.verifierResult != nil && !slices.EqualFunc(now, v.res.Evidence.After, sameFile) {
+		if now := verify.RewardFiles(v.dir); e.mounted && v.stage.verifier() != nil && !slices.EqualFunc(now, v.res.Evidence.After, sameFile) {
 			v.later = now
 			e.revoke(v)
 		}
@@ -77,8 +77,8 @@ func (e *evidence) revoke(v *verdict) {
 	if !e.sealed {
 		return
 	}
-	e.phase = "verification"
-	*v.stage.verifierResult = nil
+	e.phase = phaseVerification
+	v.stage.setVerifier(nil)
 	e.res.VerifierResult = nil
 	e.record(&exception.Error{Type: exception.RewardTamperedError, Message: "a reward file was changed after it was read"})
 }

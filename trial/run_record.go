@@ -17,7 +17,7 @@ type recorder struct {
 	log     *logFile
 	res     *jobdir.TrialResult
 	notes   *jobdir.Notes
-	phase   string // what is being done, for errors
+	phase   phase // what is being done
 	now     func() time.Time
 	onEvent func(Event) // may be nil
 }
@@ -41,8 +41,8 @@ func (r *recorder) record(err error) {
 
 // note keeps an error among the trial's notes.
 func (r *recorder) note(err error) *jobdir.ExceptionInfo {
-	info := newExceptionInfo(err, r.phase, r.now())
-	r.notes.Errors = append(r.notes.Errors, jobdir.NotedError{Phase: r.phase, Type: info.Type, Message: info.Message})
+	info := newExceptionInfo(err, r.phase.name, r.now())
+	r.notes.Errors = append(r.notes.Errors, jobdir.NotedError{Phase: r.phase.name, Type: info.Type, Message: info.Message})
 	return info
 }
 
@@ -65,14 +65,26 @@ func (r *recorder) event(kind EventKind, message string) Event {
 	}
 }
 
-// timed runs one phase with a time limit; passed is its error when the limit
-// passes.
-func (r *recorder) timed(ctx context.Context, timing **jobdir.Timing, limit environment.Limit, passed error, f func(context.Context) error) error {
+// enter begins a phase.
+func (r *recorder) enter(p phase) {
+	r.phase = p
+	if p.start != "" {
+		r.emit(p.start, "")
+	}
+}
+
+// whole is where the phases of the trial as a whole are kept.
+func (r *recorder) whole() results { return results{trial: r.res} }
+
+// timed does the work of the phase that was entered last, with a time limit, and
+// keeps how long it took; passed is its error when the limit passes.
+func (r *recorder) timed(ctx context.Context, into results, limit environment.Limit, passed error, f func(context.Context) error) error {
 	started := jobdir.UTC(r.now())
-	*timing = &jobdir.Timing{StartedAt: &started}
+	times := &jobdir.Timing{StartedAt: &started}
+	r.phase.times(into, times)
 	defer func() {
 		finished := jobdir.UTC(r.now())
-		(*timing).FinishedAt = &finished
+		times.FinishedAt = &finished
 	}()
 	err := limit.Bound(ctx, passed, f)
 	if err != nil && ctx.Err() != nil {

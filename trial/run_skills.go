@@ -73,7 +73,7 @@ func (e *equipment) uploads() []environment.Upload {
 // equip brings the skills into the sandbox.
 func (a *attempt) equip(ctx context.Context) error {
 	if len(a.equipment.skills) > 0 {
-		a.phase = "uploading skills"
+		a.enter(phaseSkills)
 	}
 	return a.env.Equip(ctx)
 }

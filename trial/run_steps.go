@@ -42,7 +42,7 @@ func (a *attempt) runSteps(ctx context.Context) error {
 }
 
 func (a *attempt) combineSteps() error {
-	a.phase = "combining the steps"
+	a.enter(phaseCombining)
 	results := make([]*reward.Result, len(a.res.StepResults))
 	for i := range a.res.StepResults {
 		results[i] = stepReward(&a.res.StepResults[i])
@@ -91,7 +91,7 @@ type stepRun struct {
 }
 
 func (run *stepRun) run(ctx context.Context) error {
-	run.phase = "step " + run.step.Name
+	run.enter(stepPhase(run.step.Name))
 	dir := filepath.Join("steps", filepath.FromSlash(run.step.Name))
 	if !filepath.IsLocal(dir) || filepath.Clean(dir) == "steps" {
 		return exception.Errorf(exception.ValueError, "step name '%s' leads out of the trial's directory", run.step.Name)
@@ -122,11 +122,7 @@ func (run *stepRun) work(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s := &stage{
-		step: run.step, instruction: instruction,
-		agentResult: &run.res.AgentResult, agentTiming: &run.res.AgentExecution,
-		verifierResult: &run.res.VerifierResult, verifierTiming: &run.res.Verifier,
-	}
+	s := &stage{results: results{trial: run.attempt.res, step: run.res}, step: run.step, instruction: instruction}
 	if err := run.runAgent(ctx, s); err != nil {
 		if endsTrial(err) || ctx.Err() != nil {
 			return err

@@ -20,10 +20,9 @@ var errVerifierLimit = errors.New("the verifier's time limit passed")
 // sandbox or in one of the verifier's own (Harbor task format, sections 6.2
 // and 6.4).
 func (a *attempt) verify(ctx context.Context, s *stage) error {
-	a.phase = "verification"
-	a.emit(EventVerificationStart, "")
+	a.enter(phaseVerification)
 	v := a.evidence.add(s)
-	err := a.timed(ctx, s.verifierTiming, a.verifierLimit(s.step), errVerifierLimit, func(ctx context.Context) (err error) {
+	err := a.timed(ctx, s.results, a.verifierLimit(s.step), errVerifierLimit, func(ctx context.Context) (err error) {
 		if err := a.processes.killBeforeSeal(ctx); err != nil {
 			return err
 		}
@@ -35,7 +34,7 @@ func (a *attempt) verify(ctx context.Context, s *stage) error {
 		return a.net.during(ctx, a.sandbox(), plan.AgentBaseline, plan.VerifierPhase, func() (err error) {
 			if v.res, err = a.env.Verify(ctx, s.step); err == nil {
 				// Also when the baseline cannot be brought back.
-				*s.verifierResult = &jobdir.VerifierResult{Rewards: v.res.Rewards}
+				s.setVerifier(&jobdir.VerifierResult{Rewards: v.res.Rewards})
 			}
 			return err
 		})
@@ -43,7 +42,7 @@ func (a *attempt) verify(ctx context.Context, s *stage) error {
 	if err != nil {
 		return err
 	}
-	*s.verifierResult = &jobdir.VerifierResult{Rewards: v.res.Rewards}
+	s.setVerifier(&jobdir.VerifierResult{Rewards: v.res.Rewards})
 	return nil
 }
 
