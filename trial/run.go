@@ -103,19 +103,19 @@ func (r *Runner) Run(ctx context.Context, cfg jobdir.TrialConfig, attemptNumber 
 // attempt is one run of a trial. It is confined to one goroutine.
 type attempt struct {
 	*recorder
-	limits
-	r   *Runner
-	cfg jobdir.TrialConfig
+	r      *Runner
+	cfg    jobdir.TrialConfig
+	limits limits
 
 	// Set by prepare.
 	task      *harbor.Task
 	agent     agent.Agent
-	entry     agent.Entry // of the agent
 	equipment equipment
 	env       *environment.Environment
 
 	cube *cubeRun // nil for a Harbor task that is run the usual way
 
+	agents    *agentBuilder
 	net       *networks
 	plans     *planner
 	artifacts *artifacts
@@ -153,6 +153,7 @@ func (r *Runner) begin(cfg jobdir.TrialConfig, n int) (*attempt, error) {
 	}
 	a := &attempt{recorder: rec, r: r, cfg: cfg}
 	a.limits.cfg = &a.cfg
+	a.agents = &agentBuilder{r: r, cfg: &a.cfg, logDir: a.hostDir("agent")}
 	mounted := r.Backend.Capabilities().Mounted
 	a.artifacts = &artifacts{recorder: rec, cfg: &a.cfg, mounted: mounted, sandbox: a.sandbox}
 	a.evidence = &evidence{recorder: rec, mounted: mounted, sealed: r.SealedVerifier}
@@ -182,7 +183,7 @@ func (a *attempt) work(ctx context.Context) error {
 	if err := a.setUpEnvironment(ctx); err != nil {
 		return err
 	}
-	if err := a.processes.begin(ctx, a.entry.Trusted); err != nil {
+	if err := a.processes.begin(ctx, a.agents.entry.Trusted); err != nil {
 		return err
 	}
 	if err := a.equip(ctx); err != nil {
@@ -228,7 +229,7 @@ func (a *attempt) runSingle(ctx context.Context) error {
 	}
 	err := a.verify(ctx, s)
 	if errors.Is(err, errVerifierLimit) {
-		return environment.VerifierPassed(a.verifierLimit(nil))
+		return environment.VerifierPassed(a.limits.verifier(nil))
 	}
 	return err
 }
@@ -252,7 +253,7 @@ func (a *attempt) fail(ctx context.Context, err error) {
 // it is the trial's only when there is no other.
 func (a *attempt) destroy(ctx context.Context) {
 	if a.cube != nil {
-		a.closeCube(ctx)
+		a.cube.close(ctx)
 	}
 	if a.env == nil || a.env.Sandbox() == nil {
 		return

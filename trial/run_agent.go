@@ -25,7 +25,7 @@ func (a *attempt) agentEnv(step *harbor.Step) agent.Env {
 // setUpAgent prepares the agent within its set-up limit.
 func (a *attempt) setUpAgent(ctx context.Context) error {
 	a.enter(phaseAgentSetup)
-	limit := a.agentSetupLimit()
+	limit := a.limits.agentSetup()
 	err := a.timed(ctx, a.whole(), limit,
 		limit.Passed(exception.AgentSetupTimeoutError, "Agent setup"),
 		func(ctx context.Context) error { return a.agent.Setup(ctx, a.agentEnv(nil)) })
@@ -50,7 +50,7 @@ func (a *attempt) execute(ctx context.Context, s *stage) error {
 	if err != nil {
 		return err
 	}
-	limit := a.agentLimit(s.step)
+	limit := a.limits.agent(s.step)
 	task := agent.Task{Instruction: s.instruction}
 	if s.step != nil {
 		task.Step = s.step.Name

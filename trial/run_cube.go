@@ -11,7 +11,6 @@ import (
 	harborcube "github.com/proctor-run/proctor/cube/cubes/harbor"
 	"github.com/proctor-run/proctor/environment"
 	"github.com/proctor-run/proctor/exception"
-	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/atomicfile"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/reward"
@@ -36,6 +35,9 @@ type CubeTask struct {
 
 // cubeRun is what an attempt holds of a cube task.
 type cubeRun struct {
+	*recorder
+	r      *Runner
+	cfg    *jobdir.TrialConfig
 	source *CubeTask
 	agent  cube.Agent
 	info   agent.Info
@@ -55,21 +57,15 @@ func (a *attempt) findCube() (*CubeTask, error) {
 	return a.r.Cube(a.cfg)
 }
 
-// stepped reports whether the agent of a Harbor task works through CUBE's layer.
-func (a *attempt) stepped() bool {
-	e, ok := a.r.Agents.Find(agentName(a.cfg.Agent))
-	return ok && e.Sandboxed == nil
-}
-
 // prepareCube builds the agent of a task that runs through CUBE's layer.
 func (a *attempt) prepareCube(source *CubeTask) (err error) {
 	if a.r.SealedVerifier {
 		return exception.Errorf(exception.ValueError, "the verifier of %s cannot be sealed: a task that runs through CUBE's layer judges itself", source.Name)
 	}
-	c := &cubeRun{source: source}
+	c := &cubeRun{recorder: a.recorder, r: a.r, cfg: &a.cfg, source: source}
 	a.cube = c
 	a.res.TaskName, a.res.TaskChecksum = source.Name, source.Checksum
-	if c.agent, c.info, c.maxSteps, err = a.newStepAgent(source); err != nil {
+	if c.agent, c.info, c.maxSteps, err = a.agents.newStepAgent(source); err != nil {
 		return err
 	}
 	a.res.AgentInfo = agentInfo(a.cfg.Agent, c.info)
@@ -81,7 +77,7 @@ func (a *attempt) runCube(ctx context.Context, source *CubeTask) error {
 	if err := a.prepareCube(source); err != nil {
 		return err
 	}
-	if err := a.makeCube(ctx); err != nil {
+	if err := a.cube.setUp(ctx); err != nil {
 		return err
 	}
 	return a.runEpisode(ctx)
@@ -102,7 +98,7 @@ func (a *attempt) runEpisode(ctx context.Context) error {
 	if err := a.timed(ctx, a.whole(), environment.Limit{}, nil, func(context.Context) error { return nil }); err != nil {
 		return err
 	}
-	defer a.closeEpisode()
+	defer a.cube.closeEpisode()
 	if err := a.playCube(ctx); err != nil {
 		if !verifiedAnyway(err) {
 			return err
@@ -119,26 +115,26 @@ func (a *attempt) runEpisode(ctx context.Context) error {
 	return a.evaluateCube(ctx)
 }
 
-// makeCube sets the task of a cube up: environment setup.
-func (a *attempt) makeCube(ctx context.Context) error {
-	a.enter(phaseEnvironment)
-	return a.timed(ctx, a.whole(), environment.Limit{}, nil, func(ctx context.Context) (err error) {
-		if a.cube.task, err = a.cube.source.Make(ctx, a.r.Backend); err != nil {
+// setUp sets the task of a cube up: environment setup.
+func (c *cubeRun) setUp(ctx context.Context) error {
+	c.enter(phaseEnvironment)
+	return c.timed(ctx, c.whole(), environment.Limit{}, nil, func(ctx context.Context) (err error) {
+		if c.task, err = c.source.Make(ctx, c.r.Backend); err != nil {
 			return err
 		}
-		a.useCubeSandbox()
+		c.useSandbox()
 		return nil
 	})
 }
 
-// useCubeSandbox notes the sandbox that the task runs in, if there is one. It
+// useSandbox notes the sandbox that the task runs in, if there is one. It
 // belongs to the task, which removes it.
-func (a *attempt) useCubeSandbox() {
-	if c := a.cube.task.Container(); c != nil {
-		a.cube.sb, _ = cube.SandboxOf(c)
+func (c *cubeRun) useSandbox() {
+	if container := c.task.Container(); container != nil {
+		c.sb, _ = cube.SandboxOf(container)
 	}
-	if a.cube.sb != nil {
-		a.notes.SandboxID = a.cube.sb.ID()
+	if c.sb != nil {
+		c.notes.SandboxID = c.sb.ID()
 	}
 }
 
@@ -147,10 +143,7 @@ func (a *attempt) useCubeSandbox() {
 // be proven.
 func (a *attempt) playCube(ctx context.Context) error {
 	a.enter(phaseAgent)
-	limit := a.limit(harbor.Timeout{Override: a.cfg.Agent.OverrideTimeoutSec, Max: a.cfg.Agent.MaxTimeoutSec, PhaseMultiplier: a.cfg.AgentTimeoutMultiplier})
-	if a.task != nil {
-		limit = a.agentLimit(nil)
-	}
+	limit := a.limits.agent(nil)
 	a.res.AgentResult = &jobdir.AgentResult{}
 	var mark sandbox.Mark
 	if sb := a.sandbox(); sb != nil {
@@ -159,12 +152,12 @@ func (a *attempt) playCube(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := a.beginEpisode(); err != nil {
+	if err := a.cube.beginEpisode(); err != nil {
 		return err
 	}
 	passed := limit.Passed(exception.AgentTimeoutError, "Agent execution")
 	err := a.timed(ctx, a.whole(), limit, passed, a.cube.episode.play)
-	a.noteEpisode(err, passed)
+	a.cube.noteEpisode(err, passed)
 	if !errors.Is(err, passed) || a.sandbox() == nil {
 		return err
 	}
@@ -175,10 +168,7 @@ func (a *attempt) playCube(ctx context.Context) error {
 // those of its reward file, any other's the one number of the cube.
 func (a *attempt) evaluateCube(ctx context.Context) error {
 	a.enter(phaseVerification)
-	limit := a.limit(harbor.Timeout{Override: a.cfg.Verifier.OverrideTimeoutSec, Max: a.cfg.Verifier.MaxTimeoutSec, PhaseMultiplier: a.cfg.VerifierTimeoutMultiplier})
-	if a.task != nil {
-		limit = a.verifierLimit(nil)
-	}
+	limit := a.limits.verifier(nil)
 	var score float64
 	var info cube.Info
 	err := a.timed(ctx, a.whole(), limit, environment.VerifierPassed(limit), func(ctx context.Context) (err error) {
@@ -186,7 +176,7 @@ func (a *attempt) evaluateCube(ctx context.Context) error {
 		return err
 	})
 	if p, ok := a.cube.task.Problem().(*harborcube.Task); ok {
-		return a.takeVerdict(p.Verdict(), err)
+		return a.evidence.take(p.Verdict(), err)
 	}
 	if err != nil {
 		return err
@@ -203,37 +193,19 @@ func (a *attempt) evaluateCube(ctx context.Context) error {
 	return atomicfile.WriteIn(a.hostDir("verifier"), "info.json", value.AppendPydantic(nil, info, jobdir.Indent), 0o644)
 }
 
-// takeVerdict records what a Harbor task's own verifier said, which is nil when
-// it was not asked. err is why the evaluation failed as a whole.
-func (a *attempt) takeVerdict(said *harborcube.Verdict, err error) error {
-	if said == nil {
-		return err
-	}
-	v := a.evidence.add(&stage{results: a.whole()})
-	v.res = said.Verification
-	if err != nil {
-		return err
-	}
-	if said.Err != nil && v.res.Rewards == nil {
-		return said.Err
-	}
-	a.res.VerifierResult = &jobdir.VerifierResult{Rewards: v.res.Rewards}
-	return nil
-}
-
-// closeCube closes the task. A cube's own sandbox goes with it.
-func (a *attempt) closeCube(ctx context.Context) {
-	task := a.cube.task
-	a.cube.task, a.cube.sb = nil, nil
+// close closes the task. A cube's own sandbox goes with it.
+func (c *cubeRun) close(ctx context.Context) {
+	task := c.task
+	c.task, c.sb = nil, nil
 	if task == nil {
 		return
 	}
-	if a.env == nil && !a.cfg.Environment.Delete {
-		a.warn("the sandbox is not kept: it belongs to the cube's task")
+	if c.source.Make != nil && !c.cfg.Environment.Delete {
+		c.warn("the sandbox is not kept: it belongs to the cube's task")
 	}
 	if err := task.Close(ctx); err != nil {
-		a.enter(phaseTeardown)
-		a.record(fmt.Errorf("closing the task: %w", err))
+		c.enter(phaseTeardown)
+		c.record(fmt.Errorf("closing the task: %w", err))
 	}
 }
 

@@ -194,9 +194,8 @@ func (e *episode) record(actions []cube.Action, out *cube.EnvironmentOutput, fai
 }
 
 // beginEpisode opens the episode's log. It is closed by closeEpisode.
-func (a *attempt) beginEpisode() error {
-	c := a.cube
-	log, err := bounded.Create(a.hostDir("agent"), stepsFile, a.r.outputLimit())
+func (c *cubeRun) beginEpisode() error {
+	log, err := bounded.Create(c.hostDir("agent"), stepsFile, c.r.outputLimit())
 	if err != nil {
 		return fmt.Errorf("keeping the steps: %w", err)
 	}
@@ -205,35 +204,35 @@ func (a *attempt) beginEpisode() error {
 }
 
 // noteEpisode records how the episode went. passed is the error of a deadline.
-func (a *attempt) noteEpisode(err, passed error) {
-	e := a.cube.episode
+func (c *cubeRun) noteEpisode(err, passed error) {
+	e := c.episode
 	if errors.Is(err, passed) {
 		e.end = jobdir.EpisodeTimeout
 	}
 	if e.end == jobdir.EpisodeMaxSteps {
-		a.warn("the agent did not stop within %d steps", e.maxSteps)
+		c.warn("the agent did not stop within %d steps", e.maxSteps)
 	}
-	a.notes.Episode = &jobdir.EpisodeNote{Steps: e.steps, MaxSteps: e.maxSteps, End: e.end, Truncated: e.truncated()}
+	c.notes.Episode = &jobdir.EpisodeNote{Steps: e.steps, MaxSteps: e.maxSteps, End: e.end, Truncated: e.truncated()}
 	metadata := cube.Pairs("n_steps", e.steps, "truncated", e.truncated())
 	if r, ok := e.agent.(agent.Reporter); ok {
 		reported := r.Report()
-		a.res.AgentResult = newAgentResult(reported)
+		c.res.AgentResult = newAgentResult(reported)
 		if reported.Metadata != nil {
 			for k, v := range reported.Metadata.All() {
 				metadata.Set(k, v)
 			}
 		}
-		a.res.AgentInfo = agentInfo(a.cfg.Agent, r.Info())
+		c.res.AgentInfo = agentInfo(c.cfg.Agent, r.Info())
 	}
-	a.res.AgentResult.Metadata = metadata
+	c.res.AgentResult.Metadata = metadata
 }
 
 // closeEpisode closes the log.
-func (a *attempt) closeEpisode() {
-	if a.cube.episode == nil {
+func (c *cubeRun) closeEpisode() {
+	if c.episode == nil {
 		return
 	}
-	if err := a.cube.episode.log.Close(); err != nil {
-		a.warn("keeping the steps: %v", err)
+	if err := c.episode.log.Close(); err != nil {
+		c.warn("keeping the steps: %v", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	harborcube "github.com/proctor-run/proctor/cube/cubes/harbor"
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/jobdir"
@@ -38,6 +39,24 @@ func (e *evidence) add(s *stage) *verdict {
 	}
 	e.verdicts = append(e.verdicts, v)
 	return v
+}
+
+// take records what a Harbor task's own verifier said, which is nil when
+// it was not asked. err is why the evaluation failed as a whole.
+func (e *evidence) take(said *harborcube.Verdict, err error) error {
+	if said == nil {
+		return err
+	}
+	v := e.add(&stage{results: e.whole()})
+	v.res = said.Verification
+	if err != nil {
+		return err
+	}
+	if said.Err != nil && v.res.Rewards == nil {
+		return said.Err
+	}
+	e.res.VerifierResult = &jobdir.VerifierResult{Rewards: v.res.Rewards}
+	return nil
 }
 
 // movedTo tells that the last verification's files are moved, to a directory

@@ -9,43 +9,49 @@ import (
 // limits are the time limits of a trial's phases.
 type limits struct {
 	cfg  *jobdir.TrialConfig
-	task *harbor.Task // nil while none is loaded
+	task *harbor.Task // nil for a cube's
 }
 
 // The limits of the phases (Harbor job format, section 3.3), overrides and
 // multipliers applied. step may be nil.
 
-func (l *limits) environmentLimit() environment.Limit {
-	return l.limit(harbor.Timeout{
+func (l *limits) environment() environment.Limit {
+	return l.of(harbor.Timeout{
 		Base:            &l.task.Config.Environment.BuildTimeoutSec,
 		PhaseMultiplier: l.cfg.EnvironmentBuildTimeoutMultiplier,
 	})
 }
 
-// agentSetupLimit: an override of 0 seconds counts here, and nowhere else.
-func (l *limits) agentSetupLimit() environment.Limit {
+// agentSetup: an override of 0 seconds counts here, and nowhere else.
+func (l *limits) agentSetup() environment.Limit {
 	base := float64(harbor.AgentSetupTimeoutSec)
 	if o := l.cfg.Agent.OverrideSetupTimeoutSec; o != nil {
 		base = *o
 	}
-	return l.limit(harbor.Timeout{Base: &base, PhaseMultiplier: l.cfg.AgentSetupTimeoutMultiplier})
+	return l.of(harbor.Timeout{Base: &base, PhaseMultiplier: l.cfg.AgentSetupTimeoutMultiplier})
 }
 
-func (l *limits) agentLimit(step *harbor.Step) environment.Limit {
-	return l.limit(harbor.Timeout{
+func (l *limits) agent(step *harbor.Step) environment.Limit {
+	if l.task == nil { // a cube's
+		return l.of(harbor.Timeout{Override: l.cfg.Agent.OverrideTimeoutSec, Max: l.cfg.Agent.MaxTimeoutSec, PhaseMultiplier: l.cfg.AgentTimeoutMultiplier})
+	}
+	return l.of(harbor.Timeout{
 		Base: l.task.Config.AgentTimeoutSec(step), Override: l.cfg.Agent.OverrideTimeoutSec,
 		Max: l.cfg.Agent.MaxTimeoutSec, PhaseMultiplier: l.cfg.AgentTimeoutMultiplier,
 	})
 }
 
-func (l *limits) verifierLimit(step *harbor.Step) environment.Limit {
-	return l.limit(harbor.Timeout{
+func (l *limits) verifier(step *harbor.Step) environment.Limit {
+	if l.task == nil {
+		return l.of(harbor.Timeout{Override: l.cfg.Verifier.OverrideTimeoutSec, Max: l.cfg.Verifier.MaxTimeoutSec, PhaseMultiplier: l.cfg.VerifierTimeoutMultiplier})
+	}
+	return l.of(harbor.Timeout{
 		Base: new(l.task.Config.VerifierTimeoutSec(step)), Override: l.cfg.Verifier.OverrideTimeoutSec,
 		Max: l.cfg.Verifier.MaxTimeoutSec, PhaseMultiplier: l.cfg.VerifierTimeoutMultiplier,
 	})
 }
 
-func (l *limits) limit(t harbor.Timeout) environment.Limit {
+func (l *limits) of(t harbor.Timeout) environment.Limit {
 	t.Multiplier = l.cfg.TimeoutMultiplier
 	return environment.Limit{Sec: t.Seconds()}
 }

@@ -18,8 +18,8 @@ func (a *attempt) prepare() error {
 	if err != nil {
 		return err
 	}
-	a.task, a.limits.task, a.artifacts.task = task, task, task
-	a.net = &networks{recorder: a.recorder, backend: a.r.Backend, cfg: &a.cfg, task: task, fixed: a.stepped()} // a reset brings another sandbox
+	a.task, a.limits.task, a.artifacts.task, a.agents.task = task, task, task, task
+	a.net = &networks{recorder: a.recorder, backend: a.r.Backend, cfg: &a.cfg, task: task, fixed: a.agents.stepped()} // a reset brings another sandbox
 	a.plans = &planner{recorder: a.recorder, r: a.r, cfg: &a.cfg, task: task, net: a.net}
 	a.res.TaskName = task.Name
 	sum, err := harbor.Checksum(task.Dir)
@@ -30,7 +30,7 @@ func (a *attempt) prepare() error {
 	if a.r.Amend != nil {
 		a.r.Amend(a.cfg, task)
 	}
-	if a.stepped() {
+	if a.agents.stepped() {
 		if err := harborcube.Check(task); err != nil {
 			return err
 		}
@@ -38,12 +38,12 @@ func (a *attempt) prepare() error {
 	if err := a.plans.check(); err != nil {
 		return err
 	}
-	if err := a.findEquipment(); err != nil {
+	if a.equipment, err = findEquipment(task, a.cfg.Agent, a.r.home()); err != nil {
 		return err
 	}
-	if a.stepped() {
+	if a.agents.stepped() {
 		err = a.prepareCube(&CubeTask{Name: task.Name, Checksum: sum})
-	} else if a.agent, err = a.newAgent(); err == nil {
+	} else if a.agent, err = a.agents.newAgent(); err == nil {
 		a.res.AgentInfo = agentInfo(a.cfg.Agent, a.agent.Info())
 	}
 	if err != nil {
@@ -61,7 +61,7 @@ func (a *attempt) planEnvironment() error {
 	spec.Progress = func(message string) { a.emit(EventProgress, message) }
 	a.env = environment.New(environment.Config{
 		Backend: a.r.Backend, Task: a.task, Spec: spec, Logs: a.dir,
-		StartLimit: a.environmentLimit(), Uploads: a.equipment.uploads(),
+		StartLimit: a.limits.environment(), Uploads: a.equipment.uploads(),
 		Lookup: a.r.Lookup, VerifierEnv: a.cfg.Verifier.Env.Map,
 		OutputLimit: a.r.outputLimit(), Sealed: a.r.SealedVerifier, Now: a.r.Now,
 	})

@@ -43,57 +43,72 @@ func agentName(cfg jobdir.AgentConfig) string {
 	return *cfg.Name
 }
 
-// resolveAgent finds the agent that the trial names and what it is made of
+// agentBuilder finds and builds the agent that a trial names.
+type agentBuilder struct {
+	r      *Runner
+	cfg    *jobdir.TrialConfig
+	task   *harbor.Task // nil for a cube's
+	logDir string
+	entry  agent.Entry // once the agent was found
+}
+
+// stepped reports whether the agent works through CUBE's layer.
+func (b *agentBuilder) stepped() bool {
+	e, ok := b.r.Agents.Find(agentName(b.cfg.Agent))
+	return ok && e.Sandboxed == nil
+}
+
+// resolve finds the agent that the trial names and what it is made of
 // (Harbor agent format, section 1.4).
-func (a *attempt) resolveAgent(stepped bool) (agent.Config, error) {
-	env, err := harbor.ResolveEnv(a.cfg.Agent.Env.Map, a.r.Lookup)
+func (b *agentBuilder) resolve(stepped bool) (agent.Config, error) {
+	env, err := harbor.ResolveEnv(b.cfg.Agent.Env.Map, b.r.Lookup)
 	if err != nil {
 		return agent.Config{}, err
 	}
-	c := agentConfig(a.cfg.Agent)
-	c.Env = harbor.Assignments(env)
-	c.LogDir, c.OutputLimit = a.hostDir("agent"), a.r.outputLimit()
-	if _, known := a.r.Agents.Find(c.Name); !known && a.cfg.Agent.ImportPath != nil {
-		return c, pythonAgent(a.cfg.Agent)
+	made := agentConfig(b.cfg.Agent)
+	made.Env = harbor.Assignments(env)
+	made.LogDir, made.OutputLimit = b.logDir, b.r.outputLimit()
+	if _, known := b.r.Agents.Find(made.Name); !known && b.cfg.Agent.ImportPath != nil {
+		return made, pythonAgent(b.cfg.Agent)
 	}
-	a.entry, err = a.r.Agents.Resolve(c, stepped)
-	return c, err
+	b.entry, err = b.r.Agents.Resolve(made, stepped)
+	return made, err
 }
 
 // newAgent builds the agent of a trial in a sandbox.
-func (a *attempt) newAgent() (agent.Agent, error) {
-	c, err := a.resolveAgent(false)
+func (b *agentBuilder) newAgent() (agent.Agent, error) {
+	made, err := b.resolve(false)
 	if err != nil {
 		return nil, err
 	}
-	if a.entry.Solves {
-		c.Solution = func(step string) agent.Solution { return a.solution(c.Env, step) }
+	if b.entry.Solves {
+		made.Solution = func(step string) agent.Solution { return b.solution(made.Env, step) }
 	}
-	return a.entry.Sandboxed(c)
+	return b.entry.Sandboxed(made)
 }
 
 // solution finds the solution of the task or of one of its steps. The agent's own
 // variables come before those of the solution.
-func (a *attempt) solution(vars []string, step string) agent.Solution {
-	script := a.task.SolutionScript(a.stepNamed(step))
+func (b *agentBuilder) solution(vars []string, step string) agent.Solution {
+	script := b.task.SolutionScript(stepNamed(b.task, step))
 	s := agent.Solution{
 		Dir:    filepath.Dir(script),
 		Script: filepath.Base(script),
 		Env: func() ([]string, error) {
-			own, err := harbor.ResolveEnv(a.task.Config.Solution.Env, a.r.Lookup)
+			own, err := harbor.ResolveEnv(b.task.Config.Solution.Env, b.r.Lookup)
 			return append(vars[:len(vars):len(vars)], harbor.Assignments(own)...), err
 		},
 	}
-	if s.Dir != a.task.SolutionDir() {
+	if s.Dir != b.task.SolutionDir() {
 		s.Step = step
 	}
 	return s
 }
 
 // stepNamed returns a step of the task, nil when there is none of that name.
-func (a *attempt) stepNamed(name string) *harbor.Step {
-	for i := range a.task.Config.Steps {
-		if step := &a.task.Config.Steps[i]; step.Name == name {
+func stepNamed(task *harbor.Task, name string) *harbor.Step {
+	for i := range task.Config.Steps {
+		if step := &task.Config.Steps[i]; step.Name == name {
 			return step
 		}
 	}
@@ -102,20 +117,20 @@ func (a *attempt) stepNamed(name string) *harbor.Step {
 
 // newStepAgent builds the agent of a task that is stepped, and finds how many
 // steps it may take, 0 for as many as the task recommends.
-func (a *attempt) newStepAgent(source *CubeTask) (cube.Agent, agent.Info, int, error) {
-	c, err := a.resolveAgent(true)
+func (b *agentBuilder) newStepAgent(source *CubeTask) (cube.Agent, agent.Info, int, error) {
+	made, err := b.resolve(true)
 	if err != nil {
 		return nil, agent.Info{}, 0, err
 	}
-	maxSteps, err := c.MaxSteps()
+	maxSteps, err := made.MaxSteps()
 	if err != nil {
 		return nil, agent.Info{}, 0, err
 	}
-	if a.entry.Solves && source.Oracle != nil {
-		c.Solver = source.Oracle()
+	if b.entry.Solves && source.Oracle != nil {
+		made.Solver = source.Oracle()
 	}
-	stepper, err := a.entry.Stepped(c)
-	info := agent.Info{Name: c.Name}
+	stepper, err := b.entry.Stepped(made)
+	info := agent.Info{Name: made.Name}
 	if r, ok := stepper.(agent.Reporter); ok && err == nil {
 		info = r.Info()
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/proctor-run/proctor/environment"
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/harbor"
+	"github.com/proctor-run/proctor/jobdir"
 )
 
 // equipment is what an agent is given besides its task (Harbor agent format,
@@ -22,22 +23,21 @@ type equipment struct {
 }
 
 // findEquipment finds the skills and the MCP servers of the task and the configuration.
-func (a *attempt) findEquipment() error {
-	skills, err := agent.FindSkills(a.cfg.Agent.Skills, a.r.home())
+func findEquipment(task *harbor.Task, cfg jobdir.AgentConfig, home string) (equipment, error) {
+	skills, err := agent.FindSkills(cfg.Skills, home)
 	if err != nil {
-		return err
+		return equipment{}, err
 	}
-	e := equipment{skills: skills, servers: mcpServers(a.task.Config.Environment.MCPServers, a.cfg.Agent.MCPServers)}
-	if dir := a.task.Config.Environment.SkillsDir; dir != nil && *dir != "" {
+	e := equipment{skills: skills, servers: mcpServers(task.Config.Environment.MCPServers, cfg.MCPServers)}
+	if dir := task.Config.Environment.SkillsDir; dir != nil && *dir != "" {
 		e.skillsDir = *dir
 	} else if len(skills) > 0 {
-		e.skillsDir = a.task.Config.Environment.OS.InEnvironment(harbor.SkillsDir)
+		e.skillsDir = task.Config.Environment.OS.InEnvironment(harbor.SkillsDir)
 	}
 	if len(skills) > 0 && !path.IsAbs(strings.TrimPrefix(e.skillsDir, "C:")) {
-		return exception.Errorf(exception.ValueError, "[environment].skills_dir must be an absolute path when skills are injected: %s", e.skillsDir)
+		return e, exception.Errorf(exception.ValueError, "[environment].skills_dir must be an absolute path when skills are injected: %s", e.skillsDir)
 	}
-	a.equipment = e
-	return nil
+	return e, nil
 }
 
 // mcpServers merges lists; a later server replaces an earlier one of its name

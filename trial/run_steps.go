@@ -26,7 +26,7 @@ func (a *attempt) runSteps(ctx context.Context) error {
 		step := &a.task.Config.Steps[i]
 		a.res.StepResults = append(a.res.StepResults, jobdir.StepResult{StepName: step.Name})
 		res := &a.res.StepResults[i]
-		run := &stepRun{attempt: a, step: step, res: res, last: i == len(a.task.Config.Steps)-1}
+		run := &stepRun{recorder: a.recorder, trial: a, step: step, res: res, last: i == len(a.task.Config.Steps)-1}
 		if err := run.run(ctx); err != nil {
 			return err
 		}
@@ -84,10 +84,11 @@ func minReward(step *harbor.Step) reward.MinReward {
 
 // stepRun is one step of a trial.
 type stepRun struct {
-	*attempt
-	step *harbor.Step
-	res  *jobdir.StepResult
-	last bool
+	*recorder
+	trial *attempt
+	step  *harbor.Step
+	res   *jobdir.StepResult
+	last  bool
 }
 
 func (run *stepRun) run(ctx context.Context) error {
@@ -101,11 +102,11 @@ func (run *stepRun) run(ctx context.Context) error {
 			return err
 		}
 	}
-	run.artifacts.collected = false
+	run.trial.artifacts.collected = false
 	if err := run.work(ctx); err != nil {
 		return err
 	}
-	run.evidence.movedTo(filepath.Join(dir, "verifier"))
+	run.trial.evidence.movedTo(filepath.Join(dir, "verifier"))
 	return run.archive(dir)
 }
 
@@ -118,23 +119,23 @@ func (run *stepRun) work(ctx context.Context) error {
 		run.fail(err)
 		return nil
 	}
-	instruction, err := run.task.StepInstruction(run.step.Name)
+	instruction, err := run.trial.task.StepInstruction(run.step.Name)
 	if err != nil {
 		return err
 	}
-	s := &stage{results: results{trial: run.attempt.res, step: run.res}, step: run.step, instruction: instruction}
-	if err := run.runAgent(ctx, s); err != nil {
+	s := &stage{results: results{trial: run.recorder.res, step: run.res}, step: run.step, instruction: instruction}
+	if err := run.trial.runAgent(ctx, s); err != nil {
 		if endsTrial(err) || ctx.Err() != nil {
 			return err
 		}
 		run.fail(err)
 	}
-	run.artifacts.collectAll(ctx, run.step)
-	run.processes.noteLeft(ctx)
-	if run.last && separate(run.task, run.step) {
-		run.destroy(ctx)
+	run.trial.artifacts.collectAll(ctx, run.step)
+	run.trial.processes.noteLeft(ctx)
+	if run.last && separate(run.trial.task, run.step) {
+		run.trial.destroy(ctx)
 	}
-	if run.cfg.Verifier.Disable {
+	if run.trial.cfg.Verifier.Disable {
 		return nil
 	}
 	return run.verify(ctx, s)
@@ -142,7 +143,7 @@ func (run *stepRun) work(ctx context.Context) error {
 
 // verify records what goes wrong with the step.
 func (run *stepRun) verify(ctx context.Context, s *stage) error {
-	err := run.attempt.verify(ctx, s)
+	err := run.trial.verify(ctx, s)
 	switch {
 	case err == nil:
 		return nil
@@ -173,19 +174,19 @@ var errStepSetup = errors.New("the step's set-up failed")
 // setUp puts the step's files into the working directory, runs its set-up
 // script and waits for its healthcheck, all as the step's agent user.
 func (run *stepRun) setUp(ctx context.Context) error {
-	if !run.r.Backend.Capabilities().Mounted {
-		if err := environment.EmptyDirs(ctx, run.sandbox(), harbor.AgentLogsDir); err != nil {
+	if !run.trial.r.Backend.Capabilities().Mounted {
+		if err := environment.EmptyDirs(ctx, run.trial.sandbox(), harbor.AgentLogsDir); err != nil {
 			return err
 		}
 	}
-	user := run.env.AgentUser(run.step)
-	files := filepath.Join(run.task.StepDir(run.step.Name), "workdir")
+	user := run.trial.env.AgentUser(run.step)
+	files := filepath.Join(run.trial.task.StepDir(run.step.Name), "workdir")
 	if isThere(files) {
 		if err := run.stageFiles(ctx, files, user); err != nil {
 			return err
 		}
 	}
-	err := run.env.WaitForStep(ctx, run.step)
+	err := run.trial.env.WaitForStep(ctx, run.step)
 	if ctx.Err() != nil {
 		return errCancelled
 	}
@@ -193,11 +194,11 @@ func (run *stepRun) setUp(ctx context.Context) error {
 }
 
 func (run *stepRun) stageFiles(ctx context.Context, files, user string) error {
-	workdir, err := environment.Workdir(ctx, run.sandbox(), user)
+	workdir, err := environment.Workdir(ctx, run.trial.sandbox(), user)
 	if err != nil {
 		return err
 	}
-	if err := sandbox.UploadDir(ctx, run.sandbox(), files, workdir); err != nil {
+	if err := sandbox.UploadDir(ctx, run.trial.sandbox(), files, workdir); err != nil {
 		return err
 	}
 	if !isThere(filepath.Join(files, "setup.sh")) {
@@ -208,7 +209,7 @@ func (run *stepRun) stageFiles(ctx context.Context, files, user string) error {
 		return err
 	}
 	tail := bounded.NewTail(4 << 10)
-	status, err := run.sandbox().Exec(ctx, sandbox.Command{Shell: "bash " + script, User: user, Stdout: tail})
+	status, err := run.trial.sandbox().Exec(ctx, sandbox.Command{Shell: "bash " + script, User: user, Stdout: tail})
 	if err != nil {
 		return err
 	}

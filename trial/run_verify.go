@@ -22,7 +22,7 @@ var errVerifierLimit = errors.New("the verifier's time limit passed")
 func (a *attempt) verify(ctx context.Context, s *stage) error {
 	a.enter(phaseVerification)
 	v := a.evidence.add(s)
-	err := a.timed(ctx, s.results, a.verifierLimit(s.step), errVerifierLimit, func(ctx context.Context) (err error) {
+	err := a.timed(ctx, s.results, a.limits.verifier(s.step), errVerifierLimit, func(ctx context.Context) (err error) {
 		if err := a.processes.killBeforeSeal(ctx); err != nil {
 			return err
 		}
