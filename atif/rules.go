@@ -128,3 +128,9 @@ func checkSources(s *Step) error {
 	}
 	return nil
 }
+
+// ValidTimestamp reports whether a step may have this timestamp (rule 2).
+func ValidTimestamp(s string) bool {
+	_, err := checkTimestamp(s)
+	return err == nil
+}

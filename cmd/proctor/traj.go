@@ -17,6 +17,6 @@ as agent/trajectory.json in a trial's directory.`,
 		Args: noUnknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newTrajValidate(env), newTrajShow(env), newTrajExport(env))
+	cmd.AddCommand(newTrajValidate(env), newTrajShow(env), newTrajExport(env), newTrajConvert(env))
 	return cmd
 }

@@ -1,6 +1,7 @@
 package trajectories
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -45,5 +46,23 @@ func TestTrajectories(t *testing.T) {
 	}
 	if _, err := Tools(file); err == nil || !strings.Contains(err.Error(), "trajectory.agent: required field is missing") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestPrice(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if _, _, err := Price(dir, "m", 1, 2); err == nil {
+		t.Error("no session is no error")
+	}
+	session := filepath.Join(dir, "sessions", "2026", "01", "01")
+	const log = `{"type":"response_item","payload":{"type":"message","role":"assistant","content":[{"text":"hi"}]}}
+{"type":"event_msg","payload":{"type":"token_count","info":{"total_token_usage":{"input_tokens":1000000,"output_tokens":500000}}}}`
+	if err := errors.Join(os.MkdirAll(session, 0o750), os.WriteFile(filepath.Join(session, "rollout.jsonl"), []byte(log), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	traj, usd, err := Price(dir, "m", 1, 2)
+	if err != nil || usd != 2 || traj.Steps[0].Message.Text != "hi" {
+		t.Errorf("%v, %v, %v", traj, usd, err)
 	}
 }

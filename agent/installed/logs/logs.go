@@ -1,0 +1,312 @@
+// Package logs turns what installed agents leave into trajectories, tokens and
+// cost.
+//
+// [Convert] reads the log directory of a trial of one of [Agents]. The files come
+// out of a sandbox and may hold anything: they are read within bounds, no link
+// leads out of the directory, lines that are no JSON are passed over, and every
+// trajectory that is returned is valid.
+//
+// The rules are those of Harbor's agents and trajectories, section 3.2, and the
+// layouts those that the agents had when they were tried; pi, of which Harbor reads
+// only the tokens, has a trajectory here.
+package logs
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/proctor-run/proctor/atif"
+	"github.com/proctor-run/proctor/internal/bounded"
+	"github.com/proctor-run/proctor/value"
+)
+
+// Input is what an agent left, and what is known about its run.
+type Input struct {
+	// Dir is the agent's log directory on this machine.
+	Dir string
+	// Model is the configured model, with its provider; it may be empty.
+	Model string
+	// Prices finds what a model costs, for agents that do not say what they spent.
+	// Without it their cost is unknown.
+	Prices func(model string) (Price, bool)
+}
+
+// Price is what tokens of a model cost, in US dollars each.
+type Price struct {
+	Input, Output float64
+	// CacheRead is nil where cached input costs what other input does.
+	CacheRead *float64
+}
+
+// Converted is what a log says.
+type Converted struct {
+	// Trajectory is nil when the agent left no session.
+	Trajectory *atif.Trajectory
+	// Style is the layout in which the agent's trajectories are written.
+	Style atif.Style
+	// InputTokens include CachedTokens; nil is unknown.
+	InputTokens, CachedTokens, OutputTokens *value.Int
+	// CostUSD is in US dollars; nil is unknown.
+	CostUSD *float64
+	// Images are the files to which the trajectory refers.
+	Images []Image
+	// Failure is what the agent itself says ended its run: a refused key, a model
+	// that is not there. It is empty where it says nothing of the kind. Exit codes
+	// do not always tell.
+	Failure string
+}
+
+// Image is a file beside a trajectory.
+type Image struct {
+	// Path is relative to the trajectory and never leads upwards.
+	Path string
+	Data []byte
+}
+
+// readers are the agents whose logs can be read.
+var readers = map[string]func(d *dir, in Input) (*Converted, error){
+	"claude-code": claudeCode,
+	"codex":       codex,
+	"gemini-cli":  geminiCLI,
+	"pi":          pi,
+}
+
+// Agents lists the agents whose logs can be read, sorted.
+func Agents() []string {
+	names := make([]string, 0, len(readers))
+	for name := range readers {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// UnknownAgentError is the error of an agent that is not one of [Agents].
+type UnknownAgentError struct {
+	Agent string
+}
+
+func (e *UnknownAgentError) Error() string {
+	return fmt.Sprintf("the logs of agent %q cannot be read, only those of %s", e.Agent, strings.Join(Agents(), ", "))
+}
+
+// Convert reads the logs of an agent. Without a session everything is unknown,
+// which is no error.
+func Convert(agent string, in Input) (*Converted, error) {
+	read, ok := readers[agent]
+	if !ok {
+		return nil, &UnknownAgentError{Agent: agent}
+	}
+	root, err := os.OpenRoot(in.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("opening the agent's logs: %w", err)
+	}
+	defer func() { _ = root.Close() }()
+	c, err := read(&dir{path: in.Dir, fs: root.FS()}, in)
+	if err != nil {
+		return nil, fmt.Errorf("reading the logs of %s: %w", agent, err)
+	}
+	if c.Trajectory == nil {
+		return c, nil
+	}
+	if c.Trajectory, err = atif.Decode(c.Trajectory.Object()); err != nil {
+		return nil, fmt.Errorf("reading the logs of %s: %w", agent, err)
+	}
+	return c, nil
+}
+
+// maxLog is the size of the largest log that is read.
+const maxLog = 128 << 20
+
+// maxEntries is how many files and directories of a log directory are looked at.
+const maxEntries = 100_000
+
+// dir is a log directory.
+type dir struct {
+	path string
+	fs   fs.FS
+}
+
+// read reads a file; what is missing, or no file, is empty.
+func (d *dir) read(name string) []byte {
+	data, err := bounded.ReadIn(d.path, name, maxLog)
+	if err != nil {
+		return nil
+	}
+	return data
+}
+
+// walk visits what is below a directory, in order.
+func (d *dir) walk(top string, visit func(name string, isDir bool)) {
+	n := 0
+	_ = fs.WalkDir(d.fs, top, func(name string, e fs.DirEntry, err error) error {
+		if n++; err != nil || n > maxEntries {
+			return fs.SkipAll
+		}
+		if name != top {
+			visit(name, e.IsDir())
+		}
+		return nil
+	})
+}
+
+// records reads a file of JSON objects, one per line.
+func (d *dir) records(name string) iter.Seq[*value.Object] {
+	return func(yield func(*value.Object) bool) {
+		for line := range bytes.Lines(d.read(name)) {
+			if o, ok := decode(string(line)).(*value.Object); ok && !yield(o) {
+				return
+			}
+		}
+	}
+}
+
+// decode reads JSON, nil for all else. What UTF-8 cannot hold is replaced, because
+// trajectories cannot hold it either.
+func decode(text string) value.Value {
+	v, err := value.DecodeText(strings.ToValidUTF8(strings.TrimSpace(text), "\ufffd"))
+	if err != nil {
+		return nil
+	}
+	if strings.Contains(text, `\ud`) || strings.Contains(text, `\uD`) {
+		return scrub(v)
+	}
+	return v
+}
+
+// scrub replaces lone surrogates.
+func scrub(v value.Value) value.Value {
+	switch v := v.(type) {
+	case value.Str:
+		return value.Str(strings.ToValidUTF8(string(v), "\ufffd"))
+	case value.List:
+		for i := range v {
+			v[i] = scrub(v[i])
+		}
+	case *value.Object:
+		out := value.NewObject(v.Len())
+		for key, item := range v.All() {
+			out.Set(strings.ToValidUTF8(key, "\ufffd"), scrub(item))
+		}
+		return out
+	}
+	return v
+}
+
+// at returns what is at a path of members, nil where there is nothing.
+func at(v value.Value, keys ...string) value.Value {
+	for _, key := range keys {
+		o, ok := v.(*value.Object)
+		if !ok {
+			return nil
+		}
+		v, _ = o.Get(key)
+	}
+	return v
+}
+
+// text is text at a path of members, else empty.
+func text(v value.Value, keys ...string) string {
+	s, _ := at(v, keys...).(value.Str)
+	return string(s)
+}
+
+func list(v value.Value, keys ...string) value.List {
+	l, _ := at(v, keys...).(value.List)
+	return l
+}
+
+func object(v value.Value, keys ...string) *value.Object {
+	o, _ := at(v, keys...).(*value.Object)
+	return o
+}
+
+// count is a number of tokens; what is missing or no number counts as none.
+func count(v value.Value, keys ...string) value.Int {
+	switch n := at(v, keys...).(type) {
+	case value.Int:
+		return n
+	case value.Float:
+		i, _ := value.Truncate(float64(n))
+		return i
+	}
+	return value.Int{}
+}
+
+// amount is a number of dollars, nil where there is none.
+func amount(v value.Value, keys ...string) *float64 {
+	n, ok := at(v, keys...).(value.Number)
+	if !ok {
+		return nil
+	}
+	f, err := value.ToFloat(n)
+	if err != nil {
+		return nil
+	}
+	return &f
+}
+
+// dumps is a value as one line of JSON.
+func dumps(v value.Value) string {
+	return string(value.AppendDumps(nil, v, value.DumpsOptions{Unicode: true}))
+}
+
+// optional is nil for empty text.
+func optional(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// timestamp is a record's time, nil where it is none that a trajectory may hold.
+func timestamp(v value.Value, keys ...string) *string {
+	s := text(v, keys...)
+	if !atif.ValidTimestamp(s) {
+		return nil
+	}
+	return &s
+}
+
+// afterLast is a model's name without its provider.
+func afterLast(model string) string { return path.Base("/" + model) }
+
+// cost is what tokens cost, nil when nobody knows.
+func (in Input) cost(input, cached, output value.Int) *float64 {
+	if in.Prices == nil {
+		return nil
+	}
+	p, ok := in.Prices(in.Model)
+	if !ok {
+		p, ok = in.Prices(afterLast(in.Model))
+	}
+	if !ok {
+		return nil
+	}
+	read := p.Input
+	if p.CacheRead != nil {
+		read = *p.CacheRead
+	}
+	all, _ := input.Float64()
+	fromCache, _ := cached.Float64()
+	out, _ := output.Float64()
+	// Conversions keep products from being fused with sums.
+	usd := float64(max(all-fromCache, 0)*p.Input) + float64(fromCache*read) + float64(out*p.Output)
+	return &usd
+}
+
+// number gives the steps their numbers.
+func number(steps []atif.Step) []atif.Step {
+	for i := range steps {
+		steps[i].ID = i + 1
+	}
+	return steps
+}
+
+func stepCount(steps []atif.Step) *value.Int { return new(value.NewInt(int64(len(steps)))) }

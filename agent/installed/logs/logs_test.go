@@ -1,0 +1,145 @@
+package logs
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestUnknownAgent(t *testing.T) {
+	t.Parallel()
+	_, err := Convert("aider", Input{Dir: t.TempDir()})
+	if bad, ok := errors.AsType[*UnknownAgentError](err); !ok || bad.Agent != "aider" {
+		t.Errorf("got %v", err)
+	}
+	if _, err := Convert("pi", Input{Dir: filepath.Join(t.TempDir(), "nowhere")}); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// mainFiles are where the agents' sessions are.
+var mainFiles = map[string]string{
+	"claude-code": "sessions/projects/-app/s.jsonl",
+	"codex":       "sessions/2026/01/01/rollout-1.jsonl",
+	"gemini-cli":  "gemini-cli.trajectory.jsonl",
+	"pi":          "pi.txt",
+}
+
+// TestLinksAreNotFollowed has an agent that leaves links to the host's files.
+func TestLinksAreNotFollowed(t *testing.T) {
+	t.Parallel()
+	outside := t.TempDir()
+	for _, agent := range Agents() {
+		secret := filepath.Join(outside, agent+".jsonl")
+		write(t, secret, mustRead(t, agent))
+		dir := t.TempDir()
+		file := filepath.Join(dir, mainFiles[agent])
+		write(t, file+".x", "")
+		if err := os.Symlink(secret, file); err != nil {
+			t.Skip(err)
+		}
+		got, err := Convert(agent, Input{Dir: dir})
+		if err != nil || got.Trajectory != nil {
+			t.Errorf("%s: %v, %v", agent, got, err)
+		}
+	}
+}
+
+// mustRead is a real session of an agent.
+func mustRead(t testing.TB, agent string) string {
+	t.Helper()
+	pattern := map[string]string{
+		"claude-code": "sessions/projects/-app/*.jsonl", "codex": "sessions/*/*/*/*.jsonl", "gemini-cli": "sessions/*.jsonl", "pi": "pi.txt",
+	}[agent]
+	files, err := filepath.Glob(filepath.Join("testdata/vectors/agent-logs-real", agent, "ok", pattern))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%s: %v, %v", agent, files, err)
+	}
+	data, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// TestRewind goes back to messages that are there, were there and never were.
+func TestRewind(t *testing.T) {
+	t.Parallel()
+	for records, want := range map[string]string{
+		"a b c >b d":      "a d",
+		"a b c >a b":      "b",
+		"a b >x c":        "c",
+		"a b >b >b c a":   "c a",
+		"a b c >b >c a b": "a b",
+	} {
+		var lines []string
+		for r := range strings.FieldsSeq(records) {
+			if to, ok := strings.CutPrefix(r, ">"); ok {
+				lines = append(lines, fmt.Sprintf(`{"$rewindTo":%q}`, to))
+				continue
+			}
+			lines = append(lines, fmt.Sprintf(`{"id":%q,"type":"user","content":%q}`, r, r))
+		}
+		dir := t.TempDir()
+		write(t, filepath.Join(dir, mainFiles["gemini-cli"]), strings.Join(lines, "\n"))
+		got, err := Convert("gemini-cli", Input{Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var left []string
+		for _, s := range got.Trajectory.Steps {
+			left = append(left, s.Message.Text)
+		}
+		// A message that is written again while it is there keeps its place.
+		if diff := cmp.Diff(want, strings.Join(left, " ")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", records, diff)
+		}
+	}
+}
+
+// TestWhatTrajectoriesCannotHold has logs with times that are none and text that
+// UTF-8 cannot hold.
+func TestWhatTrajectoriesCannotHold(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, mainFiles["claude-code"]), `{"type":"user","timestamp":"noon","message":{"content":"a\ud800b"}}`+"\n\xff\n"+
+		`{"type":"assistant","message":{"id":"m","content":[{"type":"tool_use","id":"t","name":"n","input":"\udfff"}],"usage":{"input_tokens":1e400,"output_tokens":"x"}}}`)
+	got, err := Convert("claude-code", Input{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := got.Trajectory.Steps
+	if s[0].Timestamp != nil || s[0].Message.Text != "a\ufffdb" || line(s[1].ToolCalls[0].Arguments) != `{"input": "\ufffd"}` {
+		t.Errorf("steps are %+v", s)
+	}
+}
+
+// FuzzConvert holds that whatever a log says it is read, and comes to a trajectory
+// that is valid or to none.
+func FuzzConvert(f *testing.F) {
+	for _, agent := range Agents() {
+		f.Add(agent, []byte(mustRead(f, agent)))
+	}
+	f.Add("codex", []byte(`{"type":"response_item","payload":{"type":"function_call","call_id":"c","name":"n","arguments":"[1]"}}
+{"type":"response_item","payload":{"type":"function_call_output","call_id":"c","output":{"output":[]}}}
+{"type":"event_msg","payload":{"type":"token_count","info":{"total_token_usage":{"input_tokens":1.5},"total_cost":1}}}`))
+	f.Add("gemini-cli", []byte(`{"id":"1","type":"gemini","toolCalls":[{"id":"c","result":[{"functionResponse":{"response":{"output":[]},"parts":[{"inlineData":{"mimeType":"image/png","data":"eA=="}}]}}]}]}`))
+	f.Add("claude-code", []byte(`{"type":"assistant","message":{"content":[{"type":"redacted_thinking","data":"openrouter.reasoning:e30="},{"type":"tool_use","id":"t"}]}}
+{"type":"user","toolUseResult":{"exit_code":1,"x":null},"message":{"content":[{"type":"tool_result","tool_use_id":"t","content":[5],"is_error":true}]}}`))
+	f.Fuzz(func(t *testing.T, agent string, data []byte) {
+		name, known := mainFiles[agent]
+		if !known {
+			return
+		}
+		dir := t.TempDir()
+		write(t, filepath.Join(dir, name), string(data))
+		if _, err := Convert(agent, Input{Dir: dir, Model: "p/m"}); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/proctor-run/proctor/agent/installed/logs"
+	"github.com/proctor-run/proctor/internal/atomicfile"
+	"github.com/proctor-run/proctor/internal/suggest"
+)
+
+// trajConvert are the flags of traj convert.
+type trajConvert struct {
+	agent, model, output string
+}
+
+func newTrajConvert(env *Env) *cobra.Command {
+	c := &trajConvert{}
+	cmd := &cobra.Command{
+		Use:   "convert --agent NAME LOGDIR",
+		Short: "Make a trajectory of what an agent logged",
+		Long: `convert reads the session that an agent left in its log directory, or in the
+directory agent of a trial, and writes it as a trajectory with tokens and, where
+the agent says it, cost. Images go into the directory images beside the file.
+
+Agents: ` + strings.Join(logs.Agents(), ", ") + `.`,
+		Example: `  proctor traj convert --agent claude-code jobs/2026-06-09__10-00-00/hello-world__AbCdEfG
+  proctor traj convert --agent pi -o trajectory.json agent`,
+		Args: oneDirectory("log"),
+		RunE: func(_ *cobra.Command, args []string) error { return c.run(env, args[0]) },
+
+		ValidArgsFunction: completionOf("convert LOGDIR"),
+	}
+	fs := cmd.Flags()
+	fs.StringVarP(&c.agent, "agent", "a", "", "the `agent` that wrote the logs")
+	fs.StringVarP(&c.model, "model", "m", "", "the `model` that was configured, with its provider")
+	fs.StringVarP(&c.output, "output", "o", "-", "write to this `file`")
+	register(cmd, "agent", completeWords(logs.Agents()...))
+	return cmd
+}
+
+func (c *trajConvert) run(env *Env, dir string) error {
+	if c.agent == "" {
+		return withHint(usageErrorf("nothing says which agent wrote the logs"), "--agent NAME does: %s", strings.Join(logs.Agents(), ", "))
+	}
+	if below := filepath.Join(dir, "agent"); isDirectory(below) {
+		dir = below
+	}
+	made, err := logs.Convert(c.agent, logs.Input{Dir: dir, Model: c.model})
+	if bad, ok := errors.AsType[*logs.UnknownAgentError](err); ok {
+		return withHint(usageErrorf("%w", err), "%s", didYouMean(suggest.Nearest(bad.Agent, logs.Agents())))
+	}
+	if err != nil {
+		return usageErrorf("%w", err)
+	}
+	if made.Failure != "" {
+		_, _ = fmt.Fprintf(env.Stderr, "%s says that it failed: %s\n", clean(c.agent), clean(made.Failure))
+	}
+	t := made.Trajectory
+	if t == nil {
+		return usageErrorf("there is no session of %s in %q", c.agent, dir)
+	}
+	data := t.Append(nil, made.Style)
+	if c.output == "-" {
+		if _, err := env.Stdout.Write(append(data, '\n')); err != nil {
+			return fmt.Errorf("writing the trajectory: %w", err)
+		}
+		if n := len(made.Images); n > 0 {
+			_, _ = fmt.Fprintf(env.Stderr, "%s not written: -o FILE says where they belong\n", countIs(n, "image", "images"))
+		}
+	} else if err := writeTrajectory(c.output, data, made.Images); err != nil {
+		return usageErrorf("writing the trajectory: %w", err)
+	}
+	_, _ = fmt.Fprintln(env.Stderr, convertedText(made))
+	return nil
+}
+
+// convertedText sums a trajectory up.
+func convertedText(made *logs.Converted) string {
+	parts := append([]string{count(len(made.Trajectory.Steps), "step")}, tokensText(made.InputTokens, made.CachedTokens, made.OutputTokens)...)
+	if made.CostUSD != nil {
+		parts = append(parts, costText(*made.CostUSD))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// writeTrajectory writes images first, so that the file never names one that is
+// not there. The directory may be one that an agent wrote to.
+func writeTrajectory(file string, data []byte, images []logs.Image) error {
+	root, err := os.OpenRoot(filepath.Dir(file))
+	if err != nil {
+		return fmt.Errorf("opening its directory: %w", err)
+	}
+	defer func() { _ = root.Close() }()
+	for _, image := range images {
+		err := root.MkdirAll(path.Dir(image.Path), 0o755)
+		if err == nil {
+			err = root.Remove(image.Path)
+		}
+		if err == nil || errors.Is(err, os.ErrNotExist) {
+			err = root.WriteFile(image.Path, image.Data, 0o644)
+		}
+		if err != nil {
+			return fmt.Errorf("writing an image: %w", err)
+		}
+	}
+	return atomicfile.Write(file, data, 0o644)
+}
