@@ -51,6 +51,7 @@ Then run an agent of yours, given as a shell command:
 		newRun(env),
 		newBench(env), newDoctor(env),
 		newGC(env),
+		newImage(env),
 		newScore(env), newOutcome(env), newCompare(env),
 		newJob(env), newTrial(env), newTraj(env), newTask(env), newDataset(env),
 		newCube(env),

@@ -84,6 +84,9 @@ func runJob(ctx context.Context, env *Env, f *runFlags) error {
 	}
 	warnSealing(env, f.sealed, prepared)
 	opts.Mask = append(hiddenOfConfig(env, cfg), hiddenTasks(prepared)...)
+	if err := checkImageSpace(ctx, env, opts, prepared); err != nil {
+		return err
+	}
 	backend, closeBackend, err := readyBackend(ctx, env, opts)
 	if err != nil {
 		return err

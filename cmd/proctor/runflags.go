@@ -97,6 +97,12 @@ func defineMultiplierFlags(fs *pflag.FlagSet, o *job.Overrides) {
 }
 
 func defineTaskFlags(fs *pflag.FlagSet, f *runFlags) {
+	defineTaskChoiceFlags(fs, f)
+	defineExtraFlags(fs, f)
+}
+
+// defineTaskChoiceFlags defines what chooses the tasks.
+func defineTaskChoiceFlags(fs *pflag.FlagSet, f *runFlags) {
 	o := &f.set
 	optionalVar(fs, &o.Path, parseString, "path", "p", "a task `directory`, or a directory of tasks")
 	optionalVar(fs, &o.Dataset, parseString, "dataset", "d", "a dataset `NAME[@VERSION]`")
@@ -108,7 +114,6 @@ func defineTaskFlags(fs *pflag.FlagSet, f *runFlags) {
 	optionalVar(fs, &o.RegistryPath, parseString, "registry-path", "", "registry `file`")
 	optionalVar(fs, &o.GitURL, parseString, "task-git-url", "", "`URL` of the git repository that --path is in")
 	optionalVar(fs, &o.GitCommit, parseString, "task-git-commit", "", "`commit` of that repository")
-	defineExtraFlags(fs, f)
 }
 
 // defineExtraFlags defines what is added to tasks.

@@ -178,7 +178,11 @@ func ociOptions(ctx context.Context, name string, o Options) (opts oci.Options, 
 	if opts.Host {
 		return opts, func() error { return nil }, nil
 	}
-	store, err := image.Open(dirs.Images(), image.Options{Mirrors: o.Mirrors, Keychain: image.DockerKeychain(o.getenv)})
+	limit, err := CacheLimit(o.getenv)
+	if err != nil {
+		return opts, nil, err
+	}
+	store, err := image.Open(dirs.Images(), image.Options{Mirrors: o.Mirrors, Keychain: image.DockerKeychain(o.getenv), Limit: limit})
 	if err != nil {
 		return opts, nil, err
 	}

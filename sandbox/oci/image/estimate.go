@@ -127,7 +127,7 @@ type SpaceError struct {
 }
 
 func (e *SpaceError) Error() string {
-	return fmt.Sprintf("%d images that are not there yet need about %.1f GB in %q, where %.1f GB are free", e.Images, float64(e.Need)/1e9, e.Dir, float64(e.Free)/1e9)
+	return fmt.Sprintf("the images that are not there yet (%d) need about %.1f GB in %q, where %.1f GB are free", e.Images, float64(e.Need)/1e9, e.Dir, float64(e.Free)/1e9)
 }
 
 // Hint says what to do about it.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"github.com/gofrs/flock"
 )
@@ -71,4 +72,35 @@ func (s *Store) keepLimit(ctx context.Context) {
 	if done.Images > 0 {
 		s.log.Info("removed images that were not used the longest", "images", done.Images, "bytes", done.Bytes)
 	}
+}
+
+// RemoveUnused removes the images that nobody asked for since a time, but for
+// those that a process has open. Dry removes nothing and says what would be.
+func (s *Store) RemoveUnused(ctx context.Context, since time.Time, dry bool) (done Pruned, err error) {
+	all, _, err := s.survey(ctx)
+	if err != nil {
+		return Pruned{}, fmt.Errorf("removing unused images: %w", err)
+	}
+	for i := len(all) - 1; i >= 0 && all[i].Used.Before(since); i-- {
+		if ctx.Err() != nil {
+			return done, context.Cause(ctx)
+		}
+		one := all[i]
+		if one.InUse {
+			continue
+		}
+		if dry {
+			done.Images++
+			done.Bytes += one.OwnBytes
+			continue
+		}
+		gone, err := s.discard(ctx, one)
+		done.Images += gone.Images
+		done.Layers += gone.Layers
+		done.Bytes += gone.Bytes
+		if err != nil && !errors.Is(err, ErrInUse) {
+			return done, fmt.Errorf("removing unused images: %w", err)
+		}
+	}
+	return done, nil
 }
