@@ -173,11 +173,15 @@ func (h helper) build(ctx context.Context, o Options, path string) error {
 	if h.notice != "" {
 		o.Notice(h.notice)
 	}
-	cmd := exec.CommandContext(ctx, tool, "build", "-buildvcs=false", "-ldflags", strings.TrimSpace(h.flags+" "+version.Current().LinkerFlags()), "-o", built, h.pkg)
+	// Unlike "go build", "go run" keeps what it links in the build cache, where
+	// the next program of the same sources finds it. What it runs is not the
+	// helper but the command that copies it.
+	flags := strings.TrimSpace(h.flags + " " + version.Current().LinkerFlags())
+	cmd := exec.CommandContext(ctx, tool, "run", "-buildvcs=false", "-exec", "cp", "-ldflags", flags, h.pkg, built)
 	cmd.Dir = moduleOf(ctx, tool, env, filepath.Join(filepath.Dir(file), "..", ".."))
 	cmd.Env = env
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("go build: %w: %s", err, console.Clean(string(out)))
+		return fmt.Errorf("building %s: %w: %s", h.name, err, console.Clean(string(out)))
 	}
 	if err := os.Rename(built, path); err != nil {
 		return fmt.Errorf("keeping the build: %w", err)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/proctor-run/proctor/internal/need"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
@@ -50,6 +51,9 @@ func TestHostileProcessesAreEnded(t *testing.T) {
 	for name, script := range hiders {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if name == "forks that multiply" { // they fill the machine until they are gone
+				need.Patience(t)
+			}
 			sb := create(t, b, base())
 			// Another command is under way, so that sparing is possible.
 			otherCtx, endOther := context.WithCancel(t.Context())
