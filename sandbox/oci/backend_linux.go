@@ -1,6 +1,7 @@
 package oci
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -118,7 +119,7 @@ func (b *Backend) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbo
 	if err != nil {
 		return nil, fmt.Errorf("creating sandbox %q: %w", spec.Name, err)
 	}
-	return s, nil
+	return b.renewableOf(s, spec, base), nil
 }
 
 // start makes a sandbox on a base. What it leaves when it fails has a record.
@@ -135,7 +136,7 @@ func (b *Backend) start(ctx context.Context, spec sandbox.Spec, base *base) (_ *
 	if err != nil {
 		return nil, err
 	}
-	s := &Sandbox{backend: b, id: id, dir: dir, busy: make(chan struct{}, 1)}
+	s := &Sandbox{backend: b, id: id, dir: dir, hostname: cmp.Or(base.hostname, id), stack: base.stack, busy: make(chan struct{}, 1)}
 	defer func() {
 		if err != nil {
 			cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), destroyLimit)
@@ -175,7 +176,7 @@ func (b *Backend) prepare(s *Sandbox, spec sandbox.Spec, base *base) (*launch, e
 		mounts = append(slices.Clone(mounts), more...)
 	}
 	bn := &bundle{
-		id: s.id, rootfs: filepath.Join(s.dir, dirRoot), hostname: s.id, guest: b.opts.Guest, mounts: mounts,
+		id: s.id, rootfs: filepath.Join(s.dir, dirRoot), hostname: s.hostname, guest: b.opts.Guest, mounts: mounts,
 		network: b.networkKind(spec.Network), emulated: b.runtime.builtin(),
 		userNS: !b.root, ttyGroup: s.ids == nil || s.ids.ranged(), seccomp: true, resources: spec.Resources, layer: base.layer,
 	}
@@ -189,8 +190,15 @@ func (b *Backend) prepare(s *Sandbox, spec sandbox.Spec, base *base) (*launch, e
 	if err := plan.write(s.dir); err != nil {
 		return nil, fmt.Errorf("laying out the root file system: %w", err)
 	}
+	root := plan.root(s.dir, base)
+	if err := b.putOn(&root, base.stack, s.dir); err != nil {
+		return nil, fmt.Errorf("laying out the root file system: %w", err)
+	}
+	for _, p := range root.Parts {
+		s.parts = append(s.parts, p.Path)
+	}
 	l := &launch{
-		Root: plan.root(s.dir, base), HideUnified: b.runtime.hideUnified(), Argv: b.runtime.argv(s.dir, bn), Builtin: b.runtime.builtin(),
+		Root: root, HideUnified: b.runtime.hideUnified(), Argv: b.runtime.argv(s.dir, bn), Builtin: b.runtime.builtin(),
 	}
 	if bn.network == ownNetwork {
 		l.TUN, l.IPv6 = tunPath, hasIPv6()

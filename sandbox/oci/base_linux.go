@@ -20,6 +20,10 @@ type base struct {
 	env       []string
 	user      string
 	workdir   string
+	// stack are the layers of snapshots on top of all that, highest first.
+	stack []*layer
+	// hostname of the sandbox; empty means its id.
+	hostname string
 	// layer: what commands write becomes a layer, so that it has to be in the
 	// upper directory, and to mean the same on its own.
 	layer bool

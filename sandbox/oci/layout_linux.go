@@ -17,6 +17,7 @@ const (
 	fileConfig = "config.json" // of the OCI bundle
 	filePID    = "pid"         // the runtime writes the first process here
 	dirTrees   = "trees"       // a tmpfs with the trees above the lower directories
+	dirBase    = "base"        // where the lower directories are mounted alone, below snapshots
 	dirUpper   = "upper"       // what commands write, one directory per part
 	dirWork    = "work"        // of the overlays
 	dirRoot    = "root"        // where the root file system is mounted

@@ -35,12 +35,16 @@ const (
 	exitLimit = 10 * time.Second
 )
 
-// Sandbox is a running sandbox.
+// Sandbox is what runs of a sandbox, until it is destroyed or begun anew; see
+// renewable.
 type Sandbox struct {
-	backend *Backend
-	id      string
-	dir     string
-	ids     *idMap // nil as root of the host
+	backend  *Backend
+	id       string
+	dir      string
+	hostname string
+	ids      *idMap   // nil as root of the host
+	parts    []string // of the root file system, by their paths in the sandbox
+	stack    []*layer // of snapshots that it stands on
 
 	process *process
 	net     *usernet.Net // nil unless the network is the sandbox's own

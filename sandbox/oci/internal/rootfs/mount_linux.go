@@ -39,6 +39,12 @@ type Part struct {
 	Lower []string `json:"lower"`
 	Upper string   `json:"upper"`
 	Work  string   `json:"work"`
+	// Stack are directories that lie on all of Lower, highest first. Base, when it
+	// is set, is where Lower is mounted alone before: a directory of an overlay
+	// must not lie in another one, and those of Stack can lie in one of Lower, but
+	// not in an overlay of it.
+	Stack []string `json:"stack,omitempty"`
+	Base  string   `json:"base,omitempty"`
 	// Mode and owner that the merged directory must have.
 	Mode fs.FileMode `json:"mode"`
 	UID  int         `json:"uid"`
@@ -114,6 +120,11 @@ func (l *Root) makeTrees() error {
 
 func (l *Root) mountPart(i int) error {
 	p := &l.Parts[i]
+	if len(p.Stack) > 0 {
+		if err := p.stack(l.options()); err != nil {
+			return err
+		}
+	}
 	target := filepath.Join(l.Dir, p.Path)
 	err := mountOverlay(target, *p, l.options())
 	if !errors.Is(err, unix.EINVAL) {
@@ -124,6 +135,28 @@ func (l *Root) mountPart(i int) error {
 		return errors.Join(err, memErr)
 	}
 	return mountOverlay(target, *p, l.options())
+}
+
+// stack puts Stack on Lower.
+func (p *Part) stack(options []string) error {
+	if p.Base != "" {
+		// Without an upper directory the kernel wants two lower ones.
+		empty := filepath.Join(p.Base, "empty")
+		merged := filepath.Join(p.Base, "merged")
+		if err := unix.Mount("tmpfs", p.Base, "tmpfs", unix.MS_NODEV, "mode=755"); err != nil {
+			return fmt.Errorf("mounting a tmpfs: %w", err)
+		}
+		if err := errors.Join(os.Mkdir(empty, 0o755), os.Mkdir(merged, 0o755)); err != nil {
+			return err
+		}
+		below := Part{Lower: append(p.Lower[:len(p.Lower):len(p.Lower)], empty)}
+		if err := mountOverlay(merged, below, options); err != nil {
+			return fmt.Errorf("mounting what the snapshot stands on: %w", err)
+		}
+		p.Lower = []string{merged}
+	}
+	p.Lower = append(p.Stack[:len(p.Stack):len(p.Stack)], p.Lower...)
+	return nil
 }
 
 // moveToMemory puts the upper layers of all parts on a tmpfs. The kernel bounds
@@ -171,7 +204,10 @@ func mountOverlay(target string, p Part, more []string) error {
 		defer func() { _ = unix.Close(fd) }()
 		lower = append(lower, "/proc/self/fd/"+strconv.Itoa(fd))
 	}
-	options := []string{"lowerdir=" + strings.Join(lower, ":"), "upperdir=" + escapeOption(p.Upper), "workdir=" + escapeOption(p.Work)}
+	options := []string{"lowerdir=" + strings.Join(lower, ":")}
+	if p.Upper != "" {
+		options = append(options, "upperdir="+escapeOption(p.Upper), "workdir="+escapeOption(p.Work))
+	}
 	options = append(options, more...)
 	if err := unix.Mount("overlay", target, "overlay", unix.MS_NODEV, strings.Join(options, ",")); err != nil {
 		return fmt.Errorf("mounting an overlay: %w", err)
