@@ -374,7 +374,8 @@ type Snapshotter interface {
 	// Snapshot ends every process, as Reset does, so that the files stand still,
 	// and keeps all of them but what is below mounts. The sandbox continues with
 	// the same files; Reset still goes back to how Create left it. The name is
-	// for people. After an error the sandbox can only be destroyed.
+	// for people. ErrUnsupported says that this sandbox cannot, and nothing was done;
+	// after any other error it can only be destroyed.
 	Snapshot(ctx context.Context, name string) (Snapshot, error)
 }
 

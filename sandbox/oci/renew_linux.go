@@ -190,7 +190,7 @@ func (r *renewable) reset(ctx context.Context) error {
 	if err := r.replace(next, err); err != nil {
 		return err
 	}
-	r.tidy()
+	r.tidy() //nolint:contextcheck // what is removed outlives who asked
 	// Who resets a sandbox once does it again.
 	r.spare = r.backend.keepSpare(r.ctx, r.spec, r.base) //nolint:contextcheck // it waits for the next Reset
 	return nil

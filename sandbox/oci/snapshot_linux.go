@@ -109,8 +109,10 @@ type snapshot struct {
 // Snapshot ends everything in the sandbox, and continues with the same files on
 // top of what was written so far. Nothing is copied.
 //
-// With gVisor it is ErrUnsupported: what its sandboxes write is in a file of the
-// gVisor kernel's own format, from which no other kernel can begin.
+// It is ErrUnsupported with gVisor, because what its sandboxes write is in a file
+// of the gVisor kernel's own format, from which no other kernel can begin, and
+// where the host's root cannot be one overlay: for ordinary users, and when a part
+// of the system is a file system of its own.
 func (r *renewable) Snapshot(ctx context.Context, name string) (sandbox.Snapshot, error) {
 	fail := func(err error) (sandbox.Snapshot, error) {
 		return nil, fmt.Errorf("taking snapshot %q of sandbox %q: %w", name, r.id, err)
@@ -133,6 +135,9 @@ func (r *renewable) Snapshot(ctx context.Context, name string) (sandbox.Snapshot
 		return fail(fmt.Errorf("the file system of %q cannot hold what sandboxes write; put the state directory on a disk with ext4, xfs or btrfs: %w",
 			r.backend.opts.StateDir, sandbox.ErrUnsupported))
 	}
+	if len(old.parts) != 1 {
+		return fail(fmt.Errorf("the host's root is put together of %d parts here, between which things are written too: %w", len(old.parts), sandbox.ErrUnsupported))
+	}
 	// A spare life has mounts of its own and stays as it is: Reset does not go to
 	// the snapshot.
 	r.mu.Lock()
@@ -147,7 +152,7 @@ func (r *renewable) Snapshot(ctx context.Context, name string) (sandbox.Snapshot
 	if err := r.replace(next, err); err != nil {
 		return fail(err)
 	}
-	r.tidy()
+	r.tidy() //nolint:contextcheck // what is removed outlives who asked
 	shot := &snapshot{backend: r.backend, name: name, base: now}
 	for _, l := range now.stack {
 		l.hold()

@@ -29,7 +29,7 @@ func TestOrdinaryUser(t *testing.T) { //nolint:tparallel // each user's run fill
 	program := readableProgram(t)
 	tun := readableTUN(t)
 	// The whole contract once more takes a minute for each user.
-	runs := []string{"^(TestCheck|TestHostMasks|TestKilledOwner|TestPublicNetwork)$", "^TestContractHost$/^(gvisor|runc)$/^(Mounts|Network|Outside|Destroy)$"}
+	runs := []string{"^(TestCheck|TestHostMasks|TestKilledOwner|TestPublicNetwork)$", "^TestContractHost$/^(gvisor|runc)$/^(Mounts|Network|Outside|Destroy|Abilities|Snapshots|Prepared)$"}
 	if need.Required("patience") {
 		runs[1] = "^TestContractHost$/^(gvisor|runc)$"
 	}
