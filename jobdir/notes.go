@@ -24,6 +24,10 @@ type Notes struct {
 	// Backend is the sandbox backend, SandboxID the name it gave.
 	Backend   string `json:"backend"`
 	SandboxID string `json:"sandbox_id,omitempty"`
+	// Supervision is what supervised the sandbox's commands, one of the
+	// Supervision constants of package sandbox; empty where the backend does not
+	// tell. With "engine" proofs are worth what the engine's restart is.
+	Supervision string `json:"supervision,omitempty"`
 	// Errors are all errors of the trial in order; the result has the first.
 	Errors []NotedError `json:"errors"`
 	// AgentKilled tells what was done about the agent's processes after its

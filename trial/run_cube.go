@@ -134,7 +134,7 @@ func (c *cubeRun) useSandbox() {
 		c.sb, _ = cube.SandboxOf(container)
 	}
 	if c.sb != nil {
-		c.notes.SandboxID = c.sb.ID()
+		c.notes.SandboxID, c.notes.Supervision = c.sb.ID(), supervision(c.sb)
 	}
 }
 

@@ -12,7 +12,7 @@ func (a *attempt) setUpEnvironment(ctx context.Context) error {
 	a.enter(phaseEnvironment)
 	err := a.timed(ctx, a.whole(), environment.Limit{}, nil, a.env.Start)
 	if sb := a.sandbox(); sb != nil {
-		a.notes.SandboxID = sb.ID()
+		a.notes.SandboxID, a.notes.Supervision = sb.ID(), supervision(sb)
 	}
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package trial
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -41,15 +42,44 @@ type watcher struct {
 }
 
 // list is nil when the processes cannot be told: then only a note is missing,
-// and what is really wrong shows in what follows.
+// and what is really wrong shows in what follows. Where the sandbox can list
+// them itself, programs inside are not asked.
 func (w *watcher) list(ctx context.Context) processes {
 	lctx, cancel := context.WithTimeout(ctx, leftLimit)
 	defer cancel()
+	if lister, ok := sandbox.As[sandbox.ProcessLister](w.sandbox()); ok {
+		list, err := lister.Processes(lctx)
+		if err == nil {
+			return living(list)
+		}
+		if !errors.Is(err, sandbox.ErrUnsupported) {
+			return nil
+		}
+	}
 	out := bounded.NewTail(leftOutput)
 	if _, err := w.sandbox().Exec(lctx, sandbox.Command{Shell: leftScript, User: "root", Stdout: out}); err != nil {
 		return nil
 	}
 	return parseProcesses(out.Bytes())
+}
+
+// living are the processes that run, but for the first.
+func living(list []sandbox.Process) processes {
+	found := processes{}
+	for _, p := range list {
+		if !p.Dead && p.PID != 1 {
+			found[fmt.Sprintf("%d %d", p.PID, p.Start)] = p.Name
+		}
+	}
+	return found
+}
+
+// supervision says what supervises a sandbox, empty where it does not tell.
+func supervision(sb sandbox.Sandbox) string {
+	if s, ok := sandbox.As[sandbox.Supervised](sb); ok {
+		return s.Supervision()
+	}
+	return ""
 }
 
 // noteLeft notes which processes an agent that ended by itself has left

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/proctor-run/proctor/sandbox"
 )
@@ -65,6 +66,37 @@ func BenchmarkCalls(b *testing.B) {
 			}
 		}
 	})
+}
+
+// BenchmarkCommand runs a command that does nothing by the supervisor and by the
+// engine's exec, in turns, and says how many times faster the first is.
+func BenchmarkCommand(b *testing.B) {
+	be := newBackend(b)
+	took := [2]time.Duration{}
+	var boxes [2]sandbox.Sandbox
+	for i, backend := range []sandbox.Backend{be, be.Baseline()} {
+		sb, err := backend.Create(b.Context(), sandbox.Spec{Name: "bench", Image: sandbox.Image{Ref: testImage}, Labels: labels(b)})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { _ = sb.Destroy(context.Background()) })
+		boxes[i] = sb
+	}
+	turns := 0
+	for b.Loop() {
+		turns++
+		for i, sb := range boxes {
+			start := time.Now()
+			st, err := sb.Exec(b.Context(), sandbox.Command{Argv: []string{"true"}})
+			took[i] += time.Since(start)
+			if err != nil || st.Code != 0 {
+				b.Fatal(st, err)
+			}
+		}
+	}
+	b.ReportMetric(took[0].Seconds()*1000/float64(turns), "ms/command")
+	b.ReportMetric(took[1].Seconds()*1000/float64(turns), "ms/engine-exec")
+	b.ReportMetric(float64(took[1])/float64(took[0]), "times-faster")
 }
 
 // BenchmarkTwentyTrials is twenty lives at four a time, with what a trial of a

@@ -133,11 +133,21 @@ const (
 // newFake is an engine on which a sandbox can be created and destroyed.
 func newFake(t testing.TB) (*fakeEngine, *docker.Backend) {
 	t.Helper()
+	f, url := serveFake(t)
+	b, err := docker.New(docker.Options{Host: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f, b
+}
+
+func serveFake(t testing.TB) (f *fakeEngine, url string) {
+	t.Helper()
 	ping := func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Api-Version", "1.41")
 		w.Header().Set("Ostype", "linux")
 	}
-	f := &fakeEngine{routes: map[string]http.HandlerFunc{
+	f = &fakeEngine{routes: map[string]http.HandlerFunc{
 		"HEAD /_ping": ping,
 		"GET /_ping":  ping,
 		versionCall:   answer(http.StatusOK, `{"Version":"20.10","ApiVersion":"1.41","Os":"linux"}`),
@@ -152,11 +162,7 @@ func newFake(t testing.TB) (*fakeEngine, *docker.Backend) {
 	}}
 	server := httptest.NewServer(f)
 	t.Cleanup(server.Close)
-	b, err := docker.New(docker.Options{Host: "tcp://" + strings.TrimPrefix(server.URL, "http://")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f, b
+	return f, "tcp://" + strings.TrimPrefix(server.URL, "http://")
 }
 
 func fakeSandbox(t testing.TB) (*fakeEngine, sandbox.Sandbox) {
