@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/proctor-run/proctor/cubecli/sandboxes"
+	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/docker"
 )
 
 // diagnosis is one thing that works here or does not.
@@ -99,7 +101,29 @@ func diagnoseEnvironment(ctx context.Context, env *Env, name string) diagnosis {
 		return d
 	}
 	d.Available = true
+	if engine, ok := b.(*docker.Backend); ok {
+		d.Detail, d.Fix = diagnoseSupervision(ctx, engine)
+	}
 	return d
+}
+
+// diagnoseSupervision says what the engine's containers promise of processes
+// that are ended.
+func diagnoseSupervision(ctx context.Context, engine *docker.Backend) (detail, fix string) {
+	self, err := sandbox.Self()
+	if err != nil {
+		return err.Error(), ""
+	}
+	kind, why := engine.Supervision(ctx, sandbox.Labels{Job: "doctor", Trial: "doctor", Owner: self})
+	switch {
+	case kind == sandbox.SupervisionGuest:
+		return "commands are supervised by the guest in each container", ""
+	case kind == sandbox.SupervisionEngine:
+		return fmt.Sprintf("commands are supervised by the engine alone, so that ending one ends everything in its container, and there are no allow lists: %v", why),
+			"put proctor-guest, or proctor-guest-linux-ARCH for the engine's processor, beside proctor"
+	default:
+		return fmt.Sprintf("what supervises commands cannot be told: %v", why), ""
+	}
 }
 
 func printDiagnoses(w io.Writer, all []diagnosis) error {

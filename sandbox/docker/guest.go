@@ -17,6 +17,7 @@ import (
 	"github.com/moby/moby/api/types/mount"
 	"github.com/moby/moby/client"
 
+	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/compose"
 	"github.com/proctor-run/proctor/sandbox/guest"
 	"github.com/proctor-run/proctor/sandbox/internal/engine"
@@ -114,6 +115,27 @@ func (b *Backend) fallsBack(failed *guestError) bool {
 	}
 	b.supervisor.refused[failed.way] = failed.err
 	return true
+}
+
+// Supervision says what supervises the commands of containers on this engine,
+// one of the sandbox.Supervision constants, and why it is not the better one. It
+// tries it with an image that the engine has; without any it says what is to be
+// expected. Single containers can differ, see [Container.Supervision].
+func (b *Backend) Supervision(ctx context.Context, labels sandbox.Labels) (kind string, why error) {
+	images, err := b.LocalImages(ctx)
+	if err == nil && len(images) > 0 {
+		if err := b.probe(ctx, sandbox.Spec{Name: "supervisor", Labels: labels}, compose.Image{Ref: images[0]}); err != nil {
+			return "", fmt.Errorf("trying the supervisor in image %s: %w", images[0], err)
+		}
+	}
+	ways, _, why := b.ways(ctx)
+	switch {
+	case len(ways) == 0:
+		return "", why
+	case ways[0] == byEngine:
+		return sandbox.SupervisionEngine, why
+	}
+	return sandbox.SupervisionGuest, nil
 }
 
 var errNoGuest = errors.New("there is no supervisor program for the engine's containers here")
