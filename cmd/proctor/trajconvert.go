@@ -12,12 +12,13 @@ import (
 
 	"github.com/proctor-run/proctor/agent/installed/logs"
 	"github.com/proctor-run/proctor/internal/atomicfile"
+	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/internal/suggest"
 )
 
 // trajConvert are the flags of traj convert.
 type trajConvert struct {
-	agent, model, output string
+	agent, model, instruction, output string
 }
 
 func newTrajConvert(env *Env) *cobra.Command {
@@ -40,6 +41,7 @@ Agents: ` + strings.Join(logs.Agents(), ", ") + `.`,
 	fs := cmd.Flags()
 	fs.StringVarP(&c.agent, "agent", "a", "", "the `agent` that wrote the logs")
 	fs.StringVarP(&c.model, "model", "m", "", "the `model` that was configured, with its provider")
+	fs.StringVar(&c.instruction, "instruction", "", "`file` with what the agent was told, for logs that do not have it (opencode, kilo)")
 	fs.StringVarP(&c.output, "output", "o", "-", "write to this `file`")
 	register(cmd, "agent", completeWords(logs.Agents()...))
 	return cmd
@@ -52,7 +54,15 @@ func (c *trajConvert) run(env *Env, dir string) error {
 	if below := filepath.Join(dir, "agent"); isDirectory(below) {
 		dir = below
 	}
-	made, err := logs.Convert(c.agent, logs.Input{Dir: dir, Model: c.model})
+	in := logs.Input{Dir: dir, Model: c.model}
+	if c.instruction != "" {
+		data, err := bounded.ReadFile(c.instruction, maxInstruction)
+		if err != nil {
+			return usageErrorf("reading the instruction: %w", err)
+		}
+		in.Instruction = string(data)
+	}
+	made, err := logs.Convert(c.agent, in)
 	if bad, ok := errors.AsType[*logs.UnknownAgentError](err); ok {
 		return withHint(usageErrorf("%w", err), "%s", didYouMean(suggest.Nearest(bad.Agent, logs.Agents())))
 	}
@@ -80,6 +90,9 @@ func (c *trajConvert) run(env *Env, dir string) error {
 	_, _ = fmt.Fprintln(env.Stderr, convertedText(made))
 	return nil
 }
+
+// maxInstruction is the size of the largest instruction.
+const maxInstruction = 16 << 20
 
 // convertedText sums a trajectory up.
 func convertedText(made *logs.Converted) string {

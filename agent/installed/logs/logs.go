@@ -7,8 +7,8 @@
 // trajectory that is returned is valid.
 //
 // The rules are those of Harbor's agents and trajectories, section 3.2, and the
-// layouts those that the agents had when they were tried; pi, of which Harbor reads
-// only the tokens, has a trajectory here.
+// layouts those that the agents had when they were tried. pi, of which Harbor reads
+// only the tokens, and kilo, which it does not know, have trajectories here.
 package logs
 
 import (
@@ -32,6 +32,11 @@ type Input struct {
 	Dir string
 	// Model is the configured model, with its provider; it may be empty.
 	Model string
+	// Instruction is what the agent was told, for logs that do not have it; it may
+	// be empty.
+	Instruction string
+	// Session is the id of the run, for agents that log none; it may be empty.
+	Session string
 	// Prices finds what a model costs, for agents that do not say what they spent.
 	// Without it their cost is unknown.
 	Prices func(model string) (Price, bool)
@@ -71,10 +76,15 @@ type Image struct {
 
 // readers are the agents whose logs can be read.
 var readers = map[string]func(d *dir, in Input) (*Converted, error){
-	"claude-code": claudeCode,
-	"codex":       codex,
-	"gemini-cli":  geminiCLI,
-	"pi":          pi,
+	"claude-code":    claudeCode,
+	"codex":          codex,
+	"gemini-cli":     geminiCLI,
+	"goose":          goose,
+	"kilo":           kilo,
+	"mini-swe-agent": miniSWEAgent,
+	"opencode":       opencode,
+	"openhands":      openhands,
+	"pi":             pi,
 }
 
 // Agents lists the agents whose logs can be read, sorted.

@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/proctor-run/proctor/internal/vectors"
+	"github.com/proctor-run/proctor/value"
 )
 
 func TestUnknownAgent(t *testing.T) {
@@ -28,13 +31,22 @@ var mainFiles = map[string]string{
 	"codex":       "sessions/2026/01/01/rollout-1.jsonl",
 	"gemini-cli":  "gemini-cli.trajectory.jsonl",
 	"pi":          "pi.txt",
+	"kilo":        "kilo.txt",
+	"opencode":    "opencode.txt",
+}
+
+// otherFiles are the sessions of agents of which no run was recorded.
+var otherFiles = map[string]string{
+	"goose":          "goose.txt",
+	"mini-swe-agent": "mini-swe-agent.trajectory.json",
+	"openhands":      "sessions/s/events/0.json",
 }
 
 // TestLinksAreNotFollowed has an agent that leaves links to the host's files.
 func TestLinksAreNotFollowed(t *testing.T) {
 	t.Parallel()
 	outside := t.TempDir()
-	for _, agent := range Agents() {
+	for agent := range mainFiles {
 		secret := filepath.Join(outside, agent+".jsonl")
 		write(t, secret, mustRead(t, agent))
 		dir := t.TempDir()
@@ -55,6 +67,7 @@ func mustRead(t testing.TB, agent string) string {
 	t.Helper()
 	pattern := map[string]string{
 		"claude-code": "sessions/projects/-app/*.jsonl", "codex": "sessions/*/*/*/*.jsonl", "gemini-cli": "sessions/*.jsonl", "pi": "pi.txt",
+		"kilo": "kilo.txt", "opencode": "opencode.txt",
 	}[agent]
 	files, err := filepath.Glob(filepath.Join("testdata/vectors/agent-logs-real", agent, "ok", pattern))
 	if err != nil || len(files) != 1 {
@@ -122,7 +135,7 @@ func TestWhatTrajectoriesCannotHold(t *testing.T) {
 // FuzzConvert holds that whatever a log says it is read, and comes to a trajectory
 // that is valid or to none.
 func FuzzConvert(f *testing.F) {
-	for _, agent := range Agents() {
+	for agent := range mainFiles {
 		f.Add(agent, []byte(mustRead(f, agent)))
 	}
 	f.Add("codex", []byte(`{"type":"response_item","payload":{"type":"function_call","call_id":"c","name":"n","arguments":"[1]"}}
@@ -131,9 +144,18 @@ func FuzzConvert(f *testing.F) {
 	f.Add("gemini-cli", []byte(`{"id":"1","type":"gemini","toolCalls":[{"id":"c","result":[{"functionResponse":{"response":{"output":[]},"parts":[{"inlineData":{"mimeType":"image/png","data":"eA=="}}]}}]}]}`))
 	f.Add("claude-code", []byte(`{"type":"assistant","message":{"content":[{"type":"redacted_thinking","data":"openrouter.reasoning:e30="},{"type":"tool_use","id":"t"}]}}
 {"type":"user","toolUseResult":{"exit_code":1,"x":null},"message":{"content":[{"type":"tool_result","tool_use_id":"t","content":[5],"is_error":true}]}}`))
+	for agent := range otherFiles {
+		cases, ok := decode(string(vectors.File(f, "agent-logs/"+agent+".json"))).(value.List)
+		if !ok {
+			f.Fatal(agent)
+		}
+		for _, text := range vectors.Object(cases[0].(*value.Object), "files").All() {
+			f.Add(agent, []byte(text.(value.Str)))
+		}
+	}
 	f.Fuzz(func(t *testing.T, agent string, data []byte) {
-		name, known := mainFiles[agent]
-		if !known {
+		name := mainFiles[agent] + otherFiles[agent]
+		if name == "" {
 			return
 		}
 		dir := t.TempDir()
