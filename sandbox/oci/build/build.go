@@ -22,6 +22,9 @@ type Images interface {
 	// see image.Store.Make.
 	Make(ctx context.Context, ref string, fresh bool, progress func(message string),
 		produce func(ctx context.Context, say func(string)) (image.Image, error)) (image.Image, error)
+	// OpenCache returns a directory that builds share, see
+	// image.Store.OpenCache.
+	OpenCache(ctx context.Context, id string, sharing image.Sharing) (*image.Cache, error)
 }
 
 var _ Images = (*image.Store)(nil)
@@ -37,6 +40,8 @@ type Step struct {
 	// Mounts, when not nil, receives a directory on the host that belongs to the
 	// sandbox and goes with it, and returns the mounts that the step needs.
 	Mounts func(dir string) ([]sandbox.Mount, error)
+
+	release func() error // called when the sandbox is gone; may be nil
 }
 
 // Runner gives steps a sandbox to work in.

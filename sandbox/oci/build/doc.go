@@ -10,7 +10,7 @@
 // The last stage is built, and the stages that it needs, in order. FROM takes
 // image names, stages and scratch; --platform must be this machine's. RUN has
 // both forms, SHELL, here-documents, --network, and --mount of types bind,
-// cache (empty each time) and tmpfs; secrets and agents that are not required
+// cache (kept between builds) and tmpfs; secrets and agents that are not required
 // are not there. COPY and ADD take files of the context, --from, --chown,
 // --chmod with an octal mode, --exclude, --link (of no effect) and
 // here-documents; ADD extracts local archives. ENV, ARG, USER, WORKDIR, LABEL,

@@ -94,6 +94,19 @@ func (b *bench) Pull(_ context.Context, ref string, _ func(string)) (image.Image
 	return img, nil
 }
 
+func (b *bench) OpenCache(ctx context.Context, id string, sharing image.Sharing) (*image.Cache, error) {
+	store, err := image.Open(b.t.TempDir(), image.Options{Offline: true})
+	if err != nil {
+		return nil, err
+	}
+	b.t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			b.t.Error(err)
+		}
+	})
+	return store.OpenCache(ctx, id, sharing)
+}
+
 func (b *bench) Commit(_ context.Context, base image.Image, upper string, c image.Changes) (image.Image, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,6 +1,7 @@
 package build
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -13,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/moby/buildkit/frontend/dockerfile/instructions"
 
@@ -26,12 +28,52 @@ type mount struct {
 	readOnly bool
 	key      string // what it is made of
 	fill     func(name string) error
+	// open, when not nil, returns a directory that is there already instead.
+	open func() (*image.Cache, error)
+	// id of what is opened; mounts of one id share it.
+	id string
 }
 
-// materialise makes the mounts' sources in a directory.
-func materialise(dir string, mounts []mount) ([]sandbox.Mount, error) {
+// opened are the caches that a step has, by id.
+type opened map[string]*image.Cache
+
+func (o opened) close() error {
+	var errs []error
+	for id, c := range o {
+		errs = append(errs, c.Close())
+		delete(o, id)
+	}
+	return errors.Join(errs...)
+}
+
+// openAll opens the caches of mounts in the order of their ids, so that no two
+// builds wait for each other.
+func (o opened) openAll(mounts []mount) error {
+	sorted := slices.SortedFunc(slices.Values(mounts), func(a, b mount) int { return strings.Compare(a.id, b.id) })
+	for _, m := range sorted {
+		if m.open == nil || o[m.id] != nil {
+			continue
+		}
+		c, err := m.open()
+		if err != nil {
+			return fmt.Errorf("mount at %q: %w", m.target, err)
+		}
+		o[m.id] = c
+	}
+	return nil
+}
+
+// materialise makes the mounts' sources in a directory, and opens caches.
+func materialise(dir string, mounts []mount, caches opened) ([]sandbox.Mount, error) {
+	if err := caches.openAll(mounts); err != nil {
+		return nil, err
+	}
 	out := make([]sandbox.Mount, len(mounts))
 	for i, m := range mounts {
+		if m.open != nil {
+			out[i] = sandbox.Mount{Source: caches[m.id].Dir, Target: m.target, ReadOnly: m.readOnly}
+			continue
+		}
 		own := filepath.Join(dir, strconv.Itoa(i))
 		if err := os.Mkdir(own, 0o755); err != nil {
 			return nil, err
@@ -91,11 +133,34 @@ func (w *worker) mountOf(ctx context.Context, m *instructions.Mount, target stri
 		if m.GID != nil {
 			o.GID = int(*m.GID)
 		}
-		return emptyMount(target, m.ReadOnly, mode, o), nil
+		return w.cacheMount(ctx, m, target, mode, o), nil
 	case instructions.MountTypeTmpfs:
 		return emptyMount(target, m.ReadOnly, fs.ModePerm|fs.ModeSticky, owner{}), nil
 	}
 	return mount{}, unsupported("a mount of this type")
+}
+
+// cacheMount keeps its content between builds. Mode and owner are those of the
+// first use, as they are with BuildKit.
+func (w *worker) cacheMount(ctx context.Context, m *instructions.Mount, target string, mode fs.FileMode, o owner) mount {
+	id := cmp.Or(m.CacheID, target)
+	sharing := image.Sharing(cmp.Or(string(m.CacheSharing), string(image.SharedCache)))
+	return mount{
+		id: id, target: target, readOnly: m.ReadOnly, key: fmt.Sprintf("cache %q %q %t %v %v", id, target, m.ReadOnly, mode, o),
+		open: func() (*image.Cache, error) {
+			c, err := w.builder.images.OpenCache(ctx, id, sharing)
+			if err != nil || !c.Fresh {
+				return c, err
+			}
+			if err := allowed(os.Lchown(c.Dir, o.UID, o.GID)); err != nil {
+				return nil, errors.Join(err, c.Close())
+			}
+			if err := os.Chmod(c.Dir, mode); err != nil {
+				return nil, errors.Join(err, c.Close())
+			}
+			return c, nil
+		},
+	}
 }
 
 func emptyMount(target string, readOnly bool, mode fs.FileMode, o owner) mount {

@@ -53,7 +53,9 @@ func (w *worker) run(ctx context.Context, st *state, c *instructions.RunCommand,
 		s.Network = sandbox.NetworkNone
 	}
 	if len(mounts) > 0 {
-		s.Mounts = func(dir string) ([]sandbox.Mount, error) { return materialise(dir, mounts) }
+		caches := opened{}
+		s.Mounts = func(dir string) ([]sandbox.Mount, error) { return materialise(dir, mounts, caches) }
+		s.release = caches.close
 	}
 	env, dir, user := st.scope.env(), st.dir(), st.user
 	var keys []string

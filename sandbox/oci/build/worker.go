@@ -56,6 +56,9 @@ func (w *worker) step(ctx context.Context, st *state, key string, s Step,
 }
 
 func (w *worker) produce(ctx context.Context, s Step, work func(ctx context.Context, sb sandbox.Sandbox) error, tidy func(upper string) error) (out image.Image, err error) {
+	if s.release != nil {
+		defer func() { err = errors.Join(err, s.release()) }()
+	}
 	err = w.builder.runner.Step(ctx, s, work, func(ctx context.Context, upper string) error {
 		if tidy != nil {
 			if err := tidy(upper); err != nil {

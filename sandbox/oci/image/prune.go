@@ -15,7 +15,8 @@ import (
 type Pruned struct {
 	Images int
 	Layers int
-	Bytes  int64 // file content of the removed layers
+	Caches int   // of builds; by Shrink and RemoveUnused alone
+	Bytes  int64 // file content of the removed layers and caches
 }
 
 // Prune removes the images that are not in keep, and the layers that no

@@ -4,15 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"time"
 
 	"github.com/gofrs/flock"
 )
 
-// Shrink removes images that were not asked for the longest until the layers
-// hold at most limit bytes of files, those first that are oldest. Images that a
-// process has open stay, and with them possibly more than limit. Where another
+// Shrink removes images and caches that were not asked for the longest until
+// layers and caches hold at most limit bytes of files, those first that are
+// oldest. What a process has open stays, and with them possibly more than limit. Where another
 // process is doing the same, nothing is done. Dry removes nothing and says what
 // would be.
 func (s *Store) Shrink(ctx context.Context, limit int64, dry bool) (done Pruned, err error) {
@@ -29,12 +30,19 @@ func (s *Store) Shrink(ctx context.Context, limit int64, dry bool) (done Pruned,
 	for _, size := range sizes {
 		total += size
 	}
+	caches, err := s.caches()
+	if err != nil {
+		return Pruned{}, fmt.Errorf("making room in the image store: %w", err)
+	}
+	for _, c := range caches {
+		total += c.bytes
+	}
 	for i := len(all) - 1; i >= 0 && total > limit; i-- {
-		if ctx.Err() != nil {
-			return done, context.Cause(ctx)
+		if total, caches, err = s.shrinkCaches(ctx, caches, all[i].Used, total, limit, dry, &done); err != nil {
+			return done, fmt.Errorf("making room in the image store: %w", err)
 		}
 		one := all[i]
-		if one.InUse {
+		if one.InUse || total <= limit {
 			continue
 		}
 		if dry {
@@ -56,8 +64,14 @@ func (s *Store) Shrink(ctx context.Context, limit int64, dry bool) (done Pruned,
 			return done, fmt.Errorf("making room in the image store: %w", err)
 		}
 	}
+	if _, _, err = s.shrinkCaches(ctx, caches, latest, total, limit, dry, &done); err != nil {
+		return done, fmt.Errorf("making room in the image store: %w", err)
+	}
 	return done, nil
 }
+
+// latest is after every use.
+var latest = time.Unix(1<<40, 0)
 
 // keepLimit holds the store to the limit of its options after something was
 // added. That it cannot is no reason not to use what was added.
@@ -74,7 +88,7 @@ func (s *Store) keepLimit(ctx context.Context) {
 	}
 }
 
-// RemoveUnused removes the images that nobody asked for since a time, but for
+// RemoveUnused removes the images and caches that nobody asked for since a time, but for
 // those that a process has open. Dry removes nothing and says what would be.
 func (s *Store) RemoveUnused(ctx context.Context, since time.Time, dry bool) (done Pruned, err error) {
 	all, _, err := s.survey(ctx)
@@ -101,6 +115,13 @@ func (s *Store) RemoveUnused(ctx context.Context, since time.Time, dry bool) (do
 		if err != nil && !errors.Is(err, ErrInUse) {
 			return done, fmt.Errorf("removing unused images: %w", err)
 		}
+	}
+	caches, err := s.caches()
+	if err == nil {
+		_, _, err = s.shrinkCaches(ctx, caches, since, math.MaxInt64, 0, dry, &done)
+	}
+	if err != nil {
+		return done, fmt.Errorf("removing unused caches: %w", err)
 	}
 	return done, nil
 }

@@ -69,6 +69,7 @@ const minParallel = 4
 //	layers/FORMAT/KEY/layer.json  what unpacking found, and whether it is sealed
 //	images/HEX.json               an image, by the digest of its config
 //	refs/HEX.json                 a reference, by the digest of its full name
+//	caches/KEY/data/              a cache of builds
 //	locks/                        one file per layer that was ever there
 //	tmp/                          work of running processes
 type Store struct {
@@ -101,7 +102,7 @@ func Open(dir string, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening image store: %w", err)
 	}
-	for _, sub := range []string{"", "layers", "images", "refs", "locks", "tmp"} {
+	for _, sub := range []string{"", "layers", "images", "refs", "caches", "locks", "tmp"} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
 			return nil, fmt.Errorf("opening image store: %w", err)
 		}
