@@ -33,8 +33,8 @@
 // /dev/net/tun, public is the host's network namespace, without raw sockets.
 // Mode no-network is an empty namespace with a loopback device. So is mode
 // allowlist, with an egress proxy in the calling process (package egress) and a
-// relay inside; and so is a sandbox whose policy can be switched, where public
-// means everything that the proxy reaches.
+// relay inside. A sandbox whose policy can be switched has the proxy and the
+// device of mode public, behind which everything is refused unless it is public.
 //
 // # What the runtimes enforce
 //

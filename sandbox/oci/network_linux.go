@@ -11,14 +11,13 @@ import (
 
 var _ sandbox.NetworkSwitcher = (*Sandbox)(nil)
 
-// proxied reports whether a sandbox reaches the network through the egress proxy
-// alone. A network namespace cannot be changed while processes are in it, so
-// that a policy that will be switched is the proxy's, whatever it is first.
-func proxied(n sandbox.Network) bool { return n.Switchable || n.Mode == sandbox.NetworkAllowlist }
+// public reports whether a sandbox reaches everything at first.
+func public(n sandbox.Network) bool { return n.Mode == "" || n.Mode == sandbox.NetworkPublic }
 
-// isolated reports whether a sandbox has a network namespace of its own, with a
-// loopback device and nothing else.
-func isolated(n sandbox.Network) bool { return proxied(n) || n.Mode == sandbox.NetworkNone }
+// proxied reports whether a sandbox has an egress proxy. A network namespace cannot
+// be changed while processes are in it: where a policy will be switched there is
+// a proxy from the first, and the sandbox's own network is opened and shut.
+func proxied(n sandbox.Network) bool { return n.Switchable || n.Mode == sandbox.NetworkAllowlist }
 
 // openGate starts the egress proxy of a sandbox that needs it.
 func (s *Sandbox) openGate(ctx context.Context, n sandbox.Network) (err error) {
@@ -33,8 +32,8 @@ func (s *Sandbox) openGate(ctx context.Context, n sandbox.Network) (err error) {
 }
 
 // SetNetwork changes what a sandbox can reach that was created with
-// Network.Switchable. Public then means everything that the egress proxy
-// reaches.
+// Network.Switchable. Where sandboxes have no network of their own, public means
+// everything that the egress proxy reaches.
 func (s *Sandbox) SetNetwork(ctx context.Context, mode sandbox.NetworkMode, hosts []string) error {
 	if s.gate == nil {
 		return fmt.Errorf("switching the network of sandbox %q, which was not created for it: %w", s.id, sandbox.ErrUnsupported)
@@ -45,8 +44,15 @@ func (s *Sandbox) SetNetwork(ctx context.Context, mode sandbox.NetworkMode, host
 	if gone {
 		return sandbox.ErrDestroyed
 	}
+	open := public(sandbox.Network{Mode: mode})
+	if s.net != nil && !open {
+		s.net.SetOpen(false)
+	}
 	if err := s.gate.SetPolicy(ctx, egress.Policy{Mode: mode, Hosts: hosts}); err != nil {
 		return fmt.Errorf("switching the network of sandbox %q: %w", s.id, err)
+	}
+	if s.net != nil && open {
+		s.net.SetOpen(true)
 	}
 	return nil
 }

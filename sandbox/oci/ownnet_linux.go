@@ -33,12 +33,12 @@ const (
 // networkKind chooses the namespace of a sandbox.
 func (b *Backend) networkKind(n sandbox.Network) networkKind {
 	switch {
-	case isolated(n):
+	case b.noTUN == nil && (n.Switchable || public(n)):
+		return ownNetwork
+	case proxied(n) || !public(n):
 		return noNetwork
-	case b.noTUN != nil:
-		return hostNetwork
 	}
-	return ownNetwork
+	return hostNetwork
 }
 
 // tunPath is the device that networks are made with; tests of ordinary users
@@ -102,8 +102,9 @@ func (l *launch) makeDevice() (*os.File, error) {
 	return usernet.MakeDevice(l.TUN, l.IPv6)
 }
 
-// openNetwork takes over the device of the sandbox's own network.
-func (s *Sandbox) openNetwork() error {
+// openNetwork takes over the device of the sandbox's own network, which is shut
+// until it is to be public.
+func (s *Sandbox) openNetwork(n sandbox.Network) error {
 	if s.process.device == nil {
 		return nil
 	}
@@ -114,7 +115,7 @@ func (s *Sandbox) openNetwork() error {
 	}
 	s.process.device = nil
 	up := s.backend.opts.Egress
-	s.net, err = usernet.New(dev, usernet.Outside{Dial: up.Connect, Refuse: up.Refuses, NameServers: up.Servers})
+	s.net, err = usernet.New(dev, usernet.Outside{Dial: up.Connect, Refuse: up.Refuses, NameServers: up.Servers}, public(n))
 	return err
 }
 

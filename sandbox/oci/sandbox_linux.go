@@ -67,7 +67,7 @@ func (s *Sandbox) run(ctx context.Context, l *launch, base *base, spec sandbox.S
 		return fmt.Errorf("starting runtime %q: %w", s.backend.runtime.name, err)
 	}
 	s.process = p
-	if err := s.openNetwork(); err != nil {
+	if err := s.openNetwork(spec.Network); err != nil {
 		return err
 	}
 	start, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("no answer within %v", startLimit))

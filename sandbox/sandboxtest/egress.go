@@ -78,6 +78,8 @@ func (s *suite) listed(t *testing.T, change func(*sandbox.Spec)) (sandbox.Sandbo
 	s.cfg.World.Serve(t, "good.test")
 	s.cfg.World.Serve(t, "a.b.deep.test")
 	s.cfg.World.Serve(t, "evil.test")
+	s.cfg.World.Echo(t, "echo.test")
+	s.cfg.World.ServeNames(t)
 	log := &netLog{}
 	spec := s.spec()
 	spec.Network = sandbox.Network{Mode: sandbox.NetworkAllowlist, Hosts: []string{"good.test", "*.deep.test"}, Log: log}
@@ -219,30 +221,30 @@ var switchObligations = []obligation{
 		sb, _ := s.listed(t, func(spec *sandbox.Spec) {
 			spec.Network.Mode, spec.Network.Hosts, spec.Network.Switchable = sandbox.NetworkPublic, nil, true
 		})
-		isPublic(t, sb)
+		isPublic(t, s, sb)
 		switchTo(t, sb, sandbox.NetworkNone)
-		loopbackOnly(t, sb)
+		isShut(t, s, sb)
 		if got := exec(t, sb, sh(fetch+"fetch http://good.test/ 2>/dev/null")); strings.Contains(got.stdout, "hello") {
 			t.Errorf("without network: got %q", got.stdout)
 		}
 		switchTo(t, sb, sandbox.NetworkAllowlist, "good.test")
 		reaches(t, sb, sandbox.Command{}, "good.test")
 		isDenied(t, sb, "evil.test")
-		loopbackOnly(t, sb)
+		isShut(t, s, sb)
 		switchTo(t, sb, sandbox.NetworkAllowlist, "evil.test")
 		isDenied(t, sb, "good.test")
 		switchTo(t, sb, sandbox.NetworkPublic)
-		isPublic(t, sb)
+		isPublic(t, s, sb)
 	}},
 	{"what begins without network can be given one", processes | switching, func(t *testing.T, s *suite) {
 		sb, _ := s.listed(t, func(spec *sandbox.Spec) {
 			spec.Network.Mode, spec.Network.Hosts, spec.Network.Switchable = sandbox.NetworkNone, nil, true
 		})
-		loopbackOnly(t, sb)
+		isShut(t, s, sb)
 		switchTo(t, sb, sandbox.NetworkPublic)
-		isPublic(t, sb)
+		isPublic(t, s, sb)
 		switchTo(t, sb, sandbox.NetworkNone)
-		loopbackOnly(t, sb)
+		isShut(t, s, sb)
 	}},
 	{"a connection that is not allowed any more is closed", processes | switching, func(t *testing.T, s *suite) {
 		sb, log := s.listed(t, func(spec *sandbox.Spec) { spec.Network.Switchable = true })
@@ -288,10 +290,37 @@ func switchTo(t testing.TB, sb sandbox.Sandbox, mode sandbox.NetworkMode, hosts 
 	}
 }
 
-// isPublic checks that everything is reached: through a proxy, or else, where
-// the sandbox has a network, this machine at the address of its gateway.
-func isPublic(t testing.TB, sb sandbox.Sandbox) {
+// isShut checks that nothing outside is reached directly by a sandbox whose
+// network can be switched. One with a network of its own keeps its device.
+func isShut(t testing.TB, s *suite, sb sandbox.Sandbox) {
 	t.Helper()
+	if !s.cfg.Outside {
+		loopbackOnly(t, sb)
+		return
+	}
+	good := s.cfg.World.Address("good.test").String()
+	for _, to := range []string{good + "/80", "good.test/80", "10.0.2.3/53", fmt.Sprintf("127.0.0.1/%d", listenHost(t))} {
+		isUnreached(t, sb, to)
+	}
+	echo := s.cfg.World.Address("echo.test").String()
+	if got := exec(t, sb, sh("exec 3<>/dev/udp/"+echo+"/7; printf ping >&3; timeout 1 head -c 4 <&3 2>/dev/null")); got.stdout != "" {
+		t.Errorf("datagrams reach outside: %q", got.stdout)
+	}
+}
+
+// isPublic checks that everything is reached: through a proxy, and directly where
+// the sandbox has a network of its own, or else this machine at the address of
+// its gateway.
+func isPublic(t testing.TB, s *suite, sb sandbox.Sandbox) {
+	t.Helper()
+	if s.cfg.Outside {
+		reachesDirectly(t, sb, s.cfg.World.Address("evil.test").String(), "evil.test")
+		reachesDirectly(t, sb, "good.test", "good.test")
+		echo := s.cfg.World.Address("echo.test").String()
+		if got := exec(t, sb, sh("exec 3<>/dev/udp/"+echo+"/7; printf ping >&3; timeout 20 head -c 4 <&3")); got.stdout != "ping" {
+			t.Errorf("datagrams: got %q", got.stdout)
+		}
+	}
 	if output(t, sb, sh(`echo "$http_proxy"`)) != "" {
 		reaches(t, sb, sandbox.Command{}, "good.test")
 		reaches(t, sb, sandbox.Command{}, "evil.test")

@@ -58,12 +58,12 @@ var (
 	errShut   = errors.New("the network policy changed")
 )
 
-// New makes the network on a device, which it closes. It begins at once, and
-// lets everything through that Outside does not refuse.
-func New(dev Device, outside Outside) (*Net, error) {
+// New makes the network on a device, which it closes. It begins at once; open is
+// as SetOpen says it.
+func New(dev Device, outside Outside, open bool) (*Net, error) {
 	n := &Net{outside: outside, link: &link{dev: dev}}
 	n.ctx, n.cancel = context.WithCancelCause(context.Background())
-	n.open, n.end = context.WithCancelCause(n.ctx)
+	n.SetOpen(open)
 	n.stack = stack.New(stack.Options{
 		NetworkProtocols:   []stack.NetworkProtocolFactory{ipv4.NewProtocol, ipv6.NewProtocol},
 		TransportProtocols: []stack.TransportProtocolFactory{tcp.NewProtocol, udp.NewProtocol, icmp.NewProtocol4, icmp.NewProtocol6},
@@ -110,8 +110,8 @@ func protocolAddress(addr netip.Addr) tcpip.ProtocolAddress {
 	return p
 }
 
-// SetOpen says whether anything outside is reached. Connections end when it is
-// not any more.
+// SetOpen says whether anything outside is reached that Outside does not refuse,
+// the name server included. Connections end when it is not any more.
 func (n *Net) SetOpen(open bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -73,7 +73,7 @@ func (s *sandboxed) enter(outside Outside) error {
 	if err != nil {
 		return err
 	}
-	s.net, err = New(dev, outside)
+	s.net, err = New(dev, outside, true)
 	return err
 }
 
