@@ -43,11 +43,14 @@ func UploadFile(ctx context.Context, sb Sandbox, hostFile, dst string) error {
 func UploadBytes(ctx context.Context, sb Sandbox, data []byte, dst string, mode fs.FileMode) error {
 	return upload(ctx, sb, path.Dir(dst), func(w *tar.Writer) error {
 		h := &tar.Header{Typeflag: tar.TypeReg, Name: path.Base(dst), Mode: int64(mode.Perm()), Size: int64(len(data))}
-		if err := w.WriteHeader(h); err != nil {
-			return err
+		err := w.WriteHeader(h)
+		if err == nil {
+			_, err = w.Write(data)
 		}
-		_, err := w.Write(data)
-		return err
+		if err != nil {
+			return fmt.Errorf("packing %q: %w", dst, err)
+		}
+		return nil
 	})
 }
 
@@ -91,16 +94,24 @@ func writeTree(w *tar.Writer, dir string, executable []string) error {
 	})
 }
 
+// writeHeader begins an entry of an archive.
+func writeHeader(w *tar.Writer, h *tar.Header) error {
+	if err := w.WriteHeader(h); err != nil {
+		return fmt.Errorf("packing %q: %w", h.Name, err)
+	}
+	return nil
+}
+
 func writeEntry(w *tar.Writer, root *os.Root, name string, info fs.FileInfo, executable bool) error {
 	switch {
 	case info.IsDir():
-		return w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: int64(info.Mode().Perm()), ModTime: info.ModTime()})
+		return writeHeader(w, &tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: int64(info.Mode().Perm()), ModTime: info.ModTime()})
 	case info.Mode()&fs.ModeSymlink != 0:
 		target, err := root.Readlink(name)
 		if err != nil {
 			return err
 		}
-		return w.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: target, Mode: 0o777, ModTime: info.ModTime()})
+		return writeHeader(w, &tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: target, Mode: 0o777, ModTime: info.ModTime()})
 	case info.Mode().IsRegular():
 		f, err := root.Open(name)
 		if err != nil {
@@ -118,7 +129,7 @@ func writeEntry(w *tar.Writer, root *os.Root, name string, info fs.FileInfo, exe
 
 func writeFile(w *tar.Writer, name string, mode fs.FileMode, info fs.FileInfo, r io.Reader) error {
 	h := &tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: int64(mode), Size: info.Size(), ModTime: info.ModTime()}
-	if err := w.WriteHeader(h); err != nil {
+	if err := writeHeader(w, h); err != nil {
 		return err
 	}
 	if n, err := io.CopyN(w, r, info.Size()); err != nil {

@@ -184,7 +184,10 @@ func (c *Context) Tar(w io.Writer) error {
 	if err := c.write(out); err != nil {
 		return err
 	}
-	return out.Close()
+	if err := out.Close(); err != nil {
+		return fmt.Errorf("ending the build context: %w", err)
+	}
+	return nil
 }
 
 // entryWriter is the part of tar.Writer that a context is written with.
@@ -198,7 +201,10 @@ type hashTar struct{ h hash.Hash }
 
 func (t *hashTar) WriteHeader(h *tar.Header) error {
 	_, err := fmt.Fprintf(t.h, "%c %o %d %q %q\n", h.Typeflag, h.Mode, h.Size, h.Name, h.Linkname)
-	return err
+	if err != nil {
+		return fmt.Errorf("hashing %q: %w", h.Name, err)
+	}
+	return nil
 }
 
 func (t *hashTar) Write(p []byte) (int, error) { return t.h.Write(p) }

@@ -65,7 +65,7 @@ func ParseIgnore(text []byte) (Ignore, error) {
 // with a "/" behind it, see Excludes.
 func ignorePattern(pattern string) (*regexp.Regexp, error) {
 	if _, err := path.Match(pattern, "x"); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("reading it as a glob: %w", err)
 	}
 	var re strings.Builder
 	re.WriteString("^")
@@ -97,7 +97,11 @@ func ignorePattern(pattern string) (*regexp.Regexp, error) {
 		}
 	}
 	re.WriteString("$")
-	return regexp.Compile(re.String())
+	compiled, err := regexp.Compile(re.String())
+	if err != nil {
+		return nil, fmt.Errorf("reading it as a glob: %w", err)
+	}
+	return compiled, nil
 }
 
 // ignoreClass translates a character class, which has been found well formed,

@@ -201,5 +201,9 @@ func portOf(number uint64, protocol string) (network.Port, error) {
 	if protocol == "" {
 		protocol = "tcp"
 	}
-	return network.ParsePort(strconv.FormatUint(number, 10) + "/" + protocol)
+	port, err := network.ParsePort(strconv.FormatUint(number, 10) + "/" + protocol)
+	if err != nil {
+		return network.Port{}, fmt.Errorf("port %d/%s: %w", number, protocol, err)
+	}
+	return port, nil
 }

@@ -81,7 +81,7 @@ func (p *project) prebuilt() bool {
 func (p *project) fetched(ctx context.Context, s *types.ServiceConfig) (Image, error) {
 	policy, _, err := s.GetPullPolicy()
 	if err != nil {
-		return Image{}, err
+		return Image{}, fmt.Errorf("service %q: %w", s.Name, err)
 	}
 	if s.Platform != "" {
 		if _, err := engine.Platform(s.Platform); err != nil {

@@ -49,7 +49,11 @@ func (e *Engine) JSON(ctx context.Context, spec sandbox.Spec) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return m.MarshalJSON()
+	data, err := m.MarshalJSON()
+	if err != nil {
+		return nil, fmt.Errorf("writing the compose project as JSON: %w", err)
+	}
+	return data, nil
 }
 
 // load reads and merges the files of a project in their order (Harbor task
@@ -290,7 +294,10 @@ func (m *model) readEnvFiles() (err error) {
 	if m.Project, err = m.WithServicesEnvironmentResolved(true); err == nil {
 		m.Project, err = m.WithServicesLabelsResolved(true)
 	}
-	return err
+	if err != nil {
+		return fmt.Errorf("reading what env_file and label_file name: %w", err)
+	}
+	return nil
 }
 
 // regular refuses what cannot be read to an end.

@@ -91,8 +91,10 @@ func describeOwner(labels map[string]string) string {
 func (p *project) createNetwork(ctx context.Context, name string, o client.NetworkCreateOptions) error {
 	callCtx, cancel := engine.Detached(ctx)
 	defer cancel()
-	_, err := p.e.API.NetworkCreate(callCtx, name, o)
-	return err
+	if _, err := p.e.API.NetworkCreate(callCtx, name, o); err != nil {
+		return fmt.Errorf("creating network %q: %w", name, err)
+	}
+	return nil
 }
 
 // overlaps reports whether the engine refused a subnet because it is in use.

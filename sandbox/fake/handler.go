@@ -42,8 +42,10 @@ func On(part string, do ...Handler) Rule {
 func Refuse(why string) Handler {
 	return func(_ context.Context, p *Process) (int, error) {
 		p.refused = true
-		_, err := io.WriteString(p.Stdout, why)
-		return 126, err
+		if _, err := io.WriteString(p.Stdout, why); err != nil {
+			return 126, fmt.Errorf("writing the output: %w", err)
+		}
+		return 126, nil
 	}
 }
 

@@ -28,7 +28,7 @@ func (f *files) unpack(dir string, stream io.Reader) error {
 			break
 		}
 		if err != nil {
-			return err
+			return fmt.Errorf("reading the archive: %w", err)
 		}
 		// A name that climbs stops at dir.
 		h.Name = path.Join(dir, path.Clean("/"+h.Name))
@@ -44,8 +44,10 @@ func (f *files) unpack(dir string, stream io.Reader) error {
 			return fmt.Errorf("entry %q: %w", h.Name, err)
 		}
 	}
-	_, err := io.Copy(io.Discard, stream)
-	return err
+	if _, err := io.Copy(io.Discard, stream); err != nil {
+		return fmt.Errorf("reading what follows the archive: %w", err)
+	}
+	return nil
 }
 
 func (f *files) entry(h *tar.Header, body io.Reader) error {
@@ -134,7 +136,10 @@ func (f *files) pack(p string, stream io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return tw.Close()
+	if err := tw.Close(); err != nil {
+		return fmt.Errorf("ending the archive: %w", err)
+	}
+	return nil
 }
 
 // lstat tells a path below a file from one whose lookup failed.
@@ -188,7 +193,7 @@ func (f *files) packEntry(tw *tar.Writer, p, name string) error {
 	case fs.ModeDir:
 		h.Typeflag, h.Name = tar.TypeDir, h.Name+"/"
 		if err := tw.WriteHeader(h); err != nil {
-			return err
+			return fmt.Errorf("packing %q: %w", p, err)
 		}
 		return f.packDir(tw, p, name+"/")
 	case fs.ModeSymlink:
@@ -199,7 +204,10 @@ func (f *files) packEntry(tw *tar.Writer, p, name string) error {
 		}); err != nil {
 			return err
 		}
-		return tw.WriteHeader(h)
+		if err := tw.WriteHeader(h); err != nil {
+			return fmt.Errorf("packing %q: %w", p, err)
+		}
+		return nil
 	case 0:
 		h.Typeflag, h.Size = tar.TypeReg, fi.Size()
 		return f.at(p, func(root *os.Root, name string) error { return packFile(tw, root, name, h) })
@@ -214,9 +222,11 @@ func packFile(tw *tar.Writer, root *os.Root, name string, h *tar.Header) error {
 		return err
 	}
 	defer func() { _ = file.Close() }()
-	if err := tw.WriteHeader(h); err != nil {
-		return err
+	if err = tw.WriteHeader(h); err == nil {
+		_, err = io.CopyN(tw, file, h.Size)
 	}
-	_, err = io.CopyN(tw, file, h.Size)
-	return err
+	if err != nil {
+		return fmt.Errorf("packing %q: %w", name, err)
+	}
+	return nil
 }
