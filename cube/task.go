@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/proctor-run/proctor/cube/infra"
@@ -33,6 +34,8 @@ type Task struct {
 	turns   *turns.Turns
 	release sync.Mutex // one at a time releases what the task holds
 	freed   bool       // the container is stopped
+
+	status atomic.Value // of string: the line that Status returned last
 }
 
 // ErrClosed is returned by the methods of a task that was closed.
@@ -247,19 +250,27 @@ func (t *Task) PrivilegedInfo(ctx context.Context) (content Content, err error) 
 	return content, nil
 }
 
-// Status returns the problem's line about its state, "" when it has none. It can
+// Status returns the problem's line about its state, "" when it has none. It does
+// not wait: while something runs in the task, it is the line of the call before,
+// because the problem's code is called by one caller at a time. It can
 // be asked for after Close, too.
 func (t *Task) Status() string {
 	s, ok := t.problem.(StatusReporter)
 	if !ok {
 		return ""
 	}
-	defer t.turns.Hold()()
+	release, free := t.turns.TryHold()
+	if !free {
+		known, _ := t.status.Load().(string)
+		return known
+	}
+	defer release()
 	status := ""
 	_ = t.call(context.Background(), "Status", func() error { // the next Step returns the error
 		status = s.Status()
 		return nil
 	})
+	t.status.Store(status)
 	return status
 }
 

@@ -3,6 +3,7 @@ package cube_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -78,7 +79,12 @@ func (*turnProblem) PrivilegedInfo(context.Context) (cube.Content, error) {
 	return cube.Text("secret"), nil
 }
 
-func (*turnProblem) Status() string { return "fine" }
+func (p *turnProblem) Status() string {
+	if n := p.evaluations.Load(); n > 0 {
+		return fmt.Sprintf("fine, after %d", n)
+	}
+	return "fine"
+}
 
 func turnTask(t *testing.T, tool *turnTool) (*cube.Task, *turnProblem) {
 	t.Helper()
@@ -150,6 +156,41 @@ func TestCloseInterrupts(t *testing.T) {
 			equal(t, "evaluations", problem.evaluations.Load(), 0)
 		})
 	}
+}
+
+func TestStatusDoesNotWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		tool := &turnTool{entered: make(chan struct{}, 1), release: make(chan struct{})}
+		task, problem := turnTask(t, tool)
+		begin := func() (ended chan error) {
+			ended = make(chan error, 1)
+			go func() {
+				_, err := task.Step(t.Context(), cube.NewAction("wait"))
+				ended <- err
+			}()
+			<-tool.entered
+			return ended
+		}
+		ended := begin()
+		equal(t, "status that was never asked for before", task.Status(), "")
+		tool.release <- struct{}{}
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "status between steps", task.Status(), "fine")
+		problem.evaluations.Store(2)
+		ended = begin()
+		equal(t, "status while an action runs", task.Status(), "fine")
+		tool.release <- struct{}{}
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "status after it", task.Status(), "fine, after 2")
+		if err := task.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestAfterClose(t *testing.T) {

@@ -58,15 +58,19 @@ func (t *Turns) Leave() {
 	<-t.turn
 }
 
-// Hold takes a turn, also after End and whatever is broken, and returns what
-// ends it.
-func (t *Turns) Hold() (release func()) {
-	t.turn <- struct{}{}
-	return func() { <-t.turn }
+// TryHold takes a turn if nobody is inside, also after End and whatever is
+// broken, and returns what ends it; ok is false where somebody is.
+func (t *Turns) TryHold() (release func(), ok bool) {
+	select {
+	case t.turn <- struct{}{}:
+		return func() { <-t.turn }, true
+	default:
+		return nil, false
+	}
 }
 
-// HoldWithin is Hold that does without the turn when it has not come in that
-// time.
+// HoldWithin waits for a turn, also after End and whatever is broken, and
+// returns what ends it. It does without the turn when that has not come in time.
 func (t *Turns) HoldWithin(limit time.Duration) (release func()) {
 	select {
 	case t.turn <- struct{}{}:

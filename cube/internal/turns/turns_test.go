@@ -67,12 +67,19 @@ func TestEndInterruptsAndRefuses(t *testing.T) {
 			t.Errorf("interrupted by %v", cause)
 		}
 		start := time.Now()
+		if _, ok := tr.TryHold(); ok {
+			t.Error("two are inside")
+		}
 		tr.HoldWithin(5 * time.Second)() // the one inside does not leave
 		if waited := time.Since(start); waited != 5*time.Second {
 			t.Errorf("waited %v", waited)
 		}
 		tr.Leave()
-		tr.Hold()()
+		if release, ok := tr.TryHold(); !ok {
+			t.Error("the turn is free, but not to be had")
+		} else {
+			release()
+		}
 		tr.HoldWithin(time.Second)()
 		if _, err := tr.Enter(t.Context()); !errors.Is(err, errEnded) {
 			t.Errorf("entered after the end: %v", err)
