@@ -154,7 +154,7 @@ func hashFile(path string) (string, error) {
 	defer func() { _ = f.Close() }()
 	sum := sha256.New()
 	if _, err := io.Copy(sum, f); err != nil {
-		return "", err
+		return "", fmt.Errorf("reading %q: %w", path, err)
 	}
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }

@@ -171,5 +171,8 @@ func (p *Program) interruptible(ctx context.Context) (context.Context, func()) {
 func (p *Program) printJSON(v cube.Value) error {
 	data := value.AppendDumps(nil, v, value.DumpsOptions{Indent: 2})
 	_, err := fmt.Fprintf(p.Stdout, "%s\n", data)
-	return err
+	if err != nil {
+		return fmt.Errorf("writing the output: %w", err)
+	}
+	return nil
 }

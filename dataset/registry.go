@@ -218,7 +218,7 @@ func (f *fetcher) download(ctx context.Context, from string) ([]byte, error) {
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("asking the registry: %w", err)
 	}
 	req.Header.Set("Accept", "application/json")
 	f.say("reading the registry %s", u.Redacted())

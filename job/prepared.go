@@ -98,7 +98,11 @@ func (p *Prepared) MarshalJSON() ([]byte, error) {
 	if p.Lock != nil {
 		out.Lock = new(string(p.Lock.AppendJSON(nil, nil)))
 	}
-	return json.Marshal(out)
+	data, err := json.Marshal(out)
+	if err != nil {
+		return nil, fmt.Errorf("writing a prepared job as JSON: %w", err)
+	}
+	return data, nil
 }
 
 // UnmarshalJSON reads what [Prepared.MarshalJSON] writes.

@@ -78,7 +78,10 @@ func tryAcquire(dir, path string, who Holder) (g *Guard, again bool, err error) 
 	case !got:
 		return nil, false, errors.Join(&InUseError{dir, readHolder(path)}, lock.Close())
 	case !stillNamed(lock, path):
-		return nil, true, lock.Close()
+		if err := lock.Close(); err != nil {
+			return nil, true, fmt.Errorf("guarding job directory %q: %w", dir, err)
+		}
+		return nil, true, nil
 	}
 	g = &Guard{path, lock}
 	data, err := json.Marshal(who)

@@ -131,7 +131,7 @@ func readNotes(dir string) (n Notes, err error) {
 		return n, err
 	}
 	if err := json.Unmarshal(data, &n); err != nil {
-		return n, err
+		return n, fmt.Errorf("reading %s: %w", NotesFile, err)
 	}
 	if n.Schema != NotesSchema {
 		return n, fmt.Errorf("%s has the schema %q, want %q", NotesFile, n.Schema, NotesSchema)
@@ -142,7 +142,7 @@ func readNotes(dir string) (n Notes, err error) {
 func (n *Notes) Write(dir string) error {
 	data, err := json.MarshalIndent(n, "", "  ")
 	if err != nil {
-		return err
+		return fmt.Errorf("writing %s: %w", NotesFile, err)
 	}
 	return atomicfile.WriteUnsynced(filepath.Join(dir, NotesFile), append(data, '\n'), 0o644)
 }

@@ -174,19 +174,23 @@ func (e excluding) filter(r *tar.Reader, w *tar.Writer) error {
 	for {
 		h, err := r.Next()
 		if errors.Is(err, io.EOF) {
-			return w.Close()
+			err = w.Close()
+			if err != nil {
+				return fmt.Errorf("ending the archive: %w", err)
+			}
+			return nil
 		}
 		if err != nil {
-			return err
+			return fmt.Errorf("reading the archive: %w", err)
 		}
 		if e.excluded(h.Name) {
 			continue
 		}
 		if err := w.WriteHeader(h); err != nil {
-			return err
+			return fmt.Errorf("passing on %q: %w", h.Name, err)
 		}
 		if _, err := io.Copy(w, r); err != nil {
-			return err
+			return fmt.Errorf("passing on %q: %w", h.Name, err)
 		}
 	}
 }

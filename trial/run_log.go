@@ -34,4 +34,9 @@ func (l *logFile) printf(format string, args ...any) {
 	}
 }
 
-func (l *logFile) close() error { return l.f.Close() }
+func (l *logFile) close() error {
+	if err := l.f.Close(); err != nil {
+		return fmt.Errorf("closing the trial's log: %w", err)
+	}
+	return nil
+}

@@ -111,16 +111,16 @@ func initCube(f cubeInit) (dir string, err error) {
 func writeTemplates(dir, from string, values map[string]string) error {
 	files, err := cubeModule.ReadDir(from)
 	if err != nil {
-		return err
+		return fmt.Errorf("reading the templates: %w", err)
 	}
 	for _, f := range files {
 		t, err := template.ParseFS(cubeModule, path.Join(from, f.Name()))
 		if err != nil {
-			return err
+			return fmt.Errorf("reading the template %s: %w", f.Name(), err)
 		}
 		var text strings.Builder
 		if err := t.Execute(&text, values); err != nil {
-			return err
+			return fmt.Errorf("filling the template %s: %w", f.Name(), err)
 		}
 		if err := os.WriteFile(filepath.Join(dir, strings.TrimSuffix(f.Name(), ".tmpl")), []byte(text.String()), 0o644); err != nil {
 			return fmt.Errorf("making the cube: %w", err)

@@ -41,7 +41,7 @@ environment works, and 1 otherwise.`,
 			}
 			if asJSON {
 				if err := json.NewEncoder(env.Stdout).Encode(found); err != nil {
-					return err
+					return outputError(err)
 				}
 			} else if err := printDiagnoses(env.Stdout, found); err != nil {
 				return err
@@ -138,5 +138,5 @@ func printDiagnoses(w io.Writer, all []diagnosis) error {
 			_, _ = fmt.Fprintf(tw, "\t\t\t→ %s\n", clean(d.Fix))
 		}
 	}
-	return tw.Flush()
+	return outputError(tw.Flush())
 }

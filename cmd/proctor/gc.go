@@ -57,7 +57,7 @@ func printGarbage(env *Env, f *gcFlags, g garbage, whole bool) error {
 		if g.Removed == nil {
 			g.Removed = []string{}
 		}
-		return json.NewEncoder(env.Stdout).Encode(g)
+		return outputError(json.NewEncoder(env.Stdout).Encode(g))
 	}
 	for _, line := range g.Removed {
 		if f.dryRun {

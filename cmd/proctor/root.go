@@ -77,7 +77,7 @@ func helpFor(cmd *cobra.Command, words []string) error {
 		return noUnknownCommand(found, rest)
 	}
 	found.InitDefaultHelpFlag()
-	return found.Help()
+	return outputError(found.Help())
 }
 
 // noArguments refuses words behind a command that takes none.

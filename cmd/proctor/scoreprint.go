@@ -3,9 +3,10 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"github.com/proctor-run/proctor/score"
 	"io"
 	"strings"
+
+	"github.com/proctor-run/proctor/score"
 )
 
 // maxUnfinished is up to how many directories without result are named.
@@ -89,7 +90,15 @@ func printScoreJSON(w io.Writer, f *scoreFlags, r *score.Rescored, differences [
 func encodeJSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
+	return outputError(enc.Encode(v))
+}
+
+// outputError says what a failed write was for; nil stays nil.
+func outputError(err error) error {
+	if err != nil {
+		return fmt.Errorf("writing the output: %w", err)
+	}
+	return nil
 }
 
 // orEmpty makes an empty list of none, which JSON would have as null.

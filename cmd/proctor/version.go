@@ -17,10 +17,10 @@ func newVersion(env *Env) *cobra.Command {
 		Args:  noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			if asJSON {
-				return json.NewEncoder(env.Stdout).Encode(version.Current())
+				return outputError(json.NewEncoder(env.Stdout).Encode(version.Current()))
 			}
 			_, err := fmt.Fprint(env.Stdout, versionText())
-			return err
+			return outputError(err)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")

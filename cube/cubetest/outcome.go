@@ -181,8 +181,10 @@ func (o *Outcome) WriteText(w io.Writer, jsonPath string) error {
 	} else {
 		text += fmt.Sprintf("FAILED — %d/%d tasks did not reach reward 1.0\n", o.Failed(), len(o.Reports))
 	}
-	_, err := io.WriteString(w, text)
-	return err
+	if _, err := io.WriteString(w, text); err != nil {
+		return fmt.Errorf("writing the report: %w", err)
+	}
+	return nil
 }
 
 // ReportFile returns the content of the format's report file.

@@ -99,12 +99,16 @@ func decodePNG(payload string) (image.Image, error) {
 	}
 	conf, err := png.DecodeConfig(bytes.NewReader(data))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("reading the image's header: %w", err)
 	}
 	if int64(conf.Width)*int64(conf.Height) > maxPixels {
 		return nil, fmt.Errorf("%d × %d pixels are more than %d", conf.Width, conf.Height, maxPixels)
 	}
-	return png.Decode(bytes.NewReader(data))
+	img, err := png.Decode(bytes.NewReader(data))
+	if err != nil {
+		return nil, fmt.Errorf("reading the image: %w", err)
+	}
+	return img, nil
 }
 
 // lenientBase64 ignores what is not of the alphabet and ends at the padding,
@@ -125,5 +129,9 @@ func lenientBase64(s string) ([]byte, error) {
 	if rest := len(kept) % 4; rest != 0 && rest+pads < 4 {
 		return nil, fmt.Errorf("incorrect base64 padding")
 	}
-	return base64.RawStdEncoding.DecodeString(string(kept))
+	data, err := base64.RawStdEncoding.DecodeString(string(kept))
+	if err != nil {
+		return nil, fmt.Errorf("reading base64: %w", err)
+	}
+	return data, nil
 }

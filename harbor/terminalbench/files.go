@@ -85,6 +85,8 @@ func (t *task) copyFile(from, to string) (err error) {
 	if err := out.Chmod(info.Mode().Perm()); err != nil {
 		return err
 	}
-	_, err = io.Copy(out, in)
-	return err
+	if _, err := io.Copy(out, in); err != nil {
+		return fmt.Errorf("writing %q: %w", to, err)
+	}
+	return nil
 }

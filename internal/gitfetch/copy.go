@@ -118,7 +118,7 @@ func (c *copier) file(name, to string) (err error) {
 	defer func() { err = errors.Join(err, out.Close()) }()
 	n, err := io.Copy(out, io.LimitReader(in, maxBytes-c.bytes+1))
 	if err != nil {
-		return err
+		return fmt.Errorf("copying %q: %w", name, err)
 	}
 	if c.bytes += n; c.bytes > maxBytes {
 		return fmt.Errorf("it holds more than %d bytes", int64(maxBytes))

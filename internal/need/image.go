@@ -80,13 +80,14 @@ func (e *engine) has(name string) (bool, error) {
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, e.base+"/images/"+name+"/json", nil)
 	if err != nil {
-		return false, err
+		return false, fmt.Errorf("asking the engine for image %q: %w", name, err)
 	}
 	res, err := e.client.Do(req)
 	if err != nil {
 		return false, err
 	}
-	return res.StatusCode == http.StatusOK, res.Body.Close()
+	_ = res.Body.Close()
+	return res.StatusCode == http.StatusOK, nil
 }
 
 // pull waits for a pull to end. It gives up when the engine says nothing for a
@@ -98,7 +99,7 @@ func (e *engine) pull(name string) error {
 	defer silence.Stop()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, e.base+"/images/create?fromImage="+url.QueryEscape(name), nil)
 	if err != nil {
-		return err
+		return fmt.Errorf("asking the engine to pull %q: %w", name, err)
 	}
 	res, err := e.client.Do(req)
 	if err != nil {

@@ -95,7 +95,10 @@ func (r *Report) Write(w io.Writer) error {
 		return fmt.Errorf("writing JUnit XML: %w", err)
 	}
 	_, err = fmt.Fprintf(w, "%s%s\n", xml.Header, text)
-	return err
+	if err != nil {
+		return fmt.Errorf("writing JUnit XML: %w", err)
+	}
+	return nil
 }
 
 // The elements, with their attributes and children in the schema's order.

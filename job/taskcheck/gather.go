@@ -86,5 +86,9 @@ func readFile(root *os.Root, name string) ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	return io.ReadAll(io.LimitReader(f, maxOutput))
+	data, err := io.ReadAll(io.LimitReader(f, maxOutput))
+	if err != nil {
+		return nil, fmt.Errorf("reading %q: %w", name, err)
+	}
+	return data, nil
 }

@@ -106,7 +106,7 @@ func readLine(in *bufio.Reader) (line []byte, size int64, err error) {
 		case err == nil || errors.Is(err, io.EOF):
 			return line, size, nil
 		}
-		return nil, size, err
+		return nil, size, fmt.Errorf("after %d bytes of a line: %w", size, err)
 	}
 }
 
@@ -120,7 +120,7 @@ func parseLine(line []byte, size int64) (Entry, error) {
 		return e, errors.New("it has no end")
 	}
 	if err := json.Unmarshal(text, &e); err != nil {
-		return e, err
+		return e, err //nolint:wrapcheck // read says that it is of an entry, and of which
 	}
 	if e.Kind == "" {
 		return e, errors.New("it does not name its event")

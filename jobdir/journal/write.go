@@ -59,7 +59,10 @@ func (j *Writer) Close() error {
 	if j == nil {
 		return nil
 	}
-	return j.f.Close()
+	if err := j.f.Close(); err != nil {
+		return fmt.Errorf("closing the journal: %w", err)
+	}
+	return nil
 }
 
 // note appends an entry without waiting for the disk.

@@ -96,7 +96,7 @@ func readCSV(data []byte) ([][]cell, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("reading the table's header: %w", err)
 	}
 	var rows [][]cell
 	for {
@@ -105,7 +105,7 @@ func readCSV(data []byte) ([][]cell, error) {
 			return rows, nil
 		}
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("reading the table: %w", err)
 		}
 		var row []cell
 		for i, text := range record {
