@@ -15,6 +15,7 @@ import (
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/internal/atomicfile"
 	"github.com/proctor-run/proctor/internal/bounded"
+	"github.com/proctor-run/proctor/internal/taskpath"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
@@ -43,8 +44,6 @@ func oracleEntry() Entry {
 
 var _ Agent = (*oracle)(nil)
 
-const solutionDir = "/solution"
-
 // Info returns Harbor's name and version of the agent.
 func (*oracle) Info() Info { return Info{Name: "oracle", Version: builtinVersion} }
 
@@ -58,7 +57,7 @@ func (o *oracle) Run(ctx context.Context, env Env, task Task) (Result, error) {
 	if _, err := os.Stat(host); errors.Is(err, fs.ErrNotExist) {
 		return Result{}, s.missing(host)
 	}
-	if err := sandbox.UploadDir(ctx, env.Sandbox, s.Dir, solutionDir, s.Script); err != nil {
+	if err := sandbox.UploadDir(ctx, env.Sandbox, s.Dir, taskpath.Solution, s.Script); err != nil {
 		return Result{}, fmt.Errorf("uploading the solution: %w", err)
 	}
 	vars := []string{"DEBIAN_FRONTEND=noninteractive"}
@@ -70,7 +69,7 @@ func (o *oracle) Run(ctx context.Context, env Env, task Task) (Result, error) {
 		vars = append(vars, own...)
 	}
 	status, err := runLogged(ctx, env, "oracle.txt", sandbox.Command{
-		Shell: "(" + path.Join(solutionDir, s.Script) + ")",
+		Shell: "(" + path.Join(taskpath.Solution, s.Script) + ")",
 		Env:   vars,
 		User:  env.User,
 	}, nil)

@@ -1,13 +1,15 @@
 package harbor
 
+import "github.com/proctor-run/proctor/internal/taskpath"
+
 // Well-known paths inside a Linux environment (section 4.6). A Windows
 // environment has the same below "C:".
 const (
 	AgentLogsDir    = "/logs/agent"
-	VerifierLogsDir = "/logs/verifier"
+	VerifierLogsDir = taskpath.VerifierLogs
 	ArtifactsDir    = "/logs/artifacts"
-	TestsDir        = "/tests"
-	SolutionDir     = "/solution"
+	TestsDir        = taskpath.Tests
+	SolutionDir     = taskpath.Solution
 	SkillsDir       = "/harbor/skills"
 )
 

@@ -16,26 +16,24 @@ import (
 
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/internal/bounded"
+	"github.com/proctor-run/proctor/internal/taskpath"
 	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
-// Paths in the sandbox.
-const (
-	testsDir = "/tests"
-	LogDir   = "/logs/verifier"
-)
+// LogDir is where a verifier writes in the sandbox.
+const LogDir = taskpath.VerifierLogs
 
 // OutputFile is the name of the tests' output in the log directory.
 const OutputFile = "test-stdout.txt"
 
 // Spec says what to run and where its traces go.
 type Spec struct {
-	// TestDirs on the host are uploaded to TestsDir in this order, so that
+	// TestDirs on the host are uploaded to /tests in this order, so that
 	// files of later ones replace files of earlier ones. Empty when the image
 	// has the tests already.
 	TestDirs []string
-	// Script is the tests' entry, relative to TestsDir.
+	// Script is the tests' entry, relative to /tests.
 	Script string
 	// Env gives the tests' variables, KEY=VALUE, later entries win. It is
 	// called just before the tests run, so that a missing variable is an error
@@ -172,7 +170,7 @@ func download(ctx context.Context, sb sandbox.Sandbox, logDir string) error {
 
 func uploadTests(ctx context.Context, sb sandbox.Sandbox, spec Spec) error {
 	for _, dir := range spec.TestDirs {
-		if err := sandbox.UploadDir(ctx, sb, dir, testsDir, spec.Script); err != nil {
+		if err := sandbox.UploadDir(ctx, sb, dir, taskpath.Tests, spec.Script); err != nil {
 			if ctx.Err() != nil {
 				return err
 			}
@@ -197,7 +195,7 @@ func runTests(ctx context.Context, sb sandbox.Sandbox, spec Spec, res *Result, b
 	}
 	if len(spec.TestDirs) == 0 {
 		// The upload makes the script executable; without one it is done here.
-		if _, err := sb.Exec(ctx, sandbox.Command{Argv: []string{"chmod", "+x", path.Join(testsDir, spec.Script)}, User: "root"}); err != nil {
+		if _, err := sb.Exec(ctx, sandbox.Command{Argv: []string{"chmod", "+x", path.Join(taskpath.Tests, spec.Script)}, User: "root"}); err != nil {
 			return errors.Join(err, discard(out))
 		}
 	}
@@ -208,7 +206,7 @@ func runTests(ctx context.Context, sb sandbox.Sandbox, spec Spec, res *Result, b
 	}
 	res.Evidence.Started = nanoseconds(spec.Now)
 	status, err := sb.Exec(ctx, sandbox.Command{
-		Shell:  "(" + path.Join(testsDir, spec.Script) + ")",
+		Shell:  "(" + path.Join(taskpath.Tests, spec.Script) + ")",
 		Env:    env,
 		User:   spec.User,
 		Stdout: out,

@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"github.com/proctor-run/proctor/exception"
+	"github.com/proctor-run/proctor/internal/taskpath"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -234,7 +235,7 @@ func (t *task) mapTests() error {
 	}
 	// The plain replacement leaves ${TEST_DIR} and takes any name that begins
 	// like the variable's, as the format has it.
-	script = strings.ReplaceAll(script+rewardSuffix, "$TEST_DIR", "/tests")
+	script = strings.ReplaceAll(script+rewardSuffix, "$TEST_DIR", taskpath.Tests)
 	if err := t.write("tests/test.sh", script); err != nil {
 		return err
 	}
