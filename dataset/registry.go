@@ -14,6 +14,7 @@ import (
 	"github.com/proctor-run/proctor/internal/gitfetch"
 	"github.com/proctor-run/proctor/internal/homedir"
 	"github.com/proctor-run/proctor/internal/pep440"
+	"github.com/proctor-run/proctor/internal/suggest"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/schema"
 	"github.com/proctor-run/proctor/value"
@@ -81,8 +82,8 @@ func registryTaskFields(f *schema.Fields) RegistryTask {
 	}
 }
 
-// Find returns a dataset. Without a version it is the one called "head", else
-// the highest by PEP 440, else the last by code points.
+// Find returns a dataset, or a [MissingError]. Without a version it is the one
+// called "head", else the highest by PEP 440, else the last by code points.
 func (r *Registry) Find(name string, version *string) (*RegistryEntry, error) {
 	var all []*RegistryEntry
 	for i := range r.Datasets {
@@ -91,7 +92,7 @@ func (r *Registry) Find(name string, version *string) (*RegistryEntry, error) {
 		}
 	}
 	if len(all) == 0 {
-		return nil, jobdir.RuleError(fmt.Sprintf("Dataset %s not found", name))
+		return nil, r.missing(name)
 	}
 	want := newest(all)
 	if version != nil {
@@ -102,6 +103,27 @@ func (r *Registry) Find(name string, version *string) (*RegistryEntry, error) {
 		return nil, jobdir.RuleError(fmt.Sprintf("Version %s of dataset %s not found", want, name))
 	}
 	return all[i], nil
+}
+
+// MissingError is the error of a dataset that its registry does not have.
+type MissingError struct {
+	Err  error
+	Near []string // the names that may have been meant, the nearest first
+}
+
+func (e *MissingError) Error() string { return e.Err.Error() }
+func (e *MissingError) Unwrap() error { return e.Err }
+
+func (r *Registry) missing(name string) error {
+	names := make([]string, len(r.Datasets))
+	for i, d := range r.Datasets {
+		names[i] = d.Name
+	}
+	slices.Sort(names)
+	return &MissingError{
+		Err:  jobdir.RuleError(fmt.Sprintf("Dataset %s not found", name)),
+		Near: suggest.Nearest(name, slices.Compact(names)),
+	}
 }
 
 // headVersion is the version that is always the newest.

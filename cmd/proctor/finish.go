@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 
+	"github.com/proctor-run/proctor/dataset"
 	"github.com/proctor-run/proctor/internal/exitcode"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
@@ -35,6 +36,11 @@ func prepareError(err error) error {
 	}
 	if changed, ok := errors.AsType[*jobdir.ChangedError](err); ok {
 		return changedError(changed)
+	}
+	if missing, ok := errors.AsType[*dataset.MissingError](err); ok {
+		if hint := didYouMean(missing.Near); hint != "" {
+			return withHint(usageErrorf("%w", err), "%s", hint)
+		}
 	}
 	return usageErrorf("%w", err)
 }
