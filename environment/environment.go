@@ -95,34 +95,65 @@ func (e *Environment) create(ctx context.Context) error {
 		return fmt.Errorf("starting the sandbox: %w", err)
 	}
 	e.sb = sb
-	if err := openVolumes(ctx, sb, e.cfg.Spec.Mounts); err != nil {
-		return err
-	}
-	return e.uploadFiles(ctx, sb)
+	return e.furnish(ctx)
 }
 
-// Renew replaces the sandbox by one that nothing has happened in yet, and waits
-// until it is as the first one was when the agent began.
+// furnish brings what belongs into the sandbox into it.
+func (e *Environment) furnish(ctx context.Context) error {
+	if err := openVolumes(ctx, e.sb, e.cfg.Spec.Mounts); err != nil {
+		return err
+	}
+	return e.uploadFiles(ctx, e.sb)
+}
+
+// Renew makes the sandbox one that nothing has happened in yet, and waits until it
+// is as the first one was when the agent began. A sandbox that is a
+// [sandbox.Resetter] is reset; any other, or one whose reset fails, is replaced.
 func (e *Environment) Renew(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
 		return ErrClosed
 	}
-	if err := e.destroy(ctx); err != nil {
+	e.used, e.testsInside = 0, false
+	begin := e.start
+	if e.reset(ctx) {
+		begin = e.restart
+	} else if err := e.destroy(ctx); err != nil {
 		return fmt.Errorf("removing the sandbox before a reset: %w", err)
 	}
+	// Nothing runs that could write to them.
 	if err := e.emptyLogDirs(); err != nil {
 		return fmt.Errorf("resetting: %w", err)
 	}
-	e.used, e.testsInside = 0, false
-	if err := e.start(ctx); err != nil {
+	if err := begin(ctx); err != nil {
 		return err
 	}
 	if err := e.waitHealthy(ctx, e.sb); err != nil {
 		return err
 	}
 	return e.equip(ctx, e.sb)
+}
+
+// reset brings the sandbox back to how it was created, and reports whether it is.
+func (e *Environment) reset(ctx context.Context) bool {
+	resetter, ok := sandbox.As[sandbox.Resetter](e.sb)
+	if !ok {
+		return false
+	}
+	limit := e.cfg.StartLimit
+	return limit.Bound(ctx, limit.Passed(exception.EnvironmentStartTimeoutError, "Environment start"), resetter.Reset) == nil
+}
+
+// restart is start with a sandbox that was reset.
+func (e *Environment) restart(ctx context.Context) error {
+	if e.cfg.Backend.Capabilities().Mounted {
+		if err := e.openLogDirs(); err != nil {
+			return err
+		}
+	}
+	limit := e.cfg.StartLimit
+	return limit.Bound(ctx, limit.Passed(exception.EnvironmentStartTimeoutError, "Environment start"), e.furnish)
 }
 
 // Sandbox returns the sandbox that runs now, nil when none does. Renew replaces

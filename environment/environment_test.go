@@ -3,6 +3,7 @@ package environment_test
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -134,14 +135,20 @@ func TestStartTimeout(t *testing.T) {
 }
 
 // TestRenew: a fresh sandbox is as the first one was when the agent began.
+// Where the sandbox can be reset it is the same; where that fails, another.
 func TestRenew(t *testing.T) {
 	t.Parallel()
+	t.Run("reset", func(t *testing.T) { t.Parallel(); testRenew(t, nil, 1) })
+	t.Run("replaced", func(t *testing.T) { t.Parallel(); testRenew(t, fake.FailAt("reset", 0, nil), 2) })
+}
+
+func testRenew(t *testing.T, before fake.Fault, created int) {
 	skill := t.TempDir()
 	if err := os.WriteFile(filepath.Join(skill, "SKILL.md"), []byte("Tie."), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	checks := 0
-	e, b := open(t, "[environment.healthcheck]\ncommand = \"well\"\n", fake.Config{Rules: []fake.Rule{
+	e, b := open(t, "[environment.healthcheck]\ncommand = \"well\"\n", fake.Config{Before: before, Rules: []fake.Rule{
 		fake.On("well", func(context.Context, *fake.Process) (int, error) { checks++; return 0, nil }), granted,
 	}}, func(c *environment.Config) {
 		c.Uploads = []environment.Upload{{What: "a skill", Dir: skill, Target: "/skills/knots"}}
@@ -157,11 +164,14 @@ func TestRenew(t *testing.T) {
 	if err := e.Renew(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if e.Sandbox() == first || b.Live() != 1 || checks != 2 || e.Used() != 0 {
+	if (e.Sandbox() == first) != (created == 1) || b.Count(fake.OpCreate) != created || b.Count("reset") != 1 || b.Live() != 1 || checks != 2 || e.Used() != 0 {
 		t.Errorf("%d sandboxes live, %d health checks, used %d times", b.Live(), checks, e.Used())
 	}
 	if got, err := b.Sandboxes()[0].ReadFile("/skills/knots/SKILL.md"); err != nil || string(got) != "Tie." {
 		t.Errorf("the skill holds %q, %v", got, err)
+	}
+	if _, err := b.Sandboxes()[0].ReadFile("/tests/test.sh"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the tests of the verification are still there: %v", err)
 	}
 	if left, err := os.ReadDir(e.LogDir(environment.VerifierLogs)); err != nil || len(left) != 0 {
 		t.Errorf("left of the verification: %v, %v", left, err)

@@ -97,8 +97,8 @@ func TestCubeEpisode(t *testing.T) {
 					t.Errorf("info lacks %s: %s", want, info)
 				}
 			}
-			if _, _, err := task.Reset(t.Context()); err != nil || backend.Count(fake.OpCreate) != 2 {
-				t.Errorf("second reset: %v; %d sandboxes were made, want a fresh one", err, backend.Count(fake.OpCreate))
+			if _, _, err := task.Reset(t.Context()); err != nil || backend.Count(fake.OpCreate) != 1 || backend.Count("reset") != 1 {
+				t.Errorf("second reset: %v; %d sandboxes were made, %d resets; want one that is reset", err, backend.Count(fake.OpCreate), backend.Count("reset"))
 			}
 		})
 	}
