@@ -147,6 +147,11 @@ func (c *Client) Close() error {
 	return nil
 }
 
+// SetDefaults changes what Options says of commands, before the first one.
+func (c *Client) SetDefaults(env []string, user, workdir string) {
+	c.opts.Env, c.opts.User, c.opts.Workdir = env, user, workdir
+}
+
 // Done is closed when the supervisor has ended or the Client was closed.
 func (c *Client) Done() <-chan struct{} { return c.done }
 
