@@ -222,6 +222,15 @@ func TestStop(t *testing.T) {
 	if _, err := sb.Exec(t.Context(), sandbox.Command{Shell: "true"}); err == nil {
 		t.Error("a stopped container runs a command")
 	}
+	// As the hint says, it can be started and looked into.
+	if _, err := api(t).ContainerStart(t.Context(), sb.ID(), client.ContainerStartOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(200 * time.Millisecond)
+	r, err = api(t).ContainerInspect(t.Context(), sb.ID(), client.ContainerInspectOptions{})
+	if err != nil || !r.Container.State.Running {
+		t.Errorf("started again it does not run on: %+v, %v", r.Container.State, err)
+	}
 }
 
 // crashVar makes the test binary the owner of a container, to be killed.
@@ -265,6 +274,19 @@ func TestCollectAfterTheOwnerWasKilled(t *testing.T) {
 	}
 	_ = owner.Process.Kill()
 	_ = owner.Wait()
+	// With its owner the container's supervisor ends, and everything in it.
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		r, err := api(t).ContainerList(t.Context(), client.ContainerListOptions{Filters: make(client.Filters).Add("label", "proctor.trial="+trial)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(r.Items) == 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the container of a killed owner runs on")
+		}
+	}
 	survey, err := b.Survey(t.Context(), alive)
 	if err != nil {
 		t.Fatal(err)

@@ -33,11 +33,11 @@
 // namespace, and held against the engine's own list.
 //
 // Where a container cannot have a guest (no program for the engine's
-// processor, an engine that refuses it, a compose service that shares its
-// processes or lacks capabilities), commands run by the engine's exec. Then
-// nothing in the container is asked to end anything: ending one command, or
-// everything since a mark, starts the container anew, which ends all that runs
-// in it. [Container.Supervision] says which of the two it is.
+// processor, an engine that refuses it, a compose service without the
+// capabilities), commands run by the engine's exec. Then nothing in the container
+// is asked to end anything: ending one command, or everything since a mark,
+// starts the container anew, which ends all that runs in it.
+// [Container.Supervision] says which of the two it is.
 //
 // # Built images
 //

@@ -238,9 +238,6 @@ var needed = []string{"CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "SETGID", "SETU
 // unsupervisable says why a container as it is asked for cannot have the
 // supervisor as its first process; nil when it can.
 func unsupervisable(host *container.HostConfig, w way) error {
-	if host.PidMode != "" {
-		return fmt.Errorf("it shares its processes (pid: %s)", host.PidMode)
-	}
 	if host.ReadonlyRootfs && w == byCopy {
 		return errors.New("its files are read-only")
 	}
