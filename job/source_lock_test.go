@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/proctor-run/proctor/internal/jobtest"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/scan"
@@ -18,8 +19,8 @@ import (
 // the same, and refuses when either has another content.
 func TestResumeWithChangedSources(t *testing.T) {
 	t.Parallel()
-	r := newGitRepo(t, "tasks/a")
-	commit := r.git("rev-parse", "HEAD")
+	r := jobtest.NewGitRepo(t, "tasks/a")
+	commit := r.Git("rev-parse", "HEAD")
 	skill := filepath.Join(t.TempDir(), "greet")
 	writeSkill := func(text string) {
 		if err := errors.Join(os.MkdirAll(skill, 0o755), os.WriteFile(filepath.Join(skill, "SKILL.md"), []byte(text), 0o644)); err != nil {
@@ -28,7 +29,7 @@ func TestResumeWithChangedSources(t *testing.T) {
 	}
 	writeSkill("hello")
 	cfg := sourcesConfig(t, t.TempDir())
-	cfg.Tasks = []jobdir.TaskConfig{gitTask(r.url(), "tasks/a", nil)}
+	cfg.Tasks = []jobdir.TaskConfig{gitTask(r.URL(), "tasks/a", nil)}
 	cfg.Agents[0].Skills = []string{skill}
 	o := sourceOptions(t)
 	p, err := job.Prepare(cfg, o)
@@ -36,13 +37,13 @@ func TestResumeWithChangedSources(t *testing.T) {
 		t.Fatal(err)
 	}
 	locked := p.Lock.Trials[0]
-	if locked.Task.GitCommitID == nil || *locked.Task.GitCommitID != commit || *locked.Task.GitURL != r.url() || *locked.Task.Path != "tasks/a" {
+	if locked.Task.GitCommitID == nil || *locked.Task.GitCommitID != commit || *locked.Task.GitURL != r.URL() || *locked.Task.Path != "tasks/a" {
 		t.Errorf("locked task is %+v", locked.Task)
 	}
 	if len(locked.Skills) != 1 || locked.Skills[0].Name != "greet" || locked.Skills[0].Source != skill || !strings.HasPrefix(locked.Skills[0].Digest, "sha256:") {
 		t.Errorf("locked skills are %+v", locked.Skills)
 	}
-	if dir, err := p.TaskDir(p.Trials[0].Task); err != nil || instruction(t, dir) != "Do tasks/a" {
+	if dir, err := p.TaskDir(p.Trials[0].Task); err != nil || jobtest.Instruction(t, dir) != "Do tasks/a" {
 		t.Errorf("the task is in %q, %v", dir, err)
 	}
 	if err := errors.Join(
@@ -66,14 +67,14 @@ func TestResumeWithChangedSources(t *testing.T) {
 	if again, err := job.Prepare(cfg, later); err != nil || again.Lock.CreatedAt != p.Lock.CreatedAt || len(again.Lock.Invocation) != len(p.Lock.Invocation) {
 		t.Errorf("the lock is %+v, %v: it does not keep when the job was begun", again.Lock, err)
 	}
-	r.commit()
+	r.Commit()
 	check("another commit with the same task", "")
 	writeSkill("good bye")
 	check("another skill", refused+"\n  task \"a\": skills[0].digest: \"sha256:")
 	writeSkill("hello")
 	check("the skill as it was", "")
-	writeTask(t, filepath.Join(r.dir, "tasks", "a"), "Changed")
-	r.commit()
+	jobtest.WriteTask(t, filepath.Join(r.Dir, "tasks", "a"), "Changed")
+	r.Commit()
 	check("another commit with another task", refused+"\n  task \"a\": task.digest: \"sha256:")
 }
 
@@ -81,7 +82,7 @@ func TestResumeWithChangedSources(t *testing.T) {
 func TestBrokenSkill(t *testing.T) {
 	t.Parallel()
 	task := filepath.Join(t.TempDir(), "task")
-	writeTask(t, task, "x")
+	jobtest.WriteTask(t, task, "x")
 	cfg := sourcesConfig(t, t.TempDir())
 	cfg.Tasks = []jobdir.TaskConfig{{Path: &task}}
 	cfg.Agents[0].Skills = []string{filepath.Join(t.TempDir(), "nowhere")}
@@ -108,22 +109,22 @@ func TestNotFetched(t *testing.T) {
 // not what its task.toml says (Harbor job format, sections 2.2 and 6.3).
 func TestLockNamesTasksByDirectory(t *testing.T) {
 	t.Parallel()
-	r := newGitRepo(t, "tasks/in-git")
+	r := jobtest.NewGitRepo(t, "tasks/in-git")
 	dir := t.TempDir()
 	local := filepath.Join(dir, "Local.Name_1")
 	link := filepath.Join(dir, "link")
-	writeTask(t, local, "x")
+	jobtest.WriteTask(t, local, "x")
 	named := []byte("[task]\nname = \"org/named\"\n")
 	if err := errors.Join(
 		os.Symlink(local, link),
 		os.WriteFile(filepath.Join(local, "task.toml"), named, 0o644),
-		os.WriteFile(filepath.Join(r.dir, "tasks/in-git/task.toml"), named, 0o644),
+		os.WriteFile(filepath.Join(r.Dir, "tasks/in-git/task.toml"), named, 0o644),
 	); err != nil {
 		t.Fatal(err)
 	}
-	r.commit()
+	r.Commit()
 	cfg := sourcesConfig(t, t.TempDir())
-	cfg.Tasks = []jobdir.TaskConfig{{Path: &local}, {Path: &link}, gitTask(r.url(), "tasks/in-git", nil)}
+	cfg.Tasks = []jobdir.TaskConfig{{Path: &local}, {Path: &link}, gitTask(r.URL(), "tasks/in-git", nil)}
 	p, err := job.Prepare(cfg, sourceOptions(t))
 	if err != nil {
 		t.Fatal(err)
