@@ -82,7 +82,7 @@ func (s *Store) openCache(ctx context.Context, key, id string, sharing Sharing) 
 			break
 		}
 		if sharing == PrivateCache {
-			return nil, lock.Close()
+			return nil, release(lock)
 		}
 		if err := clock.Sleep(ctx, lockPoll); err != nil {
 			return nil, errors.Join(err, lock.Close())
@@ -167,7 +167,7 @@ func (s *Store) caches() ([]storedCache, error) {
 func (s *Store) discardCache(c storedCache) (gone bool, err error) {
 	lock := flock.New(s.cacheLock(c.key), flock.SetPermissions(0o600))
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	if ok, err := lock.TryLock(); err != nil || !ok {
+	if ok, err := tryLock(lock); err != nil || !ok {
 		return false, err
 	}
 	// Renamed first, so that a cache is never there in part.

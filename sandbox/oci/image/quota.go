@@ -19,7 +19,7 @@ import (
 func (s *Store) Shrink(ctx context.Context, limit int64, dry bool) (done Pruned, err error) {
 	lock := flock.New(filepath.Join(s.dir, "locks", "shrink"+lockSuffix), flock.SetPermissions(0o600))
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	if ok, err := lock.TryLock(); err != nil || !ok {
+	if ok, err := tryLock(lock); err != nil || !ok {
 		return Pruned{}, err
 	}
 	all, sizes, err := s.survey(ctx)
