@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"syscall"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -134,9 +135,13 @@ func (t *tun) WritePacket(bufs [][]byte) (err error) {
 	return errors.Join(ctlErr, err)
 }
 
+// Close ends a read that waits. The kernel takes a while to remove a device, which
+// no sandbox's end has to wait for.
 func (t *tun) Close() error {
-	if err := t.file.Close(); err != nil {
-		return fmt.Errorf("closing the device: %w", err)
+	long := time.Unix(1, 0) // ago
+	if err := t.file.SetReadDeadline(long); err != nil {
+		return errors.Join(err, t.file.Close())
 	}
+	go func() { _ = t.file.Close() }() // ends by itself
 	return nil
 }
