@@ -93,7 +93,7 @@ func (p *Program) defineTasks(cmd *cobra.Command, f *taskFlags, sandboxes bool) 
 	fs.StringArrayVarP(&f.choice.Include, "task", "t", nil, "only the tasks that match the `glob`; repeatable")
 	if sandboxes && p.Sandboxes != nil {
 		fs.StringVarP(&f.sandbox.Environment, "env", "e", "", "where containers run: auto, docker, sandbox, host (default auto)")
-		fs.StringVar(&f.sandbox.Runtime, "runtime", "", "OCI runtime of -e sandbox and -e host: gvisor, runc, crun")
+		fs.StringVar(&f.sandbox.Runtime, "runtime", "", "OCI runtime of -e sandbox and -e host: gvisor, native, runc, crun")
 	}
 }
 

@@ -122,8 +122,8 @@ type Capabilities struct {
 	SwitchNetwork bool
 	// Volumes: mounts may be volumes.
 	Volumes bool
-	// CPULimit and MemoryLimit: the limits of Resources are enforced.
-	CPULimit, MemoryLimit bool
+	// CPULimit, MemoryLimit and PIDsLimit: the limits of Resources are enforced.
+	CPULimit, MemoryLimit, PIDsLimit bool
 	// GPUs and TPUs can be given to a sandbox.
 	GPUs, TPUs bool
 	// Windows images can be run.
@@ -232,7 +232,15 @@ type Resources struct {
 	CPUs     float64
 	MemoryMB int64
 	GPUs     int
+	// PIDs is how many processes and threads there may be at once; 0 is
+	// DefaultPIDs where a backend can enforce it, and less means no limit.
+	PIDs int64
 }
+
+// DefaultPIDs is how many processes and threads a sandbox may have if nothing
+// else is said: many more than builds and tests use, and a fraction of what a
+// machine can have.
+const DefaultPIDs = 4096
 
 // NetworkMode says what a sandbox can reach.
 type NetworkMode string

@@ -52,6 +52,14 @@ func optionsOf(cfg jobdir.EnvironmentConfig, runtime string) (backendOptions, er
 		}
 		o.Runtime = string(name)
 	}
+	if v, ok := cfg.Kwargs.Get("pids_limit"); ok {
+		limit, isInt := v.(value.Int)
+		n, fits := limit.Int64()
+		if !isInt || !fits || n == 0 {
+			return o, usageErrorf("environment setting pids_limit: want a number of processes, or -1 for no limit, have %s", value.Repr(v))
+		}
+		o.PIDs = n
+	}
 	if v, ok := cfg.Kwargs.Get("mirror"); ok {
 		list, isList := v.(value.List)
 		if !isList {

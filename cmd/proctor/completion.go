@@ -15,7 +15,7 @@ import (
 var flagWords = map[string][]string{
 	"agent":   agents().Names(),
 	"env":     append([]string{sandboxes.Auto}, sandboxes.Environments()...),
-	"runtime": {"gvisor", "runc", "crun"},
+	"runtime": {"gvisor", "native", "runc", "crun"},
 	"cpus":    {"auto", "limit", "ignore"},
 	"memory":  {"auto", "limit", "ignore"},
 	"metric":  {"mean", "sum", "max", "min"},

@@ -115,7 +115,7 @@ func New(ctx context.Context, environment string, o Options) (b sandbox.Backend,
 }
 
 func newDocker(o Options) (*docker.Backend, error) {
-	return docker.New(docker.Options{Getenv: o.getenv, Environ: o.Environ, Now: clock.Or(o.Now), Guest: dockerGuest(o), Build: version.Current().ID(), Egress: o.Egress})
+	return docker.New(docker.Options{PIDs: o.PIDs, Getenv: o.getenv, Environ: o.Environ, Now: clock.Or(o.Now), Guest: dockerGuest(o), Build: version.Current().ID(), Egress: o.Egress})
 }
 
 func newOCI(ctx context.Context, name string, o Options) (sandbox.Backend, func() error, error) {
@@ -171,6 +171,7 @@ func ociOptions(ctx context.Context, name string, o Options) (opts oci.Options, 
 		Guest:      guest,
 		Build:      version.Current().ID(),
 		Runtime:    o.Runtime,
+		PIDs:       o.PIDs,
 		Now:        clock.Or(o.Now),
 		Egress:     o.Egress,
 		Mask:       slices.Concat(o.Mask, []string{dirs.State, dirs.Cache}),

@@ -22,8 +22,14 @@ import (
 // settings of its own wants.
 type Options struct {
 	// Runtime is the OCI runtime of environments sandbox and host: gvisor,
-	// runc, crun or a path. Empty means gvisor, which is built in.
+	// native, runc, crun or a path. Empty means gvisor; it and native are built
+	// in.
 	Runtime string
+	// PIDs is how many processes and threads a sandbox may have where its
+	// resources do not say; 0 means 4096, less means no limit. Environments
+	// sandbox and host enforce it with other runtimes than gvisor where cgroups can
+	// be written.
+	PIDs int64
 	// Mirrors are OCI layout directories that are asked for images before a
 	// registry is.
 	Mirrors []string

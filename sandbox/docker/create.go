@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -117,6 +118,7 @@ func (b *Backend) run(ctx context.Context, spec sandbox.Spec, img compose.Image,
 	settled func(context.Context, *client.Client, string, *supervision) (bool, error),
 ) (_ *Container, err error) {
 	name := containerName(spec.Name)
+	spec.Resources.PIDs = cmp.Or(spec.Resources.PIDs, b.pids)
 	o := options(name, spec, img, entrypoint)
 	l.prepare(&o, img)
 	// A request that is cut off may still create the container: it is let
@@ -219,6 +221,9 @@ func options(name string, spec sandbox.Spec, img compose.Image, entrypoint bool)
 		NanoCPUs: int64(math.Round(spec.Resources.CPUs * 1e9)),
 		Memory:   spec.Resources.MemoryMB << 20,
 	}}
+	if limit := spec.Resources.PIDs; limit > 0 {
+		host.PidsLimit = &limit
+	}
 	if !public(spec.Network.Mode) && !spec.Network.Switchable {
 		host.NetworkMode = "none"
 	}

@@ -97,6 +97,10 @@ type Options struct {
 	// Egress is how the egress proxy reaches the world; the zero value is
 	// this machine's resolver and network.
 	Egress egress.Upstream
+	// PIDs is how many processes and threads a container may have whose
+	// Resources.PIDs is 0; 0 means sandbox.DefaultPIDs, less means no limit.
+	// Services of compose projects have what their file says.
+	PIDs int64
 	// Environ holds the variables, KEY=VALUE, that the files of a compose
 	// project may refer to, besides those of the Spec: what the docker command
 	// would find in its own environment.
@@ -116,6 +120,7 @@ type Backend struct {
 	host     string // address, for messages
 	local    bool   // the engine sees this machine's files
 	imageTTL time.Duration
+	pids     int64
 	now      func() time.Time
 	guest    func(context.Context, string) (string, error) // nil for none
 	version  string                                        // of the guest
@@ -157,6 +162,7 @@ func New(o Options) (*Backend, error) {
 		host:        at.host,
 		local:       strings.HasPrefix(at.host, "unix:") || strings.HasPrefix(at.host, "npipe:"),
 		imageTTL:    cmp.Or(o.ImageTTL, defaultImageTTL),
+		pids:        cmp.Or(o.PIDs, sandbox.DefaultPIDs),
 		now:         clock.Or(o.Now),
 		guest:       o.Guest,
 		version:     o.Build,
@@ -191,6 +197,7 @@ func (b *Backend) Capabilities() sandbox.Capabilities {
 		Allowlist: b.guest != nil, SwitchNetwork: b.guest != nil,
 		CPULimit:    true,
 		MemoryLimit: true,
+		PIDsLimit:   true,
 	}
 }
 

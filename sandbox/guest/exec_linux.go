@@ -150,7 +150,7 @@ func (s *server) spawn(e *execution, q execRequest, files []uintptr) error {
 		return errEndedEarly
 	}
 	brand(e.call.id)
-	pid, err := syscall.ForkExec(path, q.argv, attr)
+	pid, err := s.forkExec(path, q.argv, attr)
 	if err != nil {
 		return startError(q.argv[0], err)
 	}

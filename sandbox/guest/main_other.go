@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/proctor-run/proctor/sandbox/oci/native"
 )
 
-// Main is the supervisor, which runs in Linux sandboxes only.
-func Main(_, _ *os.File, stderr io.Writer, _ string) int {
+// supervise fails: the supervisor runs in Linux sandboxes only.
+func supervise(_, _ *os.File, stderr io.Writer, _ string, _ native.Scores) int {
 	_, _ = fmt.Fprintln(stderr, "proctor guest: the supervisor runs on Linux only")
 	return 1
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/proctor-run/proctor/sandbox/egress/tunnel"
+	"github.com/proctor-run/proctor/sandbox/oci/native"
 )
 
 // RelayMode is the argument that makes the guest program the relay through
@@ -21,9 +22,20 @@ const CopiedMode = "copied"
 // programName is what the program is started as in sandboxes.
 const programName = "proctor-guest"
 
+// Main is the supervisor. It serves the client at the other ends of stdin and
+// stdout until stdin ends, then kills everything and returns the exit code.
+// What goes wrong before the greeting is written to stderr.
+//
+// As process 1 of a PID namespace it is responsible for all of it. As any
+// other process it is responsible for its descendants: it becomes their
+// reaper, and touches nothing else.
+func Main(stdin, stdout *os.File, stderr io.Writer, build string) int {
+	return supervise(stdin, stdout, stderr, build, native.Scores{})
+}
+
 // Program is the guest program: the relay when args, without the program's
-// name, say so, and the supervisor otherwise, see Main. It returns the exit
-// code.
+// name, say so, and the supervisor otherwise, see Main, which first makes the
+// sandbox when args say that, see package native. It returns the exit code.
 func Program(args []string, stdin, stdout *os.File, stderr io.Writer, build string) int {
 	switch {
 	case len(args) == 0:
@@ -31,6 +43,13 @@ func Program(args []string, stdin, stdout *os.File, stderr io.Writer, build stri
 	case len(args) == 1 && args[0] == CopiedMode:
 		_, _ = fmt.Fprintln(stderr, "proctor guest:", execSealed())
 		return 1
+	case len(args) == 1 && args[0] == native.Mode:
+		scores, err := native.Init()
+		if err != nil {
+			_, _ = fmt.Fprintln(stderr, "proctor guest: making the sandbox:", err)
+			return 1
+		}
+		return supervise(stdin, stdout, stderr, build, scores)
 	case len(args) > 1 || args[0] != RelayMode:
 		_, _ = fmt.Fprintf(stderr, "proctor guest: unknown arguments %q\n", args)
 		return 2

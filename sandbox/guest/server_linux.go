@@ -13,17 +13,15 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/proctor-run/proctor/sandbox/internal/frames"
+	"github.com/proctor-run/proctor/sandbox/oci/native"
 )
 
-// Main is the supervisor. It serves the client at the other ends of stdin and
-// stdout until stdin ends, then kills everything and returns the exit code.
-// What goes wrong before the greeting is written to stderr.
-//
-// As process 1 of a PID namespace it is responsible for all of it. As any
-// other process it is responsible for its descendants: it becomes their
-// reaper, and touches nothing else.
-func Main(stdin, stdout *os.File, stderr io.Writer, build string) int {
+// supervise is Main. scores say whom the kernel kills when memory is short.
+func supervise(stdin, stdout *os.File, stderr io.Writer, build string, scores native.Scores) int {
 	s, err := newServer(stdout)
+	if err == nil {
+		err = s.guardMemory(scores)
+	}
 	if err == nil {
 		err = s.serve(stdin, stdout, build)
 	}
@@ -43,6 +41,9 @@ type server struct {
 	started  uint64 // the start time of self
 	init     bool   // process 1: all processes are ours
 	children chan os.Signal
+
+	oom                    *os.File // its own oom_score_adj; nil for one that commands have too
+	ownScore, commandScore []byte
 
 	mu       sync.Mutex
 	calls    map[uint32]*service
@@ -116,6 +117,9 @@ func (s *server) serve(stdin io.Reader, stdout io.Writer, build string) error {
 		return fmt.Errorf("greeting: %w", err)
 	}
 	go s.reap() // until the process ends
+	if s.init {
+		go reserveThreads() // soon over
+	}
 	r := bufio.NewReaderSize(stdin, frames.MaxData)
 	for {
 		f, err := frames.Read(r, &s.bufs, requestLimit)

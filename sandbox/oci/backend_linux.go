@@ -73,12 +73,12 @@ func (b *Backend) Name() string {
 // Runtime is the name of the runtime in use.
 func (b *Backend) Runtime() string { return b.runtime.name }
 
-// Capabilities are those of this machine: limits are enforced with runc and
-// crun by root where the cgroup file system can be written.
+// Capabilities are those of this machine: limits are enforced with native, runc
+// and crun by root where the cgroup file system can be written.
 func (b *Backend) Capabilities() sandbox.Capabilities {
 	return sandbox.Capabilities{
 		Mounted: true, OwnRoot: b.opts.Host, Build: !b.opts.Host, NoNetwork: true, Allowlist: true, SwitchNetwork: true,
-		CPULimit: b.cgroups, MemoryLimit: b.cgroups,
+		CPULimit: b.cgroups, MemoryLimit: b.cgroups, PIDsLimit: b.cgroups && pidsCounted(cgroupRoot),
 	}
 }
 
@@ -178,9 +178,9 @@ func (b *Backend) prepare(s *Sandbox, spec sandbox.Spec, base *base) (*launch, e
 	bn := &bundle{
 		id: s.id, rootfs: filepath.Join(s.dir, dirRoot), hostname: s.hostname, guest: b.opts.Guest, mounts: mounts,
 		network: b.networkKind(spec.Network), emulated: b.runtime.builtin(),
-		userNS: !b.root, ttyGroup: s.ids == nil || s.ids.ranged(), seccomp: true, resources: spec.Resources, layer: base.layer,
+		userNS: !b.root, ttyGroup: s.ids == nil || s.ids.ranged(), seccomp: true, resources: b.resources(spec), layer: base.layer,
 	}
-	if b.cgroups {
+	if b.cgroups && (!b.runtime.native() || devicesGuarded()) {
 		bn.cgroupsPath = "/" + cgroupParent + "/" + s.id
 	}
 	plan, err := b.plan(bn, base)
@@ -197,12 +197,18 @@ func (b *Backend) prepare(s *Sandbox, spec sandbox.Spec, base *base) (*launch, e
 	for _, p := range root.Parts {
 		s.parts = append(s.parts, p.Path)
 	}
-	l := &launch{
-		Root: root, HideUnified: b.runtime.hideUnified(), Argv: b.runtime.argv(s.dir, bn), Builtin: b.runtime.builtin(),
-	}
+	l := &launch{Root: root, HideUnified: b.runtime.hideUnified()}
 	if bn.network == ownNetwork {
 		l.TUN, l.IPv6 = tunPath, hasIPv6()
 	}
+	if b.runtime.native() {
+		l.native, l.Guest = bn.setup(root), b.opts.Guest
+		if s.ids != nil && bn.network == ownNetwork {
+			return l, writeJSON(filepath.Join(s.dir, fileLaunch), l)
+		}
+		return l, nil
+	}
+	l.Argv, l.Builtin = b.runtime.argv(s.dir, bn), b.runtime.builtin()
 	if err := writeJSON(filepath.Join(s.dir, fileConfig), bn.spec()); err != nil {
 		return nil, err
 	}
@@ -210,6 +216,14 @@ func (b *Backend) prepare(s *Sandbox, spec sandbox.Spec, base *base) (*launch, e
 		return l, writeJSON(filepath.Join(s.dir, fileLaunch), l)
 	}
 	return l, nil
+}
+
+// resources are those of a Spec, with the bound on processes that holds when
+// it has none.
+func (b *Backend) resources(spec sandbox.Spec) sandbox.Resources {
+	r := spec.Resources
+	r.PIDs = cmp.Or(r.PIDs, b.opts.PIDs, sandbox.DefaultPIDs)
+	return r
 }
 
 // plan lays out the root file system.

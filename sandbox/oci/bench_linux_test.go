@@ -3,11 +3,15 @@ package oci
 import (
 	"fmt"
 	"net"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/proctor-run/proctor/internal/need"
+	"github.com/proctor-run/proctor/internal/version"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/sandboxtest"
 )
@@ -17,7 +21,9 @@ func BenchmarkSandbox(b *testing.B) {
 	for _, name := range runtimeNames() {
 		b.Run(name, func(b *testing.B) {
 			needRuntime(b, name)
-			backend := newBackend(b, testOptions(b, name))
+			opts := testOptions(b, name)
+			opts.Guest, opts.Build = smallGuest(b)
+			backend := newBackend(b, opts)
 			for b.Loop() {
 				s, err := backend.Create(b.Context(), sandbox.Spec{Name: "bench"})
 				if err != nil {
@@ -32,6 +38,19 @@ func BenchmarkSandbox(b *testing.B) {
 			}
 		})
 	}
+}
+
+// smallGuest builds the supervisor as releases have it.
+func smallGuest(t testing.TB) (path, build string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), GuestArg0)
+	id := version.Current()
+	cmd := exec.Command(need.Program(t, "go"), "build", "-buildvcs=false", "-ldflags", "-s -w "+id.LinkerFlags(), "-o", path, "github.com/proctor-run/proctor/cmd/proctor-guest")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return path, id.ID()
 }
 
 func BenchmarkEgress(b *testing.B) {

@@ -2,7 +2,6 @@ package oci
 
 import (
 	"fmt"
-	"math"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
@@ -150,13 +149,16 @@ func (b *bundle) limits() *specs.LinuxResources {
 	// The runtime allows /dev/null and its like again.
 	r := &specs.LinuxResources{Devices: []specs.LinuxDeviceCgroup{{Allow: false, Access: "rwm"}}}
 	if b.resources.CPUs > 0 {
-		period := uint64(100_000) // microseconds, the kernel's default
-		quota := int64(math.Max(1000, b.resources.CPUs*float64(period)))
+		period := uint64(cpuPeriod)
+		quota := cpuQuota(b.resources.CPUs)
 		r.CPU = &specs.LinuxCPU{Quota: &quota, Period: &period}
 	}
 	if b.resources.MemoryMB > 0 {
 		bytes := b.resources.MemoryMB << 20
 		r.Memory = &specs.LinuxMemory{Limit: &bytes}
+	}
+	if b.resources.PIDs > 0 {
+		r.Pids = &specs.LinuxPids{Limit: b.resources.PIDs}
 	}
 	return r
 }

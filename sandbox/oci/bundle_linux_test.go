@@ -70,7 +70,7 @@ func TestBundleVariants(t *testing.T) {
 			t.Errorf("sandboxes have %s", dangerous)
 		}
 	}
-	m, _ := mountAt((&bundle{userNS: true}).spec(), "/sys")
+	m, _ := mountAt((&bundle{userNS: true, network: hostNetwork}).spec(), "/sys")
 	if m.Type == "sysfs" {
 		t.Error("a user namespace cannot mount sysfs for the host's network")
 	}

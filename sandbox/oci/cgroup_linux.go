@@ -35,6 +35,14 @@ func cgroupsWritable() bool {
 	return passed || errors.Is(err, fs.ErrNotExist)
 }
 
+// pidsCounted reports whether groups bound how many processes there are.
+func pidsCounted(root string) bool {
+	if writableDir(filepath.Join(root, "pids")) {
+		return true
+	}
+	return containsAll(strings.Fields(readSmall(filepath.Join(root, "cgroup.controllers"))), "pids")
+}
+
 func containsAll(have []string, want ...string) bool {
 	for _, w := range want {
 		found := false

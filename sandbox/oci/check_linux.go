@@ -36,7 +36,7 @@ func (b *Backend) Check(ctx context.Context) error {
 // used here.
 func Runtimes(ctx context.Context, opts Options) []RuntimeStatus {
 	var all []RuntimeStatus
-	for _, name := range []string{RuntimeGVisor, RuntimeRunc, RuntimeCrun} {
+	for _, name := range []string{RuntimeGVisor, RuntimeNative, RuntimeRunc, RuntimeCrun} {
 		opts.Runtime = name
 		status := RuntimeStatus{Name: name}
 		b, err := New(opts)
@@ -57,7 +57,7 @@ func fixFor(name, path string, err error) string {
 	if e, ok := errors.AsType[*unavailableError](err); ok {
 		return e.fix
 	}
-	if name != RuntimeGVisor && path == "" {
+	if name != RuntimeGVisor && name != RuntimeNative && path == "" {
 		return fmt.Sprintf("install the package %q, or use the built-in runtime %q", name, RuntimeGVisor)
 	}
 	return "use another runtime, or -e docker"
@@ -118,7 +118,7 @@ func (b *Backend) explain(err error) error {
 // helperRefused recognises what the helper in a user namespace printed.
 func helperRefused(err error) bool {
 	text := err.Error()
-	return strings.Contains(text, launchArg0+": ") && strings.Contains(text, unix.EPERM.Error())
+	return (strings.Contains(text, launchArg0+": ") || strings.Contains(text, "making the sandbox: ")) && strings.Contains(text, unix.EPERM.Error())
 }
 
 // needsLibraries reports whether a program is linked with shared libraries.

@@ -30,7 +30,7 @@ func userNamespaces() bool {
 	return callerIDs(false).prepare(cmd) == nil && cmd.Run() == nil
 }
 
-func runtimeNames() []string { return []string{RuntimeGVisor, RuntimeRunc, RuntimeCrun} }
+func runtimeNames() []string { return []string{RuntimeGVisor, RuntimeNative, RuntimeRunc, RuntimeCrun} }
 
 func TestContractHost(t *testing.T) {
 	t.Parallel()

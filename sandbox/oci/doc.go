@@ -19,9 +19,11 @@
 // mount namespace of the sandbox's own, which the kernel removes with the last
 // process in it: no mount is ever visible on the host. As root a thread of the
 // calling process enters the namespace and starts the runtime; otherwise a
-// helper process does so in a user namespace, where it is root. The runtime is
-// killed by the kernel when the calling process dies, and the guest supervisor
-// inside ends when its standard input does.
+// helper process does so in a user namespace, where it is root. Runtime native
+// is no program: the guest supervisor is started in all namespaces at once and
+// makes the sandbox around itself, see package native. The runtime is killed by
+// the kernel when the calling process dies, and the guest supervisor inside ends
+// when its standard input does.
 //
 // # Network
 //
@@ -38,8 +40,9 @@
 //
 // # What the runtimes enforce
 //
-// gVisor runs commands on a kernel of its own; with runc and crun they use the
-// host's kernel with the capabilities, masked paths and refused system calls
-// that container engines use by default. CPU and memory limits need runc or
-// crun, root and a writable cgroup file system, see [Backend.Capabilities].
+// gVisor runs commands on a kernel of its own; with native, runc and crun they
+// use the host's kernel with the capabilities, masked paths and refused system
+// calls that container engines use by default. Limits of CPU, memory and
+// processes need native, runc or crun, root and a writable cgroup file system,
+// see [Backend.Capabilities].
 package oci

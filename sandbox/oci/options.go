@@ -12,6 +12,7 @@ import (
 // program with runc's command line.
 const (
 	RuntimeGVisor = "gvisor"
+	RuntimeNative = "native" // the namespaces of the host's kernel, without a runtime's program
 	RuntimeRunc   = "runc"
 	RuntimeCrun   = "crun"
 )
@@ -38,9 +39,12 @@ type Options struct {
 	Guest string
 	// Build is the version that the guest must have, see guest.Options.
 	Build string
-	// Runtime is RuntimeGVisor, RuntimeRunc, RuntimeCrun or a path; empty
+	// Runtime is RuntimeGVisor, RuntimeNative, RuntimeRunc, RuntimeCrun or a path; empty
 	// means RuntimeGVisor.
 	Runtime string
+	// PIDs is how many processes and threads a sandbox may have whose
+	// Resources.PIDs is 0; 0 means sandbox.DefaultPIDs, less means no limit.
+	PIDs int64
 	// Mask lists further absolute host paths that backend host must not show:
 	// the jobs directory, the tasks with their solutions.
 	Mask []string
@@ -58,8 +62,8 @@ type Options struct {
 
 // RuntimeStatus says whether a runtime can be used on this machine.
 type RuntimeStatus struct {
-	Name      string // RuntimeGVisor, RuntimeRunc or RuntimeCrun
-	Path      string // of the program; empty when it is not installed
+	Name      string // RuntimeGVisor, RuntimeNative, RuntimeRunc or RuntimeCrun
+	Path      string // of the program; empty when it is not installed, or built in
 	Available bool
 	Reason    string // why not, empty when available
 	Fix       string // what to do about it

@@ -29,7 +29,7 @@ func Reexec([]string) (code int, handled bool) { return 0, false }
 // Runtimes lists none that is available.
 func Runtimes(context.Context, Options) []RuntimeStatus {
 	var all []RuntimeStatus
-	for _, name := range []string{RuntimeGVisor, RuntimeRunc, RuntimeCrun} {
+	for _, name := range []string{RuntimeGVisor, RuntimeNative, RuntimeRunc, RuntimeCrun} {
 		all = append(all, RuntimeStatus{Name: name, Reason: "needs Linux", Fix: "use -e docker"})
 	}
 	return all

@@ -15,6 +15,7 @@ import (
 
 	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/sandbox/oci/internal/rootfs"
+	"github.com/proctor-run/proctor/sandbox/oci/native"
 )
 
 // diagnosticsLimit bounds what is kept of a runtime's standard error.
@@ -34,6 +35,9 @@ type launch struct {
 	// Argv of the runtime. Builtin: it is the program itself as runsc.
 	Argv    []string `json:"argv"`
 	Builtin bool     `json:"builtin,omitempty"`
+	// Guest makes the sandbox itself, and native says what it is to make.
+	Guest  string `json:"guest,omitempty"`
+	native *native.Setup
 }
 
 // mountAll makes the mounts. The calling thread is in a mount namespace of its own.
@@ -57,6 +61,7 @@ type process struct {
 	stderr *bounded.Tail
 	device *os.File // of the sandbox's own network, or nil
 	cmd    *exec.Cmd
+	first  *os.File      // pidfd of the sandbox's first process, where the runtime is that; or nil
 	done   chan struct{} // closed when the process has been waited for
 }
 
@@ -85,7 +90,7 @@ func startRuntime(l *launch, launchFile string, ids *idMap, executable string) (
 	if ids != nil {
 		enter = func() error { return nil } // the helper does it
 	}
-	err = p.startOnThread(enter)
+	err = p.startOnThread(enter, func() {})
 	_ = guestIn.Close()
 	_ = guestOut.Close()
 	if err == nil && ids != nil {
@@ -148,23 +153,23 @@ func (l *launch) enterAsRoot() (*os.File, error) {
 	return l.makeDevice()
 }
 
-// startOnThread runs enter and starts the command on a thread that lives until
-// the command has ended, because the kernel kills the command with it, and that
-// is not used again, because of its namespace.
-func (p *process) startOnThread(enter func() error) error {
+// startOnThread runs enter, starts the command and runs leave on a thread that
+// lives until the command has ended, because the kernel kills the command with
+// it, and that is not used again, because of what enter did to it.
+func (p *process) startOnThread(enter func() error, leave func()) error {
 	started := make(chan error)
-	go p.onThread(enter, started)
+	go p.onThread(enter, leave, started)
 	return <-started
 }
 
-func (p *process) onThread(enter func() error, started chan<- error) {
+func (p *process) onThread(enter func() error, leave func(), started chan<- error) {
 	runtime.LockOSThread()
 	if unix.Gettid() == os.Getpid() {
 		// The main thread never ends, and it is what /proc/self shows.
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			p.onThread(enter, started)
+			p.onThread(enter, leave, started)
 		}()
 		<-ended
 		runtime.UnlockOSThread()
@@ -174,6 +179,7 @@ func (p *process) onThread(enter func() error, started chan<- error) {
 	if err == nil {
 		err = p.cmd.Start()
 	}
+	leave()
 	started <- err
 	if err == nil {
 		_ = p.cmd.Wait() // how it ended is in stderr; that it ended is in done

@@ -12,6 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 	"gvisor.dev/gvisor/runsc/cli/maincli"
+
+	"github.com/proctor-run/proctor/sandbox/oci/native"
 )
 
 // Names under which the program executes itself.
@@ -73,6 +75,9 @@ func runLaunch(args []string) error {
 	if err := json.Unmarshal(data, &l); err != nil {
 		return fmt.Errorf("reading %q: %w", args[0], err)
 	}
+	if l.Guest != "" {
+		return l.becomeGuest(callerFD(args))
+	}
 	if err := l.mountAll(); err != nil {
 		return err
 	}
@@ -85,6 +90,18 @@ func runLaunch(args []string) error {
 		return nil
 	}
 	return fmt.Errorf("executing %q: %w", l.Argv[0], syscall.Exec(l.Argv[0], l.Argv, os.Environ())) //nolint:forbidigo // this process is the runtime from here on
+}
+
+// becomeGuest makes the device of a network, and executes the guest, which makes
+// the sandbox. What that reads lies behind the socket to the caller.
+func (l *launch) becomeGuest(socket int) error {
+	if err := l.sendDevice(socket); err != nil {
+		return err
+	}
+	if err := unix.Dup3(socket+1, native.SetupFD, 0); err != nil {
+		return fmt.Errorf("passing on how the sandbox is set up: %w", err)
+	}
+	return fmt.Errorf("executing %q: %w", l.Guest, syscall.Exec(l.Guest, []string{GuestArg0, native.Mode}, runtimeEnv()))
 }
 
 // runRemove removes directories that hold files of users other than the caller.
@@ -100,7 +117,8 @@ const firstExtra = 3
 
 func waits(args []string) bool { return args[len(args)-1] == waitForMap }
 
-// callerFD is the socket to the caller: the last of exec.Cmd.ExtraFiles.
+// callerFD is the socket to the caller, the one of exec.Cmd.ExtraFiles that
+// follows what waits.
 func callerFD(args []string) int {
 	if waits(args) {
 		return firstExtra + 1

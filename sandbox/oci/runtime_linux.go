@@ -12,8 +12,8 @@ import (
 
 // runtimeProgram is a runtime that this machine has.
 type runtimeProgram struct {
-	name string // RuntimeGVisor, RuntimeRunc or RuntimeCrun, whose command line it has
-	path string // empty for gVisor
+	name string // RuntimeGVisor, RuntimeNative, RuntimeRunc or RuntimeCrun; one of the last two if it has its command line
+	path string // empty for what is built in
 }
 
 // findRuntime looks a runtime up by its name or path.
@@ -21,6 +21,8 @@ func findRuntime(name string) (runtimeProgram, error) {
 	switch {
 	case name == "" || name == RuntimeGVisor:
 		return runtimeProgram{name: RuntimeGVisor}, nil
+	case name == RuntimeNative:
+		return runtimeProgram{name: RuntimeNative}, nil
 	case name == RuntimeRunc || name == RuntimeCrun:
 		// Debian has them where the PATH of ordinary users does not look.
 		for _, try := range []string{name, "/usr/local/sbin/" + name, "/usr/sbin/" + name, "/sbin/" + name} {
@@ -43,11 +45,15 @@ func findRuntime(name string) (runtimeProgram, error) {
 		}
 		return r, nil
 	}
-	return runtimeProgram{}, fmt.Errorf("%w: unknown runtime %q: want %q, %q, %q or an absolute path",
-		sandbox.ErrUnavailable, name, RuntimeGVisor, RuntimeRunc, RuntimeCrun)
+	return runtimeProgram{}, fmt.Errorf("%w: unknown runtime %q: want %q, %q, %q, %q or an absolute path",
+		sandbox.ErrUnavailable, name, RuntimeGVisor, RuntimeNative, RuntimeRunc, RuntimeCrun)
 }
 
+// builtin reports whether the program itself is the runtime.
 func (r runtimeProgram) builtin() bool { return r.name == RuntimeGVisor }
+
+// native reports whether the guest makes the sandbox itself.
+func (r runtimeProgram) native() bool { return r.name == RuntimeNative }
 
 // argv is the command line that runs the bundle in dir and stays as the
 // sandbox's parent, so that it cleans up behind it.

@@ -62,7 +62,7 @@ var _ sandbox.Sandbox = (*Sandbox)(nil)
 
 // run starts the runtime and waits for the guest's greeting.
 func (s *Sandbox) run(ctx context.Context, l *launch, base *base, spec sandbox.Spec) error {
-	p, err := startRuntime(l, filepath.Join(s.dir, fileLaunch), s.ids, s.backend.opts.Executable)
+	p, err := s.startProcess(l, spec)
 	if err != nil {
 		return fmt.Errorf("starting runtime %q: %w", s.backend.runtime.name, err)
 	}
@@ -84,7 +84,9 @@ func (s *Sandbox) run(ctx context.Context, l *launch, base *base, spec sandbox.S
 		return fmt.Errorf("starting runtime %q: it runs, but there is no device for its network", s.backend.runtime.name)
 	}
 	s.client, s.env = c, opts.Env
-	s.first = s.openFirst()
+	if s.first = p.first; s.first == nil {
+		s.first = s.openFirst()
+	}
 	if err := s.openGate(ctx, spec.Network); err != nil {
 		return err
 	}
@@ -99,6 +101,23 @@ func (s *Sandbox) run(ctx context.Context, l *launch, base *base, spec sandbox.S
 		return fmt.Errorf("creating the working directory %q: %w", base.workdir, err)
 	}
 	return nil
+}
+
+// startProcess starts the runtime, or the guest that makes the sandbox itself.
+func (s *Sandbox) startProcess(l *launch, spec sandbox.Spec) (*process, error) {
+	if l.native == nil {
+		return startRuntime(l, filepath.Join(s.dir, fileLaunch), s.ids, s.backend.opts.Executable)
+	}
+	n := nativeStart{launch: l, launchFile: filepath.Join(s.dir, fileLaunch), executable: s.backend.opts.Executable, ids: s.ids}
+	if s.backend.cgroups {
+		g, err := makeGroups(cgroupRoot, s.id, s.backend.resources(spec))
+		if err != nil {
+			return nil, err
+		}
+		defer g.close()
+		n.groups = g
+	}
+	return n.start()
 }
 
 // diagnose adds what the runtime said to the error that its end caused.

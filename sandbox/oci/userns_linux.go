@@ -99,9 +99,8 @@ func parseSubordinate(line string, names []string) (idRange, bool) {
 // prepare makes cmd start in new user and mount namespaces.
 func (m *idMap) prepare(cmd *exec.Cmd) error {
 	cmd.SysProcAttr.Cloneflags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS
+	m.users(cmd.SysProcAttr)
 	if !m.ranged() {
-		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: m.uid, Size: 1}}
-		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: m.gid, Size: 1}}
 		return nil
 	}
 	var err error
@@ -110,12 +109,21 @@ func (m *idMap) prepare(cmd *exec.Cmd) error {
 	}
 	cmd.ExtraFiles = []*os.File{m.helperEnd}
 	cmd.Args = append(cmd.Args, waitForMap)
-	// Nobody is mapped when the helper is executed, and then only ambient
+	return nil
+}
+
+// users maps the caller, as far as that can be done before the start.
+func (m *idMap) users(attr *syscall.SysProcAttr) {
+	if !m.ranged() {
+		attr.UidMappings = []syscall.SysProcIDMap{{HostID: m.uid, Size: 1}}
+		attr.GidMappings = []syscall.SysProcIDMap{{HostID: m.gid, Size: 1}}
+		return
+	}
+	// Nobody is mapped when the program is executed, and then only ambient
 	// capabilities are kept.
 	for c := uintptr(0); c <= lastCapability(); c++ {
-		cmd.SysProcAttr.AmbientCaps = append(cmd.SysProcAttr.AmbientCaps, c)
+		attr.AmbientCaps = append(attr.AmbientCaps, c)
 	}
-	return nil
 }
 
 func lastCapability() uintptr {
@@ -136,16 +144,27 @@ func (m *idMap) apply(cmd *exec.Cmd) error {
 	}
 	defer func() { _ = m.callersSide.Close() }()
 	_ = m.helperEnd.Close()
+	if err := m.mapRanges(cmd.Process.Pid); err != nil {
+		return err
+	}
+	if _, err := m.callersSide.Write([]byte{0}); err != nil {
+		return fmt.Errorf("starting the helper: %w", err)
+	}
+	return nil
+}
+
+// mapRanges maps the ids of a started process that has none yet.
+func (m *idMap) mapRanges(pid int) error {
+	if !m.ranged() {
+		return nil
+	}
 	for program, args := range map[string][]string{
-		m.newuidmap: m.arguments(cmd.Process.Pid, m.uid, m.uids),
-		m.newgidmap: m.arguments(cmd.Process.Pid, m.gid, m.gids),
+		m.newuidmap: m.arguments(pid, m.uid, m.uids),
+		m.newgidmap: m.arguments(pid, m.gid, m.gids),
 	} {
 		if out, err := exec.Command(program, args...).CombinedOutput(); err != nil {
 			return fmt.Errorf("%w: %s %s: %w: %s", errMapping, program, strings.Join(args, " "), err, strings.TrimSpace(string(out)))
 		}
-	}
-	if _, err := m.callersSide.Write([]byte{0}); err != nil {
-		return fmt.Errorf("starting the helper: %w", err)
 	}
 	return nil
 }

@@ -1,0 +1,203 @@
+package native
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/proctor-run/proctor/sandbox/oci/internal/rootfs"
+)
+
+// enter makes all mounts and moves the process into them. The host's /proc is
+// in use until the host's root goes, so that nothing in the sandbox's root has
+// a say in it.
+func (s *Setup) enter() error {
+	if err := rootfs.Detach(); err != nil {
+		return err
+	}
+	if err := s.Root.Mount(); err != nil {
+		return err
+	}
+	if len(s.Root.Parts) != 1 {
+		// What is entered must be a mount.
+		if err := unix.Mount(s.Root.Dir, s.Root.Dir, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+			return fmt.Errorf("mounting the root file system: %w", err)
+		}
+	}
+	fd, err := unix.Open(s.Root.Dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("opening the root file system: %w", err)
+	}
+	defer func() { _ = unix.Close(fd) }()
+	r := root{fd}
+	for _, m := range s.Mounts {
+		if err := r.mount(m); err != nil {
+			return fmt.Errorf("mounting %q: %w", m.Target, err)
+		}
+		if m.Target == "/dev" {
+			if err := r.devices(s.UserNS); err != nil {
+				return fmt.Errorf("making devices: %w", err)
+			}
+		}
+	}
+	if err := r.protect(s.Masked, s.ReadOnly); err != nil {
+		return err
+	}
+	return pivot(fd)
+}
+
+// root is the root directory of the sandbox, seen from outside.
+type root struct{ fd int }
+
+func (r root) mount(m Mount) error {
+	if m.Type == "" {
+		return r.bind(m)
+	}
+	fd, err := lookup(r.fd, m.Target, makeDir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	if err := unix.Mount(m.Source, descriptor(fd), m.Type, m.Flags, m.Data); err != nil {
+		return fmt.Errorf("a file system %q: %w", m.Type, err)
+	}
+	return nil
+}
+
+// bind shows a file or directory of the host.
+func (r root) bind(m Mount) error {
+	from, err := unix.Open(m.Source, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("opening %q: %w", m.Source, err)
+	}
+	defer func() { _ = unix.Close(from) }()
+	create := makeFile
+	if isDir(from) {
+		create = makeDir
+	}
+	to, err := lookup(r.fd, m.Target, create)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(to) }()
+	if err := unix.Mount(descriptor(from), descriptor(to), "", unix.MS_BIND|m.Flags&unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("binding %q: %w", m.Source, err)
+	}
+	if flags := m.Flags &^ unix.MS_REC; flags != 0 {
+		return r.restrict(m.Target, flags)
+	}
+	return nil
+}
+
+// restrict adds flags to what is mounted at a path. Those that it has stay: in
+// a user namespace they must.
+func (r root) restrict(name string, flags uintptr) error {
+	fd, err := lookup(r.fd, name, makeNothing)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	var st unix.Statfs_t
+	if err := unix.Fstatfs(fd, &st); err != nil {
+		return fmt.Errorf("looking at the mount: %w", err)
+	}
+	const kept = unix.MS_RDONLY | unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
+	flags |= uintptr(st.Flags) & kept // the same bits; the kernel keeps what says when times are updated
+	if err := unix.Mount("", descriptor(fd), "", unix.MS_REMOUNT|unix.MS_BIND|flags, ""); err != nil {
+		return fmt.Errorf("restricting the mount: %w", err)
+	}
+	return nil
+}
+
+func isDir(fd int) bool {
+	var st unix.Stat_t
+	return unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR
+}
+
+// protect hides the masked paths and keeps the others from being written.
+func (r root) protect(masked, readOnly []string) error {
+	empty := -1 // the first masked directory, which the others show too
+	defer func() { _ = unix.Close(empty) }()
+	for _, name := range masked {
+		if err := r.mask(name, &empty); err != nil {
+			return fmt.Errorf("masking %q: %w", name, err)
+		}
+	}
+	for _, name := range readOnly {
+		if err := r.freeze(name); err != nil {
+			return fmt.Errorf("making %q read-only: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func missing(err error) bool { return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) }
+
+func (r root) mask(name string, empty *int) error {
+	fd, err := lookup(r.fd, name, makeNothing)
+	if missing(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	switch {
+	case !isDir(fd):
+		return unix.Mount("/dev/null", descriptor(fd), "", unix.MS_BIND, "")
+	case *empty >= 0:
+		return unix.Mount(descriptor(*empty), descriptor(fd), "", unix.MS_BIND, "")
+	}
+	if err := unix.Mount("tmpfs", descriptor(fd), "tmpfs", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "size=4k"); err != nil {
+		return fmt.Errorf("mounting an empty directory: %w", err)
+	}
+	*empty, err = lookup(r.fd, name, makeNothing)
+	return err
+}
+
+func (r root) freeze(name string) error {
+	fd, err := lookup(r.fd, name, makeNothing)
+	if missing(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	if err := unix.Mount(descriptor(fd), descriptor(fd), "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("binding it: %w", err)
+	}
+	return r.restrict(name, unix.MS_RDONLY)
+}
+
+// pivot makes the directory the root of the process and its namespace, and the
+// host's root goes (pivot_root(2), notes).
+func pivot(newRoot int) error {
+	old, err := unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("opening the host's root: %w", err)
+	}
+	defer func() { _ = unix.Close(old) }()
+	if err := unix.Fchdir(newRoot); err != nil {
+		return fmt.Errorf("entering the root file system: %w", err)
+	}
+	if err := unix.PivotRoot(".", "."); err != nil {
+		return fmt.Errorf("changing the root file system: %w", err)
+	}
+	if err := unix.Fchdir(old); err != nil {
+		return fmt.Errorf("entering the host's root: %w", err)
+	}
+	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
+		return fmt.Errorf("unmounting the host's root: %w", err)
+	}
+	if err := unix.Chdir("/"); err != nil {
+		return fmt.Errorf("entering the root file system: %w", err)
+	}
+	// What the host mounts from now on below a directory that the sandbox shows
+	// is not the sandbox's.
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("detaching mounts from the host: %w", err)
+	}
+	return nil
+}
