@@ -185,10 +185,10 @@ func startError(name string, err error) error {
 	if errors.As(err, &errno) {
 		switch errno {
 		case syscall.ENOENT:
-			return refuse(codeNotFound, "%s: %v", name, err)
+			return refuse(codeNotFound, "%s: %v", name, errno)
 		case syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE:
 		default:
-			return refuse(codeNotRunnable, "%s: %v", name, err)
+			return refuse(codeNotRunnable, "%s: %v", name, errno)
 		}
 	}
 	return fmt.Errorf("starting %q: %w", name, err)

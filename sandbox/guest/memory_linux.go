@@ -31,7 +31,8 @@ func (s *server) guardMemory(scores native.Scores) error {
 // that: for the moment of the start the supervisor is as its commands are.
 func (s *server) forkExec(path string, argv []string, attr *syscall.ProcAttr) (int, error) {
 	if s.oom == nil {
-		return syscall.ForkExec(path, argv, attr)
+		pid, err := syscall.ForkExec(path, argv, attr)
+		return pid, os.NewSyscallError("exec", err)
 	}
 	if _, err := s.oom.WriteAt(s.commandScore, 0); err != nil {
 		return 0, fmt.Errorf("giving up the protection when memory is short: %w", err)
@@ -41,7 +42,7 @@ func (s *server) forkExec(path string, argv []string, attr *syscall.ProcAttr) (i
 		_ = syscall.Kill(pid, syscall.SIGKILL) // it is reaped like an orphan
 		return 0, fmt.Errorf("protecting the supervisor when memory is short: %w", guardErr)
 	}
-	return pid, err
+	return pid, os.NewSyscallError("exec", err)
 }
 
 // spareThreads is how many threads the supervisor has in reserve.

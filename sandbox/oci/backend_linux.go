@@ -190,7 +190,11 @@ func (b *Backend) prepare(s *Sandbox, spec sandbox.Spec, base *base) (*launch, e
 	if err := plan.write(s.dir); err != nil {
 		return nil, fmt.Errorf("laying out the root file system: %w", err)
 	}
-	root := plan.root(s.dir, base)
+	return b.launchOf(s, bn, base, plan.root(s.dir, base))
+}
+
+// launchOf writes what the runtime reads.
+func (b *Backend) launchOf(s *Sandbox, bn *bundle, base *base, root rootfs.Root) (*launch, error) {
 	if err := b.putOn(&root, base.stack, s.dir); err != nil {
 		return nil, fmt.Errorf("laying out the root file system: %w", err)
 	}

@@ -75,7 +75,7 @@ func allThreads(trap, a1, a2, a3 uintptr) error {
 	case errno == syscall.ENOTSUP:
 		return errors.New("the supervisor is linked with the C library; build it with CGO_ENABLED=0")
 	case errno != 0:
-		return errno
+		return os.NewSyscallError("in all threads", errno)
 	}
 	return nil
 }

@@ -74,12 +74,12 @@ func (w *walker) step(create int) error {
 		fd, err = unix.Openat(w.top(), name, flags, 0)
 	}
 	if err != nil {
-		return err
+		return os.NewSyscallError("openat", err)
 	}
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFLNK {
 		w.dirs = append(w.dirs, fd)
-		return err
+		return os.NewSyscallError("fstat", err)
 	}
 	defer func() { _ = unix.Close(fd) }()
 	return w.follow(fd)
@@ -89,13 +89,13 @@ func (w *walker) step(create int) error {
 // on the way.
 func (w *walker) make(name string, create int) error {
 	if create == makeDir || strings.Join(w.rest, "") != "" {
-		return unix.Mkdirat(w.top(), name, 0o755)
+		return os.NewSyscallError("mkdirat", unix.Mkdirat(w.top(), name, 0o755))
 	}
 	fd, err := unix.Openat(w.top(), name, unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_WRONLY, 0o644)
 	if err != nil {
-		return err
+		return os.NewSyscallError("openat", err)
 	}
-	return unix.Close(fd)
+	return os.NewSyscallError("close", unix.Close(fd))
 }
 
 // follow continues where a link leads.
@@ -103,7 +103,7 @@ func (w *walker) follow(link int) error {
 	var buf [unix.PathMax]byte
 	n, err := unix.Readlinkat(link, "", buf[:])
 	if err != nil {
-		return err
+		return os.NewSyscallError("readlinkat", err)
 	}
 	if w.links++; w.links > maxLinks {
 		return unix.ELOOP

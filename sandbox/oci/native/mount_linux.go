@@ -3,6 +3,7 @@ package native
 import (
 	"errors"
 	"fmt"
+	"os"
 
 	"golang.org/x/sys/unix"
 
@@ -145,9 +146,9 @@ func (r root) mask(name string, empty *int) error {
 	defer func() { _ = unix.Close(fd) }()
 	switch {
 	case !isDir(fd):
-		return unix.Mount("/dev/null", descriptor(fd), "", unix.MS_BIND, "")
+		return os.NewSyscallError("mount", unix.Mount("/dev/null", descriptor(fd), "", unix.MS_BIND, ""))
 	case *empty >= 0:
-		return unix.Mount(descriptor(*empty), descriptor(fd), "", unix.MS_BIND, "")
+		return os.NewSyscallError("mount", unix.Mount(descriptor(*empty), descriptor(fd), "", unix.MS_BIND, ""))
 	}
 	if err := unix.Mount("tmpfs", descriptor(fd), "tmpfs", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "size=4k"); err != nil {
 		return fmt.Errorf("mounting an empty directory: %w", err)
