@@ -19,55 +19,72 @@ import (
 func (s *Store) Shrink(ctx context.Context, limit int64, dry bool) (done Pruned, err error) {
 	lock := flock.New(filepath.Join(s.dir, "locks", "shrink"+lockSuffix), flock.SetPermissions(0o600))
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	if ok, err := tryLock(lock); err != nil || !ok {
-		return Pruned{}, err
-	}
-	all, sizes, err := s.survey(ctx)
+	ok, err := lock.TryLock()
 	if err != nil {
 		return Pruned{}, fmt.Errorf("making room in the image store: %w", err)
+	}
+	if !ok {
+		return Pruned{}, nil
+	}
+	if err := s.shrink(ctx, limit, dry, &done); err != nil {
+		return done, fmt.Errorf("making room in the image store: %w", err)
+	}
+	return done, nil
+}
+
+// shrink goes through images and caches in the order of their last use.
+func (s *Store) shrink(ctx context.Context, limit int64, dry bool, done *Pruned) error {
+	all, sizes, err := s.survey(ctx)
+	if err != nil {
+		return err
+	}
+	caches, err := s.caches()
+	if err != nil {
+		return err
 	}
 	total := int64(0)
 	for _, size := range sizes {
 		total += size
 	}
-	caches, err := s.caches()
-	if err != nil {
-		return Pruned{}, fmt.Errorf("making room in the image store: %w", err)
-	}
 	for _, c := range caches {
 		total += c.bytes
 	}
 	for i := len(all) - 1; i >= 0 && total > limit; i-- {
-		if total, caches, err = s.shrinkCaches(ctx, caches, all[i].Used, total, limit, dry, &done); err != nil {
-			return done, fmt.Errorf("making room in the image store: %w", err)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
-		one := all[i]
-		if one.InUse || total <= limit {
+		if total, caches, err = s.shrinkCaches(ctx, caches, all[i].Used, total, limit, dry, done); err != nil {
+			return err
+		}
+		if all[i].InUse || total <= limit {
 			continue
 		}
-		if dry {
-			// What it shares with older ones that go too is counted with neither.
-			done.Images++
-			done.Bytes += one.OwnBytes
-			total -= one.OwnBytes
-			continue
-		}
-		gone, err := s.discard(ctx, one)
-		if errors.Is(err, ErrInUse) {
-			continue
-		}
-		done.Images += gone.Images
-		done.Layers += gone.Layers
-		done.Bytes += gone.Bytes
-		total -= gone.Bytes
+		freed, err := s.drop(ctx, all[i], dry, done)
 		if err != nil {
-			return done, fmt.Errorf("making room in the image store: %w", err)
+			return err
 		}
+		total -= freed
 	}
-	if _, _, err = s.shrinkCaches(ctx, caches, latest, total, limit, dry, &done); err != nil {
-		return done, fmt.Errorf("making room in the image store: %w", err)
+	_, _, err = s.shrinkCaches(ctx, caches, latest, total, limit, dry, done)
+	return err
+}
+
+// drop removes an image unless it came into use, and returns what that freed.
+// In a dry run what it shares with others that go too counts with none.
+func (s *Store) drop(ctx context.Context, one Stored, dry bool, done *Pruned) (int64, error) {
+	if dry {
+		done.Images++
+		done.Bytes += one.OwnBytes
+		return one.OwnBytes, nil
 	}
-	return done, nil
+	gone, err := s.discard(ctx, one)
+	if errors.Is(err, ErrInUse) {
+		return 0, nil
+	}
+	done.Images += gone.Images
+	done.Layers += gone.Layers
+	done.Bytes += gone.Bytes
+	return gone.Bytes, err
 }
 
 // latest is after every use.
@@ -103,16 +120,7 @@ func (s *Store) RemoveUnused(ctx context.Context, since time.Time, dry bool) (do
 		if one.InUse {
 			continue
 		}
-		if dry {
-			done.Images++
-			done.Bytes += one.OwnBytes
-			continue
-		}
-		gone, err := s.discard(ctx, one)
-		done.Images += gone.Images
-		done.Layers += gone.Layers
-		done.Bytes += gone.Bytes
-		if err != nil && !errors.Is(err, ErrInUse) {
+		if _, err := s.drop(ctx, one, dry, &done); err != nil {
 			return done, fmt.Errorf("removing unused images: %w", err)
 		}
 	}
