@@ -2,6 +2,8 @@ package sandboxtest
 
 import (
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"testing"
@@ -9,6 +11,18 @@ import (
 
 	"github.com/proctor-run/proctor/sandbox"
 )
+
+// apart ends the test when what the sandbox writes to its root appears in that of
+// the machine, before anything of the system is deleted there.
+func apart(t *testing.T, sb sandbox.Sandbox) {
+	t.Helper()
+	mark := fmt.Sprintf("/sandboxtest-mark-%x", rand.Uint64())
+	output(t, sb, sh(": >"+mark))
+	if _, err := os.Lstat(mark); err == nil {
+		_ = os.Remove(mark)
+		t.Fatal("the sandbox writes to this machine's own root")
+	}
+}
 
 var abilityObligations = []obligation{
 	{"Resetter brings files back to how Create left them", 0, func(t *testing.T, s *suite) {
@@ -27,12 +41,13 @@ var abilityObligations = []obligation{
 			}
 		}
 	}},
-	{"Resetter ends processes and gives back what was deleted", processes, func(t *testing.T, s *suite) {
+	{"Resetter ends processes and gives back what was deleted", processes | privateRoot, func(t *testing.T, s *suite) {
 		sb, tag := s.fresh(t), s.tag()
 		r, ok := sandbox.As[sandbox.Resetter](sb)
 		if !ok {
 			t.Skip("the sandbox is no Resetter")
 		}
+		apart(t, sb)
 		exec(t, sb, tagged(tag, daemonScript+`rm -f /etc/passwd; :`))
 		waitAlive(t, sb, tag)
 		if err := r.Reset(call(t)); err != nil {
