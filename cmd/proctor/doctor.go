@@ -115,10 +115,10 @@ func diagnoseSupervision(ctx context.Context, engine *docker.Backend) (detail, f
 		return err.Error(), ""
 	}
 	kind, why := engine.Supervision(ctx, sandbox.Labels{Job: "doctor", Trial: "doctor", Owner: self})
-	switch {
-	case kind == sandbox.SupervisionGuest:
+	switch kind {
+	case sandbox.SupervisionGuest:
 		return "commands are supervised by the guest in each container", ""
-	case kind == sandbox.SupervisionEngine:
+	case sandbox.SupervisionEngine:
 		return fmt.Sprintf("commands are supervised by the engine alone, so that ending one ends everything in its container, and there are no allow lists: %v", why),
 			"put proctor-guest, or proctor-guest-linux-ARCH for the engine's processor, beside proctor"
 	default:

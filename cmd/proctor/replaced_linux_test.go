@@ -62,7 +62,7 @@ func TestReplacedPrograms(t *testing.T) {
 				case notes.AgentKilled == nil || !notes.AgentKilled.ProvenGone:
 					t.Errorf("killed: %+v", notes.AgentKilled)
 				}
-				if reward := strings.TrimSpace(b.file(t, filepath.Join("verifier", "reward.txt"))); reward != "0" && !(c.ends && !c.sealed) {
+				if reward := strings.TrimSpace(b.file(t, filepath.Join("verifier", "reward.txt"))); reward != "0" && (!c.ends || c.sealed) {
 					t.Errorf("the reward file says %q", reward)
 				}
 			})

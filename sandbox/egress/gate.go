@@ -25,8 +25,6 @@ type Options struct {
 	Exec func(context.Context, sandbox.Command) (sandbox.ExitStatus, error)
 	// Relay is the guest program in the sandbox with its argument.
 	Relay []string
-	// Install, when set, puts the program there, before each start of it.
-	Install func(context.Context) error
 
 	Policy   Policy
 	Log      io.Writer // see sandbox.Network
@@ -68,11 +66,6 @@ func (g *Gate) connect(ctx context.Context) error {
 	g.mu.Unlock()
 	if old != nil && old.alive() {
 		return nil
-	}
-	if g.opts.Install != nil {
-		if err := g.opts.Install(ctx); err != nil {
-			return fmt.Errorf("putting the relay of the egress proxy into the sandbox: %w", err)
-		}
 	}
 	l, err := g.startLink(ctx)
 	if err != nil {

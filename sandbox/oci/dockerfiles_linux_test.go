@@ -111,6 +111,7 @@ func TestLikeDocker(t *testing.T) {
 	b := builder(t, RuntimeRunc)
 	for name, steps := range likeDocker {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			dir := dockerfileContext(t, steps)
 			// The engine's client, which this test has not got, leaves out what
 			// is to be ignored.
