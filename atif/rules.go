@@ -48,6 +48,7 @@ func checkAgentOnly(s numberedStep) (numberedStep, error) {
 		{"metrics", s.Metrics != nil},
 	} {
 		if m.present {
+			//lint:ignore ST1005 the reference's words
 			return s, fmt.Errorf("Field '%s' is only applicable when source is 'agent', but source is '%s'", m.name, s.Source) //nolint:staticcheck // the reference's words
 		}
 	}
@@ -69,6 +70,7 @@ func checkWithoutCalls(s numberedStep) (numberedStep, error) {
 	default:
 		return s, nil
 	}
+	//lint:ignore ST1005 the reference's words
 	return s, fmt.Errorf("Field '%s' must be absent when llm_call_count is 0 (deterministic dispatch)", name) //nolint:staticcheck // the reference's words
 }
 

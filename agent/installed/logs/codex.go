@@ -44,6 +44,7 @@ func codexSession(d *dir) (string, error) {
 		}
 	})
 	if len(dirs) > 1 {
+		//lint:ignore ST1005 the reference's words
 		return "", fmt.Errorf("Expected exactly 1 session, found %d", len(dirs)) //nolint:staticcheck // the reference's words
 	}
 	for _, f := range files {
