@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/egress"
 	"github.com/proctor-run/proctor/sandbox/sandboxtest"
 	"github.com/proctor-run/proctor/trial"
@@ -104,17 +105,24 @@ func TestTaskWhosePhasesHaveNetworksOfTheirOwn(t *testing.T) {
 			b := egressBench(t, e, "[agent]\nnetwork_mode = \"allowlist\"\nallowed_hosts = [\"good.test\"]\n[verifier]\nnetwork_mode = \"no-network\"\n", `
 				fetch good.test > /logs/artifacts/good
 				fetch evil.test > /logs/artifacts/evil
+				direct 192.0.2.1/80 > /logs/artifacts/direct
 				interfaces > /logs/artifacts/interfaces`, `
 				fetch good.test > /logs/verifier/good
+				direct 192.0.2.1/80 > /logs/verifier/direct
 				interfaces > /logs/verifier/interfaces
 				grep -q 'HTTP/1.1 403' /logs/verifier/good && echo 1 > /logs/verifier/reward.txt`)
 			res, notes := b.run(t)
 			if got := outcomeText(jobdir.RecordOf(res)); got != `{"reward":1.0}` {
 				t.Errorf("outcome %s", got)
 			}
+			interfaces := "1\n" // a device stays, whose other end refuses everything
+			if e.name == sandbox.BackendDocker {
+				interfaces = "0\n"
+			}
 			for name, want := range map[string]string{
-				"artifacts/good": "hello from good.test", "artifacts/evil": "not in allowed_hosts", "artifacts/interfaces": "0\n",
-				"verifier/good": "network_mode is no-network", "verifier/interfaces": "0\n",
+				"artifacts/good": "hello from good.test", "artifacts/evil": "not in allowed_hosts", "artifacts/interfaces": interfaces,
+				"verifier/good": "network_mode is no-network", "verifier/interfaces": interfaces,
+				"artifacts/direct": "unreachable", "verifier/direct": "unreachable",
 			} {
 				if got := b.file(t, name); !strings.Contains(got, want) {
 					t.Errorf("%s: %q, want %q", name, got, want)

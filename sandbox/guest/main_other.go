@@ -8,7 +8,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/proctor-run/proctor/sandbox/oci/native"
+	"github.com/proctor-run/proctor/sandbox/internal/native"
 )
 
 // supervise fails: the supervisor runs in Linux sandboxes only.

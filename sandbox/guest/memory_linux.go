@@ -8,7 +8,7 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/proctor-run/proctor/sandbox/oci/native"
+	"github.com/proctor-run/proctor/sandbox/internal/native"
 )
 
 // guardMemory notes that the kernel spares the supervisor when memory is short,

@@ -6,7 +6,7 @@ import (
 	"os"
 
 	"github.com/proctor-run/proctor/sandbox/egress/tunnel"
-	"github.com/proctor-run/proctor/sandbox/oci/native"
+	"github.com/proctor-run/proctor/sandbox/internal/native"
 )
 
 // RelayMode is the argument that makes the guest program the relay through

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/proctor-run/proctor/sandbox/internal/frames"
-	"github.com/proctor-run/proctor/sandbox/oci/native"
+	"github.com/proctor-run/proctor/sandbox/internal/native"
 )
 
 // supervise is Main. scores say whom the kernel kills when memory is short.

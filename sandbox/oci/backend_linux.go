@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 
 	"github.com/proctor-run/proctor/sandbox"
-	"github.com/proctor-run/proctor/sandbox/oci/internal/rootfs"
+	"github.com/proctor-run/proctor/sandbox/internal/rootfs"
 )
 
 // Backend makes sandboxes with an OCI runtime.

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/internal/rootfs"
 	"github.com/proctor-run/proctor/sandbox/oci/build"
-	"github.com/proctor-run/proctor/sandbox/oci/internal/rootfs"
 )
 
 // stepRunner gives the steps of builds sandboxes of a backend.

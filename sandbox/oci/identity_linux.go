@@ -5,7 +5,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/proctor-run/proctor/sandbox/oci/internal/rootfs"
+	"github.com/proctor-run/proctor/sandbox/internal/rootfs"
 )
 
 // identityLimit bounds the host files that are shown in sandboxes.

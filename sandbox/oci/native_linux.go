@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/proctor-run/proctor/internal/bounded"
-	"github.com/proctor-run/proctor/sandbox/oci/internal/rootfs"
+	"github.com/proctor-run/proctor/sandbox/internal/native"
+	"github.com/proctor-run/proctor/sandbox/internal/rootfs"
 	"github.com/proctor-run/proctor/sandbox/oci/internal/seccomp"
-	"github.com/proctor-run/proctor/sandbox/oci/native"
 )
 
 // The runtime "native" is no program. The guest itself is started in new

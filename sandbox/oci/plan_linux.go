@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/proctor-run/proctor/sandbox/oci/internal/rootfs"
+	"github.com/proctor-run/proctor/sandbox/internal/rootfs"
 )
 
 // rootPlan says how a root file system is put together.

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/proctor-run/proctor/sandbox/oci/internal/rootfs"
+	"github.com/proctor-run/proctor/sandbox/internal/rootfs"
 )
 
 func testHost(mounts ...mountPoint) host {

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/proctor-run/proctor/internal/bounded"
-	"github.com/proctor-run/proctor/sandbox/oci/internal/rootfs"
-	"github.com/proctor-run/proctor/sandbox/oci/native"
+	"github.com/proctor-run/proctor/sandbox/internal/native"
+	"github.com/proctor-run/proctor/sandbox/internal/rootfs"
 )
 
 // diagnosticsLimit bounds what is kept of a runtime's standard error.

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 	"gvisor.dev/gvisor/runsc/cli/maincli"
 
-	"github.com/proctor-run/proctor/sandbox/oci/native"
+	"github.com/proctor-run/proctor/sandbox/internal/native"
 )
 
 // Names under which the program executes itself.

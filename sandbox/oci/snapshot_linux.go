@@ -12,7 +12,7 @@ import (
 	"syscall"
 
 	"github.com/proctor-run/proctor/sandbox"
-	"github.com/proctor-run/proctor/sandbox/oci/internal/rootfs"
+	"github.com/proctor-run/proctor/sandbox/internal/rootfs"
 )
 
 // layer holds what the commands of a sandbox had written when a snapshot was

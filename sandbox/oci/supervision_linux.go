@@ -18,3 +18,20 @@ func (s *Sandbox) Processes(ctx context.Context) ([]sandbox.Process, error) {
 
 // Supervision is sandbox.SupervisionGuest.
 func (s *Sandbox) Supervision() string { return sandbox.SupervisionGuest }
+
+var (
+	_ sandbox.ProcessLister = (*renewable)(nil)
+	_ sandbox.Supervised    = (*renewable)(nil)
+)
+
+// Processes lists what runs in the sandbox now.
+func (r *renewable) Processes(ctx context.Context) ([]sandbox.Process, error) {
+	s, err := r.running()
+	if err != nil {
+		return nil, err
+	}
+	return s.Processes(ctx)
+}
+
+// Supervision is sandbox.SupervisionGuest.
+func (r *renewable) Supervision() string { return sandbox.SupervisionGuest }

@@ -23,8 +23,8 @@ type Sharing string
 // The kinds of sharing; empty means shared.
 const (
 	SharedCache  Sharing = "shared"  // several at once
-	LockedCache  Sharing = "locked"  // one, others wait
-	PrivateCache Sharing = "private" // one, others get a cache of their own
+	lockedCache  Sharing = "locked"  // one, others wait
+	privateCache Sharing = "private" // one, others get a cache of their own
 )
 
 // cacheFile notes what a cache is, beside its directory.
@@ -53,7 +53,7 @@ func (s *Store) OpenCache(ctx context.Context, id string, sharing Sharing) (*Cac
 	base := fileKey(digestOf([]byte(string(s.format) + " " + id)))
 	for n := 0; ; n++ {
 		key := base
-		if sharing == PrivateCache {
+		if sharing == privateCache {
 			key += "-" + strconv.Itoa(n)
 		}
 		c, err := s.openCache(ctx, key, id, sharing)
@@ -81,7 +81,7 @@ func (s *Store) openCache(ctx context.Context, key, id string, sharing Sharing) 
 		if ok {
 			break
 		}
-		if sharing == PrivateCache {
+		if sharing == privateCache {
 			return nil, release(lock)
 		}
 		if err := clock.Sleep(ctx, lockPoll); err != nil {

@@ -45,19 +45,19 @@ func TestCacheSharing(t *testing.T) {
 	closeCache(t, two)
 	short, cancel := context.WithTimeout(t.Context(), 3*lockPoll)
 	defer cancel()
-	if _, err := b.OpenCache(short, "go", LockedCache); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := b.OpenCache(short, "go", lockedCache); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("locked while another one has it: %v, want that it waits", err)
 	}
 	closeCache(t, one)
-	closeCache(t, openTestCache(t, b, "go", LockedCache))
-	first := openTestCache(t, a, "go", PrivateCache)
-	second := openTestCache(t, b, "go", PrivateCache)
+	closeCache(t, openTestCache(t, b, "go", lockedCache))
+	first := openTestCache(t, a, "go", privateCache)
+	second := openTestCache(t, b, "go", privateCache)
 	if first.Dir == second.Dir {
 		t.Error("private: both have one directory")
 	}
 	closeCache(t, second)
 	closeCache(t, first)
-	if again := openTestCache(t, b, "go", PrivateCache); again.Dir != first.Dir || again.Fresh {
+	if again := openTestCache(t, b, "go", privateCache); again.Dir != first.Dir || again.Fresh {
 		t.Errorf("private, when it is free: %+v, want the first again", again)
 	} else {
 		closeCache(t, again)
