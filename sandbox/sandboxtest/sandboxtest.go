@@ -108,6 +108,7 @@ const (
 	allowlist                     // Capabilities.Allowlist, and a World
 	switching                     // Capabilities.SwitchNetwork, and a World
 	outside                       // a World that public sandboxes reach
+	snapshots                     // sandboxes are Snapshotters
 )
 
 // Run holds the backend to the contract. It takes a few sandboxes at a time

@@ -29,6 +29,7 @@ type suite struct {
 	group   *testing.T
 
 	common sandbox.Sandbox // see shared
+	shoots *bool           // see snapshots
 }
 
 // conditions say for each need when it is not met, and why its obligations are
@@ -47,6 +48,7 @@ var conditions = []struct {
 	{allowlist, func(s *suite) bool { return !s.caps.Allowlist }, "Capabilities.Allowlist is not claimed"},
 	{switching, func(s *suite) bool { return !s.caps.SwitchNetwork }, "Capabilities.SwitchNetwork is not claimed"},
 	{outside, func(s *suite) bool { return s.cfg.World == nil || !s.cfg.Outside }, "public sandboxes do not reach a World"},
+	{snapshots, func(s *suite) bool { return !s.snapshots() }, "the backend's sandboxes have no snapshots"},
 	{allowlist | switching, func(s *suite) bool { return s.cfg.World == nil }, "the backend's egress is not that of a World"},
 }
 
@@ -80,6 +82,15 @@ func (s *suite) shared(t *testing.T) sandbox.Sandbox {
 		s.common = s.createFor(t, s.group, s.spec())
 	}
 	return s.common
+}
+
+// snapshots reports whether the backend's sandboxes have them. It is asked once,
+// before anything is done for an obligation about them.
+func (s *suite) snapshots() bool {
+	if s.shoots == nil {
+		s.shoots = new(takesSnapshot(s.group, s.createFor(s.group, s.group, s.spec())))
+	}
+	return *s.shoots
 }
 
 // fresh returns a sandbox of the obligation's own.
