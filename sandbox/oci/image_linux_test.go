@@ -66,6 +66,7 @@ func TestContractImage(t *testing.T) {
 			sandboxtest.Run(t, sandboxtest.Config{
 				New:     func(t testing.TB) sandbox.Backend { return newBackend(t, opts) },
 				World:   world,
+				Outside: tryTUN() == nil,
 				Spec:    sandbox.Spec{Name: "contract", Image: sandbox.Image{Ref: ref}},
 				OneUser: oneUser(),
 			})
