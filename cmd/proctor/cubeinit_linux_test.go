@@ -27,7 +27,7 @@ func containerModule(t *testing.T) (dir string, run func(name string, args ...st
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := append(os.Environ(), "GOPROXY=off", "GOFLAGS=-mod=mod", "GOWORK=off", "PROCTOR_STATE_DIR="+newPlace(t).state)
+	env := append(os.Environ(), "GOPROXY=off", "GOFLAGS="+os.Getenv("GOFLAGS")+" -mod=mod", "GOWORK=off", "PROCTOR_STATE_DIR="+newPlace(t).state)
 	run = func(name string, args ...string) (string, error) {
 		cmd := exec.CommandContext(t.Context(), name, args...)
 		cmd.Dir, cmd.Env = dir, env

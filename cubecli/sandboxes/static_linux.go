@@ -155,20 +155,20 @@ const buildPoll = 50 * time.Millisecond
 // build builds the helper of the sources that this program was built of, where
 // they and a Go toolchain are there, as with "go run" and "go test".
 func (h helper) build(ctx context.Context, o Options, path string) error {
-	_, file, _, ok := runtime.Caller(0)
-	if _, err := os.Stat(file); !ok || err != nil {
-		return errors.New("its sources are not on this machine")
-	}
 	tool, err := exec.LookPath("go")
 	if err != nil {
 		return fmt.Errorf("finding a toolchain: %w", err)
+	}
+	env := append(o.Environ[:len(o.Environ):len(o.Environ)], "CGO_ENABLED=0")
+	dir, err := buildDir(ctx, tool, env)
+	if err != nil {
+		return err
 	}
 	tmp, err := os.MkdirTemp(filepath.Dir(path), "build-")
 	if err != nil {
 		return fmt.Errorf("making a directory for the build: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(tmp) }()
-	env := append(o.Environ[:len(o.Environ):len(o.Environ)], "CGO_ENABLED=0")
 	built := filepath.Join(tmp, h.name)
 	if h.notice != "" {
 		o.Notice(h.notice)
@@ -178,8 +178,7 @@ func (h helper) build(ctx context.Context, o Options, path string) error {
 	// helper but the command that copies it.
 	flags := strings.TrimSpace(h.flags + " " + version.Current().LinkerFlags())
 	cmd := exec.CommandContext(ctx, tool, "run", "-buildvcs=false", "-exec", "cp", "-ldflags", flags, h.pkg, built)
-	cmd.Dir = moduleOf(ctx, tool, env, filepath.Join(filepath.Dir(file), "..", ".."))
-	cmd.Env = env
+	cmd.Dir, cmd.Env = dir, env
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("building %s: %w: %s", h.name, err, console.Clean(string(out)))
 	}
@@ -191,16 +190,35 @@ func (h helper) build(ctx context.Context, o Options, path string) error {
 
 const modulePath = "github.com/proctor-run/proctor"
 
-// moduleOf returns the directory of the module to build in: the working
-// directory (empty) where it belongs to a module with the same sources of
-// proctor, as in an author's tests, so that the versions of all modules are
-// those that the author chose; else the sources.
-func moduleOf(ctx context.Context, tool string, env []string, sources string) string {
-	cmd := exec.CommandContext(ctx, tool, "list", "-m", "-f", "{{.Dir}}", modulePath)
+// buildDir returns the directory to build in: the working directory (empty) where
+// it belongs to a module with the sources of this program, as in an author's
+// tests, so that the versions of all modules are those that the author chose;
+// else the sources.
+func buildDir(ctx context.Context, tool string, env []string) (string, error) {
+	_, file, _, ok := runtime.Caller(0)
+	cmd := exec.CommandContext(ctx, tool, "list", "-m", "-f", "{{.Path}}{{with .Version}}@{{.}}{{end}}\n{{.Dir}}", modulePath)
 	cmd.Env = env
-	out, err := cmd.Output()
-	if err == nil && filepath.Clean(strings.TrimSpace(string(out))) == filepath.Clean(sources) {
-		return ""
+	if out, err := cmd.Output(); err == nil {
+		name, dir, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+		if isSourceOf(file, name, dir) {
+			return "", nil
+		}
 	}
-	return sources
+	if _, err := os.Stat(file); !ok || err != nil || !filepath.IsAbs(file) {
+		return "", errors.New("its sources are not on this machine")
+	}
+	return moduleRoot(file), nil
 }
+
+// isSourceOf reports whether this file, as the compiler calls it, belongs to the
+// module of a name, with its version if it has one, in a directory. A program
+// that was built with -trimpath knows the names of its modules and no directory.
+func isSourceOf(file, name, dir string) bool {
+	if filepath.IsAbs(file) {
+		return filepath.Clean(dir) == moduleRoot(file)
+	}
+	return dir != "" && strings.HasPrefix(file, name+"/")
+}
+
+// moduleRoot returns the top of the module from the path of this file.
+func moduleRoot(file string) string { return filepath.Join(filepath.Dir(file), "..", "..") }

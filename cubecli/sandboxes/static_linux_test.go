@@ -50,3 +50,28 @@ func TestBuildOnce(t *testing.T) {
 	}
 	waiting.Wait()
 }
+
+// TestIsSourceOf: a helper is built of a module only where the running program
+// was built of it, also when its paths were trimmed.
+func TestIsSourceOf(t *testing.T) {
+	t.Parallel()
+	const inModule = "/cubecli/sandboxes/static_linux.go"
+	for _, c := range []struct {
+		file, name, dir string
+		want            bool
+	}{
+		{"/src/proctor" + inModule, modulePath, "/src/proctor", true},
+		{"/src/proctor" + inModule, modulePath, "/src/other", false},
+		{"/src/proctor" + inModule, modulePath, "", false},
+		{modulePath + inModule, modulePath, "/src/proctor", true},
+		{modulePath + inModule, modulePath + "@v1.2.3", "/mod/proctor@v1.2.3", false},
+		{modulePath + "@v1.2.3" + inModule, modulePath + "@v1.2.3", "/mod/proctor@v1.2.3", true},
+		{modulePath + "@v1.2.3" + inModule, modulePath + "@v1.2.30", "/mod/proctor@v1.2.30", false},
+		{modulePath + "@v1.2.3" + inModule, modulePath, "/src/proctor", false},
+		{modulePath + inModule, modulePath, "", false},
+	} {
+		if got := isSourceOf(c.file, c.name, c.dir); got != c.want {
+			t.Errorf("isSourceOf(%q, %q, %q) = %v", c.file, c.name, c.dir, got)
+		}
+	}
+}

@@ -1,9 +1,10 @@
 // Package need lets tests say what they cannot do without.
 //
 // On a machine that lacks it the test is skipped with a reason. Where the
-// environment variable PROCTOR_REQUIRE lists the need (comma-separated, or
-// "all"), a missing need fails the test instead, so that continuous
-// integration cannot skip by accident.
+// environment variable PROCTOR_REQUIRE lists the need, a missing one fails the
+// test instead, so that continuous integration cannot skip by accident. The list
+// is comma-separated; "all" is every need, and "-patience" all the same not that
+// one.
 package need
 
 import (
@@ -61,8 +62,7 @@ func Rootfs(t testing.TB) string {
 	return path
 }
 
-// Patience skips tests that take minutes unless PROCTOR_REQUIRE lists "patience"
-// or "all".
+// Patience skips tests that take minutes unless PROCTOR_REQUIRE lists them.
 func Patience(t testing.TB) {
 	t.Helper()
 	if !Required("patience") {
@@ -78,10 +78,12 @@ func That(t testing.TB, name string, ok bool, reason string) {
 	}
 }
 
-// Required tells whether PROCTOR_REQUIRE lists a need.
-func Required(name string) bool {
-	required := strings.Split(os.Getenv("PROCTOR_REQUIRE"), ",")
-	return slices.Contains(required, name) || slices.Contains(required, "all")
+// Required reports whether PROCTOR_REQUIRE lists a need.
+func Required(name string) bool { return listed(os.Getenv("PROCTOR_REQUIRE"), name) }
+
+func listed(list, name string) bool {
+	needs := strings.Split(list, ",")
+	return !slices.Contains(needs, "-"+name) && (slices.Contains(needs, name) || slices.Contains(needs, "all"))
 }
 
 func missing(t testing.TB, name, reason string) {

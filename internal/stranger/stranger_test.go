@@ -110,7 +110,7 @@ func run(t *testing.T, dir string, argv ...string) string {
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOWORK=off")
 	if dir != root {
-		cmd.Env = append(cmd.Env, "GOFLAGS=-mod=mod")
+		cmd.Env = append(cmd.Env, "GOFLAGS="+os.Getenv("GOFLAGS")+" -mod=mod")
 	}
 	var errs strings.Builder
 	cmd.Stderr = &errs
