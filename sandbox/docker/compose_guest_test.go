@@ -80,11 +80,16 @@ func TestComposeMainByTheEngine(t *testing.T) {
 		"cap_drop: [ALL]":                            "capability CHOWN",
 		"cap_drop: [cap_kill]":                       "capability KILL",
 		"{cap_drop: [ALL], cap_add: [SETUID, KILL]}": "capability CHOWN",
+		"pid: service:side":                          "shares the processes of others",
 	} {
 		t.Run(keys, func(t *testing.T) {
 			t.Parallel()
 			var said []string
-			spec := composeSpec(t, map[string]string{"docker-compose.yaml": "services:\n  main:\n    " + strings.ReplaceAll(strings.Trim(keys, "{}"), "], ", "]\n    ") + "\n"})
+			file := "services:\n  main:\n    " + strings.ReplaceAll(strings.Trim(keys, "{}"), "], ", "]\n    ") + "\n"
+			if strings.Contains(keys, "side") {
+				file += "  side:\n    image: " + testImage + "\n    command: [sleep, infinity]\n    init: true\n"
+			}
+			spec := composeSpec(t, map[string]string{"docker-compose.yaml": file})
 			spec.Warn = func(m string) { said = append(said, m) }
 			sb := up(t, b, spec)
 			if s := sb.(sandbox.Supervised).Supervision(); s != sandbox.SupervisionEngine || !strings.Contains(strings.Join(said, "\n"), want) {

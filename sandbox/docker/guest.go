@@ -241,6 +241,10 @@ func unsupervisable(host *container.HostConfig, w way) error {
 	if host.ReadonlyRootfs && w == byCopy {
 		return errors.New("its files are read-only")
 	}
+	if !host.PidMode.IsPrivate() {
+		// Only a namespace's first process can prove that nothing is left.
+		return errors.New("it shares the processes of others")
+	}
 	if host.Privileged {
 		return nil
 	}

@@ -122,11 +122,6 @@ func serve(t testing.TB, b bare) *bareSandbox {
 	return sb.(*bareSandbox)
 }
 
-func TestContractAsChild(t *testing.T) {
-	need.Program(t, "bash")
-	runContract(t, bare{})
-}
-
 func TestContractAsProcess1(t *testing.T) {
 	need.Root(t)
 	need.Program(t, "bash")

@@ -15,11 +15,14 @@ const (
 	// sweeps of killing before everything in the namespace is stopped at
 	// once: what flees from a sweep does not flee from that.
 	sweepsBeforeFreeze = 8
+	// sweepsBeforeProof after which everything is stopped although nothing is
+	// seen: others come and go, and keep it from being proven.
+	sweepsBeforeProof = 50
 	// maxMarks are remembered; the oldest are forgotten.
 	maxMarks = 4096
-	// sureAfter is how many scans in a row have to find nothing where the
-	// kernel does not tell whether a scan was complete.
-	sureAfter = 3
+	// quietAfter scans in a row that find nothing there is nobody to wait for
+	// any more; that is no proof.
+	quietAfter = 3
 )
 
 // match picks processes from a scan.
@@ -27,12 +30,12 @@ type match func([]process) []process
 
 // mark remembers which processes exist.
 func (s *server) mark() reply {
-	procs, _, err := s.proc.scan()
+	now, err := s.proc.scan()
 	if err != nil {
 		return replyOf(err)
 	}
-	there := make(map[key]bool, len(procs))
-	for _, p := range procs {
+	there := make(map[key]bool, len(now.procs))
+	for _, p := range now.procs {
 		there[p.key()] = true
 	}
 	s.mu.Lock()
@@ -51,12 +54,12 @@ func (s *server) mark() reply {
 
 // processes sends a list of all processes.
 func (s *server) processes(c *service) error {
-	procs, _, err := s.proc.scan()
+	now, err := s.proc.scan()
 	if err != nil {
 		return err
 	}
 	out := bufio.NewWriterSize(&callWriter{s: s, c: c}, frames.MaxData)
-	for _, p := range procs {
+	for _, p := range now.procs {
 		text := encodeProcess(sandbox.Process{PID: p.pid, PPID: p.ppid, Start: p.start, Dead: p.dead(), Name: p.name})
 		if _, err := out.Write(text); err != nil {
 			return fmt.Errorf("sending the list of processes: %w", err)
@@ -194,30 +197,38 @@ func (s *server) ours(procs []process) (out []process) {
 	return out
 }
 
+// errNotFirst is the answer where the supervisor is not process 1.
+var errNotFirst = errors.New("it cannot be proven that nothing is left: the supervisor is not the first process of a process namespace, " +
+	"so that what it does not see need not be there, nor be gone")
+
 // finish ends what m matches: SIGTERM, after grace SIGKILL, and nil only when
 // it is proven that nothing is left.
 func (s *server) finish(m match, grace time.Duration, canceled <-chan struct{}) error {
 	gone, err := s.terminate(m, grace, canceled)
-	if gone || err != nil {
-		return err
+	if !gone && err == nil {
+		err = s.kill(m, canceled)
 	}
-	return s.kill(m, canceled)
+	if err == nil && !s.init {
+		err = errNotFirst
+	}
+	return err
 }
 
-// terminate asks to end and waits for it, at most for grace.
+// terminate asks to end and waits for it, at most for grace, and not when there
+// is nobody to be seen. gone is proven.
 func (s *server) terminate(m match, grace time.Duration, canceled <-chan struct{}) (gone bool, err error) {
 	asked := map[key]bool{}
 	over := time.NewTimer(max(grace, 0))
 	defer over.Stop()
 	var sure certainty
 	for nap := time.Millisecond; ; nap = min(2*nap, 20*time.Millisecond) {
-		procs, complete, err := s.proc.scan()
+		now, err := s.proc.scan()
 		if err != nil {
 			return false, err
 		}
-		hit := m(procs)
-		if sure.gone(len(hit), complete) {
-			return true, nil
+		hit := m(now.procs)
+		if proven := sure.gone(len(hit), now); proven || sure.quiet() {
+			return proven, nil
 		}
 		for _, p := range hit {
 			if !asked[p.key()] {
@@ -239,39 +250,52 @@ func (s *server) terminate(m match, grace time.Duration, canceled <-chan struct{
 	}
 }
 
-// kill kills until nothing is left.
+// kill kills until nothing is left, which is proven where the supervisor is
+// process 1; elsewhere it is over when nothing is seen.
 func (s *server) kill(m match, canceled <-chan struct{}) error {
 	over := time.NewTimer(killLimit)
 	defer over.Stop()
 	var sure certainty
 	for sweep := 0; ; sweep++ {
-		procs, complete, err := s.proc.scan()
+		now, err := s.proc.scan()
 		if err != nil {
 			return err
 		}
-		hit := m(procs)
-		if sure.gone(len(hit), complete) {
-			return nil
+		hit := m(now.procs)
+		gone := sure.gone(len(hit), now) || (!s.init && sure.quiet())
+		if !gone {
+			gone, err = s.sweep(m, hit, sweep)
 		}
-		switch {
-		case len(hit) == 0:
-		case s.init && sweep >= sweepsBeforeFreeze:
-			if err := s.killFrozen(m); err != nil {
-				return err
-			}
-		default:
-			if err := s.killSweep(m, hit); err != nil {
-				return err
-			}
+		if gone || err != nil {
+			return err
 		}
 		select {
 		case <-over.C:
-			return fmt.Errorf("%d processes could not be ended, the first is %d", len(hit), firstPID(hit))
+			return unfinished(hit)
 		case <-canceled:
 			return errCanceled
 		case <-time.After(min(time.Duration(sweep)*100*time.Microsecond, 10*time.Millisecond)):
 		}
 	}
+}
+
+// sweep does what the n-th sweep of killing has to. gone is proven.
+func (s *server) sweep(m match, hit []process, n int) (gone bool, err error) {
+	switch {
+	case s.init && (n >= sweepsBeforeProof || (len(hit) > 0 && n >= sweepsBeforeFreeze)):
+		return s.killFrozen(m)
+	case len(hit) > 0:
+		return false, s.killSweep(m, hit)
+	}
+	return false, nil
+}
+
+// unfinished says why nothing was proven in time.
+func unfinished(hit []process) error {
+	if len(hit) == 0 {
+		return errors.New("it could not be proven that nothing is left: no two lists of processes were the same")
+	}
+	return fmt.Errorf("%d processes could not be ended, the first is %d", len(hit), hit[0].pid)
 }
 
 // killSweep stops everything first, so that nothing can restart what is
@@ -290,22 +314,22 @@ func (s *server) killSweep(m match, hit []process) error {
 		if fresh == 0 {
 			break
 		}
-		procs, _, err := s.proc.scan()
+		now, err := s.proc.scan()
 		if err != nil {
 			return err
 		}
-		hit = m(procs)
+		hit = m(now.procs)
 	}
-	procs, _, err := s.proc.scan()
+	now, err := s.proc.scan()
 	if err != nil {
 		return err
 	}
-	hit = m(procs)
+	hit = m(now.procs)
 	for _, p := range hit {
 		_ = syscall.Kill(p.pid, syscall.SIGKILL)
 	}
 	// A signal to a group reaches members that were born since the scan.
-	for _, g := range wholeGroups(procs, hit) {
+	for _, g := range wholeGroups(now.procs, hit) {
 		_ = syscall.Kill(-g, syscall.SIGKILL)
 	}
 	return nil
@@ -337,54 +361,64 @@ func wholeGroups(procs, hit []process) []int {
 
 // killFrozen stops every process of the namespace in one step, which none can
 // flee by forking, kills what m matches, and lets the others continue, but for
-// those that were stopped before.
-func (s *server) killFrozen(m match) error {
-	before, _, err := s.proc.scan()
+// those that were stopped before. gone is proven: others that come and go do not
+// while it looks.
+func (s *server) killFrozen(m match) (gone bool, err error) {
+	before, err := s.proc.scan()
 	if err != nil {
-		return err
+		return false, err
 	}
 	stay := map[key]bool{}
-	for _, p := range before {
+	for _, p := range before.procs {
 		stay[p.key()] = p.state == 'T'
 	}
 	if err := syscall.Kill(-1, syscall.SIGSTOP); err != nil && !errors.Is(err, syscall.ESRCH) {
-		return fmt.Errorf("stopping all processes: %w", err)
+		return false, fmt.Errorf("stopping all processes: %w", err)
 	}
-	procs, _, err := s.proc.scan()
-	if err != nil {
-		_ = syscall.Kill(-1, syscall.SIGCONT)
-		return err
+	var now census
+	var sure certainty
+	for range quietAfter {
+		if now, err = s.proc.scan(); err != nil {
+			_ = syscall.Kill(-1, syscall.SIGCONT)
+			return false, err
+		}
+		hit := m(now.procs)
+		for _, p := range hit {
+			_ = syscall.Kill(p.pid, syscall.SIGKILL)
+			stay[p.key()] = true
+		}
+		if gone = sure.gone(len(hit), now); gone || len(hit) > 0 {
+			break
+		}
 	}
-	for _, p := range m(procs) {
-		_ = syscall.Kill(p.pid, syscall.SIGKILL)
-		stay[p.key()] = true
-	}
-	for _, p := range s.ours(procs) {
+	for _, p := range s.ours(now.procs) {
 		if !stay[p.key()] {
 			_ = syscall.Kill(p.pid, syscall.SIGCONT)
 		}
 	}
-	return nil
+	return gone, nil
 }
 
-// certainty says when an empty scan proves that nothing is left.
-type certainty struct{ empty int }
+// certainty says when scans that find nothing prove that nothing is left.
+type certainty struct {
+	empty   int // scans in a row
+	earlier *census
+}
 
-func (c *certainty) gone(hits int, complete bool) bool {
+// gone is proven by two empty scans in a row between which nothing happened.
+func (c *certainty) gone(hits int, now census) bool {
 	if hits > 0 {
-		c.empty = 0
+		*c = certainty{}
 		return false
 	}
+	still := now.still(c.earlier)
 	c.empty++
-	return complete || c.empty >= sureAfter
+	c.earlier = &now
+	return still
 }
 
-func firstPID(procs []process) int {
-	if len(procs) == 0 {
-		return 0
-	}
-	return procs[0].pid
-}
+// quiet reports whether there was nobody to be seen several times in a row.
+func (c *certainty) quiet() bool { return c.empty >= quietAfter }
 
 // killAll ends everything that is the supervisor's, because its own end has
 // come. As process 1 the kernel does it when the process ends.

@@ -74,6 +74,78 @@ func TestFleeing(t *testing.T) {
 	}
 }
 
+// TestNotProcess1: where the supervisor sees its processes in the list of all of
+// a machine it ends them, and does not say that this is proven.
+func TestNotProcess1(t *testing.T) {
+	need.Program(t, "bash")
+	sb := serve(t, bare{})
+	tag := fmt.Sprintf("not-process-1-%d", os.Getpid())
+	mark, err := sb.Mark(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	st, err := sb.Exec(t.Context(), sandbox.Command{User: own(t), Argv: []string{"bash", "-c", "(sleep 86400 & sleep 86400) >/dev/null 2>&1 & exit 3", tag}})
+	if err != nil || st.Code != 3 {
+		t.Errorf("a command that ends: %+v, %v", st, err)
+	}
+	const want = "not the first process of a process namespace"
+	if err := sb.KillTree(t.Context(), mark, time.Millisecond); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("ending what is left: got %v, want %q", err, want)
+	}
+	_, err = sb.Exec(t.Context(), sandbox.Command{
+		User: own(t), Argv: []string{"bash", "-c", "while :; do sleep 1; done", tag}, Timeout: 50 * time.Millisecond, Grace: time.Millisecond,
+	})
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("a timeout: got %v, want %q", err, want)
+	}
+	if left := carrying(t, tag); len(left) > 0 {
+		t.Errorf("processes are left: %v", left)
+	}
+}
+
+// TestBusyOthers: processes from before the mark that fork all the time do not
+// keep it from being proven that the others are gone, and go on.
+func TestBusyOthers(t *testing.T) {
+	need.Root(t)
+	need.Program(t, "perl")
+	sb := serve(t, bare{init: true})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	service := &readySink{ready: make(chan struct{})}
+	ended := make(chan error, 1)
+	go func() {
+		const forks = `syswrite(STDOUT, "ready\n"); while (1) { if (!fork) { exit 0 } wait }`
+		_, err := sb.Exec(ctx, sandbox.Command{Argv: []string{"perl", "-e", forks}, Stdout: service, Grace: time.Millisecond})
+		ended <- err
+	}()
+	<-service.ready
+	for range 3 {
+		mark, err := sb.Mark(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		tag := fmt.Sprintf("busy-others-%d", os.Getpid())
+		if st, err := sb.Exec(t.Context(), sandbox.Command{Argv: []string{"perl", "-e", `$0=$ARGV[0]; open STDOUT, ">/dev/null"; fork or sleep 86400`, tag}}); err != nil || st.Code != 0 {
+			t.Fatal(st, err)
+		}
+		if err := sb.KillTree(t.Context(), mark, time.Millisecond); err != nil {
+			t.Error(err)
+		}
+		if left := carrying(t, tag); len(left) > 0 {
+			t.Errorf("processes are left: %v", left)
+		}
+	}
+	select {
+	case err := <-ended:
+		t.Errorf("the service has ended: %v", err)
+	default:
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("the service: %v", err)
+	}
+}
+
 // TestOwnerDies closes the pipes as the kernel does when the owner is killed.
 func TestOwnerDies(t *testing.T) {
 	need.Program(t, "bash")

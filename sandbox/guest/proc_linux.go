@@ -58,20 +58,31 @@ func openProc() (*procDir, error) {
 	return &procDir{dir: dir}, nil
 }
 
-// scan lists the processes. complete reports that none was born meanwhile, so
-// that none can be missing; where the kernel does not tell, it is false.
-func (p *procDir) scan() (procs []process, complete bool, err error) {
+// census is a list of the processes that there were, and what is needed to know
+// whether another one was made without anything happening in between.
+type census struct {
+	procs []process
+	// last is the process id that was given out last, before and after the
+	// list was made; 0 where the kernel does not tell, -1 where there were births.
+	last int
+	// missed: some processes ended before they were looked at.
+	missed bool
+}
+
+// scan lists the processes.
+func (p *procDir) scan() (census, error) {
+	var c census
 	before := p.lastPID()
 	// A descriptor of its own: concurrent scans must not share an offset.
 	fd, err := unix.Openat(int(p.dir.Fd()), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, false, fmt.Errorf("listing processes: %w", err)
+		return c, fmt.Errorf("listing processes: %w", err)
 	}
 	dir := os.NewFile(uintptr(fd), "/proc")
 	names, err := dir.Readdirnames(-1)
 	_ = dir.Close()
 	if err != nil {
-		return nil, false, fmt.Errorf("listing processes: %w", err)
+		return c, fmt.Errorf("listing processes: %w", err)
 	}
 	buf := make([]byte, 4096)
 	for _, name := range names {
@@ -79,13 +90,43 @@ func (p *procDir) scan() (procs []process, complete bool, err error) {
 		if err != nil {
 			continue
 		}
-		if ps, err := p.stat(pid, buf); err == nil {
-			procs = append(procs, ps)
-		} else if !vanished(err) {
-			return nil, false, err
+		ps, err := p.stat(pid, buf)
+		switch {
+		case err == nil:
+			c.procs = append(c.procs, ps)
+		case vanished(err):
+			c.missed = true
+		default:
+			return c, err
 		}
 	}
-	return procs, before != 0 && before == p.lastPID(), nil
+	if c.last = before; p.lastPID() != before {
+		c.last = -1
+	}
+	return c, nil
+}
+
+// still reports whether nothing was born and nothing has ended from before an
+// earlier census until after this one. Then whoever lives after this one is in
+// it: who is not was being forked already before the earlier one, by a parent
+// that lived through all of that, and who was listed there alive. Where the
+// kernel does not tell what it gave out last, lists are made in one step, and a
+// process that is not in this one has a parent that is, and that the earlier
+// one shows to have been alive.
+func (c *census) still(earlier *census) bool {
+	if earlier == nil || c.last < 0 || c.last != earlier.last || c.missed || len(c.procs) != len(earlier.procs) {
+		return false
+	}
+	dead := make(map[key]bool, len(earlier.procs))
+	for _, p := range earlier.procs {
+		dead[p.key()] = p.dead()
+	}
+	for _, p := range c.procs {
+		if was, ok := dead[p.key()]; !ok || was != p.dead() {
+			return false
+		}
+	}
+	return true
 }
 
 func vanished(err error) bool { return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH) }

@@ -13,11 +13,11 @@ func TestScanFindsThisProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	procs, _, err := p.scan()
+	now, err := p.scan()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, ps := range procs {
+	for _, ps := range now.procs {
 		if ps.pid == os.Getpid() {
 			if ps.ppid != os.Getppid() || ps.dead() {
 				t.Errorf("got %+v", ps)
@@ -26,6 +26,49 @@ func TestScanFindsThisProcess(t *testing.T) {
 		}
 	}
 	t.Error("the scan misses this process")
+}
+
+// TestProof: two lists of processes prove something only if nothing happened from
+// the first to the second.
+func TestProof(t *testing.T) {
+	t.Parallel()
+	alive, spared, zombie := process{pid: 7, start: 3, state: 'S'}, process{pid: 2, start: 2, state: 'S'}, process{pid: 7, start: 3, state: 'Z'}
+	again := process{pid: 7, start: 4, state: 'S'}
+	of := func(last int, procs ...process) census { return census{procs: procs, last: last} }
+	missed := of(9, spared)
+	missed.missed = true
+	for name, c := range map[string]struct {
+		scans []census
+		want  bool
+	}{
+		"nothing happened":             {[]census{of(9, spared), of(9, spared)}, true},
+		"in the order of the kernel":   {[]census{of(9, spared, alive), of(9, alive, spared)}, true},
+		"the kernel does not tell":     {[]census{of(0, spared), of(0, spared)}, true},
+		"one list":                     {[]census{of(9, spared)}, false},
+		"births while a list was made": {[]census{of(-1, spared), of(-1, spared), of(-1, spared), of(-1, spared), of(-1, spared)}, false},
+		"births between the lists":     {[]census{of(9, spared), of(10, spared), of(11, spared), of(12, spared)}, false},
+		"one ended unseen":             {[]census{of(9, spared), missed, missed, missed}, false},
+		"one ended between the lists":  {[]census{of(9, spared, alive), of(9, spared)}, false},
+		"one ended, and waits":         {[]census{of(9, spared, alive), of(9, spared, zombie)}, false},
+		"one came in the place of one": {[]census{of(0, spared, alive), of(0, spared, again)}, false},
+		"one came that was not forked": {[]census{of(9, spared), of(9, spared, alive)}, false},
+		"quiet in the end":             {[]census{of(9, spared), of(-1, spared), of(12, spared), of(12, spared)}, true},
+		"another kernel, one came":     {[]census{of(0, spared), of(0, spared, alive), of(0, spared)}, false},
+		"dead in both":                 {[]census{of(9, zombie), of(9, zombie)}, true},
+	} {
+		var sure certainty
+		got := false
+		for _, scan := range c.scans {
+			got = sure.gone(0, scan)
+		}
+		if got != c.want {
+			t.Errorf("%s: proven %t, want %t", name, got, c.want)
+		}
+	}
+	var sure certainty
+	if sure.gone(0, of(9)) || sure.gone(1, of(9)) || sure.gone(0, of(9)) || !sure.gone(0, of(9)) {
+		t.Error("an empty list from before a process was seen counts")
+	}
 }
 
 func TestDeadAndOrder(t *testing.T) {

@@ -28,7 +28,9 @@ const programName = "proctor-guest"
 //
 // As process 1 of a PID namespace it is responsible for all of it. As any
 // other process it is responsible for its descendants: it becomes their
-// reaper, and touches nothing else.
+// reaper, and touches nothing else. There it ends what it sees, but who forks
+// fast enough is not seen, so that every call that ends processes fails: it
+// cannot be proven that nothing is left.
 func Main(stdin, stdout *os.File, stderr io.Writer, build string) int {
 	return supervise(stdin, stdout, stderr, build, native.Scores{})
 }

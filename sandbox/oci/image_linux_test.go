@@ -20,9 +20,23 @@ import (
 	"github.com/proctor-run/proctor/sandbox/sandboxtest"
 )
 
+// testImages is an environment variable: the directory of the store of
+// TestContractImage, for the processes of their own that the contract asks for.
+const testImages = "PROCTOR_TEST_IMAGES"
+
 // imageStore returns a store, and a reference of an image made of the test
 // root file system.
 func imageStore(t testing.TB) (*image.Store, string) {
+	t.Helper()
+	dir := stateDir(t)
+	writeTestImage(t, imageArchive(dir))
+	return openImages(t, dir)
+}
+
+func imageArchive(dir string) string { return filepath.Join(dir, "image.tar") }
+
+// writeTestImage makes an archive with the image.
+func writeTestImage(t testing.TB, archive string) {
 	t.Helper()
 	layer, err := tarball.LayerFromFile(need.Rootfs(t))
 	if err != nil {
@@ -36,11 +50,13 @@ func imageStore(t testing.TB) (*image.Store, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := stateDir(t)
-	archive := filepath.Join(dir, "image.tar")
 	if err := tarball.WriteToFile(archive, name.MustParseReference("debian:test"), img); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func openImages(t testing.TB, dir string) (*image.Store, string) {
+	t.Helper()
 	store, err := image.Open(filepath.Join(dir, "images"), image.Options{Offline: true})
 	if err != nil {
 		t.Fatal(err)
@@ -50,12 +66,28 @@ func imageStore(t testing.TB) (*image.Store, string) {
 			t.Error(err)
 		}
 	})
-	return store, "docker-archive:" + archive
+	return store, "docker-archive:" + imageArchive(dir)
+}
+
+// contractImages is imageStore, with the store of the process that has started
+// this one where there is one: several processes may use one.
+func contractImages(t testing.TB) (*image.Store, string) {
+	t.Helper()
+	if dir := os.Getenv(testImages); dir != "" {
+		return openImages(t, dir)
+	}
+	dir := stateDir(t)
+	writeTestImage(t, imageArchive(dir))
+	if err := os.Setenv(testImages, dir); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Unsetenv(testImages) })
+	return openImages(t, dir)
 }
 
 func TestContractImage(t *testing.T) {
 	t.Parallel()
-	store, ref := imageStore(t)
+	store, ref := contractImages(t)
 	for _, name := range runtimeNames() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -76,7 +76,7 @@ func onOtherThread(do func()) {
 // that it is running and the pid means nothing else.
 func (s *Sandbox) firstPID() (int, error) {
 	if s.first == nil {
-		return 0, errors.New("the runtime has not said which process is the sandbox's first")
+		return 0, errors.New("the kernel has no handle of the sandbox's first process")
 	}
 	info := readSmall("/proc/self/fdinfo/" + strconv.Itoa(int(s.first.Fd())))
 	return parsePidfd(info)

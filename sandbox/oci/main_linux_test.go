@@ -18,6 +18,10 @@ const testBuild = "test"
 // testTUN is an environment variable: the TUN device that ordinary users have.
 const testTUN = "PROCTOR_TEST_TUN"
 
+// testStatic is an environment variable: the program of staticProgram that a test
+// program has built for those that it starts.
+const testStatic = "PROCTOR_TEST_STATIC"
+
 // TestMain is the program whose helpers the tests use: the guest, the built-in
 // runtime, and the launcher.
 func TestMain(m *testing.M) {
@@ -71,6 +75,9 @@ func makeStatic() (string, error) {
 	if dynamic, err := needsLibraries(exe); err != nil || !dynamic {
 		return exe, err
 	}
+	if path := os.Getenv(testStatic); path != "" {
+		return path, nil
+	}
 	if built.dir, err = os.MkdirTemp("", "oci"); err != nil {
 		return "", err
 	}
@@ -80,7 +87,7 @@ func makeStatic() (string, error) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
 	}
-	return path, nil
+	return path, os.Setenv(testStatic, path)
 }
 
 func TestNeedsLibraries(t *testing.T) {

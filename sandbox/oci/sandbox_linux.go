@@ -84,8 +84,10 @@ func (s *Sandbox) run(ctx context.Context, l *launch, base *base, spec sandbox.S
 		return fmt.Errorf("starting runtime %q: it runs, but there is no device for its network", s.backend.runtime.name)
 	}
 	s.client, s.env = c, opts.Env
-	if s.first = p.first; s.first == nil {
-		s.first = s.openFirst()
+	if s.first = p.first; l.native == nil {
+		if s.first, err = s.openFirst(start, p.done); err != nil {
+			return fmt.Errorf("starting runtime %q: %w", s.backend.runtime.name, err)
+		}
 	}
 	if err := s.openGate(ctx, spec.Network); err != nil {
 		return err
@@ -134,22 +136,52 @@ func (p *process) diagnose(err error) error {
 	return fmt.Errorf("%w: %v", err, p.cmd.ProcessState)
 }
 
-// openFirst returns a handle of the process that the runtime has written down.
-// While the guest is connected it lives, so that its pid means nothing else.
-func (s *Sandbox) openFirst() *os.File {
-	data, err := os.ReadFile(filepath.Join(s.dir, filePID))
-	if err != nil {
-		return nil
+// pidPoll is how often it is looked whether the runtime has written a pid down.
+const pidPoll = 2 * time.Millisecond
+
+// openFirst returns a handle of the process that the runtime writes down, or nil
+// where the kernel has no such handles. Runtimes write when the process runs, so
+// that the guest may have greeted before. While the guest is connected it lives,
+// so that its pid means nothing else. ended is closed when the runtime has ended.
+func (s *Sandbox) openFirst(ctx context.Context, ended <-chan struct{}) (*os.File, error) {
+	for {
+		pid, err := readPID(filepath.Join(s.dir, filePID))
+		if err != nil {
+			return nil, err
+		}
+		if pid != 0 {
+			fd, err := unix.PidfdOpen(pid, 0)
+			if err != nil {
+				return nil, nil // the sandbox works without, see end
+			}
+			return os.NewFile(uintptr(fd), "pidfd"), nil
+		}
+		select {
+		case <-time.After(pidPoll):
+		case <-ended:
+			return nil, errors.New("the runtime has ended and has not said which process is the sandbox's first")
+		case <-ctx.Done():
+			return nil, fmt.Errorf("the runtime has not said which process is the sandbox's first: %w", context.Cause(ctx))
+		}
 	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
+}
+
+// readPID reads a file with a pid. It is 0 as long as the file is not there or
+// empty.
+func readPID(name string) (int, error) {
+	data, err := os.ReadFile(name)
+	text := strings.TrimSpace(string(data))
+	if errors.Is(err, os.ErrNotExist) || (err == nil && text == "") {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("reading which process is the sandbox's first: %w", err)
+	}
+	pid, err := strconv.Atoi(text)
 	if err != nil || pid <= 1 {
-		return nil
+		return 0, fmt.Errorf("the runtime says that the sandbox's first process is %.40q", text)
 	}
-	fd, err := unix.PidfdOpen(pid, 0)
-	if err != nil {
-		return nil
-	}
-	return os.NewFile(uintptr(fd), "pidfd")
+	return pid, nil
 }
 
 // ID is the container id that the runtime knows.

@@ -71,12 +71,16 @@ var outputObligations = []obligation{
 	{"a slow sink does not block another Exec", processes, slowSink},
 }
 
+// bigOutput measures what belongs to a whole process, and so in one that does
+// nothing else.
 func bigOutput(t *testing.T, s *suite) {
+	if !alone(t) {
+		return
+	}
 	sb := s.shared(t)
 	exec(t, sb, sh(ScriptExit3)) // what is allocated once is not counted
-	var c counter
+	c := weigher{before: inUse()}
 	var before, after runtime.MemStats
-	runtime.GC()
 	runtime.ReadMemStats(&before)
 	cmd := sh(ScriptMuch)
 	cmd.Stdout = &c
@@ -85,11 +89,41 @@ func bigOutput(t *testing.T, s *suite) {
 	if err != nil || st.Code != 0 || c.n != MuchBytes {
 		t.Fatalf("status %+v, error %v, %d bytes; want code 0 and %d bytes", st, err, c.n, MuchBytes)
 	}
+	if c.most > MuchBytes*3/4 {
+		t.Errorf("while %d bytes of output were read, %d bytes more than before were in use", MuchBytes, c.most)
+	}
 	// HeapSys grows with the largest live heap, and never with what has
-	// been collected in between. Other tests may run in this process.
+	// been collected in between.
 	if grown := int64(after.HeapSys) - int64(before.HeapSys); grown > MuchBytes*3/4 {
 		t.Errorf("reading %d bytes of output grew the heap by %d bytes", MuchBytes, grown)
 	}
+}
+
+// inUse is how many bytes of the process's heap are reachable.
+func inUse() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// weigher is a sink that counts, and looks now and then how much memory is in
+// use: with its first bytes, when what collects output first has all of it, and
+// with its last, when what keeps output has.
+type weigher struct {
+	n, before, most int64
+}
+
+func (w *weigher) Write(p []byte) (int, error) {
+	const every = MuchBytes / 8
+	first := w.n == 0
+	parts := w.n / every
+	w.n += int64(len(p))
+	if first || w.n/every > parts {
+		w.most = max(w.most, inUse()-w.before)
+	}
+	runtime.KeepAlive(p)
+	return len(p), nil
 }
 
 // counter is a sink that only counts.

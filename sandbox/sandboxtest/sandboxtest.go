@@ -16,6 +16,12 @@
 // claimed and not held fails, one that is not claimed is skipped with a reason.
 //
 // The image must have bash, GNU coreutils, grep and setsid.
+//
+// What can only be measured of a whole process, as its memory, is measured in
+// one of its own: the suite starts the test program again, with the environment,
+// directory and flags of its own that this one has, to run that one subtest. So
+// what calls Run has to reach it again under the same name. Tests that call Run
+// may be parallel.
 package sandboxtest
 
 import (

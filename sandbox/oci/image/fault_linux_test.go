@@ -422,9 +422,11 @@ func wantError[E error](t *testing.T, err error) {
 }
 
 // assertNoLeftovers: whatever happened, nothing but whole layers is in the
-// store, and nothing in the work directory.
+// store, and nothing in the work directory. Layers are sealed while their image
+// is used, and that writes.
 func assertNoLeftovers(t *testing.T, s *Store) {
 	t.Helper()
+	s.sealer.wg.Wait()
 	work, err := os.ReadDir(s.session.dir)
 	if err != nil {
 		t.Fatal(err)

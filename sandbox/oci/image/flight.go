@@ -27,7 +27,8 @@ type call[T any] struct {
 func newFlight[T any]() *flight[T] { return &flight[T]{calls: map[string]*call[T]{}} }
 
 // do runs work, or joins the run for the same key. listen, when not nil, hears
-// what work says until do returns.
+// what work says until do returns. Who leaves as the last one waits until the
+// work, which is cancelled with that, has ended and has cleaned up.
 func (f *flight[T]) do(ctx context.Context, key string, listen func(string),
 	work func(ctx context.Context, say func(string)) (T, error),
 ) (T, error) {
@@ -43,7 +44,9 @@ func (f *flight[T]) do(ctx context.Context, key string, listen func(string),
 		f.leave(key, c)
 		return c.value, c.err
 	case <-ctx.Done():
-		f.leave(key, c)
+		if f.leave(key, c) {
+			<-c.done
+		}
 		return zero, context.Cause(ctx)
 	}
 }
@@ -72,17 +75,19 @@ func (f *flight[T]) join(ctx context.Context, key string,
 	return c, nil
 }
 
-func (f *flight[T]) leave(key string, c *call[T]) {
+// leave reports whether nobody waits for the work any more.
+func (f *flight[T]) leave(key string, c *call[T]) (last bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	c.waiting--
 	if c.waiting > 0 {
-		return
+		return false
 	}
 	if f.calls[key] == c {
 		delete(f.calls, key)
 	}
 	c.cancel(fmt.Errorf("nobody waits for it any more: %w", context.Canceled))
+	return true
 }
 
 func (f *flight[T]) forget(key string, c *call[T]) {

@@ -163,8 +163,6 @@ func TestPullCancelled(t *testing.T) {
 	if _, err := s.Pull(ctx, host+"/img", nil); !errors.Is(err, errTest) {
 		t.Errorf("got %v, want the cause of the cancellation", err)
 	}
-	s.pulls.wg.Wait()
-	s.layers.wg.Wait()
 	assertNoLeftovers(t, s)
 	f.handle.Store(nil)
 	mustPull(t, s, host+"/img")
