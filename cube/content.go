@@ -76,7 +76,7 @@ func (s *Structured) UnmarshalValue(v Value) error {
 		s.Value = v
 		return nil
 	}
-	return &validationError{Errors: []typed.FieldError{
+	return &ValidationError{Errors: []typed.FieldError{
 		{Loc: typed.Loc{"dict[any,any]"}, Type: "dict_type", Msg: "Input should be an object"},
 		{Loc: typed.Loc{"list[any]"}, Type: "list_type", Msg: "Input should be a valid array"},
 		{Loc: typed.Loc{"BaseModel"}, Type: "model_type", Msg: "Input should be an object"},

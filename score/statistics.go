@@ -75,7 +75,7 @@ func newGroupStatistics(key string, records []jobdir.Record) GroupStatistics {
 	}
 	for _, name := range names {
 		// A reward that is an int beyond all floats has no estimate.
-		if e, err := estimateMean(records, "", name); err == nil {
+		if e, err := EstimateMean(records, "", name); err == nil {
 			g.Means = append(g.Means, NamedEstimate{Name: name, Estimate: e})
 		}
 	}
