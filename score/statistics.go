@@ -18,7 +18,7 @@ type Statistics struct {
 	Groups []GroupStatistics // in order of first trial
 }
 
-// GroupStatistics are those of the trials with one [Record.EvalsKey]. What is
+// GroupStatistics are those of the trials with one [jobdir.Record.EvalsKey]. What is
 // pending belongs to no group.
 type GroupStatistics struct {
 	Group string
