@@ -24,7 +24,7 @@ import (
 //
 // Both texts find what else the agent is given in:
 //
-//	PROCTOR_MCP_CONFIG        a file with the MCP servers, see appendMCPConfig; unset when there are none
+//	PROCTOR_MCP_CONFIG        a file with the MCP servers, see [AppendMCPConfig]; unset when there are none
 //	PROCTOR_SKILLS_DIR        a directory with a directory for each skill; unset when there are none
 //
 // The output of the two is kept as install.txt and command.txt in the agent's
@@ -76,7 +76,7 @@ func (c *command) Info() Info { return Info{Name: "command", Version: c.Version}
 // root, as far as there are any.
 func (c *command) Setup(ctx context.Context, env Env) error {
 	if len(env.MCPServers) > 0 {
-		if err := sandbox.UploadBytes(ctx, env.Sandbox, appendMCPConfig(nil, env.MCPServers), mcpFile, 0o644); err != nil {
+		if err := sandbox.UploadBytes(ctx, env.Sandbox, AppendMCPConfig(nil, env.MCPServers), mcpFile, 0o644); err != nil {
 			return fmt.Errorf("uploading %q: %w", mcpFile, err)
 		}
 	}

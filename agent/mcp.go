@@ -14,10 +14,10 @@ type MCPServer struct {
 	Args      []string
 }
 
-// appendMCPConfig appends the JSON document that most command-line agents read:
+// AppendMCPConfig appends the JSON document that most command-line agents read:
 // an object mcpServers of the servers by name, each with type ("stdio", "sse"
 // or "http") and command and args, or url.
-func appendMCPConfig(dst []byte, servers []MCPServer) []byte {
+func AppendMCPConfig(dst []byte, servers []MCPServer) []byte {
 	byName := value.NewObject(len(servers))
 	for _, s := range servers {
 		entry := value.NewObject(3)

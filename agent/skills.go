@@ -28,7 +28,7 @@ type Skill struct {
 // FindSkills resolves paths to skills, sorted by name. A path is a skill, or a
 // directory of nothing but skills, hidden ones aside. Of two skills with the
 // same name the later one is taken. home replaces a leading "~"; empty leaves
-// it. What is wrong with a path is an [Error] under Harbor's names.
+// it. What is wrong with a path is an [exception.Error] under Harbor's names.
 func FindSkills(paths []string, home string) ([]Skill, error) {
 	byName := map[string]Skill{}
 	for _, path := range paths {

@@ -5,7 +5,7 @@
 // [Parse] reads a file with the coercions of the reference (pydantic 2.13) and
 // reports every broken rule as the reference's validator does, in its words.
 // [Trajectory.Append] writes one byte for byte as the agents of the reference do.
-// [Trajectory.Rows] turns one into conversations for training.
+// Package jobdir/traces turns them into conversations for training.
 //
 // # Absent members
 //

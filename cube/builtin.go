@@ -12,7 +12,7 @@ import (
 func (r *Registry) addCore() {
 	core := []Typed{
 		&ActionSchema{}, &Action{},
-		&TextContent{}, &StructuredContent{}, &ImageContent{}, &AudioContent{}, &videoContent{},
+		&TextContent{}, &StructuredContent{}, &ImageContent{}, &AudioContent{}, &VideoContent{},
 		&Observation{}, &StepError{}, &EnvironmentOutput{},
 		&ToolboxConfig{},
 		&TaskMetadata{}, &TaskExecutionInfo{},

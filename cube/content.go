@@ -76,7 +76,7 @@ func (s *Structured) UnmarshalValue(v Value) error {
 		s.Value = v
 		return nil
 	}
-	return &validationError{Errors: []typed.FieldError{
+	return &ValidationError{Errors: []typed.FieldError{
 		{Loc: typed.Loc{"dict[any,any]"}, Type: "dict_type", Msg: "Input should be an object"},
 		{Loc: typed.Loc{"list[any]"}, Type: "list_type", Msg: "Input should be a valid array"},
 		{Loc: typed.Loc{"BaseModel"}, Type: "model_type", Msg: "Input should be an object"},
@@ -113,15 +113,15 @@ type AudioContent struct {
 // TypeName returns "cube.core.AudioContent".
 func (*AudioContent) TypeName() string { return "cube.core.AudioContent" }
 
-// videoContent is a placeholder like [AudioContent].
-type videoContent struct {
+// VideoContent is a placeholder like [AudioContent].
+type VideoContent struct {
 	ContentHead
 	Data            string   `json:"data"`
 	DurationSeconds *float64 `json:"duration_seconds"`
 }
 
 // TypeName returns "cube.core.VideoContent".
-func (*videoContent) TypeName() string { return "cube.core.VideoContent" }
+func (*VideoContent) TypeName() string { return "cube.core.VideoContent" }
 
 // ContentOf makes content of a Go value (CUBE, section 2.4): an image becomes
 // ImageContent, a scalar text in Python's notation, all else that [ValueOf]

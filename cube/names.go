@@ -16,10 +16,10 @@ type (
 	Typed = typed.Typed
 	// Map is an ordered map for fields of typed objects.
 	Map[T any] = typed.Map[T]
-	// validationError lists everything that is wrong with a document.
-	validationError = typed.ValidationError
-	// unknownTypeError reports a _type value that cannot be used.
-	unknownTypeError = typed.UnknownTypeError
+	// ValidationError lists everything that is wrong with a document.
+	ValidationError = typed.ValidationError
+	// UnknownTypeError reports a _type value that cannot be used.
+	UnknownTypeError = typed.UnknownTypeError
 	// Image is a picture; see [NewImage].
 	Image = typed.Image
 

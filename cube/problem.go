@@ -125,7 +125,7 @@ func (b *TaskBase[M]) setMetadata(m Metadata) error {
 func assignMetadata[M Metadata](dst *M, m Metadata) error {
 	narrow, ok := m.(M)
 	if !ok {
-		return &validationError{Type: "TaskMetadata", Errors: []typed.FieldError{{
+		return &ValidationError{Type: "TaskMetadata", Errors: []typed.FieldError{{
 			Loc: typed.Loc{"metadata"}, Type: "model_type", Msg: "Input should be an instance of " + typed.ClassName(*dst),
 		}}}
 	}

@@ -68,12 +68,12 @@ func (*AudioContent) ModelContent() (Value, error) {
 }
 
 // Markdown fails: the reference renders no video.
-func (*videoContent) Markdown() (string, error) {
+func (*VideoContent) Markdown() (string, error) {
 	return "", NotImplementedErrorf("Markdown rendering is not supported for video content.")
 }
 
 // ModelContent fails: messages for models hold no video.
-func (*videoContent) ModelContent() (Value, error) {
+func (*VideoContent) ModelContent() (Value, error) {
 	return nil, NotImplementedErrorf("Video is not supported by LLM message format.")
 }
 

@@ -67,7 +67,7 @@ func (rc *RuntimeContext) UnmarshalValue(v Value) error {
 	case *Object:
 		*rc = RuntimeContext{runtimevalues.FromObject(v)}
 	default:
-		return &validationError{Errors: []typed.FieldError{{Type: "dict_type", Msg: "Input should be an object"}}}
+		return &ValidationError{Errors: []typed.FieldError{{Type: "dict_type", Msg: "Input should be an object"}}}
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ func NewTask(ctx context.Context, p Problem) (*Task, error) {
 }
 
 func missingField(p Problem, name string) error {
-	return &validationError{Type: typed.ClassName(p), Errors: []typed.FieldError{{Loc: typed.Loc{name}, Type: "missing", Msg: "Field required"}}}
+	return &ValidationError{Type: typed.ClassName(p), Errors: []typed.FieldError{{Loc: typed.Loc{name}, Type: "missing", Msg: "Field required"}}}
 }
 
 func (t *Task) construct(ctx context.Context) error {

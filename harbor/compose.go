@@ -82,7 +82,7 @@ func (t *Task) compose(spec *sandbox.Spec, env Env, table *Environment, dir stri
 		// The template is a build, and the files may say of what.
 		spec.Image.Build = &sandbox.Build{ContextDir: abs, Name: t.ShortName}
 	}
-	infra := []string{imageNameVar + "=" + imageName(t.ShortName), contextDirVar + "=" + abs}
+	infra := []string{imageNameVar + "=" + ImageName(t.ShortName), contextDirVar + "=" + abs}
 	if cpus := overridden(o.OverrideCPUs, table.CPUs); cpus != nil && o.CPUPolicy != "ignore" {
 		infra = append(infra, cpusVar+"="+cpus.String())
 	}

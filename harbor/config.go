@@ -135,9 +135,9 @@ type MCPServer struct {
 
 // Transports of tool servers.
 const (
-	transportSSE            = "sse"
-	transportStreamableHTTP = "streamable-http"
-	transportStdio          = "stdio"
+	TransportSSE            = "sse"
+	TransportStreamableHTTP = "streamable-http"
+	TransportStdio          = "stdio"
 )
 
 // TPU asks for accelerator chips.

@@ -178,7 +178,7 @@ func DecodeMCPServer(c *schema.Cursor, v value.Value) (MCPServer, bool) {
 func mcpFields(f *schema.Fields) MCPServer {
 	return MCPServer{
 		Name:      schema.Required(f, "name", schema.Str),
-		Transport: schema.Default(f, "transport", transportSSE, decodeTransport),
+		Transport: schema.Default(f, "transport", TransportSSE, decodeTransport),
 		URL:       schema.Optional(f, "url", schema.Str),
 		Command:   schema.Optional(f, "command", schema.Str),
 		Args:      schema.Default(f, "args", []string{}, schema.List(schema.Str)),
@@ -187,18 +187,18 @@ func mcpFields(f *schema.Fields) MCPServer {
 
 func decodeTransport(c *schema.Cursor, v value.Value) (string, bool) {
 	if s, ok := v.(value.Str); ok && s == "http" {
-		v = value.Str(transportStreamableHTTP)
+		v = value.Str(TransportStreamableHTTP)
 	}
-	return schema.Literal(transportStdio, transportSSE, transportStreamableHTTP)(c, v)
+	return schema.Literal(TransportStdio, TransportSSE, TransportStreamableHTTP)(c, v)
 }
 
 var errNoCommand = exception.Errorf(exception.ValueError, "'command' is required for transport 'stdio'")
 
 func checkMCPServer(s MCPServer) (MCPServer, error) {
 	switch {
-	case s.Transport == transportStdio && (s.Command == nil || *s.Command == ""):
+	case s.Transport == TransportStdio && (s.Command == nil || *s.Command == ""):
 		return s, errNoCommand
-	case s.Transport != transportStdio && (s.URL == nil || *s.URL == ""):
+	case s.Transport != TransportStdio && (s.URL == nil || *s.URL == ""):
 		return s, exception.Errorf(exception.ValueError, "'url' is required for transport '%s'", s.Transport)
 	}
 	return s, nil

@@ -14,10 +14,10 @@ const (
 	sessionHashSize = 8
 )
 
-// imageName is the name offered for the image that is built for an
+// ImageName is the name offered for the image that is built for an
 // environment, as MAIN_IMAGE_NAME (section 5.4). taskName is the short name of
 // the task.
-func imageName(taskName string) string { return dockerName("hb__"+taskName, "._-") }
+func ImageName(taskName string) string { return dockerName("hb__"+taskName, "._-") }
 
 // ProjectName is the compose project of a session (section 5.4).
 func ProjectName(sessionID string) string { return dockerName(sessionID, "_-") }

@@ -79,12 +79,12 @@ func decodeNetworkMode(c *schema.Cursor, v value.Value) (NetworkMode, bool) {
 
 // DecodeHosts validates and normalises a list of host names.
 func DecodeHosts(c *schema.Cursor, v value.Value) ([]string, bool) {
-	return schema.After(schema.List(schema.Str), normalizeHosts)(c, v)
+	return schema.After(schema.List(schema.Str), NormalizeHosts)(c, v)
 }
 
-// normalizeHosts trims host names, makes them lower case and drops trailing
+// NormalizeHosts trims host names, makes them lower case and drops trailing
 // dots; the first that is no host name is an error (section 3.7).
-func normalizeHosts(hosts []string) ([]string, error) {
+func NormalizeHosts(hosts []string) ([]string, error) {
 	out := make([]string, len(hosts))
 	for i, host := range hosts {
 		normal, err := normalizeHost(host)

@@ -32,10 +32,10 @@ func ParseTemplate(value string) (t Template, ok bool) {
 	return Template{Name: m[1], Default: m[3], HasDefault: m[2] != ""}, true
 }
 
-// resolveTemplate returns the value that a template stands for; a literal
+// ResolveTemplate returns the value that a template stands for; a literal
 // stands for itself. A variable that is set wins over the default even when it
 // is empty, and the default is not resolved again.
-func resolveTemplate(value string, host Lookup) (string, error) {
+func ResolveTemplate(value string, host Lookup) (string, error) {
 	t, ok := ParseTemplate(value)
 	if !ok {
 		return value, nil
@@ -54,7 +54,7 @@ func resolveTemplate(value string, host Lookup) (string, error) {
 func ResolveEnv(env Env, host Lookup) (Env, error) {
 	var out Env
 	for name, value := range env.All() {
-		resolved, err := resolveTemplate(value, host)
+		resolved, err := ResolveTemplate(value, host)
 		if err != nil {
 			return Env{}, err
 		}
@@ -63,9 +63,9 @@ func ResolveEnv(env Env, host Lookup) (Env, error) {
 	return out, nil
 }
 
-// missingVariables lists the variables that a table's templates need and the
+// MissingVariables lists the variables that a table's templates need and the
 // host lacks, in order and without repetition.
-func missingVariables(env Env, host Lookup) []string {
+func MissingVariables(env Env, host Lookup) []string {
 	var missing []string
 	seen := map[string]bool{}
 	for _, value := range env.All() {

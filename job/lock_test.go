@@ -72,13 +72,16 @@ func exampleLock() jobdir.Lock {
 		Retry:             c.Retry,
 	}
 	for _, p := range planned {
-		l.Trials = append(l.Trials, job.LockTrial(p, job.LockInputs{
-			TaskName:           "a",
-			TaskDigest:         digest("0"),
+		l.Trials = append(l.Trials, jobdir.TrialLock{
+			Task:               jobdir.TaskLock{Name: "a", Type: p.Task.Kind(), Digest: digest("0"), Path: p.Task.Path},
+			TimeoutMultiplier:  p.TimeoutMultiplier,
 			ExtraInstructions:  []jobdir.FileLock{{Path: "extra.md", Digest: digest("1")}},
+			Agent:              p.Agent,
 			Skills:             []jobdir.SkillLock{{Name: "s", Source: "skills/s", Digest: digest("2")}},
+			Environment:        p.Environment,
 			ExtraDockerCompose: []jobdir.FileLock{{Path: "c.yaml", Digest: digest("3")}},
-		}))
+			Verifier:           p.Verifier,
+		})
 	}
 	return l
 }

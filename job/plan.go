@@ -57,7 +57,7 @@ func Plan(c jobdir.Config, id uuid.UUID, tasks []jobdir.Task, random func(n int)
 	return planned, nil
 }
 
-// TrialName makes a trial's name from its task's ([Task.IDName]): of its last
+// TrialName makes a trial's name from its task's ([jobdir.Task.IDName]): of its last
 // part up to 32 characters without trailing "_" and "-", "__", and seven random
 // characters.
 func TrialName(taskName string, random func(n int) int) string {

@@ -110,6 +110,12 @@ func TestPlanComplete(t *testing.T) {
 	})
 }
 
+// namePrefix is the part of a trial's name that comes from the task's.
+func namePrefix(task string) string {
+	name := job.TrialName(task, func(int) int { return 0 })
+	return name[:strings.LastIndex(name, "__")]
+}
+
 func TestNamePrefix(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("a", 40)
@@ -124,8 +130,8 @@ func TestNamePrefix(t *testing.T) {
 		"":                      "",
 		"a/b/":                  "",
 	} {
-		if got := job.NamePrefix(task); got != want {
-			t.Errorf("NamePrefix(%q) = %q, want %q", task, got, want)
+		if got := namePrefix(task); got != want {
+			t.Errorf("the trials of %q are called %q, want %q", task, got, want)
 		}
 	}
 }
@@ -186,56 +192,6 @@ func TestCheckRunnable(t *testing.T) {
 	c.Verifier.Kwargs.Set("a", value.Str("b"))
 	if err := c.CheckNoPython(); err == nil {
 		t.Error("settings of a verifier in Python are accepted")
-	}
-}
-
-// TestMatchExisting reconciles a plan with any part of itself under other
-// names: every existing trial is kept once, the rest remains.
-func TestMatchExisting(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		c := jobdir.NewConfig(time.Time{})
-		c.NAttempts = rapid.IntRange(1, 3).Draw(t, "attempts")
-		c.Agents = namedAgents("x", "y")
-		tasks := []jobdir.Task{localTask("a"), localTask("b")}
-		random := seeded()
-		before, _ := job.Plan(c, uuid.UUID{1}, tasks, random)
-		planned, _ := job.Plan(c, uuid.UUID{2}, tasks, random)
-		existing := rapid.SliceOfNDistinct(rapid.SampledFrom(before), 0, len(before), func(c jobdir.TrialConfig) string {
-			return c.TrialName
-		}).Draw(t, "existing")
-		m, err := job.MatchExisting(planned, existing, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var names, want []string
-		for i, p := range m.Trials {
-			if !slices.Contains(m.Remaining, i) {
-				names = append(names, p.TrialName)
-			}
-			if !p.Equal(planned[i], nil) {
-				t.Fatalf("trial %d is another one", i)
-			}
-		}
-		for _, e := range existing {
-			want = append(want, e.TrialName)
-		}
-		slices.Sort(names)
-		slices.Sort(want)
-		if !slices.Equal(names, want) || len(m.Remaining)+len(existing) != len(planned) {
-			t.Fatalf("kept %v of %v, remaining %v", names, want, m.Remaining)
-		}
-	})
-}
-
-func TestMatchExistingForeign(t *testing.T) {
-	t.Parallel()
-	c := jobdir.NewConfig(time.Time{})
-	planned, _ := job.Plan(c, uuid.UUID{1}, []jobdir.Task{localTask("a")}, seeded())
-	twice := []jobdir.TrialConfig{planned[0], planned[0]}
-	m, err := job.MatchExisting(planned, twice, nil)
-	if !errors.Is(err, job.ErrForeignTrial) || !slices.Equal(m.Unmatched, []int{1}) || len(m.Remaining) != 0 {
-		t.Errorf("got %+v, %v", m, err)
 	}
 }
 

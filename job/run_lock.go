@@ -32,7 +32,7 @@ func newLock(p *Prepared, f *foundTasks, o PrepareOptions) (*jobdir.Lock, error)
 	}
 	skills := skillLocks{home: o.Home, known: map[string][]jobdir.SkillLock{}}
 	for _, t := range p.Trials {
-		home := f.homes[taskKey(t.Task)]
+		home := f.homes[TaskKey(t.Task)]
 		in := lockInputs{
 			TaskName: home.name, TaskDigest: home.digest, GitCommitID: home.commit,
 			ExtraInstructions: extra, ExtraDockerCompose: compose,

@@ -29,10 +29,11 @@ type PrepareOptions struct {
 	// Invocation is the command line that lock.json records.
 	Invocation []string
 	// AcceptHarmless goes on in a directory that was made with settings that
-	// differ only in what does not change results; see [ChangedError].
+	// differ only in what does not change results; see
+	// [jobdir.ChangedError].
 	AcceptHarmless bool
-	// Fetch brings here what lies elsewhere than in local directories, see the
-	// function [Fetch]; nil means that such tasks cannot be run.
+	// Fetch brings here what lies elsewhere than in local directories, see
+	// [dataset.Fetch]; nil means that such tasks cannot be run.
 	Fetch func(jobdir.Config) (*dataset.Fetched, error)
 	// Cubes are the benchmarks whose tasks the configuration may name; nil for
 	// none.
@@ -165,7 +166,7 @@ func (f *foundTasks) whyNone() string {
 // look loads a task for its name, its digest, its variables and its warnings.
 // One that cannot be loaded fails as a trial, and does not stop the others.
 func (f *foundTasks) look(t dataset.FetchedTask, cfg jobdir.Config, o PrepareOptions) {
-	key := taskKey(t.Config)
+	key := TaskKey(t.Config)
 	if _, seen := f.homes[key]; seen {
 		return
 	}

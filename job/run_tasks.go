@@ -86,8 +86,8 @@ func (f *foundTasks) plain() []jobdir.Task {
 	return list
 }
 
-// taskKey tells apart the tasks of a job.
-func taskKey(t jobdir.TaskConfig) string {
+// TaskKey tells apart the tasks of a job.
+func TaskKey(t jobdir.TaskConfig) string {
 	var b strings.Builder
 	for _, part := range []*string{t.Path, t.GitURL, t.GitCommitID, t.Name, t.Ref, t.DownloadDir} {
 		if part != nil {
@@ -100,7 +100,7 @@ func taskKey(t jobdir.TaskConfig) string {
 
 // TaskDir is where a task of the job lies on this machine.
 func (p *Prepared) TaskDir(t jobdir.TaskConfig) (string, error) {
-	if dir, ok := p.Dirs[taskKey(t)]; ok {
+	if dir, ok := p.Dirs[TaskKey(t)]; ok {
 		if dir == "" {
 			return "", fmt.Errorf("task %q of a cube has no directory", describeTask(t))
 		}

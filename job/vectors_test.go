@@ -13,7 +13,6 @@ import (
 
 	"github.com/proctor-run/proctor/internal/jobtest"
 	"github.com/proctor-run/proctor/internal/vectors"
-	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/schema"
@@ -159,8 +158,8 @@ func TestNamePrefixVectors(t *testing.T) {
 	list := jobtest.Member[value.List](t, jobtest.Decode(t, vectors.File(t, "harbor-jobs/names/names.json")), "trial_name_prefixes")
 	for _, v := range list {
 		task, want := text(t, v.(*value.Object), "task_id_name"), text(t, v.(*value.Object), "prefix")
-		if got := job.NamePrefix(task); got != want {
-			t.Errorf("NamePrefix(%q) = %q, want %q", task, got, want)
+		if got := namePrefix(task); got != want {
+			t.Errorf("the trials of %q are called %q, want %q", task, got, want)
 		}
 	}
 	t.Logf("%d cases", len(list))

@@ -10,15 +10,15 @@ type Aggregation string
 
 // The aggregations (outcome mapping, section 9).
 const (
-	meanOfAttempts Aggregation = "mean" // the default
-	bestOfK        Aggregation = "best-of-k"
+	MeanOfAttempts Aggregation = "mean" // the default
+	BestOfK        Aggregation = "best-of-k"
 )
 
-// parseAggregation reads the name of an aggregation, in any case and with white
+// ParseAggregation reads the name of an aggregation, in any case and with white
 // space around. The empty text is no name.
-func parseAggregation(text string) (Aggregation, error) {
+func ParseAggregation(text string) (Aggregation, error) {
 	switch a := Aggregation(lower(value.Strip(text))); a {
-	case meanOfAttempts, bestOfK:
+	case MeanOfAttempts, BestOfK:
 		return a, nil
 	}
 	return "", exception.New(exception.InvalidAggregationModeError, "unknown per-task aggregation mode "+value.Repr(value.Str(text))+"; expected one of ['best-of-k', 'mean']")
@@ -28,16 +28,16 @@ func parseAggregation(text string) (Aggregation, error) {
 // The name is checked first, then that there are scores.
 func (a Aggregation) Of(scores []float64) (float64, error) {
 	if a == "" {
-		a = meanOfAttempts
+		a = MeanOfAttempts
 	}
-	a, err := parseAggregation(string(a))
+	a, err := ParseAggregation(string(a))
 	if err != nil {
 		return 0, err
 	}
 	if len(scores) == 0 {
 		return 0, exception.New(exception.InvalidAggregationModeError, "cannot aggregate an empty trial-score list (expected k>=1 trials)")
 	}
-	if a == bestOfK {
+	if a == BestOfK {
 		return scores[best(scores)], nil
 	}
 	return mean(scores), nil
@@ -54,10 +54,10 @@ func best(scores []float64) int {
 	return at
 }
 
-// trialScore is the score of one trial's rewards, nil for none: the value of the
+// TrialScore is the score of one trial's rewards, nil for none: the value of the
 // name "reward" if it is a number, else the mean of all that are numbers, else 0.
 // The error is that of an int beyond the range of doubles.
-func trialScore(rewards *value.Object) (float64, error) {
+func TrialScore(rewards *value.Object) (float64, error) {
 	if rewards == nil {
 		return 0, nil
 	}
@@ -90,9 +90,9 @@ type TaskScores struct {
 	Scores []float64
 }
 
-// groupByTask collects scores by task, tasks in the order of their first trials.
+// GroupByTask collects scores by task, tasks in the order of their first trials.
 // Every trial counts, errored ones with 0 and repeated ones again.
-func groupByTask(trials []TaskScore) []TaskScores {
+func GroupByTask(trials []TaskScore) []TaskScores {
 	at := map[string]int{}
 	var groups []TaskScores
 	for _, t := range trials {

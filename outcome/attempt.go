@@ -16,9 +16,9 @@ type AttemptStatus string
 
 // The statuses of an attempt.
 const (
-	attemptCompleted AttemptStatus = "completed"
-	attemptRetry     AttemptStatus = "failed_retryable"
-	attemptFailed    AttemptStatus = "failed"
+	AttemptCompleted AttemptStatus = "completed"
+	AttemptRetry     AttemptStatus = "failed_retryable"
+	AttemptFailed    AttemptStatus = "failed"
 )
 
 // Finalized is an attempt's end.
@@ -52,9 +52,9 @@ func (a Attempt) Finalize() (Finalized, error) {
 	}
 	allCompleted := true
 	for _, t := range f.Trials {
-		allCompleted = allCompleted && t.Status == trialCompleted
+		allCompleted = allCompleted && t.Status == TrialCompleted
 	}
-	reason := normalizeReason(string(a.Host.Reason))
+	reason := NormalizeReason(string(a.Host.Reason))
 	if reason == "" {
 		reason = trialReason(f.Trials, allCompleted)
 	}
@@ -63,17 +63,17 @@ func (a Attempt) Finalize() (Finalized, error) {
 		f.OutcomeScore = aggregate
 	}
 	if allCompleted && asPlanned {
-		f.Final, f.Status, f.Score = true, attemptCompleted, aggregate
+		f.Final, f.Status, f.Score = true, AttemptCompleted, aggregate
 		f.Outcome, f.OutcomeReason = Completed, reason
 		return f, nil
 	}
 	if reason == "" {
-		reason = resultPartial // nothing but the number of trials is wrong
+		reason = ResultPartial // nothing but the number of trials is wrong
 	}
-	code, retry := classify(string(reason), a.Number, maxAttempts)
-	f.Final, f.Status = !retry, attemptFailed
+	code, retry := Classify(string(reason), a.Number, MaxAttempts)
+	f.Final, f.Status = !retry, AttemptFailed
 	if retry {
-		f.Status = attemptRetry
+		f.Status = AttemptRetry
 	}
 	f.Error, f.Outcome, f.OutcomeReason = string(code), Failed, code
 	return f, nil
@@ -112,5 +112,5 @@ func trialReason(trials []TrialRecord, allCompleted bool) Code {
 	if allCompleted {
 		return ""
 	}
-	return trialFailed
+	return TrialFailed
 }

@@ -7,8 +7,15 @@ import (
 	"github.com/proctor-run/proctor/value"
 )
 
-// diagnostic says why one trial failed, beside a result line.
-type diagnostic struct {
+// The default bounds of [Diagnostics]: how many trials and how many characters of
+// an error's text.
+const (
+	MaxDiagnostics     = 20
+	MaxDiagnosticChars = 2000
+)
+
+// Diagnostic says why one trial failed, beside a result line.
+type Diagnostic struct {
 	TaskName, TrialName string
 	Status              string
 	Errored             bool
@@ -19,14 +26,14 @@ type diagnostic struct {
 	marker bool
 }
 
-// diagnostics chooses from the trials of a job, in order, those that errored or
+// Diagnostics chooses from the trials of a job, in order, those that errored or
 // failed: at most limit, with error texts of at most maxChars characters, and a
 // marker that counts the rest if there is one (outcome mapping, section 4.4).
-func diagnostics(trials []diagnostic, limit, maxChars int) ([]diagnostic, error) {
+func Diagnostics(trials []Diagnostic, limit, maxChars int) ([]Diagnostic, error) {
 	if limit < 0 {
 		return nil, exception.Errorf(exception.ValueError, "limit must be >= 0")
 	}
-	var out []diagnostic
+	var out []Diagnostic
 	omitted := 0
 	for _, t := range trials {
 		if !t.Errored && Status(t.Status) != Failed {
@@ -45,7 +52,7 @@ func diagnostics(trials []diagnostic, limit, maxChars int) ([]diagnostic, error)
 	}
 	if omitted > 0 {
 		text := "+" + value.NewInt(int64(omitted)).String() + " more failed trial(s) omitted"
-		out = append(out, diagnostic{
+		out = append(out, Diagnostic{
 			TaskName: "__truncated__", TrialName: "__truncated__", Status: string(Failed), Errored: true,
 			Reason: diagnosticsTruncated, ErrorText: &text, marker: true,
 		})
@@ -68,7 +75,7 @@ func shorten(text *string, most int) (*string, error) {
 }
 
 // Object returns the diagnostic as an entry of the field trial_diagnostics.
-func (d diagnostic) Object() *value.Object {
+func (d Diagnostic) Object() *value.Object {
 	obj := value.NewObject(6)
 	obj.Append("task_name", value.Str(d.TaskName))
 	obj.Append("trial_name", value.Str(d.TrialName))
@@ -85,7 +92,7 @@ func (d diagnostic) Object() *value.Object {
 
 // StderrLine returns the diagnostic as a line for stderr, without a line end;
 // "" for the marker, which has none.
-func (d diagnostic) StderrLine() string {
+func (d Diagnostic) StderrLine() string {
 	if d.marker {
 		return ""
 	}

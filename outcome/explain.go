@@ -37,8 +37,8 @@ type Sample struct {
 	Hidden []string
 }
 
-// explain is [Of] with the way to it.
-func explain(resultJSON []byte) Explanation {
+// Explain is [Of] with the way to it.
+func Explain(resultJSON []byte) Explanation {
 	v, err := value.Decode(resultJSON)
 	if err != nil {
 		return malformed(err)

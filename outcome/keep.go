@@ -14,17 +14,17 @@ type KeepPolicy string
 
 // The keep policies (outcome mapping, section 10).
 const (
-	keepAll        KeepPolicy = "off" // the default
+	KeepAll        KeepPolicy = "off" // the default
 	KeepBest       KeepPolicy = "best-of-k"
 	DropLowest     KeepPolicy = "drop-lowest-n"
-	keepAboveBound KeepPolicy = "threshold-band"
+	KeepAboveBound KeepPolicy = "threshold-band"
 )
 
-// parseKeepPolicy reads the name of a policy, in any case and with white space
+// ParseKeepPolicy reads the name of a policy, in any case and with white space
 // around. The empty text is no name.
-func parseKeepPolicy(text string) (KeepPolicy, error) {
+func ParseKeepPolicy(text string) (KeepPolicy, error) {
 	switch p := KeepPolicy(lower(value.Strip(text))); p {
-	case keepAll, KeepBest, DropLowest, keepAboveBound:
+	case KeepAll, KeepBest, DropLowest, KeepAboveBound:
 		return p, nil
 	}
 	return "", exception.New(exception.InvalidKeepPolicyError, "unknown keep policy "+value.Repr(value.Str(text))+
@@ -36,7 +36,7 @@ func parseKeepPolicy(text string) (KeepPolicy, error) {
 type Keep struct {
 	Policy    KeepPolicy
 	Drop      int     // how many of the lowest [DropLowest] drops; one always stays
-	Threshold float64 // the least score that keepAboveBound keeps
+	Threshold float64 // the least score that [KeepAboveBound] keeps
 }
 
 // JobScore is the score of a job over its tasks.
@@ -73,7 +73,7 @@ func (k Keep) Of(scores []float64) (JobScore, error) {
 		s.Kept = []float64{scores[best(scores)]}
 	case DropLowest:
 		s.Kept = dropLowest(scores, k.Drop)
-	case keepAboveBound:
+	case KeepAboveBound:
 		s.Kept = atLeast(scores, k.Threshold)
 	default:
 		s.Kept = slices.Clone(scores)
@@ -86,15 +86,15 @@ func (k Keep) Of(scores []float64) (JobScore, error) {
 
 func (k Keep) check() (KeepPolicy, error) {
 	if k.Policy == "" {
-		return keepAll, nil
+		return KeepAll, nil
 	}
-	policy, err := parseKeepPolicy(string(k.Policy))
+	policy, err := ParseKeepPolicy(string(k.Policy))
 	switch {
 	case err != nil:
 		return "", err
 	case policy == DropLowest && k.Drop < 0:
 		return "", exception.New(exception.InvalidKeepPolicyError, "drop-lowest-n requires N >= 0, got "+strconv.Itoa(k.Drop))
-	case policy == keepAboveBound && !(k.Threshold >= 0 && k.Threshold <= 1):
+	case policy == KeepAboveBound && !(k.Threshold >= 0 && k.Threshold <= 1):
 		return "", exception.New(exception.InvalidKeepPolicyError, "threshold-band requires a threshold in [0, 1], got "+value.FloatRepr(k.Threshold))
 	}
 	return policy, nil

@@ -53,7 +53,7 @@ func checkDigits(v value.Value) error {
 }
 
 // Emit validates a payload and returns its result line, without a line end. An
-// invalid payload never becomes one: the error is a schemaError. Additional
+// invalid payload never becomes one: the error is a [SchemaError]. Additional
 // fields are written along (outcome mapping, sections 3 and 4).
 func Emit(payload value.Value) (string, error) {
 	if err := validate(payload); err != nil {
@@ -62,11 +62,11 @@ func Emit(payload value.Value) (string, error) {
 	return line(payload.(*value.Object))
 }
 
-// coerce returns a payload as the reference's builder makes it of loosely typed
+// Coerce returns a payload as the reference's builder makes it of loosely typed
 // numbers: an int score becomes a float, an integral float resolved or total
 // becomes an int. Everything else stays, for [Emit] to refuse (outcome mapping,
 // section 4.2).
-func coerce(payload *value.Object) *value.Object {
+func Coerce(payload *value.Object) *value.Object {
 	out := value.NewObject(payload.Len())
 	for key, v := range payload.All() {
 		out.Set(key, coerceField(key, v))
@@ -91,17 +91,17 @@ func coerceField(key string, v value.Value) value.Value {
 	return v
 }
 
-// schemaError says how a payload breaks the result schema. Only the first
+// SchemaError says how a payload breaks the result schema. Only the first
 // violation is reported.
-type schemaError struct {
+type SchemaError struct {
 	Path    string // the field, or "<root>"
 	Problem string
 }
 
-func (e *schemaError) Error() string { return e.Path + ": " + e.Problem }
+func (e *SchemaError) Error() string { return e.Path + ": " + e.Problem }
 
 // ErrorType is the name under which the reference raises it.
-func (e *schemaError) ErrorType() string { return exception.ResultSchemaError }
+func (e *SchemaError) ErrorType() string { return exception.ResultSchemaError }
 
 // validate checks a payload against the schema of a result: an object with the
 // five fields of an [Outcome], the score within 0 to 1, the counts not negative.
@@ -110,7 +110,7 @@ func (e *schemaError) ErrorType() string { return exception.ResultSchemaError }
 func validate(payload value.Value) error {
 	obj, ok := payload.(*value.Object)
 	if !ok {
-		return &schemaError{"<root>", "expected object, got " + value.TypeName(payload)}
+		return &SchemaError{"<root>", "expected object, got " + value.TypeName(payload)}
 	}
 	fields := []struct {
 		name  string
@@ -124,13 +124,13 @@ func validate(payload value.Value) error {
 	}
 	for _, f := range fields {
 		if !obj.Has(f.name) {
-			return &schemaError{"<root>", "missing required field '" + f.name + "'"}
+			return &SchemaError{"<root>", "missing required field '" + f.name + "'"}
 		}
 	}
 	for _, f := range fields {
 		v, _ := obj.Get(f.name)
 		if problem := f.check(v); problem != "" {
-			return &schemaError{f.name, problem}
+			return &SchemaError{f.name, problem}
 		}
 	}
 	return nil

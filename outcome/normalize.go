@@ -33,19 +33,19 @@ type Normalized struct {
 // gives up: an int of too many digits, deep nesting, an int score beyond the
 // range of doubles. The value beside it is that of a malformed line.
 func (r Run) Normalize() (Normalized, error) {
-	payload, problem, err := findLine(r.Stdout)
+	payload, problem, err := FindLine(r.Stdout)
 	if err != nil {
-		return Normalized{Status: Failed, Reason: resultMalformed, Payload: payload}, err
+		return Normalized{Status: Failed, Reason: ResultMalformed, Payload: payload}, err
 	}
 	n := Normalized{Status: Failed, Payload: payload}
 	claimed := claimedReason(payload)
 	switch {
 	case r.TimedOut:
-		n.Status, n.Reason = timedOut, reasonTimedOut
+		n.Status, n.Reason = TimedOut, reasonTimedOut
 	case r.ExitCode != 0 && claimed != "":
 		n.Reason = claimed
 	case r.ExitCode != 0:
-		n.Reason = nonzeroExit
+		n.Reason = NonzeroExit
 	case problem != "":
 		n.Reason = problem
 	default:
@@ -60,7 +60,7 @@ func (n *Normalized) judge(claimed Code) error {
 	text, isText := v.(value.Str)
 	v, hasScore := n.Payload.Get("score")
 	if !isText || !hasScore {
-		n.Reason = resultPartial
+		n.Reason = ResultPartial
 		return nil
 	}
 	n.Reason = ResultInvalid
@@ -71,7 +71,7 @@ func (n *Normalized) judge(claimed Code) error {
 	}
 	score, err := value.ToFloat(x)
 	if err != nil {
-		n.Reason = resultMalformed
+		n.Reason = ResultMalformed
 		return err
 	}
 	inRange := score >= 0 && score <= 1
@@ -89,14 +89,14 @@ func (n *Normalized) judge(claimed Code) error {
 func claimedReason(payload *value.Object) Code {
 	v, _ := payload.Get("reason_code")
 	text, _ := v.(value.Str)
-	return normalizeReason(string(text))
+	return NormalizeReason(string(text))
 }
 
-// findLine returns the object on the last result line of captured output. If
+// FindLine returns the object on the last result line of captured output. If
 // there is none, or no object on it, the object is empty and a code says so;
 // earlier lines are not tried. The error is the exception of Python's JSON
 // decoder that is not one of malformed text. (Outcome mapping, section 5.1.)
-func findLine(stdout string) (payload *value.Object, problem Code, err error) {
+func FindLine(stdout string) (payload *value.Object, problem Code, err error) {
 	payload = &value.Object{}
 	text, found := lastLine(stdout)
 	if !found {
@@ -104,15 +104,15 @@ func findLine(stdout string) (payload *value.Object, problem Code, err error) {
 	}
 	v, err := value.DecodeText(text)
 	if errors.Is(err, value.JSONDecodeError) {
-		return payload, resultMalformed, nil
+		return payload, ResultMalformed, nil
 	}
 	if err != nil {
-		return payload, resultMalformed, err
+		return payload, ResultMalformed, err
 	}
 	if obj, ok := v.(*value.Object); ok {
 		return obj, "", nil
 	}
-	return payload, resultMalformed, nil
+	return payload, ResultMalformed, nil
 }
 
 // lastLine returns what follows the prefix on the last line that starts with it.
@@ -131,10 +131,10 @@ func lastLine(s string) (text string, found bool) {
 	return "", false
 }
 
-// annotateStderr returns the stderr that a consumer stores for a task, with the
+// AnnotateStderr returns the stderr that a consumer stores for a task, with the
 // reason, if there is one, on a last line of its own (outcome mapping, section
 // 5.3).
-func annotateStderr(stderr string, reason Code) string {
+func AnnotateStderr(stderr string, reason Code) string {
 	if reason == "" {
 		return stderr
 	}

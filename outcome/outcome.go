@@ -10,7 +10,7 @@ type Status string
 const (
 	Completed Status = "completed"
 	Failed    Status = "failed"
-	timedOut  Status = "timed_out"
+	TimedOut  Status = "timed_out"
 )
 
 // Outcome is a job's end, classified (outcome mapping, section 2.1).
@@ -30,11 +30,11 @@ func failed(reason Code) Outcome { return Outcome{Status: Failed, Reason: reason
 func Missing() Outcome { return failed(ResultMissing) }
 
 // Malformed is the outcome of a job whose result file cannot be read or used.
-func Malformed() Outcome { return failed(resultMalformed) }
+func Malformed() Outcome { return failed(ResultMalformed) }
 
 // Of is the outcome of a job, given the content of its result.json. Whatever
 // is wrong with it gives [Malformed], as a whole.
-func Of(resultJSON []byte) Outcome { return explain(resultJSON).Outcome }
+func Of(resultJSON []byte) Outcome { return Explain(resultJSON).Outcome }
 
 // Object returns the outcome's five fields, in the order of the schema.
 func (o Outcome) Object() *value.Object {

@@ -11,62 +11,62 @@ import (
 	"github.com/proctor-run/proctor/value"
 )
 
-// policy is a scoring policy that was fixed before a job ran (outcome mapping,
+// Policy is a scoring policy that was fixed before a job ran (outcome mapping,
 // section 10.1). It says the same as an [Aggregation] and a [Keep], but knows no
 // defaults and is read strictly.
-type policy struct {
+type Policy struct {
 	Aggregation Aggregation
 	Keep        Keep
 }
 
-// policyScore is a job's score under a policy.
-type policyScore struct {
+// PolicyScore is a job's score under a [Policy].
+type PolicyScore struct {
 	JobScore
 	Tasks        []TaskScore // sorted by task
 	PassedTrials int         // trials that scored exactly 1
 	PassedTasks  int         // tasks that scored exactly 1
 }
 
-// parsePolicy reads a policy: a JSON object of exactly schema_version,
+// ParsePolicy reads a policy: a JSON object of exactly schema_version,
 // per_task_aggregation, keep_policy, drop_lowest_n and threshold_f64be. Unlike
 // elsewhere, names have underscores.
-func parsePolicy(data []byte) (policy, error) {
+func ParsePolicy(data []byte) (Policy, error) {
 	v, err := value.Decode(data)
 	if err != nil {
-		return policy{}, fmt.Errorf("reading scoring policy: %w", err)
+		return Policy{}, fmt.Errorf("reading scoring policy: %w", err)
 	}
 	obj, ok := v.(*value.Object)
 	if !ok {
-		return policy{}, fmt.Errorf("reading scoring policy: expected an object, got %s", value.TypeName(v))
+		return Policy{}, fmt.Errorf("reading scoring policy: expected an object, got %s", value.TypeName(v))
 	}
 	p, err := policyOf(obj)
 	if err != nil {
-		return policy{}, fmt.Errorf("reading scoring policy: %w", err)
+		return Policy{}, fmt.Errorf("reading scoring policy: %w", err)
 	}
 	return p, nil
 }
 
-func policyOf(obj *value.Object) (policy, error) {
+func policyOf(obj *value.Object) (Policy, error) {
 	fields := []string{"schema_version", "per_task_aggregation", "keep_policy", "drop_lowest_n", "threshold_f64be"}
 	for key := range obj.Keys() {
 		if !slices.Contains(fields, key) {
-			return policy{}, fmt.Errorf("there is no field %q", key)
+			return Policy{}, fmt.Errorf("there is no field %q", key)
 		}
 	}
 	for _, key := range fields {
 		if !obj.Has(key) {
-			return policy{}, fmt.Errorf("the field %q is missing", key)
+			return Policy{}, fmt.Errorf("the field %q is missing", key)
 		}
 	}
-	var p policy
+	var p Policy
 	if n, ok := intOf(obj, "schema_version"); !ok || n != 1 {
 		return p, fmt.Errorf("schema_version is not 1")
 	}
 	switch name := textOf(obj, "per_task_aggregation"); name {
 	case "mean":
-		p.Aggregation = meanOfAttempts
+		p.Aggregation = MeanOfAttempts
 	case "best_of_k":
-		p.Aggregation = bestOfK
+		p.Aggregation = BestOfK
 	default:
 		return p, fmt.Errorf("per_task_aggregation is not %q or %q", "mean", "best_of_k")
 	}
@@ -81,14 +81,14 @@ func policyOf(obj *value.Object) (policy, error) {
 
 // readParameters reads the parameters, which must not be set for other policies
 // than theirs.
-func (p *policy) readParameters(obj *value.Object) error {
+func (p *Policy) readParameters(obj *value.Object) error {
 	n, ok := intOf(obj, "drop_lowest_n")
 	if !ok || n < 0 || n != 0 && p.Keep.Policy != DropLowest {
 		return fmt.Errorf("drop_lowest_n is not an int of at least 0, or not 0 although keep_policy does not use it")
 	}
 	p.Keep.Drop = n
 	v, _ := obj.Get("threshold_f64be")
-	if p.Keep.Policy != keepAboveBound {
+	if p.Keep.Policy != KeepAboveBound {
 		if !value.IsNull(v) {
 			return fmt.Errorf("threshold_f64be is not null although keep_policy does not use it")
 		}
@@ -121,20 +121,20 @@ func isScore(x float64) bool { return x >= 0 && x <= 1 && !math.Signbit(x) }
 
 // Of scores the tasks of a job. Every task must have the same number of trials,
 // and every score be within 0 to 1.
-func (p policy) Of(tasks []TaskScores) (policyScore, error) {
+func (p Policy) Of(tasks []TaskScores) (PolicyScore, error) {
 	tasks = slices.Clone(tasks)
 	slices.SortStableFunc(tasks, func(a, b TaskScores) int { return strings.Compare(a.Task, b.Task) })
-	var s policyScore
+	var s PolicyScore
 	for i, t := range tasks {
 		switch {
 		case i > 0 && t.Task == tasks[i-1].Task:
-			return policyScore{}, fmt.Errorf("scoring task %q: it comes twice", t.Task)
+			return PolicyScore{}, fmt.Errorf("scoring task %q: it comes twice", t.Task)
 		case len(t.Scores) != len(tasks[0].Scores):
-			return policyScore{}, fmt.Errorf("scoring task %q: it has %d trials where others have %d", t.Task, len(t.Scores), len(tasks[0].Scores))
+			return PolicyScore{}, fmt.Errorf("scoring task %q: it has %d trials where others have %d", t.Task, len(t.Scores), len(tasks[0].Scores))
 		}
 		for _, x := range t.Scores {
 			if !isScore(x) {
-				return policyScore{}, fmt.Errorf("scoring task %q: %s is no score within 0 to 1", t.Task, value.FloatRepr(x))
+				return PolicyScore{}, fmt.Errorf("scoring task %q: %s is no score within 0 to 1", t.Task, value.FloatRepr(x))
 			}
 			if x == 1 {
 				s.PassedTrials++
@@ -143,7 +143,7 @@ func (p policy) Of(tasks []TaskScores) (policyScore, error) {
 	}
 	var err error
 	if s.Tasks, err = p.Aggregation.PerTask(tasks); err != nil {
-		return policyScore{}, fmt.Errorf("scoring tasks: %w", err)
+		return PolicyScore{}, fmt.Errorf("scoring tasks: %w", err)
 	}
 	scores := make([]float64, len(s.Tasks))
 	for i, t := range s.Tasks {

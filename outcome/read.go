@@ -24,7 +24,7 @@ func Read(path string) Explanation {
 	case err != nil:
 		return malformed(err)
 	}
-	return explain(data)
+	return Explain(data)
 }
 
 // absent tells the errors that Python's Path.exists takes for a file that is not

@@ -7,12 +7,12 @@ import (
 	"github.com/proctor-run/proctor/exception"
 )
 
-// reasonOf is the reason code of an error that ended a trial, by its type: the
+// ReasonOf is the reason code of an error that ended a trial, by its type: the
 // code it carries, as a method ReasonCode() Code, else that of the exception
 // which results record for it, from its method ErrorType() string. Any other
 // error means that the trial failed; no error has no reason. (Outcome mapping,
 // sections 6.5 and 11.2.)
-func reasonOf(err error) Code {
+func ReasonOf(err error) Code {
 	if err == nil {
 		return ""
 	}
@@ -22,7 +22,7 @@ func reasonOf(err error) Code {
 			return code
 		}
 	}
-	return cmp.Or(ReasonOfException(exception.TypeOf(err)), trialFailed)
+	return cmp.Or(ReasonOfException(exception.TypeOf(err)), TrialFailed)
 }
 
 // ReasonOfException is the reason code of the exception type that a trial's
@@ -34,19 +34,19 @@ func ReasonOfException(exceptionType string) Code {
 	case "":
 		return ""
 	case exception.AgentTimeoutError:
-		return agentTimeout
+		return AgentTimeout
 	case exception.VerifierTimeoutError:
-		return verifierTimeout
+		return VerifierTimeout
 	case exception.EnvironmentStartTimeoutError:
-		return environmentStartTimeout
+		return EnvironmentStartTimeout
 	case exception.CancelledError:
-		return cancelledError
+		return CancelledError
 	case exception.RewardFileNotFoundError:
-		return rewardMissing
+		return RewardMissing
 	case exception.RewardFileEmptyError:
-		return rewardEmpty
+		return RewardEmpty
 	case exception.VerifierOutputParseError:
-		return rewardParseError
+		return RewardParseError
 	}
-	return trialFailed
+	return TrialFailed
 }

@@ -6,14 +6,14 @@ import (
 	"github.com/proctor-run/proctor/value"
 )
 
-// normalizeReason makes a reason code of text: one of the set where the text is,
+// NormalizeReason makes a reason code of text: one of the set where the text is,
 // or names, or describes one, else the text itself in lower case with
 // underscores. Blank text gives "". (Outcome mapping, section 6.4.)
 //
 // It is for text that comes from elsewhere. Do not feed it the messages of
-// errors at hand: their types say more, see reasonOf; "No reward file found"
+// errors at hand: their types say more, see [ReasonOf]; "No reward file found"
 // for example is no text that it knows.
-func normalizeReason(text string) Code {
+func NormalizeReason(text string) Code {
 	s := value.Strip(text)
 	if s == "" {
 		return ""
@@ -51,15 +51,15 @@ func normalizeReason(text string) Code {
 func alias(name string) Code {
 	switch name {
 	case "agent_timeout_error", "agenttimeouterror":
-		return agentTimeout
+		return AgentTimeout
 	case "cancelled_error", "cancellederror":
-		return cancelledError
+		return CancelledError
 	case "environment_start_timeout_error", "environmentstarttimeouterror":
-		return environmentStartTimeout
+		return EnvironmentStartTimeout
 	case "verifier_timeout_error", "verifiertimeouterror":
-		return verifierTimeout
+		return VerifierTimeout
 	case "submission_code_failure":
-		return submissionCodeFailed
+		return SubmissionCodeFailed
 	}
 	return ""
 }
@@ -79,15 +79,15 @@ func namedIn(low, compact string) Code {
 	names := func(word string) bool { return strings.Contains(compact, word) }
 	switch {
 	case names("cancellederror"), names("cancelederror"):
-		return cancelledError
+		return CancelledError
 	case names("environmentstarttimeouterror"):
-		return environmentStartTimeout
+		return EnvironmentStartTimeout
 	case names("agenttimeouterror"):
-		return agentTimeout
+		return AgentTimeout
 	case names("verifiertimeouterror"):
-		return verifierTimeout
+		return VerifierTimeout
 	case has("broker") && has("connection"), has("connection refused"), has("connection reset"):
-		return brokerConnectionFailed
+		return BrokerConnectionFailed
 	}
 	return ""
 }
@@ -97,13 +97,13 @@ func impliedBy(low string) Code {
 	has := func(word string) bool { return strings.Contains(low, word) }
 	switch {
 	case has("reward") && has("missing"):
-		return rewardMissing
+		return RewardMissing
 	case has("reward") && has("empty"):
-		return rewardEmpty
+		return RewardEmpty
 	case has("reward") && (has("parse") || has("malformed")):
-		return rewardParseError
+		return RewardParseError
 	case has("submission") && (has("code") || has("runtime")):
-		return submissionCodeFailed
+		return SubmissionCodeFailed
 	}
 	return ""
 }

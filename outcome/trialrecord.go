@@ -16,9 +16,9 @@ type TrialStatus string
 
 // The statuses of a trial.
 const (
-	trialCompleted TrialStatus = "completed"
-	trialErrored   TrialStatus = "errored"
-	trialUnsolved  TrialStatus = "failed"
+	TrialCompleted TrialStatus = "completed"
+	TrialErrored   TrialStatus = "errored"
+	TrialUnsolved  TrialStatus = "failed"
 )
 
 // TrialRecord is what a consumer reads of one trial's directory.
@@ -55,7 +55,7 @@ func ReadTrial(resultJSON []byte, task, name string) TrialRecord {
 	}
 	if err != nil {
 		text, _ := cut(err.Error(), maxRecordError)
-		return TrialRecord{Task: task, Name: name, Status: trialErrored, Reason: string(trialResultMalformed), Error: text}
+		return TrialRecord{Task: task, Name: name, Status: TrialErrored, Reason: string(TrialResultMalformed), Error: text}
 	}
 	r := TrialRecord{
 		Task: firstText(obj, task, "task_id", "task_name"), Name: firstText(obj, name, "trial_name", "name"),
@@ -68,7 +68,7 @@ func ReadTrial(resultJSON []byte, task, name string) TrialRecord {
 
 // missingTrial is a trial without result.json.
 func missingTrial(task, name string) TrialRecord {
-	return TrialRecord{Task: task, Name: name, Status: trialErrored, Reason: string(trialResultMissing)}
+	return TrialRecord{Task: task, Name: name, Status: TrialErrored, Reason: string(TrialResultMissing)}
 }
 
 func textOf(obj *value.Object, key string) string {
@@ -128,16 +128,16 @@ func recordStatus(obj *value.Object, score float64) TrialStatus {
 	text, _ := v.(value.Str)
 	switch lower(value.Strip(string(text))) {
 	case "completed", "passed", "success", "resolved":
-		return trialCompleted
+		return TrialCompleted
 	case "errored", "error":
-		return trialErrored
+		return TrialErrored
 	case "failed", "fail", "unresolved":
-		return trialUnsolved
+		return TrialUnsolved
 	}
 	if score >= 1 {
-		return trialCompleted
+		return TrialCompleted
 	}
-	return trialUnsolved
+	return TrialUnsolved
 }
 
 // trialsDir is where records lie, if it is there; recordFile is their name.
@@ -195,7 +195,7 @@ func ReadTrials(job fs.FS, task string) ([]TrialRecord, error) {
 			records[i] = missingTrial(task, path.Base(dir))
 		case err != nil:
 			text, _ := cut(err.Error(), maxRecordError)
-			records[i] = TrialRecord{Task: task, Name: path.Base(dir), Status: trialErrored, Reason: string(trialResultMalformed), Error: text}
+			records[i] = TrialRecord{Task: task, Name: path.Base(dir), Status: TrialErrored, Reason: string(TrialResultMalformed), Error: text}
 		default:
 			records[i] = ReadTrial(data, task, path.Base(dir))
 		}

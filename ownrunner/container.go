@@ -9,11 +9,11 @@ import (
 	"github.com/proctor-run/proctor/value"
 )
 
-// container is a task's container as the runner starts it: hardened, with a
+// Container is a task's container as the runner starts it: hardened, with a
 // read-only root. In this posture a verifier cannot be copied into /tests, and
 // tasks cannot install packages; see the outcome mapping, section 13.1, before
 // using it.
-type container struct {
+type Container struct {
 	Engine         string // the engine's command
 	Name           string
 	Workdir        string
@@ -25,7 +25,7 @@ type container struct {
 }
 
 // RunArgs returns the command line that starts the container.
-func (c container) RunArgs() []string {
+func (c Container) RunArgs() []string {
 	args := []string{
 		c.Engine, "run", "-d", "--name", c.Name, "--label", "base.own_runner=1", "-w", c.Workdir,
 		"--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges", "--pids-limit", "512",
@@ -47,9 +47,9 @@ func (c container) RunArgs() []string {
 	return append(args, c.Image, "sleep", "infinity")
 }
 
-// imageTag makes the name of an image, for example "hb__" and a task's, one that
+// ImageTag makes the name of an image, for example "hb__" and a task's, one that
 // engines accept.
-func imageTag(name string) string {
+func ImageTag(name string) string {
 	var b strings.Builder
 	// The one character whose lower case is an ASCII letter and more.
 	name = strings.ToLower(strings.ReplaceAll(name, "İ", "i\u0307"))
@@ -69,13 +69,13 @@ func imageTag(name string) string {
 // engineSockets must never be visible in a container.
 var engineSockets = [...]string{"/var/run/docker.sock", "/var/run/dstack.sock"}
 
-// defaultEngine is the engine's address if nothing is configured.
-const defaultEngine = "unix://" + "/var/run/docker.sock"
+// DefaultEngine is the engine's address if nothing is configured.
+const DefaultEngine = "unix://" + "/var/run/docker.sock"
 
-// exposedSockets returns the mounts on a command line that would show an engine's
+// ExposedSockets returns the mounts on a command line that would show an engine's
 // socket to the container: the socket itself or any directory above it, as
 // source or target.
-func exposedSockets(args []string) []string {
+func ExposedSockets(args []string) []string {
 	var exposed []string
 	for i, arg := range args {
 		flag, spec, joined := strings.Cut(arg, "=")
@@ -129,12 +129,12 @@ func exposesSocket(place string) bool {
 	return false
 }
 
-// engineAddress returns the address of the engine to force upon child processes,
+// EngineAddress returns the address of the engine to force upon child processes,
 // given the one that is configured: blank is the default, TCP is refused.
-func engineAddress(configured string) (string, error) {
+func EngineAddress(configured string) (string, error) {
 	address := value.Strip(configured)
 	if address == "" {
-		return defaultEngine, nil
+		return DefaultEngine, nil
 	}
 	if strings.HasPrefix(strings.ToLower(address), "tcp://") {
 		return "", exception.Errorf(exception.DoodConfigError, "the engine's address %q is not local: a TCP address is refused", address)
@@ -142,17 +142,17 @@ func engineAddress(configured string) (string, error) {
 	return address, nil
 }
 
-// bridgeFailed reports whether an engine's message says that it could not attach
+// BridgeFailed reports whether an engine's message says that it could not attach
 // a container to its default bridge: the one failure after which a container may
 // be started once more on the host's network.
-func bridgeFailed(message string) bool {
+func BridgeFailed(message string) bool {
 	low := strings.ToLower(message)
 	return strings.Contains(low, "failed to create endpoint") && strings.Contains(low, "on network bridge")
 }
 
-// networkFailed reports whether a message looks like a failure of the network,
+// NetworkFailed reports whether a message looks like a failure of the network,
 // after which an image layer may be built once more on the host's network.
-func networkFailed(message string) bool {
+func NetworkFailed(message string) bool {
 	low := strings.ToLower(message)
 	for _, sign := range []string{
 		"could not resolve", "temporary failure resolving", "temporary failure in name resolution",
@@ -163,5 +163,5 @@ func networkFailed(message string) bool {
 			return true
 		}
 	}
-	return bridgeFailed(message)
+	return BridgeFailed(message)
 }

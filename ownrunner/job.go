@@ -24,14 +24,14 @@ func (l Lock) JSON() []byte {
 	return value.AppendDumps(nil, obj, value.DumpsOptions{SortKeys: true})
 }
 
-// summary is the outcome of a job, for [outcome.Emit], which refuses one with a
+// Summary is the outcome of a job, for [outcome.Emit], which refuses one with a
 // score outside of 0 to 1. Trials are grouped by agent, model and source, with
 // the mean as the only metric; errored ones count as 0. Reasons stay with the
 // trials. (Outcome mapping, section 11.5.)
 //
 // Errors are those of sums beyond the range of doubles and of scores that are
 // not finite.
-func summary(trials []trial) (outcome.Outcome, error) {
+func Summary(trials []Trial) (outcome.Outcome, error) {
 	var order []string
 	groups := map[string][]*reward.Rewards{}
 	errored := 0
@@ -60,7 +60,7 @@ func summary(trials []trial) (outcome.Outcome, error) {
 
 // group is the key of a trial's group. Unlike Harbor's, it has the model's name
 // as configured.
-func (t trial) group() string {
+func (t Trial) group() string {
 	key := t.AgentName
 	if t.ModelName != nil && *t.ModelName != "" {
 		key += "__" + *t.ModelName

@@ -16,10 +16,10 @@ var stages = [...]string{
 // maxDetail is up to how many characters of a failure's detail are shown.
 const maxDetail = 160
 
-// failureMarker returns the line for stderr that says where and why a run failed
+// FailureMarker returns the line for stderr that says where and why a run failed
 // before or around its job, without a line end. Detail that may hold a secret is
 // left out. (Outcome mapping, section 15.4.)
-func failureMarker(stage, class, detail string) string {
+func FailureMarker(stage, class, detail string) string {
 	if !slices.Contains(stages[:], stage) {
 		stage = "cli"
 	}
@@ -50,5 +50,5 @@ func safeDetail(detail string) string {
 
 // looksSecret is generous: what it hides can be found in the logs.
 func looksSecret(detail string) bool {
-	return isSecretName(detail) || strings.Contains(strings.ToUpper(detail), "BEARER")
+	return IsSecretName(detail) || strings.Contains(strings.ToUpper(detail), "BEARER")
 }

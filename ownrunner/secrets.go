@@ -9,8 +9,8 @@ import (
 // agentVariables are the only variables of the host that reach an agent.
 var agentVariables = [...]string{"LLM_COST_LIMIT", "OPENROUTER_API_KEY"}
 
-// agentEnv returns the variables that may reach an agent.
-func agentEnv(env map[string]string) map[string]string {
+// AgentEnv returns the variables that may reach an agent.
+func AgentEnv(env map[string]string) map[string]string {
 	out := map[string]string{}
 	for _, name := range agentVariables {
 		if value, ok := env[name]; ok {
@@ -20,8 +20,8 @@ func agentEnv(env map[string]string) map[string]string {
 	return out
 }
 
-// isSecretName reports whether a variable's name looks like that of a secret.
-func isSecretName(name string) bool {
+// IsSecretName reports whether a variable's name looks like that of a secret.
+func IsSecretName(name string) bool {
 	name = strings.ToUpper(name)
 	switch name {
 	case "GPG_KEY", "PYTHON_SHA256", "PYTHON_GET_PIP_SHA256":
@@ -37,11 +37,11 @@ func isSecretName(name string) bool {
 	return false
 }
 
-// isForbiddenName reports whether a variable must not be found in an agent's
+// IsForbiddenName reports whether a variable must not be found in an agent's
 // environment: its name looks like that of a secret and is not among those that
 // may reach the agent.
-func isForbiddenName(name string) bool {
-	return isSecretName(name) && !slices.Contains(agentVariables[:], name)
+func IsForbiddenName(name string) bool {
+	return IsSecretName(name) && !slices.Contains(agentVariables[:], name)
 }
 
 // What takes the place of secrets.
@@ -50,10 +50,10 @@ const (
 	redactedValue = "[REDACTED_MINER_ENV]"
 )
 
-// redact replaces secrets in text, the longest first: the gateway's token, ""
+// Redact replaces secrets in text, the longest first: the gateway's token, ""
 // for none, and values that users supplied. Nothing is replaced within what took
 // a secret's place.
-func redact(text, token string, values []string) string {
+func Redact(text, token string, values []string) string {
 	secrets := slices.DeleteFunc(append([]string{token}, values...), func(s string) bool { return s == "" })
 	slices.SortStableFunc(secrets, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
 	pieces := []string{text} // of these, every second one has taken a secret's place

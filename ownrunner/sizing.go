@@ -1,8 +1,8 @@
 package ownrunner
 
-// cost is what a trial of a task needs. Nothing, or not more than 0, is the
+// Cost is what a trial of a task needs. Nothing, or not more than 0, is the
 // default.
-type cost struct {
+type Cost struct {
 	CPUs      float64
 	MemoryMiB int64
 }
@@ -13,16 +13,16 @@ const (
 	defaultMemoryMiB = 2048
 )
 
-// machine is what trials run on.
-type machine struct {
+// Machine is what trials run on.
+type Machine struct {
 	CPUs     int // that the process may use
 	TotalKiB int64
 }
 
-// concurrency returns how many trials run at once: as many as there is room for
+// Concurrency returns how many trials run at once: as many as there is room for
 // if each needs the most that any task needs, at least 1 and at most one per
 // CPU. limit, if not nil, bounds it further.
-func concurrency(tasks []cost, m machine, limit *int) int {
+func Concurrency(tasks []Cost, m Machine, limit *int) int {
 	cpus, memory := 0.0, int64(0)
 	for _, t := range tasks {
 		cpus, memory = max(cpus, orDefault(t.CPUs, defaultCPUs)), max(memory, orDefault(t.MemoryMiB, defaultMemoryMiB))

@@ -9,8 +9,8 @@ import (
 	"github.com/proctor-run/proctor/value"
 )
 
-// trial is one finished trial.
-type trial struct {
+// Trial is one finished trial.
+type Trial struct {
 	TaskName, TrialName string
 	Status              outcome.Status // Completed or Failed
 	Errored             bool
@@ -34,15 +34,15 @@ func PlanTrials(tasks []string, attempts int) []Planned {
 	var plan []Planned
 	for attempt := range max(attempts, 0) {
 		for _, task := range tasks {
-			plan = append(plan, Planned{task, attempt, trialName(task, attempt)})
+			plan = append(plan, Planned{task, attempt, TrialName(task, attempt)})
 		}
 	}
 	return plan
 }
 
-// trialName is the name of a trial and of its directory. Names of different
+// TrialName is the name of a trial and of its directory. Names of different
 // tasks can collide.
-func trialName(task string, attempt int) string {
+func TrialName(task string, attempt int) string {
 	var b strings.Builder
 	replaced := false
 	for _, r := range task {
@@ -65,7 +65,7 @@ func isAlnum(r rune) bool {
 
 // Score is the trial's score: what the job's score would be if it were the only
 // trial. The error is that of a reward beyond the range of doubles.
-func (t trial) Score() (float64, error) {
+func (t Trial) Score() (float64, error) {
 	if t.Rewards == nil {
 		return 0, nil
 	}
@@ -79,7 +79,7 @@ func (t trial) Score() (float64, error) {
 
 // ResultJSON returns the content of the trial's result.json, which has no line
 // end.
-func (t trial) ResultJSON() ([]byte, error) {
+func (t Trial) ResultJSON() ([]byte, error) {
 	score, err := t.Score()
 	if err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ func reasonValue(c outcome.Code) value.Value {
 }
 
 // Log returns the content of the trial's trial.log.
-func (t trial) Log() ([]byte, error) {
+func (t Trial) Log() ([]byte, error) {
 	score, err := t.Score()
 	if err != nil {
 		return nil, err

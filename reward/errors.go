@@ -14,17 +14,17 @@ const (
 	Unparsable  Kind = exception.VerifierOutputParseError // it is not a number, not JSON, not UTF-8
 	Invalid     Kind = exception.ValidationError          // it is JSON, but not numbers by name
 	TooDeep     Kind = exception.RecursionError           // it is JSON nested too deeply
-	isDirectory Kind = exception.IsADirectoryError        // it is a directory
-	notAllowed  Kind = exception.PermissionError          // the host does not let it be read
-	unreadable  Kind = exception.OSError                  // the host cannot read it
+	IsDirectory Kind = exception.IsADirectoryError        // it is a directory
+	NotAllowed  Kind = exception.PermissionError          // the host does not let it be read
+	Unreadable  Kind = exception.OSError                  // the host cannot read it
 
-	// tooLarge has no counterpart in Harbor, which reads files of any size.
-	tooLarge Kind = exception.RewardFileTooLargeError
+	// TooLarge has no counterpart in Harbor, which reads files of any size.
+	TooLarge Kind = exception.RewardFileTooLargeError
 
-	// scriptNotFound and scriptFailed come from uv-script metrics (reward
+	// ScriptNotFound and ScriptFailed come from uv-script metrics (reward
 	// semantics, section 8.2).
-	scriptNotFound Kind = exception.FileNotFoundError
-	scriptFailed   Kind = exception.RuntimeError
+	ScriptNotFound Kind = exception.FileNotFoundError
+	ScriptFailed   Kind = exception.RuntimeError
 )
 
 // Error returns the class name.
@@ -36,7 +36,7 @@ type Error struct {
 	Message string // str(exception)
 	Cause   error  // the exception it was raised from; nil if none
 
-	// Problems are those of a ValidationError, at most maxProblems of the
+	// Problems are those of a ValidationError, at most [MaxProblems] of the
 	// Total that there are.
 	Problems []Problem
 	Total    int

@@ -15,7 +15,7 @@ type Metric string
 // The metrics that configurations may name, besides uv-script.
 const (
 	Mean Metric = "mean" // the default; always a float
-	sum  Metric = "sum"  // an int while all values are
+	Sum  Metric = "sum"  // an int while all values are
 	Max  Metric = "max"  // one of the values
 	Min  Metric = "min"  // one of the values
 )
@@ -29,7 +29,7 @@ const (
 // [value.Sum], [value.Div], [value.Max] and [value.Min].
 func Aggregate(metric Metric, trials []*Rewards) (*value.Object, error) {
 	switch metric {
-	case Mean, sum, Max, Min:
+	case Mean, Sum, Max, Min:
 	default:
 		return nil, fmt.Errorf("aggregating rewards: metric %q is not one of mean, sum, max and min", metric)
 	}
@@ -125,7 +125,7 @@ func (t *tally) result(n int) (value.Number, error) {
 	if err := t.sum.Err(); err != nil {
 		return nil, err
 	}
-	if t.metric == sum {
+	if t.metric == Sum {
 		return t.sum.Total(), nil
 	}
 	return mean(t.sum.Total(), n)

@@ -37,9 +37,9 @@ func Solved(r *Rewards) (solved int, ok bool) {
 	return 0, false
 }
 
-// kValues returns the numbers of attempts for which pass@k is given when no task
+// KValues returns the numbers of attempts for which pass@k is given when no task
 // has fewer than m trials: powers of two from 2 and multiples of five, up to m.
-func kValues(m int) []int {
+func KValues(m int) []int {
 	var ks []int
 	for k := 2; k <= m; k *= 2 {
 		ks = append(ks, k)
@@ -86,7 +86,7 @@ func PassAtKOf(tasks []Attempts) []PassAtK {
 	for _, a := range tasks {
 		m = min(m, a.N)
 	}
-	ks := kValues(m)
+	ks := KValues(m)
 	sums := make([]value.Summation, len(ks))
 	for _, a := range tasks {
 		for i, p := range a.estimates(ks) {

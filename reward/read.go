@@ -19,10 +19,10 @@ const (
 	TextFile = "reward.txt"
 )
 
-// maxFileSize is the largest reward file that is read, in bytes. Harbor has no
+// MaxFileSize is the largest reward file that is read, in bytes. Harbor has no
 // bound; real files are a few dozen bytes, and this many is room for a million
 // rewards.
-const maxFileSize = 16 << 20
+const MaxFileSize = 16 << 20
 
 // Read returns the rewards in a verifier's directory on the host: those of
 // reward.json, else of reward.txt. Nil without an error means that reward.json
@@ -82,23 +82,23 @@ func readFile(path string, info fs.FileInfo) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, notRegular(path)
 	}
-	data, err := io.ReadAll(io.LimitReader(f, maxFileSize+1))
+	data, err := io.ReadAll(io.LimitReader(f, MaxFileSize+1))
 	switch {
 	case err != nil:
 		return nil, osError(err, path)
-	case len(data) > maxFileSize:
-		return nil, &Error{Kind: tooLarge, Message: fmt.Sprintf("Reward file is larger than %d bytes at %s", maxFileSize, path)}
+	case len(data) > MaxFileSize:
+		return nil, &Error{Kind: TooLarge, Message: fmt.Sprintf("Reward file is larger than %d bytes at %s", MaxFileSize, path)}
 	}
 	return data, nil
 }
 
 func notRegular(path string) error {
-	return &Error{Kind: unreadable, Message: "Reward file is not a regular file at " + path}
+	return &Error{Kind: Unreadable, Message: "Reward file is not a regular file at " + path}
 }
 
 // osError gives an error of the host the class and text that Python gives it.
 func osError(err error, path string) *Error {
-	e := &Error{Kind: unreadable, Message: err.Error(), Cause: err}
+	e := &Error{Kind: Unreadable, Message: err.Error(), Cause: err}
 	var errno syscall.Errno
 	if errors.As(err, &errno) {
 		text := errno.Error()
@@ -106,9 +106,9 @@ func osError(err error, path string) *Error {
 	}
 	switch {
 	case errors.Is(err, syscall.EISDIR):
-		e.Kind = isDirectory
+		e.Kind = IsDirectory
 	case errors.Is(err, fs.ErrPermission):
-		e.Kind = notAllowed
+		e.Kind = NotAllowed
 	}
 	return e
 }

@@ -21,13 +21,13 @@ func ScriptCommand(script, rewards, metric string) []string {
 
 // NewScriptNotFound returns the error of a metric whose script is not there.
 func NewScriptNotFound(script string) *Error {
-	return &Error{Kind: scriptNotFound, Message: "Script file not found: " + script}
+	return &Error{Kind: ScriptNotFound, Message: "Script file not found: " + script}
 }
 
 // NewScriptFailed returns the error of a metric whose script failed; it aborts the
 // job.
 func NewScriptFailed(stderr string) *Error {
-	return &Error{Kind: scriptFailed, Message: "Failed to compute custom metric: " + stderr}
+	return &Error{Kind: ScriptFailed, Message: "Failed to compute custom metric: " + stderr}
 }
 
 // AggregateScript computes a metric of type uv-script over the rewards of a

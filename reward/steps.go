@@ -12,10 +12,10 @@ import (
 // Strategy is how the verifier results of a multi-step trial become one.
 type Strategy string
 
-// The strategies that task files may name; the empty one is StrategyMean.
+// The strategies that task files may name; the empty one is [StrategyMean].
 const (
-	strategyMean  Strategy = "mean"
-	strategyFinal Strategy = "final"
+	StrategyMean  Strategy = "mean"
+	StrategyFinal Strategy = "final"
 )
 
 // A Result is what one verification said. A nil *Result means that there was none,
@@ -25,7 +25,7 @@ type Result struct{ Rewards *Rewards }
 // Combine returns the verifier result of a trial from those of the steps that it
 // started, nil where a step has none (reward semantics, section 11).
 //
-// strategyFinal gives the last one. StrategyMean gives the mean per name over the
+// [StrategyFinal] gives the last one. [StrategyMean] gives the mean per name over the
 // steps that have a result, in which a missing name counts as 0 and null rewards as
 // no names; always floats, sorted by name. Without any name it gives nil. An error
 // is the OverflowError of ints that are too large.
@@ -33,7 +33,7 @@ func Combine(strategy Strategy, steps []*Result) (*Result, error) {
 	if len(steps) == 0 {
 		return nil, nil
 	}
-	if strategy == strategyFinal {
+	if strategy == StrategyFinal {
 		return steps[len(steps)-1], nil
 	}
 	count := 0

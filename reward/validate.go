@@ -8,9 +8,9 @@ import (
 	"github.com/proctor-run/proctor/value"
 )
 
-// maxProblems bounds how many problems of a document are kept and described;
+// MaxProblems bounds how many problems of a document are kept and described;
 // all are counted.
-const maxProblems = 1000
+const MaxProblems = 1000
 
 // A Problem is one entry of a ValidationError.
 type Problem struct {
@@ -93,7 +93,7 @@ func coerce(v value.Value) (x value.Number, reason string) {
 func (e *Error) add(name, reason string, v value.Value) {
 	for _, tried := range []string{"float", "int"} {
 		e.Total++
-		if len(e.Problems) >= maxProblems {
+		if len(e.Problems) >= MaxProblems {
 			continue
 		}
 		kind := tried + "_" + reason

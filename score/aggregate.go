@@ -7,10 +7,10 @@ import (
 	"github.com/proctor-run/proctor/reward"
 )
 
-// aggregator turns records of trials, added in their final order, into the
+// Aggregator turns records of trials, added in their final order, into the
 // final statistics of a job. It holds the records' names and numbers, no
-// documents. Use newAggregator.
-type aggregator struct {
+// documents. Use [NewAggregator].
+type Aggregator struct {
 	metrics Metrics
 	stats   jobdir.Stats
 	groups  map[string]*group
@@ -24,13 +24,13 @@ type group struct {
 	rewards  []*reward.Rewards // only for metrics that compute from the list
 }
 
-// newAggregator returns an empty aggregator.
-func newAggregator(m Metrics) *aggregator {
-	return &aggregator{metrics: m, groups: map[string]*group{}}
+// NewAggregator returns an empty aggregator.
+func NewAggregator(m Metrics) *Aggregator {
+	return &Aggregator{metrics: m, groups: map[string]*group{}}
 }
 
 // Add counts one trial.
-func (a *aggregator) Add(r jobdir.Record) {
+func (a *Aggregator) Add(r jobdir.Record) {
 	countTrial(&a.stats, r)
 	key := r.EvalsKey()
 	g, ok := a.groups[key]
@@ -59,7 +59,7 @@ func needList(metrics []Metric) bool {
 // aborts a job in the reference (reward semantics, section 8.4).
 //
 // The result shares memory with the aggregator.
-func (a *aggregator) Stats(total, retries int) (jobdir.Stats, error) {
+func (a *Aggregator) Stats(total, retries int) (jobdir.Stats, error) {
 	a.stats.NRetries = retries
 	setPending(&a.stats, total)
 	for key, e := range a.stats.Evals.All() {
@@ -81,7 +81,7 @@ func (a *aggregator) Stats(total, retries int) (jobdir.Stats, error) {
 // that were there when the job was resumed, then new ones in order of the
 // plan.
 func Aggregate(m Metrics, records []jobdir.Record, total, retries int) (jobdir.Stats, error) {
-	a := newAggregator(m)
+	a := NewAggregator(m)
 	for _, r := range records {
 		a.Add(r)
 	}

@@ -32,23 +32,23 @@ type Estimate struct {
 type Method string
 
 const (
-	// methodStudent is Student's t over the means of the tasks. Where all
+	// MethodStudent is Student's t over the means of the tasks. Where all
 	// scores are between 0 and 1, so are the ends.
-	methodStudent Method = "student-t"
-	// methodBinomial is the exact interval of Clopper and Pearson, which takes
+	MethodStudent Method = "student-t"
+	// MethodBinomial is the exact interval of Clopper and Pearson, which takes
 	// each task for a trial that succeeds or fails. It is for scores between 0
 	// and 1 where the tasks do not differ: t would claim to be certain.
-	methodBinomial Method = "clopper-pearson"
+	MethodBinomial Method = "clopper-pearson"
 	// MethodNone: with fewer than two tasks, or tasks that do not differ in
 	// scores of unknown range, there is no interval.
 	MethodNone Method = "none"
 )
 
-// estimateMean estimates the mean of a group, by its key in evals; an empty key
+// EstimateMean estimates the mean of a group, by its key in evals; an empty key
 // takes all records. reward names the reward to average; empty, it is the only
 // one of a trial, or "reward" among several. The error is that of a trial which
 // has several and none of this name.
-func estimateMean(records []jobdir.Record, group, reward string) (Estimate, error) {
+func EstimateMean(records []jobdir.Record, group, reward string) (Estimate, error) {
 	nan := math.NaN()
 	e := Estimate{Mean: nan, Low: nan, High: nan, StandardError: nan, Confidence: 0.95, Method: MethodNone}
 	tasks, err := scoresOf(records, group, reward)
@@ -91,7 +91,7 @@ func (e *Estimate) interval(means []float64, fractions bool) {
 		return
 	}
 	if means[n-1]-means[0] > spread {
-		e.Method = methodStudent
+		e.Method = MethodStudent
 		e.Low, e.High = low, high
 		e.StandardError = (high - low) / 2 / studentQuantile((1+e.Confidence)/2, float64(n-1))
 		if fractions {
@@ -101,7 +101,7 @@ func (e *Estimate) interval(means []float64, fractions bool) {
 	}
 	e.Mean, e.StandardError = means[0], 0
 	if fractions {
-		e.Method = methodBinomial
+		e.Method = MethodBinomial
 		e.Low, e.High = binomialInterval(e.Mean*float64(n), float64(n), e.Confidence)
 	}
 }

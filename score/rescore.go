@@ -155,7 +155,7 @@ func (r *Rescored) aggregate(metrics Metrics) error {
 	if r.live {
 		return r.aggregateLive(metrics, retries)
 	}
-	a := newAggregator(metrics)
+	a := NewAggregator(metrics)
 	for i := range r.Records {
 		a.Add(r.Records[i].Record)
 	}

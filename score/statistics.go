@@ -18,7 +18,7 @@ type Statistics struct {
 	Groups []GroupStatistics // in order of first trial
 }
 
-// GroupStatistics are those of the trials with one [Record.EvalsKey]. What is
+// GroupStatistics are those of the trials with one [jobdir.Record.EvalsKey]. What is
 // pending belongs to no group.
 type GroupStatistics struct {
 	Group string
@@ -75,7 +75,7 @@ func newGroupStatistics(key string, records []jobdir.Record) GroupStatistics {
 	}
 	for _, name := range names {
 		// A reward that is an int beyond all floats has no estimate.
-		if e, err := estimateMean(records, "", name); err == nil {
+		if e, err := EstimateMean(records, "", name); err == nil {
 			g.Means = append(g.Means, NamedEstimate{Name: name, Estimate: e})
 		}
 	}

@@ -27,7 +27,7 @@ func Div(a, b Number) (Float, error) {
 		return 0, err
 	}
 	if y == 0 {
-		return 0, raise(zeroDivisionError, "float division by zero")
+		return 0, raise(ZeroDivisionError, "float division by zero")
 	}
 	return Float(x / y), nil
 }
@@ -35,7 +35,7 @@ func Div(a, b Number) (Float, error) {
 func divInts(n, m Int) (Float, error) {
 	switch {
 	case m.Sign() == 0:
-		return 0, raise(zeroDivisionError, "division by zero")
+		return 0, raise(ZeroDivisionError, "division by zero")
 	case n.isExact() && m.isExact():
 		return quotient(float64(n.small)/float64(m.small), n, m), nil
 	}

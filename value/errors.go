@@ -17,7 +17,7 @@ const (
 	JSONDecodeError    Exception = exception.JSONDecodeError    // a ValueError
 	UnicodeDecodeError Exception = exception.UnicodeDecodeError // a ValueError
 	OverflowError      Exception = exception.OverflowError
-	zeroDivisionError  Exception = exception.ZeroDivisionError
+	ZeroDivisionError  Exception = exception.ZeroDivisionError
 	RecursionError     Exception = exception.RecursionError
 )
 

@@ -304,7 +304,7 @@ func (c *conformance) goal(taskID string) float64 {
 
 func (c *conformance) maxSteps() int {
 	if c.MaxSteps == 0 {
-		return defaultMaxSteps
+		return DefaultMaxSteps
 	}
 	return c.MaxSteps
 }

@@ -25,8 +25,8 @@ func ask(ctx context.Context, agent cube.Agent, t *cube.Task, obs *cube.Observat
 	return actions, err
 }
 
-// defaultMaxSteps bounds a debug episode when nothing else is said.
-const defaultMaxSteps = 20
+// DefaultMaxSteps bounds a debug episode when nothing else is said.
+const DefaultMaxSteps = 20
 
 // Report is how one debug episode went (CUBE, section 10.2). Times are in
 // seconds.
@@ -83,8 +83,8 @@ func round(x float64, digits int) float64 {
 	return math.RoundToEven(x*f) / f
 }
 
-// json returns the reports of a benchmark as the format prints them.
-func json(benchmark string, reports []Report) []byte {
+// JSON returns the reports of a benchmark as the format prints them.
+func JSON(benchmark string, reports []Report) []byte {
 	episodes := make(cube.List, len(reports))
 	for i := range reports {
 		episodes[i] = reports[i].Object()
@@ -93,10 +93,10 @@ func json(benchmark string, reports []Report) []byte {
 	return value.AppendDumps(nil, out, value.DumpsOptions{Indent: 2})
 }
 
-// runEpisode lets an agent work on a task for at most maxSteps steps and closes
+// RunEpisode lets an agent work on a task for at most maxSteps steps and closes
 // the task, twice. What goes wrong is part of the report; only an error of the
 // first Close is returned. now is the clock, the system's when it is nil.
-func runEpisode(ctx context.Context, task *cube.Task, agent cube.Agent, maxSteps int, now func() time.Time) (Report, error) {
+func RunEpisode(ctx context.Context, task *cube.Task, agent cube.Agent, maxSteps int, now func() time.Time) (Report, error) {
 	now = clock.Or(now)
 	e := &episode{task: task, now: now, report: Report{TaskID: task.ID(), CloseIdempotentOK: true}}
 	start := now()

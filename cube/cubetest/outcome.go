@@ -31,7 +31,7 @@ type Status string
 const (
 	Pass Status = "PASS"
 	Fail Status = "FAIL"
-	skip Status = "SKIP"
+	Skip Status = "SKIP"
 )
 
 // Result is how a check ended, with the reason when it did not pass.
@@ -68,7 +68,7 @@ func Debug(ctx context.Context, s Suite, skipReset bool) (*Outcome, error) {
 	}
 	o.add(nameFullEpisode, o.each((*Report).Passed, "did not reach reward 1.0"))
 	if skipReset {
-		o.Results = append(o.Results, Result{Check: nameReproducible, Status: skip})
+		o.Results = append(o.Results, Result{Check: nameReproducible, Status: Skip})
 	} else {
 		o.add(nameReproducible, s.reproducible(ctx))
 	}

@@ -123,9 +123,9 @@ func (s Suite) episode(ctx context.Context, bench *cube.Benchmark, cfg cube.Task
 	}
 	maxSteps := s.MaxSteps
 	if maxSteps == 0 {
-		maxSteps = defaultMaxSteps
+		maxSteps = DefaultMaxSteps
 	}
-	report, err := runEpisode(ctx, task, s.Agent(cfg), maxSteps, s.Now)
+	report, err := RunEpisode(ctx, task, s.Agent(cfg), maxSteps, s.Now)
 	if report.Err == nil {
 		report.Err = err
 	}

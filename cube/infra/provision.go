@@ -66,12 +66,3 @@ func (s *provisionStore) has(key string) bool {
 	_, ok := s.get(key)
 	return ok
 }
-
-// delete forgets a key.
-func (s *provisionStore) delete(key string) error {
-	err := os.Remove(filepath.Join(s.dir, s.fileName(key)))
-	if os.IsNotExist(err) {
-		return nil
-	}
-	return err
-}

@@ -14,7 +14,7 @@ import (
 // Register adds the tool configs.
 func Register(r *cube.Registry) error { return r.Add(&BashToolConfig{}, &TerminalToolConfig{}) }
 
-// BashToolConfig makes a [Tool]. Make one with [NewBashToolConfig]: a literal
+// BashToolConfig makes a tool. Make one with [NewBashToolConfig]: a literal
 // has no working directory.
 type BashToolConfig struct {
 	WorkingDir     string           `json:"working_dir" default:"/app"`

@@ -84,8 +84,7 @@ func TestVectors(t *testing.T) {
 			switch str(c, "op") {
 			case "":
 				runAction(t, reg, c)
-			case "parse_line_range":
-				parseLineRange(t, c)
+			case "parse_line_range": // TestLineRangeVectors runs it
 			case "local_container_exec_command_line":
 				req := cube.ExecRequest{Command: str(c, "command")}
 				req.Timeout = seconds(c, "timeout")
@@ -140,20 +139,6 @@ func runAction(t *testing.T, reg *cube.Registry, c *cube.Object) {
 	wantNames, _ := c.Get("action_names")
 	if diff := cmp.Diff(compact(wantNames), compact(names)); diff != "" {
 		t.Errorf("actions (-want +got):\n%s", diff)
-	}
-}
-
-func parseLineRange(t *testing.T, c *cube.Object) {
-	start, _ := c.Get("line_start")
-	end, _ := c.Get("line_end")
-	first, last := shell.LineRange(start, end)
-	got, err := cube.ValueOf([]*int{first, last})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, _ := c.Get("result")
-	if diff := cmp.Diff(compact(want), compact(got)); diff != "" {
-		t.Errorf("range (-want +got):\n%s", diff)
 	}
 }
 

@@ -30,8 +30,8 @@ const TypeKey = "_type"
 // and may be missing. Any other field is required unless it has a default tag:
 // text for strings, JSON for all else. An enum tag lists what a string may be.
 // The field types are strings, booleans, ints, floats, slices and arrays of
-// field types, [Map], *[Object] and [Value] for untyped data, pointers to typed
-// structs and the interfaces of this package ([ToolConfig], [Content], …).
+// field types, [Map], *[value.Object] and [value.Value] for untyped data, pointers
+// to typed structs and the interfaces of package cube (ToolConfig, Content, …).
 //
 // A Go literal has Go's zero values, not the defaults; [Default] has those.
 //

@@ -4,20 +4,37 @@ import (
 	"go/token"
 	"go/types"
 	"strings"
+	"sync"
 	"testing"
+
+	"github.com/proctor-run/proctor/internal/house/source"
 )
+
+// load checks all packages of the module once.
+var load = sync.OnceValues(func() ([]source.Package, error) { return source.Load("../..") })
+
+// packagesOfModule are the loaded packages.
+func packagesOfModule(t *testing.T) []source.Package {
+	t.Helper()
+	Watch(t, "../..")
+	all, err := load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
 
 // TestPublicSignatures: who imports a public package can name every type that its
 // functions, methods and fields have.
 func TestPublicSignatures(t *testing.T) {
 	t.Parallel()
 	for _, l := range packagesOfModule(t) {
-		if !l.public() {
+		if !l.Public() {
 			continue
 		}
-		for name, typ := range signatures(l.pkg) {
+		for name, typ := range signatures(l.Types) {
 			if p := internalIn(typ); p != "" {
-				t.Errorf("%s.%s has a type of %s: %s", l.path, name, p, typ)
+				t.Errorf("%s.%s has a type of %s: %s", l.Path, name, p, typ)
 			}
 		}
 	}
@@ -83,8 +100,8 @@ func ofNamed(out map[string]types.Type, name string, named *types.Named) {
 func internalIn(typ types.Type) string {
 	found := ""
 	types.TypeString(typ, func(p *types.Package) string {
-		if path := p.Path(); strings.HasPrefix(path, module) && strings.Contains(path, "/internal/") {
-			found = strings.TrimPrefix(path, module)
+		if path := p.Path(); strings.HasPrefix(path, source.Module) && strings.Contains(path, "/internal/") {
+			found = strings.TrimPrefix(path, source.Module)
 		}
 		return p.Path()
 	})
@@ -93,9 +110,9 @@ func internalIn(typ types.Type) string {
 
 func TestInternalTypesAreFound(t *testing.T) {
 	t.Parallel()
-	hidden := types.NewPackage(module+"internal/hidden", "hidden")
+	hidden := types.NewPackage(source.Module+"internal/hidden", "hidden")
 	typ := types.NewNamed(types.NewTypeName(token.NoPos, hidden, "T", nil), types.NewStruct(nil, nil), nil)
-	p := types.NewPackage(module+"p", "p")
+	p := types.NewPackage(source.Module+"p", "p")
 	param := types.NewTuple(types.NewVar(token.NoPos, p, "x", types.NewSlice(types.NewPointer(typ))))
 	f := types.NewFunc(token.NoPos, p, "F", types.NewSignatureType(nil, nil, nil, param, nil, false))
 	field := types.NewField(token.NoPos, p, "Hidden", typ, false)
@@ -111,44 +128,5 @@ func TestInternalTypesAreFound(t *testing.T) {
 	}
 	if len(got) != 2 {
 		t.Errorf("signatures %v, want two", got)
-	}
-}
-
-// maxUnused is how many exports of public packages nothing but their own package
-// and tests may use. It only ever becomes smaller: what is exported has to be
-// kept.
-const maxUnused = 150
-
-// TestExportsAreUsed: what is exported is used by another package of the module,
-// commands and examples included, and of the examples the tests too. A few are
-// for others alone.
-func TestExportsAreUsed(t *testing.T) {
-	t.Parallel()
-	all := packagesOfModule(t)
-	used := map[string]bool{}
-	for _, l := range all {
-		for _, o := range l.uses {
-			if o.Pkg() != nil && o.Pkg() != l.pkg && o.Parent() == o.Pkg().Scope() {
-				used[o.Pkg().Path()+"."+o.Name()] = true
-			}
-		}
-	}
-	count := 0
-	for _, l := range all {
-		if !l.public() {
-			continue
-		}
-		var unused []string
-		for _, name := range l.pkg.Scope().Names() {
-			if token.IsExported(name) && !used[l.pkg.Path()+"."+name] {
-				unused = append(unused, name)
-			}
-		}
-		if count += len(unused); len(unused) > 0 {
-			t.Logf("%s: %d: %s", l.path, len(unused), strings.Join(unused, " "))
-		}
-	}
-	if count > maxUnused {
-		t.Errorf("%d exports are used by no other package, at most %d may be: hide what was added", count, maxUnused)
 	}
 }

@@ -5,13 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
-)
 
-const module = "github.com/proctor-run/proctor/"
+	"github.com/proctor-run/proctor/internal/house/source"
+)
 
 // pure packages may be imported by anyone and import nothing of ours but
 // each other.
@@ -61,19 +60,19 @@ type pkg struct {
 
 func TestArrows(t *testing.T) {
 	for _, p := range packages(t) {
-		from := strings.TrimPrefix(p.ImportPath, module)
+		from := strings.TrimPrefix(p.ImportPath, source.Module)
 		for part := range strings.SplitSeq(from, "/") {
 			if slices.Contains(banned, part) {
 				t.Errorf("package %s: the name %q says nothing", from, part)
 			}
 		}
 		for _, imp := range p.Imports {
-			if to, ours := strings.CutPrefix(imp, module); ours && !allowed(from, to) {
+			if to, ours := strings.CutPrefix(imp, source.Module); ours && !allowed(from, to) {
 				t.Errorf("%s imports %s: the arrows of the house do not allow it", from, to)
 			}
 		}
 		for _, imp := range slices.Concat(p.TestImports, p.XTestImports) {
-			to, ours := strings.CutPrefix(imp, module)
+			to, ours := strings.CutPrefix(imp, source.Module)
 			if ours && to != from && !slices.Contains(testHelpers, to) && !allowed(from, to) {
 				t.Errorf("a test of %s imports %s: the arrows of the house do not allow it", from, to)
 			}
@@ -84,14 +83,12 @@ func TestArrows(t *testing.T) {
 func packages(t *testing.T) []pkg {
 	t.Helper()
 	Watch(t, "../..")
-	cmd := exec.Command("go", "list", "-json=ImportPath,Imports,TestImports,XTestImports", module+"...")
-	cmd.Dir = "../.."
-	out, err := cmd.Output()
+	out, err := source.List("../..", "-json=ImportPath,Imports,TestImports,XTestImports", source.Module+"...")
 	if err != nil {
-		t.Fatalf("listing packages: %v", err)
+		t.Fatal(err)
 	}
 	var all []pkg
-	dec := json.NewDecoder(strings.NewReader(string(out)))
+	dec := json.NewDecoder(strings.NewReader(out))
 	for {
 		var p pkg
 		if err := dec.Decode(&p); errors.Is(err, io.EOF) {

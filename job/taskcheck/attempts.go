@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// attempt is one way to a reward without the task's work. It is tried as the
+// Attempt is one way to a reward without the task's work. It is tried as the
 // agent's user.
-type attempt struct {
+type Attempt struct {
 	Name        string
 	Description string
 }
@@ -15,10 +15,10 @@ type attempt struct {
 // planted is the reward that attempts write. No task is likely to give it.
 const planted = 0.8125
 
-// attempts lists the ways that are tried. The functions of the same names in
+// Attempts lists the ways that are tried. The functions of the same names in
 // attempts.sh are what is run.
-func attempts() []attempt {
-	return []attempt{
+func Attempts() []Attempt {
+	return []Attempt{
 		{"reward-text", "leave a reward.txt"},
 		{"reward-json", "leave a reward.json, which beats a reward.txt"},
 		{"reward-link", "leave a link called reward.json to a file of its own"},

@@ -22,7 +22,7 @@ type Subject struct {
 	// while it runs.
 	Compose bool
 
-	outcome outcome
+	outcome Outcome
 }
 
 // Batch is what is run at once: one trial of each task for each role.
@@ -80,7 +80,7 @@ func (c *Course) reference(ctx context.Context, tasks []*Subject) ([]*Subject, e
 	var usable []*Subject
 	for i, t := range tasks {
 		t.outcome.Reference = trials[i]
-		if judgeReference(t.Report, t.outcome) {
+		if JudgeReference(t.Report, t.outcome) {
 			usable = append(usable, t)
 		}
 	}
@@ -100,11 +100,11 @@ func (c *Course) network(ctx context.Context, tasks []*Subject) error {
 	for _, t := range tasks {
 		config := t.Config
 		config.Steps = slices.Clone(config.Steps) // taking the network changes them
-		t.outcome.Reach = takeNetwork(&config, c.Can.SwitchNetwork && !t.Compose)
+		t.outcome.Reach = TakeNetwork(&config, c.Can.SwitchNetwork && !t.Compose)
 		switch {
-		case !solved(t.outcome):
+		case !Solved(t.outcome):
 			t.outcome.NoOffline = "not tried: the solution does not get its reward with the network either"
-		case t.outcome.Reach == reachNone:
+		case t.outcome.Reach == ReachNone:
 		case !c.Can.NoNetwork:
 			t.outcome.NoOffline = fmt.Sprintf("not tried: environment %s cannot take the network away", c.Environment)
 		default:
@@ -114,7 +114,7 @@ func (c *Course) network(ctx context.Context, tasks []*Subject) error {
 	if len(running) > 0 {
 		c.say(len(running), "the solution without network")
 		trials, err := c.Run(ctx, Batch{Name: "offline", Tasks: running, Roles: Offline(), Amend: func(_ jobdir.TrialConfig, task *harbor.Task) {
-			takeNetwork(&task.Config, c.Can.SwitchNetwork && !task.HasCompose())
+			TakeNetwork(&task.Config, c.Can.SwitchNetwork && !task.HasCompose())
 		}})
 		if err != nil {
 			return err
@@ -124,7 +124,7 @@ func (c *Course) network(ctx context.Context, tasks []*Subject) error {
 		}
 	}
 	for _, t := range tasks {
-		judgeNetwork(t.Report, t.outcome)
+		JudgeNetwork(t.Report, t.outcome)
 	}
 	return nil
 }
@@ -134,14 +134,14 @@ func (c *Course) channel(ctx context.Context, tasks []*Subject) error {
 	if len(tasks) == 0 {
 		return nil
 	}
-	c.say(len(tasks), fmt.Sprintf("%d attempts on the reward", len(attempts())))
-	trials, err := c.Run(ctx, Batch{Name: "channel", Tasks: tasks, Roles: channel()})
+	c.say(len(tasks), fmt.Sprintf("%d attempts on the reward", len(Attempts())))
+	trials, err := c.Run(ctx, Batch{Name: "channel", Tasks: tasks, Roles: Channel()})
 	if err != nil {
 		return err
 	}
 	for i, t := range tasks {
 		t.outcome.Channel, t.outcome.Sealed = trials[i], c.Sealed
-		judgeChannel(t.Report, t.outcome)
+		JudgeChannel(t.Report, t.outcome)
 	}
 	return nil
 }
@@ -161,7 +161,7 @@ func GatherAll(jobDir string, plan []jobdir.TrialConfig, roles []Role, results m
 		if i%len(roles) == 0 {
 			all = append(all, make([]Trial, 0, len(roles)))
 		}
-		t, err := gather(filepath.Join(jobDir, planned.TrialName), roles[i%len(roles)], results[planned.TrialName])
+		t, err := Gather(filepath.Join(jobDir, planned.TrialName), roles[i%len(roles)], results[planned.TrialName])
 		if err != nil {
 			return nil, err
 		}

@@ -15,16 +15,16 @@ import (
 // maxOutput bounds what is read of a file that a trial left, in bytes.
 const maxOutput = 1 << 20
 
-// gather reads what a trial left in its directory beside its result. What is
+// Gather reads what a trial left in its directory beside its result. What is
 // not there is empty: the trial may have ended before.
-func gather(dir string, role Role, result *jobdir.TrialResult) (Trial, error) {
+func Gather(dir string, role Role, result *jobdir.TrialResult) (Trial, error) {
 	t := Trial{Role: role, Name: result.TrialName, Result: result}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return t, fmt.Errorf("reading trial %q: %w", result.TrialName, err)
 	}
 	defer func() { _ = root.Close() }()
-	if role.Kind == kindChannel {
+	if role.Kind == KindChannel {
 		t.Output, err = readAll(root, result, "agent/command.txt")
 	} else {
 		t.ExitCode, err = readAll(root, result, "agent/exit-code.txt")

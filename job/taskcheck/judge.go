@@ -13,8 +13,8 @@ import (
 	"github.com/proctor-run/proctor/value"
 )
 
-// outcome is what the trials of one task came to.
-type outcome struct {
+// Outcome is what the trials of one task came to.
+type Outcome struct {
 	// Goal is the reward that the solution should get.
 	Goal float64
 	// Reference are the trials of the solution and of no work.
@@ -24,7 +24,7 @@ type outcome struct {
 	Offline   *Trial
 	Reach     Reach
 	NoOffline string
-	// channel are the attempts on the reward, Sealed whether the verifier was
+	// Channel are the attempts on the reward, Sealed whether the verifier was
 	// closed to them.
 	Channel []Trial
 	Sealed  bool
@@ -33,11 +33,11 @@ type outcome struct {
 // tolerance is how far a reward may be off its goal: means of rewards round.
 const tolerance = 1e-9
 
-// judgeReference adds what the solution and no work came to, and reports
+// JudgeReference adds what the solution and no work came to, and reports
 // whether their environment could be made at all.
-func judgeReference(r *Report, o outcome) (usable bool) {
-	oracles := ofKind(o.Reference, kindOracle)
-	nops := ofKind(o.Reference, kindNop)
+func JudgeReference(r *Report, o Outcome) (usable bool) {
+	oracles := ofKind(o.Reference, KindOracle)
+	nops := ofKind(o.Reference, KindNop)
 	for _, t := range slices.Concat(oracles, nops) {
 		if !began(t.Result) {
 			r.Add(Check{
@@ -58,9 +58,9 @@ func judgeReference(r *Report, o outcome) (usable bool) {
 // began reports whether the agent was reached.
 func began(r *jobdir.TrialResult) bool { return r.AgentExecution != nil || len(r.StepResults) > 0 }
 
-// solved reports whether the solution got what it should in every trial.
-func solved(o outcome) bool {
-	return !slices.ContainsFunc(ofKind(o.Reference, kindOracle), func(t Trial) bool { return !reaches(t.Result, o.Goal) })
+// Solved reports whether the solution got what it should in every trial.
+func Solved(o Outcome) bool {
+	return !slices.ContainsFunc(ofKind(o.Reference, KindOracle), func(t Trial) bool { return !reaches(t.Result, o.Goal) })
 }
 
 func ofKind(trials []Trial, kind Kind) []Trial {
@@ -152,7 +152,7 @@ func judgeNop(r *Report, nops []Trial) {
 func judgeRepeats(r *Report, oracles []Trial) {
 	c := Check{Name: CheckRepeats, Trials: names(oracles), Status: Pass}
 	if len(oracles) < 2 {
-		c.Status, c.Message = skip, "one run alone cannot differ"
+		c.Status, c.Message = Skip, "one run alone cannot differ"
 		r.Add(c)
 		return
 	}

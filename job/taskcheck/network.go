@@ -7,38 +7,38 @@ type Reach string
 
 const (
 	// ReachNone: the task's verifier has no network as it is.
-	reachNone Reach = "none"
+	ReachNone Reach = "none"
 	// ReachVerifier: only the verification loses it.
-	reachVerifier Reach = "verifier"
+	ReachVerifier Reach = "verifier"
 	// ReachTrial: the sandbox cannot change its network while it runs, so the
 	// agent loses it as well.
-	reachTrial Reach = "trial"
+	ReachTrial Reach = "trial"
 )
 
 var offline = harbor.Network{Mode: harbor.NoNetwork}
 
-// takeNetwork changes a task's configuration so that its verifier has no
+// TakeNetwork changes a task's configuration so that its verifier has no
 // network. canSwitch says that the network of a running sandbox can be changed.
-func takeNetwork(c *harbor.Config, canSwitch bool) Reach {
-	reach := reachNone
+func TakeNetwork(c *harbor.Config, canSwitch bool) Reach {
+	reach := ReachNone
 	for _, step := range stepsOf(c) {
 		plan := c.PlanNetwork(step, nil, nil)
 		switch {
 		case plan.VerifierPhase.Equal(offline):
 			continue
 		case plan.VerifierBaseline != nil || canSwitch:
-			if reach == reachNone {
-				reach = reachVerifier
+			if reach == ReachNone {
+				reach = ReachVerifier
 			}
 		default:
-			reach = reachTrial
+			reach = ReachTrial
 		}
 	}
-	if reach == reachNone {
+	if reach == ReachNone {
 		return reach
 	}
 	separateOffline(c)
-	if reach == reachTrial {
+	if reach == ReachTrial {
 		c.Environment.Network = offline
 		c.Agent.Network = harbor.NetworkOverride{}
 		for i := range c.Steps {

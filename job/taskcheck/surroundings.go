@@ -12,13 +12,13 @@ import (
 	"github.com/proctor-run/proctor/value"
 )
 
-// judgeNetwork adds whether the tests need the network.
-func judgeNetwork(r *Report, o outcome) {
+// JudgeNetwork adds whether the tests need the network.
+func JudgeNetwork(r *Report, o Outcome) {
 	c := Check{Name: CheckNetwork, Status: Pass}
 	t := o.Offline
 	if t == nil {
-		c.Status, c.Message = skip, o.NoOffline
-		if o.Reach == reachNone && o.NoOffline == "" {
+		c.Status, c.Message = Skip, o.NoOffline
+		if o.Reach == ReachNone && o.NoOffline == "" {
 			c.Status, c.Message = Pass, "the verifier has no network as it is"
 		}
 		r.Add(c)
@@ -26,17 +26,17 @@ func judgeNetwork(r *Report, o outcome) {
 	}
 	c.Trials = []string{t.Name}
 	if !began(t.Result) {
-		c.Status, c.Message = skip, "could not be tried: "+exceptionText(t.Result)
+		c.Status, c.Message = Skip, "could not be tried: "+exceptionText(t.Result)
 		r.Add(c)
 		return
 	}
-	same := score.SameRewards(rewardsOf(t.Result), rewardsOf(ofKind(o.Reference, kindOracle)[0].Result))
+	same := score.SameRewards(rewardsOf(t.Result), rewardsOf(ofKind(o.Reference, KindOracle)[0].Result))
 	switch {
-	case same && o.Reach == reachVerifier:
+	case same && o.Reach == ReachVerifier:
 		c.Message = "the tests come to the same without network"
 	case same:
 		c.Message = "solution and tests come to the same without network"
-	case o.Reach == reachVerifier:
+	case o.Reach == ReachVerifier:
 		c.Status = Warn
 		c.Message = "the tests need the network: without it the solution gets " + outcomeText(t.Result)
 		c.Fix = "put what the tests fetch into the image, or say network_mode = \"public\" under [verifier], so that nobody is surprised"
@@ -49,20 +49,20 @@ func judgeNetwork(r *Report, o outcome) {
 	r.Add(c)
 }
 
-// judgeChannel adds whether the agent can write its reward, judged against the
+// JudgeChannel adds whether the agent can write its reward, judged against the
 // reward of no work.
-func judgeChannel(r *Report, o outcome) {
+func JudgeChannel(r *Report, o Outcome) {
 	c := Check{Name: CheckChannel, Status: Pass, Trials: names(o.Channel)}
-	nops := ofKind(o.Reference, kindNop)
+	nops := ofKind(o.Reference, KindNop)
 	if len(o.Channel) == 0 || len(nops) == 0 {
-		c.Status, c.Message = skip, "not tried"
+		c.Status, c.Message = Skip, "not tried"
 		r.Add(c)
 		return
 	}
 	open, unseen := 0, 0
 	for _, t := range o.Channel {
 		a := judgeAttempt(t, nops[0].Result)
-		if a.Effect == effectForged || a.Effect == effectChanged {
+		if a.Effect == EffectForged || a.Effect == EffectChanged {
 			open++
 			if len(a.Noticed) == 0 {
 				unseen++
@@ -89,7 +89,7 @@ func judgeAttempt(t Trial, nop *jobdir.TrialResult) AttemptResult {
 	if a.Noticed == nil {
 		a.Noticed = []string{}
 	}
-	for _, known := range attempts() {
+	for _, known := range Attempts() {
 		if known.Name == a.Name {
 			a.Description = known.Description
 		}
@@ -107,15 +107,15 @@ func judgeAttempt(t Trial, nop *jobdir.TrialResult) AttemptResult {
 func effectOf(got, nop *reward.Rewards) Effect {
 	switch {
 	case got == nil && nop == nil:
-		return effectNone
+		return EffectNone
 	case got == nil:
 		return EffectLost
 	case isPlanted(got):
-		return effectForged
+		return EffectForged
 	case score.SameRewards(got, nop):
-		return effectNone
+		return EffectNone
 	}
-	return effectChanged
+	return EffectChanged
 }
 
 // isPlanted reports whether a reward is the one that attempts write.

@@ -3,8 +3,8 @@
 // work always gets the same, whether the tests need the network, and whether an
 // agent can write its own reward.
 //
-// [Reference], [Offline] and channel say which agents to run, [Agents] makes a
-// job of them; judgeReference, judgeNetwork and judgeChannel read the
+// [Reference], [Offline] and [Channel] say which agents to run, [Agents] makes a
+// job of them; [JudgeReference], [JudgeNetwork] and [JudgeChannel] read the
 // results. [Course] is the order of it all; what runs the trials is given to it.
 package taskcheck
 
@@ -20,16 +20,16 @@ type Kind string
 
 // The kinds of trials.
 const (
-	kindOracle  Kind = "oracle"  // the task's solution
-	kindNop     Kind = "nop"     // no work at all
-	kindOffline Kind = "offline" // the solution, verified without network
-	kindChannel Kind = "channel" // an attempt on the reward
+	KindOracle  Kind = "oracle"  // the task's solution
+	KindNop     Kind = "nop"     // no work at all
+	KindOffline Kind = "offline" // the solution, verified without network
+	KindChannel Kind = "channel" // an attempt on the reward
 )
 
 // Role is what one trial of each task is run for.
 type Role struct {
 	Kind Kind
-	// attempt is the name of one of attempts, for KindChannel.
+	// Attempt is the name of one of [Attempts], for [KindChannel].
 	Attempt string
 }
 
@@ -37,20 +37,20 @@ type Role struct {
 func Reference(repeats int) []Role {
 	var roles []Role
 	for range repeats {
-		roles = append(roles, Role{Kind: kindOracle})
+		roles = append(roles, Role{Kind: KindOracle})
 	}
-	return append(roles, Role{Kind: kindNop})
+	return append(roles, Role{Kind: KindNop})
 }
 
 // Offline is the solution once more; what takes the network away is
-// takeNetwork.
-func Offline() []Role { return []Role{{Kind: kindOffline}} }
+// [TakeNetwork].
+func Offline() []Role { return []Role{{Kind: KindOffline}} }
 
-// channel is one trial for each of the attempts.
-func channel() []Role {
+// Channel is one trial for each of the [Attempts].
+func Channel() []Role {
 	var roles []Role
-	for _, a := range attempts() {
-		roles = append(roles, Role{Kind: kindChannel, Attempt: a.Name})
+	for _, a := range Attempts() {
+		roles = append(roles, Role{Kind: KindChannel, Attempt: a.Name})
 	}
 	return roles
 }
@@ -63,11 +63,11 @@ func Agents(roles []Role) []jobdir.AgentConfig {
 	for i, r := range roles {
 		agents[i] = jobdir.NewAgentConfig()
 		switch r.Kind {
-		case kindOracle, kindOffline:
+		case KindOracle, KindOffline:
 			agents[i].Name = new("oracle")
-		case kindNop:
+		case KindNop:
 			agents[i].Name = new("nop")
-		case kindChannel:
+		case KindChannel:
 			agents[i].Name = new("command")
 			agents[i].Kwargs = &value.Object{}
 			agents[i].Kwargs.Set("run", value.Str(script(r.Attempt)))
@@ -97,7 +97,7 @@ const (
 	Pass Status = "pass"
 	Warn Status = "warn" // works, but should be known
 	Fail Status = "fail" // the task's rewards cannot be relied on
-	skip Status = "skip" // could not be found out
+	Skip Status = "skip" // could not be found out
 )
 
 // Names of the checks.
@@ -126,9 +126,9 @@ type Effect string
 
 // The effects.
 const (
-	effectNone    Effect = "none"
-	effectForged  Effect = "forged"  // the reward is the one that was planted
-	effectChanged Effect = "changed" // the reward is another one than for no work
+	EffectNone    Effect = "none"
+	EffectForged  Effect = "forged"  // the reward is the one that was planted
+	EffectChanged Effect = "changed" // the reward is another one than for no work
 	EffectLost    Effect = "lost"    // there is no reward, where no work has one
 )
 

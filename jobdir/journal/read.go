@@ -34,11 +34,10 @@ func (e *Error) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Err
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// read reads a journal. A last line that is not whole is dropped. For
-// other lines that cannot be read the error is a *Error of the first;
-// the result then holds the entries of all others, for every line stands for
-// itself.
-func read(r io.Reader) (Journal, error) {
+// Read reads a journal. A last line that is not whole is dropped. For other lines
+// that cannot be read the error is an [*Error] of the first; the result then holds
+// the entries of all others, for every line stands for itself.
+func Read(r io.Reader) (Journal, error) {
 	var j Journal
 	var damaged, last *Error // last: of the line before
 	in := bufio.NewReaderSize(r, 64<<10)
@@ -73,8 +72,8 @@ func read(r io.Reader) (Journal, error) {
 	return j, nil
 }
 
-// Load reads the journal of a job directory, see read. A
-// directory without one gives an empty journal.
+// Load reads the journal of a job directory, see [Read]. A directory without one
+// gives an empty journal.
 func Load(dir string) (j Journal, err error) {
 	path := filepath.Join(dir, File)
 	f, err := os.Open(path)
@@ -85,7 +84,7 @@ func Load(dir string) (j Journal, err error) {
 		return Journal{}, fmt.Errorf("reading journal: %w", err)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if j, err = read(f); err != nil {
+	if j, err = Read(f); err != nil {
 		return j, fmt.Errorf("%s: %w", path, err)
 	}
 	return j, nil
@@ -120,7 +119,7 @@ func parseLine(line []byte, size int64) (Entry, error) {
 		return e, errors.New("it has no end")
 	}
 	if err := json.Unmarshal(text, &e); err != nil {
-		return e, err //nolint:wrapcheck // read says that it is of an entry, and of which
+		return e, err //nolint:wrapcheck // Read says that it is of an entry, and of which
 	}
 	if e.Kind == "" {
 		return e, errors.New("it does not name its event")

@@ -45,7 +45,7 @@ func Open(dir string, now func() time.Time) (*Writer, error) {
 
 // wholeSize cuts off a last line that is not whole and returns the size.
 func wholeSize(f *os.File) (int64, error) {
-	j, err := read(f)
+	j, err := Read(f)
 	if damaged := (*Error)(nil); err != nil && !errors.As(err, &damaged) {
 		return 0, err // other damage is for readers to tell
 	}

@@ -35,8 +35,8 @@ type FileRecord struct {
 }
 
 // ReadRecord reads the record of one result.json. Fields that aggregation does
-// not need are checked to be JSON and no more; use [ParseTrialResult] to
-// validate all. Errors name the file, and the field where one is wrong.
+// not need are checked to be JSON and no more; use
+// [jobdir.ParseTrialResult] to validate all. Errors name the file, and the field where one is wrong.
 func ReadRecord(path string) (FileRecord, error) {
 	var r recordReader
 	return r.read(path)
@@ -101,7 +101,7 @@ func (r *recordReader) load(path string) (data []byte, err error) {
 	}
 }
 
-// Scanned is what [Scan] found in a job directory.
+// Scanned is what [Dir] found in a job directory.
 type Scanned struct {
 	// Records holds one record per readable trial, sorted by directory name.
 	Records []FileRecord

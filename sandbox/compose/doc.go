@@ -8,5 +8,5 @@
 // what reaches out of the containers is a warning. All that belongs to a
 // project carries the labels of docker compose and those of its sandbox; by
 // the latter it is removed, whatever was made of it so far. Networks get small
-// subnets of their own choice, see [DefaultSubnets].
+// subnets of their own choice, see [ParseSubnets].
 package compose

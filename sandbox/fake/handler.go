@@ -131,9 +131,9 @@ func Flood(n int64) Handler {
 	}
 }
 
-// garbage writes n bytes that are no text to both streams, the same ones for
+// Garbage writes n bytes that are no text to both streams, the same ones for
 // the same seed.
-func garbage(n int, seed uint64) Handler {
+func Garbage(n int, seed uint64) Handler {
 	return func(_ context.Context, p *Process) (int, error) {
 		r := rand.New(rand.NewPCG(seed, seed))
 		b := make([]byte, n)
@@ -147,10 +147,10 @@ func garbage(n int, seed uint64) Handler {
 }
 
 // Hang does not end by itself.
-func Hang() Handler { return wait(nil) }
+func Hang() Handler { return Wait(nil) }
 
-// wait waits until the channel is closed.
-func wait(until <-chan struct{}) Handler {
+// Wait waits until the channel is closed.
+func Wait(until <-chan struct{}) Handler {
 	return func(ctx context.Context, _ *Process) (int, error) {
 		select {
 		case <-until:

@@ -34,7 +34,7 @@ type Options struct {
 // Each directory is a benchmark of its own; a registry takes many. The tasks
 // need a container backend that runs sandboxes, cube.LocalContainerBackend.
 func Register(r *cube.Registry, o Options) (*Config, error) {
-	err := errors.Join(shell.Register(r), r.Add(&Metadata{}, &Task{}, &taskConfig{}, &Config{}))
+	err := errors.Join(shell.Register(r), r.Add(&Metadata{}, &Task{}, &TaskConfig{}, &Config{}))
 	if err != nil || o.Path == "" {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func (c *Config) Define() (cube.Definition, error) {
 				[][2]string{{"difficulty", "easy"}, {"difficulty", "medium"}, {"difficulty", "hard"}}),
 		},
 		Tasks:      tasks,
-		TaskConfig: &taskConfig{},
+		TaskConfig: &TaskConfig{},
 		Runtime:    func() cube.Runtime { return runtime{c.host} },
 	}, nil
 }

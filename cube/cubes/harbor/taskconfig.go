@@ -10,23 +10,23 @@ import (
 	"github.com/proctor-run/proctor/internal/clock"
 )
 
-// taskConfig makes a Harbor task; its JSON names the task's directory.
-type taskConfig struct {
+// TaskConfig makes a Harbor task; its JSON names the task's directory.
+type TaskConfig struct {
 	cube.TaskConfigBase[*Metadata]
 	// OracleMode puts the solution into the sandbox at each reset.
 	OracleMode bool `json:"oracle_mode" default:"false"`
 }
 
 // TypeName returns "terminalbench2_cube.task.TerminalBench2TaskConfig".
-func (*taskConfig) TypeName() string { return "terminalbench2_cube.task.TerminalBench2TaskConfig" }
+func (*TaskConfig) TypeName() string { return "terminalbench2_cube.task.TerminalBench2TaskConfig" }
 
-// newTaskConfig returns the config of the task in a directory.
-func newTaskConfig(dir string) (*taskConfig, error) {
+// NewTaskConfig returns the config of the task in a directory.
+func NewTaskConfig(dir string) (*TaskConfig, error) {
 	m, err := NewMetadata(dir)
 	if err != nil {
 		return nil, err
 	}
-	c := &taskConfig{}
+	c := &TaskConfig{}
 	c.Metadata = m
 	return c, nil
 }
@@ -35,7 +35,7 @@ func newTaskConfig(dir string) (*taskConfig, error) {
 const maxCommandSec = 900
 
 // Make starts the task's environment and gives it a shell.
-func (c *taskConfig) Make(ctx context.Context, rc cube.RuntimeContext, b cube.ContainerBackend) (*cube.Task, error) {
+func (c *TaskConfig) Make(ctx context.Context, rc cube.RuntimeContext, b cube.ContainerBackend) (*cube.Task, error) {
 	t, err := harbor.Load(c.Metadata.Path, harbor.LoadOptions{})
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func NewTask(ctx context.Context, env *environment.Environment) (*cube.Task, err
 	if err := Check(t); err != nil {
 		return nil, err
 	}
-	c := &taskConfig{}
+	c := &TaskConfig{}
 	c.Metadata = metadataOf(t)
 	handed := &container{env: env, id: env.Sandbox().ID()}
 	return c.Build(ctx, cube.RuntimeContext{}, nil, &Task{task: t, handed: handed}, toolConfig(t))
@@ -99,7 +99,7 @@ func Check(t *harbor.Task) error {
 
 // ConfigureTask gives a task the benchmark's options.
 func (c *Config) ConfigureTask(cfg cube.TaskConfig) error {
-	own, ok := cfg.(*taskConfig)
+	own, ok := cfg.(*TaskConfig)
 	if !ok {
 		return cube.TypeErrorf("%T is no config of a Harbor task", cfg)
 	}

@@ -1,7 +1,0 @@
-package agent
-
-// What only tests outside the package need by name.
-
-var (
-	AppendMCPConfig = appendMCPConfig
-)

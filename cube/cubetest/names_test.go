@@ -1,8 +1,0 @@
-package cubetest
-
-// What only tests outside the package need by name.
-
-var (
-	JSON       = json
-	RunEpisode = runEpisode
-)

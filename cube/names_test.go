@@ -1,8 +1,0 @@
-package cube
-
-// What only tests outside the package need by name.
-
-type (
-	UnknownTypeError = unknownTypeError
-	ValidationError  = validationError
-)

@@ -1,7 +1,0 @@
-package journal
-
-// What only tests outside the package need by name.
-
-var (
-	Read = read
-)
