@@ -10,6 +10,7 @@ import (
 	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/cube/infra"
 	"github.com/proctor-run/proctor/cube/internal/democube"
+	"github.com/proctor-run/proctor/cube/internal/protocol"
 )
 
 // probing is a backend whose health check answers as told.
@@ -88,16 +89,31 @@ func requirements(t *testing.T, reg *cube.Registry, c vcase) {
 	}
 }
 
-// TestExceptionVectors: the task layer raises one of the exceptions, with its
-// message.
 func TestExceptionVectors(t *testing.T) {
 	t.Parallel()
 	reg := registry(t, cube.Options{})
 	eachCase(t, "exceptions.json", func(t *testing.T, c vcase) {
+		d := c.obj("details")
+		var got *protocol.Error
 		switch c.str("class") {
-		case "TaskNotFoundException", "SessionNotFoundException", "SessionLimitException", "BenchmarkNotFoundException",
-			"ToolExecutionException", "InvalidActionException", "TaskClosedException", "ResourceNotFoundException", "CUBEException":
-			// Of the serving protocol, which this module does not have.
+		case "TaskNotFoundException":
+			got = protocol.TaskNotFound(d.str("task_id"))
+		case "SessionNotFoundException":
+			got = protocol.SessionNotFound(d.str("session_id"))
+		case "SessionLimitException":
+			got = protocol.SessionLimitExceeded(d.num("limit"))
+		case "BenchmarkNotFoundException":
+			got = protocol.BenchmarkNotFound()
+		case "ToolExecutionException":
+			got = protocol.ToolExecutionFailed(d.str("tool_name"), d.str("error"))
+		case "InvalidActionException":
+			got = protocol.InvalidAction(d.str("action_name"), d.str("reason"))
+		case "TaskClosedException":
+			got = protocol.TaskClosed(d.str("session_id"))
+		case "ResourceNotFoundException":
+			got = protocol.ResourceNotFound(d.str("uri"))
+		case "CUBEException":
+			got = protocol.New(c.str("code"), c.str("message"), d.Object)
 		case "KeyError":
 			p, err := cube.NewPresets(reg, map[string]cube.ToolConfig{"b": democube.NewToolConfig(), "a": democube.NewToolConfig()})
 			if err != nil {
@@ -105,8 +121,13 @@ func TestExceptionVectors(t *testing.T) {
 			}
 			_, err = p.Get("zz")
 			checkError(t, c.id(), err, vcase{cube.Pairs("kind", "KeyError", "message", c.str("message"))})
+			return
 		default:
 			t.Skipf("unknown class %q", c.str("class"))
 		}
+		if got.ErrorType() != c.str("class") || got.Code != c.str("code") || got.Error() != c.str("message") {
+			t.Errorf("got %s %s %q", got.ErrorType(), got.Code, got)
+		}
+		sameJSON(t, "details", got.Details, d.Object)
 	})
 }
