@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"os"
 	"os/exec"
 	"runtime"
 	"slices"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/moby/moby/api/types/container"
 
+	"github.com/proctor-run/proctor/internal/need"
 	"github.com/proctor-run/proctor/internal/version"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/docker"
@@ -38,9 +40,22 @@ func (f framedOutput) Write(p []byte) (int, error) {
 	return len(p), err
 }
 
+// firstProcess is the command that runs a program as the first process of a
+// process namespace.
+func firstProcess(t *testing.T, program string) []string {
+	t.Helper()
+	argv := []string{need.Program(t, "unshare"), "--pid", "--fork", "--kill-child", "--mount-proc"}
+	if os.Geteuid() != 0 {
+		argv = append(argv, "--user", "--map-root-user")
+	}
+	err := exec.CommandContext(t.Context(), argv[0], append(argv[1:], "true")...).Run()
+	need.That(t, "userns", err == nil, "needs a process namespace")
+	return append(argv, program)
+}
+
 // runGuest is an engine's attach to a container whose first process is the
 // guest program, here a process of this machine.
-func runGuest(program string) http.HandlerFunc {
+func runGuest(argv ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		conn, buffered, err := http.NewResponseController(w).Hijack()
 		if err != nil {
@@ -48,7 +63,7 @@ func runGuest(program string) http.HandlerFunc {
 		}
 		defer func() { _ = conn.Close() }()
 		_, _ = io.WriteString(conn, "HTTP/1.1 101 UPGRADED\r\nContent-Type: application/vnd.docker.raw-stream\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n")
-		cmd := exec.Command(program) //nolint:gosec // it was built by the test
+		cmd := exec.Command(argv[0], argv[1:]...) //nolint:gosec // it was built by the test
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = buffered, framedOutput{1, conn}, framedOutput{2, conn}
 		_ = cmd.Run() // it ends with its input
 	}
@@ -115,6 +130,7 @@ func TestFakeGuest(t *testing.T) {
 func TestFakeContradiction(t *testing.T) {
 	t.Parallel()
 	f, b := newGuestFake(t)
+	f.set(streamsCall, runGuest(firstProcess(t, guestProgram(t))...))
 	sb, err := b.Create(t.Context(), sandbox.Spec{Name: "x", Image: sandbox.Image{Ref: "img"}})
 	if err != nil {
 		t.Fatal(err)
