@@ -213,16 +213,21 @@ func (s *Store) archiveCandidate(r reference, a *archive) (*candidate, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.layers = append(c.layers, archiveLayer{content})
+		c.layers = append(c.layers, archiveLayer{a, content})
 	}
 	return c, s.checkCandidate(r.raw, c)
 }
 
 // archiveLayer has no digest of its own: what it holds is verified by the diff
 // id alone.
-type archiveLayer struct{ content *io.SectionReader }
+type archiveLayer struct {
+	archive *archive
+	content *io.SectionReader
+}
 
 func (l archiveLayer) size() int64 { return l.content.Size() }
+
+func (l archiveLayer) origin() any { return l.archive }
 
 func (l archiveLayer) open(_ context.Context, _ *session, count func(int)) (layerStream, error) {
 	section := io.NewSectionReader(l.content, 0, l.content.Size())

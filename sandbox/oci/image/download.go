@@ -31,6 +31,8 @@ type remoteLayer struct {
 
 func (l remoteLayer) size() int64 { return l.desc.Size }
 
+func (l remoteLayer) origin() any { return l.repo.repo.Name() }
+
 // open downloads the layer to a temporary file and verifies it there, so that
 // nothing unverified is unpacked and a connection that breaks costs only what
 // had not arrived.

@@ -174,18 +174,45 @@ func (s *Store) fillLayer(ctx context.Context, key, work string, fill func(ctx c
 }
 
 // unpackLayer returns the layer with a diff id, unpacking it from its source
-// when the store has not got it.
+// when the store has not got it. Pulls share that work, and whoever came first
+// gave it its source: what fails there, or ends because that pull has left and
+// has closed its source, is tried again from this one.
 func (s *Store) unpackLayer(ctx context.Context, diffID v1.Hash, source layerSource, count func(int)) (Layer, error) {
 	key := fileKey(diffID.String())
-	return s.ensureLayer(ctx, key, func(ctx context.Context, diff string) (layerInfo, error) {
-		select {
-		case s.slots <- struct{}{}:
-			defer func() { <-s.slots }()
-		case <-ctx.Done():
-			return layerInfo{}, context.Cause(ctx)
+	for {
+		layer, err := s.ensureLayer(ctx, key, func(ctx context.Context, diff string) (layerInfo, error) {
+			info, err := s.unpackInTurn(ctx, diffID, source, diff, count)
+			if err != nil {
+				err = &sourceError{source.origin(), err}
+			}
+			return info, err
+		})
+		failed, ok := errors.AsType[*sourceError](err)
+		if !ok || failed.origin == source.origin() || ctx.Err() != nil {
+			return layer, err
 		}
-		return s.unpackFrom(ctx, diffID, source, diff, count)
-	})
+	}
+}
+
+// sourceError says where a layer that could not be unpacked came from.
+type sourceError struct {
+	origin any
+	err    error
+}
+
+func (e *sourceError) Error() string { return e.err.Error() }
+
+func (e *sourceError) Unwrap() error { return e.err }
+
+// unpackInTurn bounds how many layers are unpacked at a time.
+func (s *Store) unpackInTurn(ctx context.Context, diffID v1.Hash, source layerSource, diff string, count func(int)) (layerInfo, error) {
+	select {
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+	case <-ctx.Done():
+		return layerInfo{}, context.Cause(ctx)
+	}
+	return s.unpackFrom(ctx, diffID, source, diff, count)
 }
 
 func (s *Store) unpackFrom(ctx context.Context, diffID v1.Hash, source layerSource, diff string, count func(int)) (info layerInfo, err error) {

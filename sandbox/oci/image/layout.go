@@ -114,6 +114,8 @@ type layoutLayer struct {
 
 func (l layoutLayer) size() int64 { return l.desc.Size }
 
+func (l layoutLayer) origin() any { return l.layout }
+
 func (l layoutLayer) open(_ context.Context, _ *session, count func(int)) (layerStream, error) {
 	f, err := l.layout.open(blobPath(l.desc.Digest))
 	if err != nil {

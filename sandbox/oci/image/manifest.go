@@ -39,6 +39,9 @@ type layerSource interface {
 	open(ctx context.Context, work *session, count func(int)) (layerStream, error)
 	// size of what open returns, 0 when unknown.
 	size() int64
+	// origin is where the layer comes from, comparable: what fails for one
+	// layer of an origin may fail for each.
+	origin() any
 }
 
 type layerStream interface {

@@ -199,6 +199,8 @@ type dying struct{ raw []byte }
 
 func (d dying) size() int64 { return int64(len(d.raw)) }
 
+func (d dying) origin() any { return "" }
+
 func (d dying) open(context.Context, *session, func(int)) (layerStream, error) {
 	return &dyingStream{left: d.raw}, nil
 }
