@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/proctor-run/proctor/internal/need"
+	"github.com/proctor-run/proctor/internal/programtest"
 )
 
 // nobodyElse is a user id that no other process has.
@@ -30,7 +30,8 @@ func (p place) ordinary(t *testing.T) func(args ...string) *exec.Cmd {
 	program := ""
 	var as *syscall.SysProcAttr
 	if os.Geteuid() == 0 {
-		program = p.copyProgram(t)
+		program = filepath.Join(p.dir, "proctor")
+		programtest.Copy(t, "/proc/self/exe", program)
 		as = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobodyElse, Gid: nobodyElse}}
 		for _, dir := range []string{p.dir, home} {
 			if err := os.Chown(dir, nobodyElse, nobodyElse); err != nil {
@@ -52,26 +53,6 @@ func (p place) ordinary(t *testing.T) func(args ...string) *exec.Cmd {
 		cmd.Env = append(cmd.Env, "HOME="+home, "TMPDIR="+p.dir)
 		return cmd
 	}
-}
-
-func (p place) copyProgram(t *testing.T) string {
-	t.Helper()
-	self, err := os.Open("/proc/self/exe")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = self.Close() }()
-	to, err := os.OpenFile(filepath.Join(p.dir, "proctor"), os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o755)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(to, self); err != nil {
-		t.Fatal(err)
-	}
-	if err := to.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return to.Name()
 }
 
 // TestOrdinaryUser runs the README's first command as a user who is not root:

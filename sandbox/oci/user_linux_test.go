@@ -1,7 +1,6 @@
 package oci
 
 import (
-	"io"
 	"os"
 	"os/exec"
 	"os/user"
@@ -14,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/proctor-run/proctor/internal/need"
+	"github.com/proctor-run/proctor/internal/programtest"
 )
 
 // TestOrdinaryUser runs the tests again as users other than root: one who has
@@ -73,22 +73,9 @@ func readableProgram(t *testing.T) string {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	in, err := os.Open(staticProgram(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = in.Close() }()
-	out, err := os.OpenFile(filepath.Join(dir, "oci.test"), os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o755)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(out, in); err != nil {
-		t.Fatal(err)
-	}
-	if err := out.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return out.Name()
+	path := filepath.Join(dir, "oci.test")
+	programtest.Copy(t, staticProgram(t), path)
+	return path
 }
 
 // readableTUN makes a TUN device that every user can open, as most systems have
