@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"syscall"
-
 	"testing"
 )
 
