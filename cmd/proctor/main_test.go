@@ -22,6 +22,7 @@ import (
 
 	"github.com/proctor-run/proctor/cubecli/sandboxes"
 	"github.com/proctor-run/proctor/internal/need"
+	"github.com/proctor-run/proctor/internal/programtest"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/docker"
 	"github.com/proctor-run/proctor/sandbox/oci"
@@ -55,6 +56,7 @@ func (m withCache) Run() int {
 	if _, closeBackend, err := sandboxes.New(context.Background(), sandbox.BackendHost, sandboxes.Options{Runtime: oci.RuntimeRunc}); err == nil {
 		defer func() { _ = closeBackend() }()
 	}
+	programtest.Overlap()
 	return m.M.Run()
 }
 

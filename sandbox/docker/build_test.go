@@ -1,15 +1,26 @@
 package docker_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/moby/moby/api/types/image"
 	"github.com/moby/moby/client"
 
 	"github.com/proctor-run/proctor/internal/need"
@@ -291,6 +302,7 @@ func TestUnknownImage(t *testing.T) {
 }
 
 func TestCollectImages(t *testing.T) {
+	t.Parallel()
 	b := newBackend(t)
 	keepAll := func(sandbox.Owner) bool { return true }
 	stamp := time.Now().String()
@@ -317,7 +329,10 @@ func TestCollectImages(t *testing.T) {
 			t.Errorf("an image that was just used is gone: %v", err)
 		}
 	}
-	later, err := docker.New(docker.Options{Host: need.Docker(t), Now: func() time.Time { return time.Now().Add(30 * 24 * time.Hour) }})
+	later, err := docker.New(docker.Options{
+		Host: onlyImages(t, need.Docker(t), refs...),
+		Now:  func() time.Time { return time.Now().Add(30 * 24 * time.Hour) },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -334,4 +349,38 @@ func TestCollectImages(t *testing.T) {
 	if _, err := c.ImageInspect(t.Context(), refs[1]); err != nil {
 		t.Errorf("the image that was to be kept is gone: %v", err)
 	}
+}
+
+// onlyImages is the address of an engine like that at host, except that its list
+// of images has none but those named: a test that collects images leaves those of
+// others alone.
+func onlyImages(t testing.TB, host string, refs ...string) string {
+	t.Helper()
+	engine, err := client.ParseHostURL(host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: "engine"})
+	proxy.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, engine.Scheme, engine.Host)
+	}}
+	proxy.ModifyResponse = func(r *http.Response) error {
+		if !strings.HasSuffix(r.Request.URL.Path, "/images/json") || r.StatusCode != http.StatusOK {
+			return nil
+		}
+		var all []image.Summary
+		if err := errors.Join(json.NewDecoder(r.Body).Decode(&all), r.Body.Close()); err != nil {
+			return err
+		}
+		others := func(i image.Summary) bool {
+			return !slices.ContainsFunc(i.RepoTags, func(tag string) bool { return slices.Contains(refs, tag) })
+		}
+		text, err := json.Marshal(slices.DeleteFunc(all, others))
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
+		r.Header.Set("Content-Length", strconv.Itoa(len(text)))
+		return err
+	}
+	server := httptest.NewServer(proxy)
+	t.Cleanup(server.Close)
+	return "tcp://" + server.Listener.Addr().String()
 }

@@ -100,6 +100,7 @@ volumes: {data: {}}
 // TestComposeCollectAfterAKill kills an owner in the middle of bringing up a
 // project, and another that has one up.
 func TestComposeCollectAfterAKill(t *testing.T) {
+	t.Parallel()
 	if trial := os.Getenv(crashVar); trial != "" {
 		text := crashingProject
 		if strings.HasSuffix(trial, "up") {
@@ -117,6 +118,7 @@ func TestComposeCollectAfterAKill(t *testing.T) {
 	need.Image(t, testImage)
 	for _, phase := range []string{"middle", "up"} {
 		t.Run(phase, func(t *testing.T) {
+			t.Parallel()
 			trial := fmt.Sprintf("crash%d%s", time.Now().UnixNano(), phase)
 			const things, names = 4, 2 // two containers, a network, a volume; an image of each service
 			killWhen(t, trial, func() bool {
@@ -155,7 +157,7 @@ func killWhen(t *testing.T, trial string, now func() bool) {
 	t.Helper()
 	test, _, _ := strings.Cut(t.Name(), "/")
 	owner := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+test+"$", "-test.v")
-	owner.Env = append(os.Environ(), crashVar+"="+trial)
+	owner.Env = append(os.Environ(), crashVar+"="+trial, "TMPDIR="+t.TempDir())
 	pipe, err := owner.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

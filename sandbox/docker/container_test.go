@@ -241,6 +241,7 @@ func TestStop(t *testing.T) {
 const crashVar = "PROCTOR_TEST_DOCKER_CRASH"
 
 func TestCollectAfterTheOwnerWasKilled(t *testing.T) {
+	t.Parallel()
 	if trial := os.Getenv(crashVar); trial != "" {
 		spec := base()
 		spec.Name, spec.Labels = trial, labels(t)
@@ -254,7 +255,7 @@ func TestCollectAfterTheOwnerWasKilled(t *testing.T) {
 	need.Image(t, testImage)
 	trial := fmt.Sprintf("crash-%d", time.Now().UnixNano())
 	owner := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
-	owner.Env = append(os.Environ(), crashVar+"="+trial)
+	owner.Env = append(os.Environ(), crashVar+"="+trial, "TMPDIR="+t.TempDir())
 	pipe, err := owner.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -279,7 +280,7 @@ func TestCollectAfterTheOwnerWasKilled(t *testing.T) {
 	_ = owner.Process.Kill()
 	_ = owner.Wait()
 	// With its owner the container's supervisor ends, and everything in it.
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		r, err := api(t).ContainerList(t.Context(), client.ContainerListOptions{Filters: make(client.Filters).Add("label", "proctor.trial="+trial)})
 		if err != nil {
 			t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/proctor-run/proctor/internal/need"
+	"github.com/proctor-run/proctor/internal/programtest"
 	"github.com/proctor-run/proctor/internal/version"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/docker"
@@ -41,6 +42,7 @@ func labels(t testing.TB) sandbox.Labels {
 }
 
 func TestContract(t *testing.T) {
+	t.Parallel()
 	need.Image(t, testImage)
 	world := &sandboxtest.World{}
 	sandboxtest.Run(t, sandboxtest.Config{
@@ -89,6 +91,7 @@ var guestBuild struct {
 
 // TestMain removes the guest program that the tests built.
 func TestMain(m *testing.M) {
+	programtest.Overlap()
 	code := m.Run()
 	if guestBuild.dir != "" {
 		_ = os.RemoveAll(guestBuild.dir)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/proctor-run/proctor/internal/need"
+	"github.com/proctor-run/proctor/internal/programtest"
 	"github.com/proctor-run/proctor/sandbox/guest"
 )
 
@@ -40,6 +41,7 @@ func TestMain(m *testing.M) {
 	if os.Args[0] == ownerArg0 {
 		os.Exit(runOwner(os.Args[1:]))
 	}
+	programtest.Overlap()
 	code := m.Run()
 	if built.dir != "" {
 		_ = os.RemoveAll(built.dir)

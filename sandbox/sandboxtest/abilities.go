@@ -104,7 +104,7 @@ var abilityObligations = []obligation{
 		}
 		kept := s.fresh(t)
 		spec := s.spec()
-		spec.Labels.Owner = sandbox.Owner{BootID: "sandboxtest-dead", PID: 1, StartTicks: 1}
+		spec.Labels.Owner = sandbox.Owner{BootID: s.tag(), PID: 1, StartTicks: 1}
 		lost := s.create(t, spec)
 		removed, err := c.Collect(call(t), func(o sandbox.Owner) bool { return o != spec.Labels.Owner })
 		if err != nil || len(removed) == 0 {
