@@ -82,14 +82,15 @@ func listenLoopback(t testing.TB) net.Listener {
 	return l
 }
 
-// noTraffic sends a secret over the host's loopback while the sandbox listens.
+// noTraffic sends a secret over the host's loopback while the sandbox listens,
+// and after it the sandbox a word over its own.
 func noTraffic(t *testing.T, s sandbox.Sandbox, program string) {
 	t.Helper()
-	const secret = "key-of-the-host"
+	const secret, last = "key-of-the-host", "word-of-the-sandbox"
 	out := &signalled{ready: make(chan struct{})}
 	done := make(chan error, 1)
 	go func() {
-		_, err := s.Exec(t.Context(), sandbox.Command{Argv: []string{program, "packets", secret}, Stdout: out})
+		_, err := s.Exec(t.Context(), sandbox.Command{Argv: []string{program, "packets", secret, last}, Stdout: out})
 		done <- err
 	}()
 	select {
@@ -102,14 +103,10 @@ func noTraffic(t *testing.T, s sandbox.Sandbox, program string) {
 	}
 	l := listenLoopback(t)
 	go func() {
-		c, err := net.Dial("tcp", l.Addr().String())
-		for range 5 {
-			if err == nil {
-				_, err = c.Write([]byte(secret))
-			}
-			time.Sleep(20 * time.Millisecond)
+		if c, err := net.Dial("tcp", l.Addr().String()); err == nil {
+			_, _ = c.Write([]byte(secret))
+			_ = c.Close()
 		}
-		_ = c.Close()
 	}()
 	c, err := l.Accept()
 	if err != nil {
@@ -118,7 +115,8 @@ func noTraffic(t *testing.T, s sandbox.Sandbox, program string) {
 	if got, err := io.ReadAll(c); err != nil || !bytes.Contains(got, []byte(secret)) {
 		t.Errorf("got %q, %v", got, err)
 	}
-	if err := <-done; err != nil || strings.Contains(out.String(), "seen") {
+	say(t, s, "echo "+last+" >/dev/udp/127.0.0.1/9")
+	if err := <-done; err != nil || strings.Contains(out.String(), "seen") || strings.Contains(out.String(), "failed") {
 		t.Errorf("the host's traffic is seen: %q, %v", out.String(), err)
 	}
 }

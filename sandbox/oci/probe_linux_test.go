@@ -2,6 +2,7 @@ package oci
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -26,7 +27,7 @@ func runProbe(args []string) int {
 			_, err = c.Write([]byte("hello"))
 		}
 	case "packets":
-		err = sniff(args[1])
+		err = sniff(args[1], args[2])
 	case "bound": // to the device, whatever the routes say
 		err = dialThrough(args[1], args[2])
 	}
@@ -37,8 +38,9 @@ func runProbe(args []string) int {
 	return 0
 }
 
-// sniff reads all packets of all devices until one has the word in it.
-func sniff(word string) error {
+// sniff reads all packets of all devices until one has the last word in it, and
+// says whether one had the word before.
+func sniff(word, last string) error {
 	const all = 0x0300 // ETH_P_ALL in network order
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW, all)
 	if err != nil {
@@ -50,14 +52,18 @@ func sniff(word string) error {
 	}
 	fmt.Println("listening")
 	buf := make([]byte, 1<<16)
-	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 		n, _, err := unix.Recvfrom(fd, buf, 0)
-		if err == nil && bytes.Contains(buf[:n], []byte(word)) {
+		switch {
+		case err != nil:
+		case bytes.Contains(buf[:n], []byte(word)):
 			fmt.Println("seen:", word)
+			return nil
+		case bytes.Contains(buf[:n], []byte(last)):
 			return nil
 		}
 	}
-	return nil
+	return errors.New("the last packet was not seen")
 }
 
 func dialThrough(device, to string) error {
