@@ -157,7 +157,7 @@ func killWhen(t *testing.T, trial string, now func() bool) {
 	t.Helper()
 	test, _, _ := strings.Cut(t.Name(), "/")
 	owner := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+test+"$", "-test.v")
-	owner.Env = append(os.Environ(), crashVar+"="+trial, "TMPDIR="+t.TempDir())
+	owner.Env = append(os.Environ(), crashVar+"="+trial, "TMPDIR="+t.TempDir(), guestFor(t))
 	pipe, err := owner.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

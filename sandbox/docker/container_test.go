@@ -255,7 +255,7 @@ func TestCollectAfterTheOwnerWasKilled(t *testing.T) {
 	need.Image(t, testImage)
 	trial := fmt.Sprintf("crash-%d", time.Now().UnixNano())
 	owner := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
-	owner.Env = append(os.Environ(), crashVar+"="+trial, "TMPDIR="+t.TempDir())
+	owner.Env = append(os.Environ(), crashVar+"="+trial, "TMPDIR="+t.TempDir(), guestFor(t))
 	pipe, err := owner.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

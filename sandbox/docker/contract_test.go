@@ -89,6 +89,10 @@ var guestBuild struct {
 	err  error
 }
 
+// testGuest is an environment variable: the guest program that a test program has
+// built for those that it starts.
+const testGuest = "PROCTOR_TEST_GUEST"
+
 // TestMain removes the guest program that the tests built.
 func TestMain(m *testing.M) {
 	programtest.Overlap()
@@ -101,6 +105,9 @@ func TestMain(m *testing.M) {
 
 func guestProgram(t testing.TB) string {
 	t.Helper()
+	if path := os.Getenv(testGuest); path != "" {
+		return path
+	}
 	tool := need.Program(t, "go")
 	guestBuild.once.Do(func() {
 		if guestBuild.dir, guestBuild.err = os.MkdirTemp("", "proctor-guest-"); guestBuild.err != nil {
@@ -119,3 +126,6 @@ func guestProgram(t testing.TB) string {
 	}
 	return filepath.Join(guestBuild.dir, "proctor-guest")
 }
+
+// guestFor lets a test program that t starts use the guest program of this one.
+func guestFor(t testing.TB) string { return testGuest + "=" + guestProgram(t) }
