@@ -347,8 +347,7 @@ func TestUnwritableDirectory(t *testing.T) {
 	}
 }
 
-func TestManyConcurrentTrials(t *testing.T) {
-	t.Parallel()
+func TestManyConcurrentTrials(t *testing.T) { //nolint:paralleltest // it measures the process's heap
 	names := make([]string, 50)
 	for i := range names {
 		names[i] = fmt.Sprintf("task-%02d", i)

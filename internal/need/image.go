@@ -17,7 +17,7 @@ import (
 
 // How long an engine may be silent while it pulls an image: a registry that
 // cannot be reached must not hold up the tests.
-const pullSilence = 20 * time.Second
+const pullSilence = time.Minute
 
 // Image skips unless a Docker Engine answers and has the image, or can pull it
 // from its registry, and returns the engine's address.
