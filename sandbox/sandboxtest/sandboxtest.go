@@ -117,8 +117,9 @@ const (
 	snapshots                     // sandboxes are Snapshotters
 )
 
-// Run holds the backend to the contract. It takes a few sandboxes at a time
-// and destroys what it created.
+// Run holds the backend to the contract. Groups of obligations run side by side,
+// as many as -parallel allows, each with a few sandboxes at a time; what was
+// created is destroyed.
 func Run(t *testing.T, cfg Config) {
 	t.Helper()
 	if cfg.Scratch == "" {
