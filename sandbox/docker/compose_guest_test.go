@@ -66,7 +66,7 @@ services:
 	if !errors.As(err, &failed) || !strings.Contains(failed.Output, "exited (3)") || !strings.Contains(failed.Output, "this is why") {
 		t.Errorf("got error %v", err)
 	}
-	if left := inEngine(t, "proctor.trial="+t.Name()); len(left) > 0 {
+	if left := inEngine(t, "proctor.trial="+trialOf(t)); len(left) > 0 {
 		t.Errorf("left behind: %q", left)
 	}
 }

@@ -47,7 +47,7 @@ func TestComposeManyProjects(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	list, err := api(t).NetworkList(t.Context(), client.NetworkListOptions{Filters: make(client.Filters).Add("label", "proctor.trial="+t.Name())})
+	list, err := api(t).NetworkList(t.Context(), client.NetworkListOptions{Filters: make(client.Filters).Add("label", "proctor.trial="+trialOf(t))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestComposeManyProjects(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if left := inEngine(t, "proctor.trial="+t.Name()); len(left) > 0 {
+	if left := inEngine(t, "proctor.trial="+trialOf(t)); len(left) > 0 {
 		t.Errorf("left behind: %q", left)
 	}
 }
@@ -243,7 +243,7 @@ func TestComposeErrorsLeaveNothing(t *testing.T) {
 			} else if !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got error %v, want one that says %q", err, tt.want)
 			}
-			if left := inEngine(t, "proctor.trial="+t.Name()); len(left) > 0 {
+			if left := inEngine(t, "proctor.trial="+trialOf(t)); len(left) > 0 {
 				t.Errorf("left behind: %q", left)
 			}
 		})
@@ -268,7 +268,7 @@ func TestComposeCancelledLeavesNothing(t *testing.T) {
 			} else if !errors.Is(err, enough) {
 				t.Errorf("got error %v, want the cause", err)
 			}
-			if left := inEngine(t, "proctor.trial="+t.Name()); len(left) > 0 {
+			if left := inEngine(t, "proctor.trial="+trialOf(t)); len(left) > 0 {
 				t.Errorf("left behind: %q", left)
 			}
 		})
@@ -283,11 +283,11 @@ func TestComposeStop(t *testing.T) {
 	if err != nil || !strings.Contains(hint, spec.Compose.Project) {
 		t.Errorf("hint %q, %v", hint, err)
 	}
-	running, err := api(t).ContainerList(t.Context(), client.ContainerListOptions{Filters: make(client.Filters).Add("label", "proctor.trial="+t.Name())})
+	running, err := api(t).ContainerList(t.Context(), client.ContainerListOptions{Filters: make(client.Filters).Add("label", "proctor.trial="+trialOf(t))})
 	if err != nil || len(running.Items) > 0 {
 		t.Errorf("running: %+v, %v", running.Items, err)
 	}
-	if there := inEngine(t, "proctor.trial="+t.Name()); len(there) != 3 {
+	if there := inEngine(t, "proctor.trial="+trialOf(t)); len(there) != 3 {
 		t.Errorf("kept: %q", there)
 	}
 }

@@ -206,7 +206,7 @@ volumes: {data: {}}
 	if got := inEngine(t, "com.docker.compose.project="+name); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got := inEngine(t, "proctor.trial="+t.Name()); !slices.Equal(got, want) {
+	if got := inEngine(t, "proctor.trial="+trialOf(t)); !slices.Equal(got, want) {
 		t.Errorf("by our labels: got %q, want %q", got, want)
 	}
 	main, err := api(t).ContainerInspect(t.Context(), sb.ID(), client.ContainerInspectOptions{})
@@ -229,7 +229,7 @@ volumes: {data: {}}
 	if err := sb.Destroy(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if left := append(inEngine(t, "proctor.trial="+t.Name()), imageNames(t, name)...); len(left) > 0 {
+	if left := append(inEngine(t, "proctor.trial="+trialOf(t)), imageNames(t, name)...); len(left) > 0 {
 		t.Errorf("left behind: %q", left)
 	}
 	if _, err := sb.Exec(t.Context(), sandbox.Command{Shell: "true"}); !errors.Is(err, sandbox.ErrDestroyed) {

@@ -51,7 +51,7 @@ func TestContainerIsAsHarborMakesIt(t *testing.T) {
 		t.Error("the Spec's environment is on the container")
 	}
 	self := labels(t)
-	if config.Labels["proctor.owner"] != self.Owner.String() || config.Labels["proctor.job"] != "test" || config.Labels["proctor.trial"] != t.Name() {
+	if config.Labels["proctor.owner"] != self.Owner.String() || config.Labels["proctor.job"] != "test" || config.Labels["proctor.trial"] != trialOf(t) {
 		t.Errorf("labels: %v", config.Labels)
 	}
 	if n := len(r.Container.NetworkSettings.Networks); n != 1 {
@@ -131,7 +131,7 @@ func TestCreateErrorsLeaveNothing(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tt.want) || tt.is != nil && !errors.Is(err, tt.is) {
 				t.Errorf("got error %v, want one that says %q", err, tt.want)
 			}
-			if left := leftovers(t, t.Name()); len(left) > 0 {
+			if left := leftovers(t, trialOf(t)); len(left) > 0 {
 				t.Errorf("left behind: %v", left)
 			}
 		})
@@ -157,7 +157,7 @@ func TestCreateCancelledLeavesNothing(t *testing.T) {
 			} else if !errors.Is(err, cause) {
 				t.Errorf("got error %v, want the cause", err)
 			}
-			if left := leftovers(t, t.Name()); len(left) > 0 {
+			if left := leftovers(t, trialOf(t)); len(left) > 0 {
 				t.Errorf("left behind: %v", left)
 			}
 		})
@@ -181,7 +181,7 @@ func TestNoNetworksAreMade(t *testing.T) {
 					t.Errorf("the container is on network %q, want %q", name, want)
 				}
 			}
-			if made := inEngine(t, "proctor.trial="+t.Name()); len(made) != 1 {
+			if made := inEngine(t, "proctor.trial="+trialOf(t)); len(made) != 1 {
 				t.Errorf("made are %q, want a container only", made)
 			}
 		})

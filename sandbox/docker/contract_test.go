@@ -6,8 +6,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/proctor-run/proctor/internal/need"
 	"github.com/proctor-run/proctor/internal/programtest"
@@ -38,8 +40,15 @@ func labels(t testing.TB) sandbox.Labels {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return sandbox.Labels{Job: "test", Trial: t.Name(), Owner: self}
+	return sandbox.Labels{Job: "test", Trial: trialOf(t), Owner: self}
 }
+
+// thisRun tells the tests of this process from those of another that uses the
+// same engine.
+var thisRun = strconv.FormatInt(time.Now().UnixNano(), 36)
+
+// trialOf names what a test makes in the engine.
+func trialOf(t testing.TB) string { return t.Name() + "-" + thisRun }
 
 func TestContract(t *testing.T) {
 	t.Parallel()
