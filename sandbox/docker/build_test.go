@@ -305,9 +305,11 @@ func TestCollectImages(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	keepAll := func(sandbox.Owner) bool { return true }
-	stamp := time.Now().String()
-	plain := buildSpec(writeFiles(t, map[string]string{"Dockerfile": "FROM " + testImage + "\n# " + stamp + "\nLABEL kept=no\n"}))
-	kept := buildSpec(writeFiles(t, map[string]string{"Dockerfile": "FROM " + testImage + "\n# " + stamp + "\nLABEL kept=yes\n"}))
+	// No other run of this test makes the same images: an engine that removes the
+	// last name of one may remove one that is being made of the same steps.
+	file := "FROM " + testImage + "\nLABEL run=" + thisRun + " kept="
+	plain := buildSpec(writeFiles(t, map[string]string{"Dockerfile": file + "no\n"}))
+	kept := buildSpec(writeFiles(t, map[string]string{"Dockerfile": file + "yes\n"}))
 	kept.Image.KeepImage = true
 	refs := make([]string, 2)
 	for i, spec := range []sandbox.Spec{plain, kept} {

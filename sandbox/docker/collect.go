@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
@@ -79,7 +80,7 @@ func (b *Backend) collectImages(ctx context.Context, dry bool) ([]string, error)
 				continue
 			}
 			r, err := b.api.ImageInspect(ctx, tag)
-			if err != nil || b.now().Sub(r.Metadata.LastTagTime) < b.imageTTL {
+			if err != nil || b.now().Sub(lastUse(r)) < b.imageTTL {
 				continue
 			}
 			if !dry {
@@ -94,6 +95,17 @@ func (b *Backend) collectImages(ctx context.Context, dry bool) ([]string, error)
 		}
 	}
 	return removed, errors.Join(errs...)
+}
+
+// lastUse is when an image was tagged last, which every use does. An engine makes
+// a tag before it notes the time: of an image that has none yet it is when the
+// image was made.
+func lastUse(r client.ImageInspectResult) time.Time {
+	if r.Metadata.LastTagTime.IsZero() {
+		made, _ := time.Parse(time.RFC3339Nano, r.Created) // without one it is old
+		return made
+	}
+	return r.Metadata.LastTagTime
 }
 
 // has reports whether a tag is of the family. Podman puts localhost/ before it.

@@ -495,6 +495,40 @@ func TestFakeCollect(t *testing.T) {
 	}
 }
 
+// TestFakeCollectImages: an image goes when nobody has tagged it for long. One
+// without the time of a tag was made just now, or is old.
+func TestFakeCollectImages(t *testing.T) {
+	t.Parallel()
+	now := time.Now().UTC().Format(time.RFC3339Nano)
+	for name, tt := range map[string]struct {
+		inspect string
+		goes    bool
+	}{
+		"tagged now":            {`{"Created":"2020-01-01T00:00:00Z","Metadata":{"LastTagTime":"` + now + `"}}`, false},
+		"tagged long ago":       {`{"Created":"` + now + `","Metadata":{"LastTagTime":"2020-01-01T00:00:00Z"}}`, true},
+		"just made":             {`{"Created":"` + now + `","Metadata":{"LastTagTime":"0001-01-01T00:00:00Z"}}`, false},
+		"made long ago":         {`{"Created":"2020-01-01T00:00:00Z","Metadata":{"LastTagTime":"0001-01-01T00:00:00Z"}}`, true},
+		"made nobody says when": {`{"Metadata":{}}`, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, b := newFake(t)
+			f.set("GET /containers/json", answer(200, `[]`))
+			f.set("GET /networks", answer(200, `[]`))
+			f.set("GET /volumes", answer(200, `{}`))
+			f.set("GET /images/json", answer(200, `[{"Id":"sha256:2","RepoTags":["proctor-build:x"]}]`))
+			f.set("GET /images/proctor-build:x/json", answer(200, tt.inspect))
+			f.set("DELETE /images/proctor-build:x", answer(200, `[]`))
+			if _, err := b.Collect(t.Context(), func(sandbox.Owner) bool { return true }); err != nil {
+				t.Error(err)
+			}
+			if went := f.called("DELETE /images/proctor-build:x") == 1; went != tt.goes {
+				t.Errorf("removed: %t, want %t", went, tt.goes)
+			}
+		})
+	}
+}
+
 func TestFakeProgress(t *testing.T) {
 	t.Parallel()
 	f, b := newFake(t)
