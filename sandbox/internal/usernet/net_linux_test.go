@@ -17,13 +17,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/proctor-run/proctor/internal/need"
 )
 
 // limit is for what is expected to happen.
-const limit = 30 * time.Second
+const limit = time.Minute
 
 // sandboxed is a network namespace with a Net, as a sandbox has it.
 type sandboxed struct {
@@ -270,6 +271,23 @@ func TestDatagrams(t *testing.T) {
 	}
 }
 
+// TestOwnAddresses: what comes for an address of the sandbox is its own as soon as
+// the device is made, not when the kernel's background work has come to it.
+func TestOwnAddresses(t *testing.T) {
+	t.Parallel()
+	for range 20 {
+		s := newSandboxed(t, Outside{})
+		for _, own := range []netip.Addr{network4.Addr(), network6.Addr()} {
+			var routes []netlink.Route
+			var err error
+			s.inside(func() { routes, err = netlink.RouteGet(own.AsSlice()) })
+			if err != nil || len(routes) != 1 || routes[0].Type != unix.RTN_LOCAL {
+				t.Errorf("the route to %s: %v, %v", own, routes, err)
+			}
+		}
+	}
+}
+
 // TestNames: the first name server does not answer, and the second also sends
 // what nobody asked for.
 func TestNames(t *testing.T) {
@@ -355,10 +373,9 @@ func TestFloods(t *testing.T) {
 	if n := most.Load(); n > maxFlows {
 		t.Errorf("%d flows at a time, at most %d may be", n, maxFlows)
 	}
-	began := time.Now()
 	s.net.Close()
-	if streams.Load() != 0 || flows.Load() != 0 || time.Since(began) > limit {
-		t.Errorf("%d streams and %d flows are left after Close, which took %v", streams.Load(), flows.Load(), time.Since(began))
+	if streams.Load() != 0 || flows.Load() != 0 {
+		t.Errorf("%d streams and %d flows are left after Close", streams.Load(), flows.Load())
 	}
 	for _, fd := range fds {
 		_ = unix.Close(fd)

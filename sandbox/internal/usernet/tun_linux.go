@@ -85,8 +85,25 @@ func addRoute(h *netlink.Handle, dev netlink.Link, own netip.Prefix, via netip.A
 	if err := h.AddrAdd(dev, addr); err != nil {
 		return fmt.Errorf("adding address %s: %w", own, err)
 	}
+	if own.Addr().Is6() {
+		if err := addLocalRoute(h, dev, own.Addr()); err != nil {
+			return err
+		}
+	}
 	if err := h.RouteAdd(&netlink.Route{LinkIndex: dev.Attrs().Index, Gw: via.AsSlice()}); err != nil {
 		return fmt.Errorf("adding the route through %s: %w", via, err)
+	}
+	return nil
+}
+
+// addLocalRoute makes what comes for an IPv6 address the sandbox's own at once. The
+// kernel does it in the background when the address is added, and drops the first
+// answers that come before that.
+func addLocalRoute(h *netlink.Handle, dev netlink.Link, own netip.Addr) error {
+	dst := &net.IPNet{IP: own.AsSlice(), Mask: net.CIDRMask(own.BitLen(), own.BitLen())}
+	route := netlink.Route{LinkIndex: dev.Attrs().Index, Dst: dst, Type: unix.RTN_LOCAL, Table: unix.RT_TABLE_LOCAL, Scope: netlink.SCOPE_HOST}
+	if err := h.RouteAdd(&route); err != nil {
+		return fmt.Errorf("adding the local route of %s: %w", own, err)
 	}
 	return nil
 }
