@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
 	"github.com/proctor-run/proctor/sandbox"
@@ -16,8 +18,9 @@ import (
 
 // Collect removes the containers whose owner keep does not claim, the networks,
 // volumes and image names of their compose projects, and built images that
-// nobody used for ImageTTL and that were not built to be kept. A container whose owner cannot be read is left alone. Where no engine answers
-// the error is sandbox.ErrUnavailable.
+// nobody used for ImageTTL and that were not built to be kept. A container whose
+// owner cannot be read is left alone. Where no engine answers the error is
+// sandbox.ErrUnavailable.
 func (b *Backend) Collect(ctx context.Context, keep func(sandbox.Owner) bool) ([]string, error) {
 	return b.collect(ctx, keep, false)
 }
@@ -28,6 +31,8 @@ func (b *Backend) Survey(ctx context.Context, keep func(sandbox.Owner) bool) ([]
 }
 
 func (b *Backend) collect(ctx context.Context, keep func(sandbox.Owner) bool, dry bool) ([]string, error) {
+	// What containers use is listed before them: an owner may end at any time.
+	left, leftErr := b.projects.Leftovers(ctx, keep)
 	list, err := b.api.ContainerList(ctx, client.ContainerListOptions{
 		All:     true,
 		Filters: make(client.Filters).Add("label", engine.LabelOwner),
@@ -38,9 +43,15 @@ func (b *Backend) collect(ctx context.Context, keep func(sandbox.Owner) bool, dr
 	if err != nil {
 		return nil, fmt.Errorf("listing containers: %w", err)
 	}
-	var removed []string
+	containers, err := b.collectContainers(ctx, list.Items, keep, dry)
+	projects, projectsErr := left.Remove(ctx, dry)
+	images, imagesErr := b.collectImages(ctx, dry)
+	return slices.Concat(containers, projects, images), errors.Join(err, leftErr, projectsErr, imagesErr)
+}
+
+func (b *Backend) collectContainers(ctx context.Context, list []container.Summary, keep func(sandbox.Owner) bool, dry bool) (removed []string, err error) {
 	var errs []error
-	for _, item := range list.Items {
+	for _, item := range list {
 		owner, err := sandbox.ParseOwner(item.Labels[engine.LabelOwner])
 		if err != nil || keep(owner) {
 			continue
@@ -58,10 +69,7 @@ func (b *Backend) collect(ctx context.Context, keep func(sandbox.Owner) bool, dr
 		}
 		removed = append(removed, fmt.Sprintf("container %s of trial %q", name, item.Labels[engine.LabelTrial]))
 	}
-	projects, err := b.projects.Collect(ctx, keep, dry)
-	removed, errs = append(removed, projects...), append(errs, err)
-	images, err := b.collectImages(ctx, dry)
-	return append(removed, images...), errors.Join(append(errs, err)...)
+	return removed, errors.Join(errs...)
 }
 
 func (b *Backend) collectImages(ctx context.Context, dry bool) ([]string, error) {

@@ -495,6 +495,32 @@ func TestFakeCollect(t *testing.T) {
 	}
 }
 
+// TestFakeCollectWhenOwnersEnd: an owner that ends while things are collected is
+// seen alive by some looks and dead by the others. What its containers use is
+// not removed before they are.
+func TestFakeCollectWhenOwnersEnd(t *testing.T) {
+	t.Parallel()
+	for alive := range 6 {
+		f, b := newFake(t)
+		labels := `"Labels":{"proctor.owner":"b:1:2","proctor.trial":"t"}`
+		f.set("GET /containers/json", answer(200, `[{"Id":"c","Names":["/c"],`+labels+`}]`))
+		f.set("GET /networks", answer(200, `[{"Id":"n","Name":"n",`+labels+`}]`))
+		f.set("GET /volumes", answer(200, `{"Volumes":[{"Name":"v",`+labels+`}]}`))
+		f.set("GET /images/json", answer(200, `[]`))
+		for _, call := range []string{"DELETE /containers/c", "DELETE /networks/n", "DELETE /volumes/v"} {
+			f.set(call, answer(204, ""))
+		}
+		looks := 0
+		lines, err := b.Collect(t.Context(), func(sandbox.Owner) bool { looks++; return looks <= alive })
+		if err != nil {
+			t.Errorf("alive for %d looks: %v", alive, err)
+		}
+		if len(lines) > 0 && !strings.HasPrefix(lines[0], "container") {
+			t.Errorf("alive for %d looks: removed %q, and the container is left", alive, lines)
+		}
+	}
+}
+
 // TestFakeCollectImages: an image goes when nobody has tagged it for long. One
 // without the time of a tag was made just now, or is old.
 func TestFakeCollectImages(t *testing.T) {
