@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"slices"
@@ -230,10 +231,31 @@ func TestStop(t *testing.T) {
 	if _, err := api(t).ContainerStart(t.Context(), sb.ID(), client.ContainerStartOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(200 * time.Millisecond)
+	engineExec(t, sb.ID(), "until grep -q '^State:[[:space:]]*S' /proc/1/status; do sleep 0.02; done")
 	r, err = api(t).ContainerInspect(t.Context(), sb.ID(), client.ContainerInspectOptions{})
 	if err != nil || !r.Container.State.Running {
 		t.Errorf("started again it does not run on: %+v, %v", r.Container.State, err)
+	}
+}
+
+// engineExec runs a command with the engine alone, as who looks into a container does.
+func engineExec(t *testing.T, id, script string) {
+	t.Helper()
+	made, err := api(t).ExecCreate(t.Context(), id, client.ExecCreateOptions{Cmd: []string{"sh", "-c", script}, AttachStdout: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := api(t).ExecAttach(t.Context(), made.ID, client.ExecAttachOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	if _, err := io.Copy(io.Discard, out.Reader); err != nil {
+		t.Fatal(err)
+	}
+	st, err := api(t).ExecInspect(t.Context(), made.ID, client.ExecInspectOptions{})
+	if err != nil || st.ExitCode != 0 {
+		t.Errorf("%s: exit code %d, %v", script, st.ExitCode, err)
 	}
 }
 

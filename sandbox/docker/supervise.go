@@ -34,7 +34,7 @@ const (
 	compareTries = 10
 	compareEvery = 50 * time.Millisecond
 	// confirmLimit bounds a comparison whose context has ended.
-	confirmLimit = 20 * time.Second
+	confirmLimit = time.Minute
 )
 
 // contradictionError says that the engine knows of processes in a container that
