@@ -222,7 +222,7 @@ func busyRegistry(t *testing.T, refusals int64) (host string, refused *atomic.In
 	}))
 	t.Cleanup(server.Close)
 	host = strings.TrimPrefix(server.URL, "http://")
-	layer, err := tarball.LayerFromFile(need.Rootfs(t))
+	layer, err := tarball.LayerFromFile(need.Rootfs(t), tarball.WithCompressedCaching)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 // refused with the figures before anything runs, and so is getting them.
 func TestImagesThatDoNotFit(t *testing.T) {
 	need.Root(t)
-	need.That(t, "rootfs", os.Getenv("PROCTOR_TEST_ROOTFS") != "", "PROCTOR_TEST_ROOTFS is not set")
+	need.That(t, "rootfs", os.Getenv(need.RootfsVar) != "", need.RootfsVar+" is not set")
 	layout, err := mirror()
 	if err != nil {
 		t.Fatal(err)

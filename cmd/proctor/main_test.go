@@ -73,7 +73,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("PROCTOR_STATE_DIR", filepath.Join(e.WorkDir, ".state"))
 			e.Setenv("PROCTOR_CACHE_DIR", os.Getenv("PROCTOR_CACHE_DIR"))
 			e.Setenv("DOCKER_HOST", os.Getenv("DOCKER_HOST"))
-			if os.Getenv("PROCTOR_TEST_ROOTFS") == "" {
+			if os.Getenv(need.RootfsVar) == "" {
 				return nil
 			}
 			dir, err := mirror()
@@ -104,8 +104,8 @@ func condition(name string) (bool, error) {
 	case "patience":
 		return need.Required("patience"), nil
 	case "rootfs":
-		if os.Getenv("PROCTOR_TEST_ROOTFS") == "" {
-			err = errors.New("PROCTOR_TEST_ROOTFS is not set")
+		if os.Getenv(need.RootfsVar) == "" {
+			err = errors.New(need.RootfsVar + " is not set")
 		}
 	default:
 		return false, fmt.Errorf("unknown condition %q", name)

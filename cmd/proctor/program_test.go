@@ -154,7 +154,7 @@ func (e environment) flags(t testing.TB) []string {
 // mirror is an OCI layout with the image that the examples are made from, made
 // once of a root file system, in the directory that all tests share.
 var mirror = sync.OnceValues(func() (string, error) {
-	layer, err := tarball.LayerFromFile(os.Getenv("PROCTOR_TEST_ROOTFS"))
+	layer, err := tarball.LayerFromFile(os.Getenv(need.RootfsVar), tarball.WithCompressedCaching)
 	if err != nil {
 		return "", err
 	}

@@ -51,13 +51,16 @@ func Program(t testing.TB, name string) string {
 	return path
 }
 
-// Rootfs skips unless PROCTOR_TEST_ROOTFS names an uncompressed tar of a small
-// Debian root file system, and returns its path.
+// RootfsVar is the environment variable that names an uncompressed tar of a small
+// Debian root file system.
+const RootfsVar = "PROCTOR_TEST_ROOTFS"
+
+// Rootfs skips unless there is such a root file system, and returns its path.
 func Rootfs(t testing.TB) string {
 	t.Helper()
-	path := os.Getenv("PROCTOR_TEST_ROOTFS")
+	path := os.Getenv(RootfsVar)
 	if path == "" {
-		missing(t, "rootfs", "needs PROCTOR_TEST_ROOTFS, a tar of a Debian root file system")
+		missing(t, "rootfs", "needs "+RootfsVar+", a tar of a Debian root file system")
 	}
 	return path
 }

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -16,7 +17,6 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	ocilayout "github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
-	"github.com/google/go-containerregistry/pkg/v1/tarball"
 
 	"github.com/proctor-run/proctor/internal/need"
 	"github.com/proctor-run/proctor/sandbox"
@@ -30,32 +30,12 @@ const testBase = "debian:bookworm-slim"
 // system.
 func builder(t testing.TB, runtime string) *Backend {
 	t.Helper()
-	layer, err := tarball.LayerFromFile(need.Rootfs(t))
+	need.Rootfs(t)
+	mirror, err := sharedMirror()
 	if err != nil {
-		t.Fatal(err)
-	}
-	img, err := mutate.AppendLayers(empty.Image, layer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file, err := img.ConfigFile()
-	if err != nil {
-		t.Fatal(err)
-	}
-	file.Config.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"}
-	if img, err = mutate.ConfigFile(img, file); err != nil {
 		t.Fatal(err)
 	}
 	opts := testOptions(t, runtime)
-	mirror := filepath.Join(opts.StateDir, "mirror")
-	path, err := ocilayout.Write(mirror, empty.Index)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ref := map[string]string{"org.opencontainers.image.ref.name": name.MustParseReference(testBase).String()}
-	if err := path.AppendImage(img, ocilayout.WithAnnotations(ref), ocilayout.WithPlatform(v1.Platform{OS: "linux"})); err != nil {
-		t.Fatal(err)
-	}
 	store, err := image.Open(filepath.Join(opts.StateDir, "images"), image.Options{Offline: true, Mirrors: []string{mirror}})
 	if err != nil {
 		t.Fatal(err)
@@ -68,6 +48,37 @@ func builder(t testing.TB, runtime string) *Backend {
 	opts.Host, opts.Images = false, store
 	return newBackend(t, opts)
 }
+
+// sharedMirror is the mirror of builder.
+var sharedMirror = sync.OnceValues(func() (string, error) {
+	dir, err := testsDir()
+	if err != nil {
+		return "", err
+	}
+	layer, err := rootfsLayer()
+	if err != nil {
+		return "", err
+	}
+	img, err := mutate.AppendLayers(empty.Image, layer)
+	if err != nil {
+		return "", err
+	}
+	file, err := img.ConfigFile()
+	if err != nil {
+		return "", err
+	}
+	file.Config.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"}
+	if img, err = mutate.ConfigFile(img, file); err != nil {
+		return "", err
+	}
+	mirror := filepath.Join(dir, "mirror")
+	path, err := ocilayout.Write(mirror, empty.Index)
+	if err != nil {
+		return "", err
+	}
+	ref := map[string]string{"org.opencontainers.image.ref.name": name.MustParseReference(testBase).String()}
+	return mirror, path.AppendImage(img, ocilayout.WithAnnotations(ref), ocilayout.WithPlatform(v1.Platform{OS: "linux"}))
+})
 
 // contextDir writes a build context. Names that end in ! are executable.
 func contextDir(t testing.TB, files map[string]string) string {
@@ -260,7 +271,7 @@ func TestBuildOfOrdinaryUser(t *testing.T) {
 	}
 	const nobodyElse = 54322
 	cmd := exec.Command(program, "-test.run=^TestBuildOfUser$", "-test.v")
-	cmd.Dir, cmd.Env = "/", append(os.Environ(), "PROCTOR_TEST_ROOTFS="+rootfs)
+	cmd.Dir, cmd.Env = "/", append(os.Environ(), need.RootfsVar+"="+rootfs)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobodyElse, Gid: nobodyElse}}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -399,7 +410,7 @@ func TestCacheMount(t *testing.T) {
 	build("1")
 	s := build("2")
 	var out strings.Builder
-	status, err := s.Exec(t.Context(), sandbox.Command{Argv: []string{"sh", "-c", "cat /seen /stat; ls -A /c /d /e"}, Stdout: &out, Stderr: &out})
+	status, err := s.Exec(t.Context(), sandbox.Command{Argv: []string{"sh", "-c", "cat /seen /stat; ls -A /c /d /e"}, Stdout: &out})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -28,32 +29,53 @@ const testImages = "PROCTOR_TEST_IMAGES"
 // root file system.
 func imageStore(t testing.TB) (*image.Store, string) {
 	t.Helper()
-	dir := stateDir(t)
-	writeTestImage(t, imageArchive(dir))
-	return openImages(t, dir)
+	return openImages(t, imageDir(t))
 }
 
 func imageArchive(dir string) string { return filepath.Join(dir, "image.tar") }
 
-// writeTestImage makes an archive with the image.
-func writeTestImage(t testing.TB, archive string) {
+// imageDir makes a directory with an archive of the image.
+func imageDir(t testing.TB) string {
 	t.Helper()
-	layer, err := tarball.LayerFromFile(need.Rootfs(t))
+	need.Rootfs(t)
+	archive, err := sharedArchive()
 	if err != nil {
 		t.Fatal(err)
+	}
+	dir := stateDir(t)
+	if err := os.Symlink(archive, imageArchive(dir)); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// rootfsLayer is the test root file system as the layer of an image, which takes
+// seconds to compress.
+var rootfsLayer = sync.OnceValues(func() (v1.Layer, error) {
+	return tarball.LayerFromFile(os.Getenv(need.RootfsVar), tarball.WithCompressedCaching)
+})
+
+// sharedArchive is an archive with the image of imageStore.
+var sharedArchive = sync.OnceValues(func() (string, error) {
+	dir, err := testsDir()
+	if err != nil {
+		return "", err
+	}
+	layer, err := rootfsLayer()
+	if err != nil {
+		return "", err
 	}
 	img, err := mutate.AppendLayers(empty.Image, layer)
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
 	img, err = mutate.Config(img, v1.Config{Env: []string{"PATH=/usr/bin:/bin:/usr/sbin", "FROM_IMAGE=yes"}, WorkingDir: "/made/by/config"})
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
-	if err := tarball.WriteToFile(archive, name.MustParseReference("debian:test"), img); err != nil {
-		t.Fatal(err)
-	}
-}
+	archive := imageArchive(dir)
+	return archive, tarball.WriteToFile(archive, name.MustParseReference("debian:test"), img)
+})
 
 func openImages(t testing.TB, dir string) (*image.Store, string) {
 	t.Helper()
@@ -76,8 +98,7 @@ func contractImages(t testing.TB) (*image.Store, string) {
 	if dir := os.Getenv(testImages); dir != "" {
 		return openImages(t, dir)
 	}
-	dir := stateDir(t)
-	writeTestImage(t, imageArchive(dir))
+	dir := imageDir(t)
 	if err := os.Setenv(testImages, dir); err != nil {
 		t.Fatal(err)
 	}

@@ -43,30 +43,27 @@ func TestMain(m *testing.M) {
 	}
 	programtest.Overlap()
 	code := m.Run()
-	if built.dir != "" {
-		_ = os.RemoveAll(built.dir)
+	if dir, err := testsDir(); err == nil {
+		_ = os.RemoveAll(dir)
 	}
 	os.Exit(code)
 }
 
-// built is the program of staticProgram when it is not the test's own.
-var built struct {
-	once sync.Once
-	dir  string
-	path string
-	err  error
-}
+// testsDir returns a directory for what the tests of this process share.
+var testsDir = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "oci") })
+
+var builtProgram = sync.OnceValues(makeStatic)
 
 // staticProgram returns a test program without shared libraries, as the
 // built-in runtime and images need it. Where the race detector or a C compiler
 // made this one need some, it is built again without.
 func staticProgram(t testing.TB) string {
 	t.Helper()
-	built.once.Do(func() { built.path, built.err = makeStatic() })
-	if built.err != nil {
-		need.That(t, "go", false, fmt.Sprintf("needs a static test program: %v", built.err))
+	path, err := builtProgram()
+	if err != nil {
+		need.That(t, "go", false, fmt.Sprintf("needs a static test program: %v", err))
 	}
-	return built.path
+	return path
 }
 
 func makeStatic() (string, error) {
@@ -80,10 +77,11 @@ func makeStatic() (string, error) {
 	if path := os.Getenv(testStatic); path != "" {
 		return path, nil
 	}
-	if built.dir, err = os.MkdirTemp("", "oci"); err != nil {
+	dir, err := testsDir()
+	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(built.dir, "oci.test")
+	path := filepath.Join(dir, "oci.test")
 	cmd := exec.Command("go", "test", "-c", "-buildvcs=false", "-o", path, ".")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -17,7 +17,7 @@ import (
 func outputOf(t *testing.T, s sandbox.Sandbox, shell string) string {
 	t.Helper()
 	var out bytes.Buffer
-	if _, err := s.Exec(t.Context(), sandbox.Command{Shell: shell, Stdout: &out, Stderr: &out}); err != nil {
+	if _, err := s.Exec(t.Context(), sandbox.Command{Shell: shell, Stdout: &out}); err != nil {
 		t.Fatal(err)
 	}
 	return strings.TrimSpace(out.String())
