@@ -1,4 +1,5 @@
-// Package programtest helps tests that execute copies of programs.
+// Package programtest helps tests of programs and processes: it makes copies that
+// can be executed at once, and lets tests that wait for other processes overlap.
 package programtest
 
 import (
