@@ -135,10 +135,7 @@ func TestImageSettings(t *testing.T) {
 	opts.Host, opts.Images = false, store
 	b := newBackend(t, opts)
 	dockerfile := "FROM " + ref + "\nENV A=1 FROM_IMAGE=changed\nWORKDIR /made\nWORKDIR here\n"
-	if err := os.WriteFile(filepath.Join(opts.StateDir, "Dockerfile"), []byte(dockerfile), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	build := &sandbox.Build{ContextDir: opts.StateDir, Name: "task"}
+	build := &sandbox.Build{ContextDir: contextDir(t, map[string]string{"Dockerfile": dockerfile}), Name: "task"}
 	tests := []struct {
 		name string
 		spec sandbox.Spec
