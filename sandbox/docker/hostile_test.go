@@ -47,7 +47,7 @@ pkill 2>/dev/null; (trap "" TERM; while :; do echo >>$0; sleep 0.05; done) & ech
 
 // listProcesses prints a line for each process of the sandbox but the shell itself
 // and those that have ended.
-const listProcesses = `for p in /proc/[0-9]*; do [ $p = /proc/$$ ] || grep -qs '^State:[[:space:]]*[^ZX]' $p/status && echo $p; done; true`
+const listProcesses = `for p in /proc/[0-9]*; do [ $p = /proc/$$ ] || ! grep -qs '^State:[[:space:]]*[^ZX]' $p/status || echo $p; done`
 
 func TestHostileProcessesAreEnded(t *testing.T) {
 	t.Parallel()
