@@ -1,9 +1,8 @@
 package jobdir
 
 import (
+	"slices"
 	"strings"
-
-	"github.com/proctor-run/proctor/sandbox"
 )
 
 // proctorPrefix marks sandbox backends that Harbor does not know in the
@@ -11,9 +10,9 @@ import (
 const proctorPrefix = "proctor:"
 
 // SetBackend chooses the sandbox backend. Harbor's environment types are
-// written as type, proctor's own as import path "proctor:<name>".
+// written as type, any other as import path "proctor:<name>".
 func (e *EnvironmentConfig) SetBackend(name string) {
-	if name == sandbox.BackendSandbox || name == sandbox.BackendHost {
+	if !slices.Contains(environmentTypes, name) {
 		e.Type, e.ImportPath = nil, new(proctorPrefix+name)
 		return
 	}

@@ -19,7 +19,6 @@ import (
 	"github.com/proctor-run/proctor/internal/dotenv"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
-	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -139,18 +138,17 @@ func adoptEnvironment(doc value.Value) (changed bool, err error) {
 	if _, err := parseEnvironment(string(name)); err != nil {
 		return false, err
 	}
-	switch name {
-	case sandboxes.Auto:
+	if name == sandboxes.Auto {
 		environment.Delete("type")
-		return true, nil
-	case sandbox.BackendSandbox, sandbox.BackendHost:
-		var set jobdir.EnvironmentConfig
-		set.SetBackend(string(name))
-		environment.Delete("type")
-		environment.Set("import_path", value.Str(*set.ImportPath))
 		return true, nil
 	}
-	return false, nil
+	var set jobdir.EnvironmentConfig
+	if set.SetBackend(string(name)); set.ImportPath == nil {
+		return false, nil
+	}
+	environment.Delete("type")
+	environment.Set("import_path", value.Str(*set.ImportPath))
+	return true, nil
 }
 
 func namedBy(doc value.Value) (names given) {
