@@ -18,6 +18,7 @@ import (
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/scan"
+	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/trial"
 	"github.com/proctor-run/proctor/value"
@@ -189,7 +190,7 @@ func (p *Program) prepareOptions(open *opened) job.PrepareOptions {
 // execute runs a prepared job: one line on standard error for each trial, and
 // the metrics on standard output.
 func (p *Program) execute(ctx context.Context, prepared *job.Prepared, open *opened) error {
-	owner, err := sandbox.Self()
+	owner, err := procid.Self()
 	if err != nil {
 		return err
 	}

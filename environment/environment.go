@@ -82,7 +82,7 @@ func (e *Environment) start(ctx context.Context) error {
 }
 
 func (e *Environment) create(ctx context.Context) error {
-	if err := e.cfg.Task.CheckOS(e.cfg.Backend.Name(), e.cfg.Backend.Capabilities()); err != nil {
+	if err := checkOS(e.cfg.Task, e.cfg.Backend); err != nil {
 		return err
 	}
 	if e.cfg.Backend.Capabilities().Mounted {

@@ -227,14 +227,22 @@ func (t *Task) HasDefinition() error {
 		"Expected environment/Dockerfile, environment/docker-compose.yaml or [environment].docker_image.", t.EnvironmentDir())
 }
 
-// HasDockerfile reports whether environment/ has a Dockerfile.
-func (t *Task) HasDockerfile() bool { return exists(filepath.Join(t.EnvironmentDir(), "Dockerfile")) }
+// Files that define an environment, in its directory. Only these names count
+// (section 5.2).
+const (
+	Dockerfile  = "Dockerfile"
+	ComposeFile = "docker-compose.yaml"
+)
 
-// HasCompose reports whether environment/ has a compose file. Only the one
-// name counts.
-func (t *Task) HasCompose() bool {
-	return exists(filepath.Join(t.EnvironmentDir(), "docker-compose.yaml"))
-}
+// Has reports whether a directory of a task has something of that name, whatever
+// it is.
+func Has(dir, name string) bool { return exists(filepath.Join(dir, name)) }
+
+// HasDockerfile reports whether environment/ has a Dockerfile.
+func (t *Task) HasDockerfile() bool { return Has(t.EnvironmentDir(), Dockerfile) }
+
+// HasCompose reports whether environment/ has a compose file.
+func (t *Task) HasCompose() bool { return Has(t.EnvironmentDir(), ComposeFile) }
 
 // pyJoin joins paths as Python's pathlib does: ".." stays, and an absolute
 // part replaces what came before.

@@ -110,3 +110,12 @@ func RedactEnv(name, value string, host Lookup) string {
 	runes := []rune(value)
 	return string(runes[:shownPrefix]) + redactionMask + string(runes[len(runes)-shownSuffix:])
 }
+
+// Assignments writes variables as KEY=VALUE.
+func Assignments(env Env) []string {
+	list := make([]string, 0, env.Len())
+	for k, v := range env.All() {
+		list = append(list, k+"="+v)
+	}
+	return list
+}

@@ -1,5 +1,10 @@
 package harbor
 
+import (
+	"math"
+	"time"
+)
+
 // AgentSetupTimeoutSec is the time limit of an agent's set-up, in seconds,
 // when the job names none.
 const AgentSetupTimeoutSec = 360
@@ -87,4 +92,15 @@ func (c *Config) VerifierEnv(step *Step, job Env) Env {
 		out.Set(k, v)
 	}
 	return out
+}
+
+// Seconds converts seconds of a task file, within what a Duration can hold.
+func Seconds(s float64) time.Duration {
+	switch {
+	case s <= 0 || math.IsNaN(s):
+		return 0
+	case s >= math.MaxInt64/float64(time.Second):
+		return math.MaxInt64
+	}
+	return time.Duration(s * float64(time.Second))
 }

@@ -14,12 +14,12 @@ import (
 
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
-	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox/fake"
 )
 
 func holder(pid int) jobdir.Holder {
-	return jobdir.Holder{Owner: sandbox.Owner{BootID: "boot", PID: pid, StartTicks: 1}, Host: "host-a", Since: time.Date(2026, 6, 9, 8, 0, 0, 0, time.UTC)}
+	return jobdir.Holder{Owner: procid.ID{BootID: "boot", PID: pid, StartTicks: 1}, Host: "host-a", Since: time.Date(2026, 6, 9, 8, 0, 0, 0, time.UTC)}
 }
 
 func TestGuard(t *testing.T) {
@@ -54,7 +54,7 @@ func TestGuard(t *testing.T) {
 // whatever it says.
 func TestGuardOfTheDead(t *testing.T) {
 	t.Parallel()
-	self, err := sandbox.Self()
+	self, err := procid.Self()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/journal"
 	"github.com/proctor-run/proctor/jobdir/scan"
-	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox/fake"
 	"github.com/proctor-run/proctor/trial"
 )
@@ -24,7 +24,7 @@ func TestRunKeepsJournal(t *testing.T) {
 		fake.On("/tests/test.sh", fake.Each(fake.Exit(0), fake.Write("/logs/verifier/reward.txt", "1"))),
 	}})
 	h.cfg.Retry.MaxRetries, h.cfg.Retry.ExcludeExceptions = 1, nil
-	h.runner.Trials.Owner = sandbox.Owner{BootID: "boot", PID: 7, StartTicks: 9}
+	h.runner.Trials.Owner = procid.ID{BootID: "boot", PID: 7, StartTicks: 9}
 	h.runner.Host = "here"
 	out := h.run(t)
 	once := []string{"trial_started", "sandbox_created", "agent_started", "sandbox_removed", "trial_finished"}

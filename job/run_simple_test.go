@@ -11,7 +11,7 @@ import (
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/journal"
-	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox/fake"
 )
 
@@ -36,7 +36,7 @@ func TestRunWithDefaults(t *testing.T) {
 	if m := out.Progress.Metrics; len(m) != 1 || m[0].Value != "1.0" || m[0].NScored != 2 {
 		t.Errorf("metrics %+v, want a mean of 1.0 over 2 trials", m)
 	}
-	self, err := sandbox.Self()
+	self, err := procid.Self()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"github.com/proctor-run/proctor/internal/bounded"
-	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/procid"
 )
 
 // GuardFile is the name of the file in a job directory that says who writes
@@ -23,9 +23,9 @@ const GuardFile = "proctor.lock"
 
 // Holder says who holds a guard.
 type Holder struct {
-	Owner sandbox.Owner `json:"owner"`
-	Host  string        `json:"host"`
-	Since time.Time     `json:"since"` // UTC
+	Owner procid.ID `json:"owner"`
+	Host  string    `json:"host"`
+	Since time.Time `json:"since"` // UTC
 }
 
 // Guard keeps others from writing to a job directory.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/proctor-run/proctor/internal/atomicfile"
 	"github.com/proctor-run/proctor/internal/bounded"
-	"github.com/proctor-run/proctor/verify"
+	"github.com/proctor-run/proctor/reward"
 )
 
 // NotesFile is the name of proctor's own file in a trial directory. It lies
@@ -103,10 +103,10 @@ type VerificationNote struct {
 	ExitCode int    `json:"exit_code"`
 	// OutputCutBytes of test-stdout.txt were dropped.
 	OutputCutBytes int64           `json:"output_cut_bytes"`
-	RewardFiles    verify.Evidence `json:"reward_files"`
+	RewardFiles    reward.Evidence `json:"reward_files"`
 	// ChangedLater are the reward files at the trial's end, when they are not
 	// those that the rewards were read from.
-	ChangedLater []verify.RewardFile `json:"changed_later,omitempty"`
+	ChangedLater []reward.File `json:"changed_later,omitempty"`
 	// Suspicions say in words what the evidence shows, empty for nothing.
 	Suspicions []string `json:"suspicions"`
 }

@@ -27,6 +27,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/proctor-run/proctor/procid"
 )
 
 // Errors that callers branch on. Backends wrap them with what they concern.
@@ -91,13 +93,13 @@ type Collector interface {
 	// Collect removes every sandbox, mount, network and directory of the
 	// backend whose owner keep does not claim, and returns one line for each
 	// thing removed. It never touches what keep claims.
-	Collect(ctx context.Context, keep func(Owner) bool) ([]string, error)
+	Collect(ctx context.Context, keep func(procid.ID) bool) ([]string, error)
 }
 
 // Surveyor is the ability to tell what [Collector.Collect] would remove.
 type Surveyor interface {
 	// Survey returns the lines that Collect would, and removes nothing.
-	Survey(ctx context.Context, keep func(Owner) bool) ([]string, error)
+	Survey(ctx context.Context, keep func(procid.ID) bool) ([]string, error)
 }
 
 // Capabilities of a backend. The zero value promises nothing.
@@ -130,21 +132,11 @@ type Capabilities struct {
 	Windows bool
 }
 
-// Owner identifies the process that created something outside itself, so that
-// another process can tell leftovers from what is in use.
-type Owner struct {
-	// BootID is the kernel's boot id; a PID means nothing beyond a boot.
-	BootID string `json:"boot_id"`
-	// PID and StartTicks (field 22 of /proc/PID/stat) name one process.
-	PID        int    `json:"pid"`
-	StartTicks uint64 `json:"start_ticks"`
-}
-
 // Labels are put on everything external that belongs to a sandbox.
 type Labels struct {
 	Job   string // job id
 	Trial string // trial name
-	Owner Owner
+	Owner procid.ID
 }
 
 // Spec describes a sandbox.

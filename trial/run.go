@@ -16,6 +16,7 @@ import (
 	"github.com/proctor-run/proctor/internal/atomicfile"
 	"github.com/proctor-run/proctor/internal/clock"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
@@ -28,8 +29,8 @@ type Runner struct {
 	Lookup jobdir.HostEnv
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
-	// Owner is put on everything external; the zero value means sandbox.Self.
-	Owner sandbox.Owner
+	// Owner is put on everything external; the zero value means procid.Self.
+	Owner procid.ID
 	// Emit is told what happens, from the goroutine of the trial; nil for
 	// nobody.
 	Emit func(Event)

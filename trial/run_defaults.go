@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/proctor-run/proctor/internal/clock"
-	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/procid"
 )
 
 // WithDefaults returns a copy of the runner in which the fields that may be left
@@ -17,8 +17,8 @@ func (r *Runner) WithDefaults() (*Runner, error) {
 	if own.Lookup == nil {
 		own.Lookup = func(string) (string, bool) { return "", false }
 	}
-	if own.Owner == (sandbox.Owner{}) {
-		self, err := sandbox.Self()
+	if own.Owner == (procid.ID{}) {
+		self, err := procid.Self()
 		if err != nil {
 			return nil, fmt.Errorf("identifying this process: %w", err)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/verify"
 )
 
@@ -20,7 +21,7 @@ type verdict struct {
 	res   verify.Result
 	dir   string // of the reward files, on the host
 	left  int    // processes that the agent left running
-	later []verify.RewardFile
+	later []reward.File
 }
 
 // evidence is what is known of how a trial's rewards came about.
@@ -88,7 +89,7 @@ func (e *evidence) recheck() {
 }
 
 // sameFile leaves out what sealing, archiving and cleaning up change.
-func sameFile(a, b verify.RewardFile) bool {
+func sameFile(a, b reward.File) bool {
 	return a.Name == b.Name && a.Kind == b.Kind && a.SHA256 == b.SHA256 && a.ModTime == b.ModTime
 }
 

@@ -101,7 +101,7 @@ func (n *networks) check() error {
 // be changed while it runs. A compose project's cannot: main would lose its
 // other services.
 func (n *networks) canSwitch(dir string) bool {
-	return n.backend.Capabilities().SwitchNetwork && !n.fixed && !isThere(filepath.Join(dir, "docker-compose.yaml"))
+	return n.backend.Capabilities().SwitchNetwork && !n.fixed && !harbor.Has(dir, harbor.ComposeFile)
 }
 
 // switches tells whether a phase in the agent's environment has another

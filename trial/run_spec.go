@@ -1,8 +1,6 @@
 package trial
 
 import (
-	"os"
-
 	"github.com/proctor-run/proctor/environment"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/jobdir"
@@ -21,7 +19,7 @@ type planner struct {
 // check names what the task asks for and no backend here has, in
 // Harbor's words where it has them (Harbor task format, section 4.1).
 func (p *planner) check() error {
-	if err := p.task.CheckSupport(p.sandboxOptions()); err != nil {
+	if err := p.environment().Check(); err != nil {
 		return err
 	}
 	return p.net.check()
@@ -30,46 +28,70 @@ func (p *planner) check() error {
 // agentSpec describes the sandbox of the agent (Harbor task format, sections
 // 4.6, 5.3 and 5.8).
 func (p *planner) agentSpec() (sandbox.Spec, error) {
+	mounts, err := p.mounts()
+	if err != nil {
+		return sandbox.Spec{}, err
+	}
 	plan := p.net.plan(nil)
-	spec, err := p.environmentSpec(&p.task.Config.Environment, p.task.EnvironmentDir(), plan.AgentBaseline, p.cfg.Environment.ExtraDockerCompose)
+	spec, err := p.spec(environment.Request{
+		Name: p.cfg.TrialName, Network: plan.AgentBaseline, Mounts: mounts,
+		ExtraCompose: p.cfg.Environment.ExtraDockerCompose, ForceBuild: p.cfg.Environment.ForceBuild,
+	}, p.net.switches())
 	if err != nil {
 		return spec, err
 	}
 	for _, w := range plan.Warnings {
 		p.warn("%s", w)
 	}
-	if err := p.net.watch(&spec, p.net.switches()); err != nil {
-		return spec, err
-	}
-	spec.Name = p.cfg.TrialName
-	spec.Image.ForceBuild = p.cfg.Environment.ForceBuild
-	if spec.Mounts, err = p.mounts(); err != nil {
-		return spec, err
-	}
-	harbor.CompleteCompose(&spec, p.warn)
 	return spec, nil
 }
 
-// environmentSpec describes what an environment table and its directory
-// define, without a name and mounts.
-func (p *planner) environmentSpec(table *harbor.Environment, dir string, network harbor.Network, extraCompose []string) (sandbox.Spec, error) {
-	o := p.sandboxOptions()
-	o.ExtraCompose = extraCompose
-	spec, err := p.task.SandboxSpec(table, dir, network, o)
-	spec.Warn = func(message string) { p.warn("%s", message) }
-	spec.Labels = sandbox.Labels{Trial: p.cfg.TrialName, Owner: p.r.Owner}
-	if p.cfg.JobID != nil {
-		spec.Labels.Job = p.cfg.JobID.String()
+// verifierSpec describes a sandbox of the verifier's own, for a step or a
+// single-step task (Harbor task format, section 6.4). logs is the directory of
+// the host for the verifier's log files; empty means that the sandbox keeps them.
+func (p *planner) verifierSpec(step *harbor.Step, logs string) (sandbox.Spec, error) {
+	key := "trial"
+	if step != nil {
+		key = step.Name
 	}
-	return spec, err
+	var mounts []sandbox.Mount
+	if logs != "" {
+		mounts = []sandbox.Mount{{Source: logs, Target: harbor.VerifierLogsDir}}
+	}
+	plan := p.net.plan(step)
+	table := p.task.Config.VerifierEnvironment(step)
+	return p.spec(environment.Request{
+		Name: harbor.VerifierSessionID(p.cfg.TrialName, key), Network: *plan.VerifierBaseline, Mounts: mounts,
+		Table: &table, Dir: p.task.VerifierDir(step),
+	}, verifierSwitches(plan))
 }
 
-func (p *planner) sandboxOptions() harbor.SandboxOptions {
+// verifierSwitches tells whether the tests need another network policy than a
+// verifier's own sandbox starts with.
+func verifierSwitches(plan harbor.NetworkPlan) bool {
+	return !plan.VerifierPhase.Equal(*plan.VerifierBaseline)
+}
+
+// spec describes a sandbox whose network policy is switched, or not.
+func (p *planner) spec(r environment.Request, switches bool) (sandbox.Spec, error) {
+	spec, err := p.environment().Spec(r)
+	if err != nil {
+		return spec, err
+	}
+	spec.Warn = func(message string) { p.warn("%s", message) }
+	return spec, p.net.watch(&spec, switches)
+}
+
+// environment has what the trial's configuration says of sandboxes.
+func (p *planner) environment() *environment.Planner {
 	cfg := p.cfg.Environment
-	return harbor.SandboxOptions{
-		Backend:      p.r.Backend.Name(),
-		Can:          p.r.Backend.Capabilities(),
-		Host:         p.r.Lookup,
+	labels := sandbox.Labels{Trial: p.cfg.TrialName, Owner: p.r.Owner}
+	if p.cfg.JobID != nil {
+		labels.Job = p.cfg.JobID.String()
+	}
+	return &environment.Planner{
+		Backend: p.r.Backend.Name(), Can: p.r.Backend.Capabilities(), Task: p.task, Labels: labels,
+		Lookup:       p.r.Lookup,
 		Env:          cfg.Env.Map,
 		OverrideCPUs: cfg.OverrideCPUs, OverrideMemoryMB: cfg.OverrideMemoryMB,
 		OverrideGPUs: cfg.OverrideGPUs, OverrideTPU: cfg.OverrideTPU,
@@ -89,9 +111,4 @@ func (p *planner) mounts() ([]sandbox.Mount, error) {
 		all = append(all, mount)
 	}
 	return all, nil
-}
-
-func isThere(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }

@@ -180,9 +180,8 @@ func (run *stepRun) setUp(ctx context.Context) error {
 		}
 	}
 	user := run.trial.env.AgentUser(run.step)
-	files := filepath.Join(run.trial.task.StepDir(run.step.Name), "workdir")
-	if isThere(files) {
-		if err := run.stageFiles(ctx, files, user); err != nil {
+	if dir := run.trial.task.StepDir(run.step.Name); harbor.Has(dir, "workdir") {
+		if err := run.stageFiles(ctx, filepath.Join(dir, "workdir"), user); err != nil {
 			return err
 		}
 	}
@@ -201,7 +200,7 @@ func (run *stepRun) stageFiles(ctx context.Context, files, user string) error {
 	if err := sandbox.UploadDir(ctx, run.trial.sandbox(), files, workdir); err != nil {
 		return err
 	}
-	if !isThere(filepath.Join(files, "setup.sh")) {
+	if !harbor.Has(files, "setup.sh") {
 		return nil
 	}
 	script, err := harbor.Linux.Quote(filepath.ToSlash(filepath.Join(workdir, "setup.sh")))

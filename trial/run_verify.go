@@ -8,7 +8,6 @@ import (
 	"github.com/proctor-run/proctor/environment"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/jobdir"
-	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/verify"
 )
 
@@ -57,24 +56,14 @@ func separate(task *harbor.Task, step *harbor.Step) bool {
 func (a *attempt) verifySeparately(ctx context.Context, step *harbor.Step) (verify.Result, error) {
 	var none verify.Result
 	spec := a.env.VerifySpec(step)
-	table := a.task.Config.VerifierEnvironment(step)
-	plan := a.net.plan(step)
-	sbSpec, err := a.plans.environmentSpec(&table, a.task.VerifierDir(step), *plan.VerifierBaseline, nil)
+	logs := ""
+	if spec.Mounted {
+		logs = spec.LogDir
+	}
+	sbSpec, err := a.plans.verifierSpec(step, logs)
 	if err != nil {
 		return none, err
 	}
-	if err := a.net.watch(&sbSpec, !plan.VerifierPhase.Equal(*plan.VerifierBaseline)); err != nil {
-		return none, err
-	}
-	key := "trial"
-	if step != nil {
-		key = step.Name
-	}
-	sbSpec.Name = harbor.VerifierSessionID(a.cfg.TrialName, key)
-	if spec.Mounted {
-		sbSpec.Mounts = []sandbox.Mount{{Source: spec.LogDir, Target: harbor.VerifierLogsDir}}
-	}
-	harbor.CompleteCompose(&sbSpec, a.warn)
 	sb, err := a.r.Backend.Create(ctx, sbSpec)
 	if err != nil {
 		return none, fmt.Errorf("starting the verifier's sandbox: %w", err)
@@ -90,7 +79,7 @@ func (a *attempt) verifySeparately(ctx context.Context, step *harbor.Step) (veri
 		}
 		return a.artifacts.upload(ctx, sb, step)
 	}
-	if !plan.VerifierPhase.Equal(*plan.VerifierBaseline) {
+	if plan := a.net.plan(step); verifierSwitches(plan) {
 		if err := a.net.set(ctx, sb, plan.VerifierPhase); err != nil {
 			return none, err
 		}

@@ -14,54 +14,20 @@ import (
 	"path"
 	"time"
 
+	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
-// Evidence is what was seen of the reward files, so that tampering is visible.
-// Nothing is judged here.
-type Evidence struct {
-	// Sealed: the reward channel was sealed, see Spec.Sealed.
-	Sealed bool `json:"sealed"`
-	// Started and Ended bound the run of the tests, in nanoseconds since 1970
-	// by the clock of Spec; 0 when that did not happen.
-	Started int64 `json:"started_ns"`
-	Ended   int64 `json:"ended_ns"`
-	// Before anything was done to the directory. A file there was not written
-	// by the tests.
-	Before []RewardFile `json:"before"`
-	// After the tests ended.
-	After []RewardFile `json:"after"`
-}
-
-// RewardFile describes a reward file without following links.
-type RewardFile struct {
-	Name string `json:"name"`
-	// Kind is "file", "link" or "other".
-	Kind  string `json:"kind"`
-	Bytes int64  `json:"bytes"`
-	// Mode holds the permissions, in octal.
-	Mode string `json:"mode"`
-	// Links counts the names of the file; UID owns it. Both are -1 where that
-	// cannot be told.
-	Links int64 `json:"links"`
-	UID   int64 `json:"uid"`
-	// ModTime is in nanoseconds since 1970.
-	ModTime int64 `json:"mtime_ns"`
-	// SHA256 of the content in hex digits; empty for what is no regular file,
-	// cannot be read or is larger than a reward file can be.
-	SHA256 string `json:"sha256,omitempty"`
-}
-
 // Names of the reward files, in the order in which they count.
-var rewardNames = [...]string{"reward.json", "reward.txt"}
+var rewardNames = [...]string{reward.JSONFile, reward.TextFile}
 
 // hashLimit bounds what is read of a reward file, in bytes.
 const hashLimit = 16 << 20
 
 // RewardFiles describes the reward files of a directory on the host, which may
 // be one that a sandbox writes to at the same time.
-func RewardFiles(dir string) []RewardFile {
-	found := []RewardFile{}
+func RewardFiles(dir string) []reward.File {
+	found := []reward.File{}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return found
@@ -72,7 +38,7 @@ func RewardFiles(dir string) []RewardFile {
 		if err != nil {
 			continue
 		}
-		f := RewardFile{
+		f := reward.File{
 			Name: name, Kind: kindOf(info.Mode()), Bytes: info.Size(),
 			Mode: octal(info.Mode()), ModTime: info.ModTime().UnixNano(),
 		}
@@ -121,11 +87,11 @@ func kindOf(mode fs.FileMode) string {
 
 // look describes the reward files as they are now: on the host, or in a sandbox
 // whose files the host does not see.
-func look(ctx context.Context, sb sandbox.Sandbox, spec Spec) ([]RewardFile, error) {
+func look(ctx context.Context, sb sandbox.Sandbox, spec Spec) ([]reward.File, error) {
 	if spec.Mounted {
 		return RewardFiles(spec.LogDir), nil
 	}
-	found := []RewardFile{}
+	found := []reward.File{}
 	for _, name := range rewardNames {
 		f, err := lookInside(ctx, sb, name)
 		if errors.Is(err, sandbox.ErrNotExist) {
@@ -139,8 +105,8 @@ func look(ctx context.Context, sb sandbox.Sandbox, spec Spec) ([]RewardFile, err
 	return found, nil
 }
 
-func lookInside(ctx context.Context, sb sandbox.Sandbox, name string) (RewardFile, error) {
-	f := RewardFile{Name: name, Kind: "other", Links: -1, UID: -1}
+func lookInside(ctx context.Context, sb sandbox.Sandbox, name string) (reward.File, error) {
+	f := reward.File{Name: name, Kind: "other", Links: -1, UID: -1}
 	var archive bytes.Buffer
 	err := sb.Download(ctx, path.Join(LogDir, name), &capped{w: &archive, left: hashLimit + 64<<10})
 	if err != nil && !errors.Is(err, errTooLarge) {

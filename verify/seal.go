@@ -11,6 +11,7 @@ import (
 
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/internal/bounded"
+	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
@@ -117,7 +118,7 @@ func (s *seal) checkDir() error {
 
 // end kills what the tests left and judges the reward files. It returns what it
 // saw in any case.
-func (s *seal) end(ctx context.Context, ended []RewardFile) ([]RewardFile, error) {
+func (s *seal) end(ctx context.Context, ended []reward.File) ([]reward.File, error) {
 	if err := s.sb.KillTree(ctx, s.mark, testsGrace); err != nil {
 		if ctx.Err() != nil {
 			return ended, err
@@ -139,7 +140,7 @@ func (s *seal) end(ctx context.Context, ended []RewardFile) ([]RewardFile, error
 	return after, nil
 }
 
-func (s *seal) judge(f RewardFile) error {
+func (s *seal) judge(f reward.File) error {
 	switch {
 	case f.Kind != "file":
 		return tamperedf("%s is no regular file", f.Name)

@@ -71,14 +71,14 @@ type Result struct {
 	NotStarted string
 	// OutputCut is how many bytes of output were dropped.
 	OutputCut int64
-	Evidence  Evidence
+	Evidence  reward.Evidence
 }
 
 // Run uploads the tests, runs them and reads the rewards. It obeys ctx; the
 // caller has made sure that no agent is running any more. The result's
 // Evidence is filled also when there is an error.
 func Run(ctx context.Context, sb sandbox.Sandbox, spec Spec) (Result, error) {
-	res := Result{Evidence: Evidence{Sealed: spec.Sealed, Before: []RewardFile{}, After: []RewardFile{}}}
+	res := Result{Evidence: reward.Evidence{Sealed: spec.Sealed, Before: []reward.File{}, After: []reward.File{}}}
 	if spec.Mounted || spec.Sealed {
 		before, err := look(ctx, sb, spec)
 		if err != nil {
@@ -147,7 +147,7 @@ func runSealed(ctx context.Context, sb sandbox.Sandbox, spec Spec, res *Result) 
 	if err := res.read(spec.LogDir); err != nil {
 		return err
 	}
-	sameContent := func(a, b RewardFile) bool { return a.Name == b.Name && a.SHA256 == b.SHA256 }
+	sameContent := func(a, b reward.File) bool { return a.Name == b.Name && a.SHA256 == b.SHA256 }
 	if !slices.EqualFunc(res.Evidence.After, RewardFiles(spec.LogDir), sameContent) {
 		res.Rewards = nil
 		return tamperedf("a reward file was changed while it was read")

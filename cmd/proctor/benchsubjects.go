@@ -13,6 +13,7 @@ import (
 	"github.com/proctor-run/proctor/cubecli/sandboxes"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/bench"
 	"github.com/proctor-run/proctor/sandbox/docker"
@@ -23,7 +24,7 @@ type benchSubjects struct {
 	env      *Env
 	flags    *benchFlags
 	dir      string // for tasks and jobs
-	owner    sandbox.Owner
+	owner    procid.ID
 	subjects []bench.Subject
 	closers  []func() error
 	jobs     int
@@ -57,7 +58,7 @@ func (s *benchSubjects) find(ctx context.Context) (err error) {
 	if s.wants(sandbox.BackendSandbox) && s.flags.image == "" {
 		return usageErrorf("-e sandbox needs --image")
 	}
-	if s.owner, err = sandbox.Self(); err != nil {
+	if s.owner, err = procid.Self(); err != nil {
 		return err
 	}
 	if s.wants(sandbox.BackendDocker) && len(s.flags.runtimes) == 0 {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/proctor-run/proctor/cubecli/sandboxes"
+	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/docker"
 )
@@ -110,7 +111,7 @@ func diagnoseEnvironment(ctx context.Context, env *Env, name string) diagnosis {
 // diagnoseSupervision says what the engine's containers promise of processes
 // that are ended.
 func diagnoseSupervision(ctx context.Context, engine *docker.Backend) (detail, fix string) {
-	self, err := sandbox.Self()
+	self, err := procid.Self()
 	if err != nil {
 		return err.Error(), ""
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/proctor-run/proctor/cubecli/sandboxes"
+	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/oci/build"
 	"github.com/proctor-run/proctor/sandbox/oci/image"
@@ -134,5 +135,5 @@ func survey(ctx context.Context, b sandbox.Backend) ([]string, error) {
 	if !ok {
 		return nil, nil
 	}
-	return s.Survey(ctx, sandbox.Owner.Alive)
+	return s.Survey(ctx, procid.ID.Alive)
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
-	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/procid"
 )
 
 // hostName is the name of this machine, empty if it has none.
@@ -24,7 +24,7 @@ func guardJob(env *Env, dir string) (g *jobdir.Guard, err error) {
 	if !isDirectory(dir) {
 		return nil, nil
 	}
-	owner, err := sandbox.Self()
+	owner, err := procid.Self()
 	if err != nil {
 		return nil, err
 	}

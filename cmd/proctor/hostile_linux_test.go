@@ -13,7 +13,7 @@ import (
 	"github.com/proctor-run/proctor/cubecli/sandboxes"
 	"github.com/proctor-run/proctor/internal/need"
 	"github.com/proctor-run/proctor/jobdir"
-	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/trial"
 	"github.com/proctor-run/proctor/value"
 )
@@ -73,7 +73,7 @@ func newHostileBench(t *testing.T, e environment, toml string, change ...func(*b
 			t.Error(err)
 		}
 	})
-	owner, err := sandbox.Self()
+	owner, err := procid.Self()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/trial"
 )
@@ -216,7 +217,7 @@ type execution struct {
 // execute runs a prepared job under a view, and listens to interrupts.
 func execute(ctx context.Context, env *Env, f *runFlags, x execution) (*job.Summary, error) {
 	p := x.prepared
-	owner, err := sandbox.Self()
+	owner, err := procid.Self()
 	if err != nil {
 		return nil, err
 	}

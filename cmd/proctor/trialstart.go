@@ -17,6 +17,7 @@ import (
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/scan"
+	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/trial"
 	"github.com/proctor-run/proctor/value"
@@ -189,7 +190,7 @@ func findTask(ctx context.Context, env *Env, t jobdir.TaskConfig, quiet bool) (f
 }
 
 func runTrial(ctx context.Context, env *Env, f *trialFlags, cfg jobdir.TrialConfig, task dataset.FetchedTask, backend sandbox.Backend) (*jobdir.TrialResult, error) {
-	owner, err := sandbox.Self()
+	owner, err := procid.Self()
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/proctor-run/proctor/cube/typed"
 	"github.com/proctor-run/proctor/exception"
+	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
@@ -100,7 +101,7 @@ func launchSandbox(ctx context.Context, backend sandbox.Backend, l launch) (Cont
 	if len(l.cfg.Ports) > 0 {
 		return nil, exception.Errorf(containerLaunchErrorKind, "launching image %q: sandboxes have no way to make its ports %v reachable from outside", l.cfg.Image, l.cfg.Ports)
 	}
-	owner, err := sandbox.Self()
+	owner, err := procid.Self()
 	if err != nil {
 		return nil, exception.Errorf(containerLaunchErrorKind, "launching image %q: %w", l.cfg.Image, err)
 	}

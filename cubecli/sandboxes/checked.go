@@ -9,6 +9,7 @@ import (
 
 	"github.com/proctor-run/proctor/internal/atomicfile"
 	"github.com/proctor-run/proctor/internal/version"
+	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
@@ -25,7 +26,7 @@ func checkOnce(ctx context.Context, o Options, b sandbox.Backend) error {
 	if err != nil {
 		return err
 	}
-	self, err := sandbox.Self()
+	self, err := procid.Self()
 	if err != nil {
 		return err
 	}

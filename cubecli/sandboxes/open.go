@@ -12,6 +12,7 @@ import (
 	"github.com/proctor-run/proctor/internal/clock"
 	"github.com/proctor-run/proctor/internal/exitcode"
 	"github.com/proctor-run/proctor/internal/version"
+	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/docker"
 	"github.com/proctor-run/proctor/sandbox/oci"
@@ -62,7 +63,7 @@ func Collect(ctx context.Context, b sandbox.Backend) ([]string, error) {
 	if !ok {
 		return nil, nil
 	}
-	removed, err := collector.Collect(ctx, sandbox.Owner.Alive)
+	removed, err := collector.Collect(ctx, procid.ID.Alive)
 	if err != nil {
 		return removed, fmt.Errorf("cleaning up behind killed runs (%s): %w", b.Name(), err)
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/jobdir"
-	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/procid"
 )
 
 // File is the name of proctor's own record in a job directory: one JSON
@@ -52,9 +52,9 @@ type Entry struct {
 	Schema string `json:"schema,omitempty"`
 	Job    string `json:"job,omitempty"` // id
 	// Owner is the process, Host the name of its machine.
-	Owner   *sandbox.Owner `json:"owner,omitempty"`
-	Host    string         `json:"host,omitempty"`
-	Version string         `json:"version,omitempty"`
+	Owner   *procid.ID `json:"owner,omitempty"`
+	Host    string     `json:"host,omitempty"`
+	Version string     `json:"version,omitempty"`
 	// Config is the content of config.json, ConfigDigest its digest as the
 	// file holds it.
 	Config       json.RawMessage    `json:"config,omitempty"`

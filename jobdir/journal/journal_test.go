@@ -17,7 +17,7 @@ import (
 
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/journal"
-	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/procid"
 )
 
 func drawEntry(t *rapid.T) journal.Entry {
@@ -32,7 +32,7 @@ func drawEntry(t *rapid.T) journal.Entry {
 		Rewarded: rapid.Bool().Draw(t, "rewarded"),
 	}
 	if rapid.Bool().Draw(t, "owned") {
-		e.Owner = &sandbox.Owner{BootID: rapid.String().Draw(t, "boot"), PID: rapid.Int().Draw(t, "pid"), StartTicks: rapid.Uint64().Draw(t, "ticks")}
+		e.Owner = &procid.ID{BootID: rapid.String().Draw(t, "boot"), PID: rapid.Int().Draw(t, "pid"), StartTicks: rapid.Uint64().Draw(t, "ticks")}
 		e.Config = json.RawMessage(`{"a":[1.0,null]}`)
 	}
 	if rapid.Bool().Draw(t, "paid") {

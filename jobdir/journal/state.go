@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/jobdir"
-	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/procid"
 )
 
 // State is what a journal comes to.
@@ -155,8 +155,8 @@ func (s *State) cleaned(backend string) {
 }
 
 // Running is the owner of the last run when it has not said how it ended; nil
-// otherwise. Its process may have been killed, see [sandbox.Owner.Alive].
-func (s *State) Running() *sandbox.Owner {
+// otherwise. Its process may have been killed, see [procid.ID.Alive].
+func (s *State) Running() *procid.ID {
 	if n := len(s.Runs); n > 0 && s.Runs[n-1].End == nil {
 		return s.Runs[n-1].Start.Owner
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/moby/moby/api/types/volume"
 	"github.com/moby/moby/client"
 
-	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox/internal/engine"
 )
 
@@ -28,10 +28,10 @@ type claimedName struct{ tag, claim string }
 // tells. It is to be called before the containers of dead owners are listed and
 // removed: an owner that ends in between would still have containers that use
 // what is removed here.
-func (e *Engine) Leftovers(ctx context.Context, keep func(sandbox.Owner) bool) (*Leftovers, error) {
+func (e *Engine) Leftovers(ctx context.Context, keep func(procid.ID) bool) (*Leftovers, error) {
 	l := &Leftovers{engine: e}
 	dead := func(labels map[string]string) bool {
-		owner, err := sandbox.ParseOwner(labels[engine.LabelOwner])
+		owner, err := procid.Parse(labels[engine.LabelOwner])
 		return err == nil && !keep(owner)
 	}
 	owned := client.Filters{}.Add("label", engine.LabelOwner)
@@ -62,7 +62,7 @@ func (e *Engine) Leftovers(ctx context.Context, keep func(sandbox.Owner) bool) (
 }
 
 // deadNames lists the names of images that dead owners have claimed.
-func (e *Engine) deadNames(ctx context.Context, keep func(sandbox.Owner) bool) ([]claimedName, error) {
+func (e *Engine) deadNames(ctx context.Context, keep func(procid.ID) bool) ([]claimedName, error) {
 	list, err := e.API.ImageList(ctx, client.ImageListOptions{Filters: client.Filters{}.Add("reference", claimPrefix+"*")})
 	if err != nil {
 		return nil, fmt.Errorf("listing images: %w", err)

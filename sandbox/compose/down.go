@@ -13,7 +13,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/proctor-run/proctor/internal/clock"
-	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox/internal/engine"
 )
 
@@ -31,7 +31,7 @@ func (p *project) clear(ctx context.Context) error {
 		return err
 	}
 	for _, c := range list {
-		owner, err := sandbox.ParseOwner(c.Labels[engine.LabelOwner])
+		owner, err := procid.Parse(c.Labels[engine.LabelOwner])
 		if err == nil && owner != p.spec.Labels.Owner && owner.Alive() {
 			return fmt.Errorf("compose project %q is in use by process %d", p.model.Name, owner.PID)
 		}

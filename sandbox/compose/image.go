@@ -15,6 +15,7 @@ import (
 	"github.com/moby/moby/client"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
+	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/internal/engine"
 )
@@ -212,19 +213,19 @@ const (
 	claimVersion = "owner-" // a version cannot begin with any mark
 )
 
-func claimOf(tag string, owner sandbox.Owner) string {
+func claimOf(tag string, owner procid.ID) string {
 	return claimPrefix + tag + ":" + claimVersion + strings.ReplaceAll(owner.String(), ":", ".")
 }
 
 // readClaim is the reverse of claimOf.
-func readClaim(claim string) (tag string, owner sandbox.Owner, ok bool) {
+func readClaim(claim string) (tag string, owner procid.ID, ok bool) {
 	rest, ok := strings.CutPrefix(strings.TrimPrefix(claim, "localhost/"), claimPrefix)
 	if !ok {
 		return "", owner, false
 	}
 	tag, version, _ := strings.Cut(rest, ":")
 	version = strings.TrimPrefix(version, claimVersion)
-	owner, err := sandbox.ParseOwner(strings.ReplaceAll(version, ".", ":"))
+	owner, err := procid.Parse(strings.ReplaceAll(version, ".", ":"))
 	return tag, owner, err == nil
 }
 

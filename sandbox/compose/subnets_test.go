@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/procid"
 )
 
 func prefixes(texts ...string) []netip.Prefix {
@@ -100,7 +100,7 @@ func FuzzRoutes(f *testing.F) {
 
 func TestClaims(t *testing.T) {
 	t.Parallel()
-	owner := sandbox.Owner{BootID: "1-2-3", PID: 4, StartTicks: 5}
+	owner := procid.ID{BootID: "1-2-3", PID: 4, StartTicks: 5}
 	claim := claimOf("p-main", owner)
 	for _, text := range []string{claim, "localhost/" + claim} {
 		if tag, got, ok := readClaim(text); !ok || tag != "p-main" || got != owner {

@@ -24,6 +24,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/proctor-run/proctor/internal/need"
+	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/docker"
 )
@@ -304,7 +305,7 @@ func TestUnknownImage(t *testing.T) {
 func TestCollectImages(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
-	keepAll := func(sandbox.Owner) bool { return true }
+	keepAll := func(procid.ID) bool { return true }
 	// No other run of this test makes the same images: an engine that removes the
 	// last name of one may remove one that is being made of the same steps.
 	file := "FROM " + testImage + "\nLABEL run=" + thisRun + " kept="

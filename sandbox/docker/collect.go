@@ -12,6 +12,7 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
+	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/internal/engine"
 )
@@ -21,16 +22,16 @@ import (
 // nobody used for ImageTTL and that were not built to be kept. A container whose
 // owner cannot be read is left alone. Where no engine answers the error is
 // sandbox.ErrUnavailable.
-func (b *Backend) Collect(ctx context.Context, keep func(sandbox.Owner) bool) ([]string, error) {
+func (b *Backend) Collect(ctx context.Context, keep func(procid.ID) bool) ([]string, error) {
 	return b.collect(ctx, keep, false)
 }
 
 // Survey lists what Collect would remove, and removes nothing.
-func (b *Backend) Survey(ctx context.Context, keep func(sandbox.Owner) bool) ([]string, error) {
+func (b *Backend) Survey(ctx context.Context, keep func(procid.ID) bool) ([]string, error) {
 	return b.collect(ctx, keep, true)
 }
 
-func (b *Backend) collect(ctx context.Context, keep func(sandbox.Owner) bool, dry bool) ([]string, error) {
+func (b *Backend) collect(ctx context.Context, keep func(procid.ID) bool, dry bool) ([]string, error) {
 	// What containers use is listed before them: an owner may end at any time.
 	left, leftErr := b.projects.Leftovers(ctx, keep)
 	list, err := b.api.ContainerList(ctx, client.ContainerListOptions{
@@ -49,10 +50,10 @@ func (b *Backend) collect(ctx context.Context, keep func(sandbox.Owner) bool, dr
 	return slices.Concat(containers, projects, images), errors.Join(err, leftErr, projectsErr, imagesErr)
 }
 
-func (b *Backend) collectContainers(ctx context.Context, list []container.Summary, keep func(sandbox.Owner) bool, dry bool) (removed []string, err error) {
+func (b *Backend) collectContainers(ctx context.Context, list []container.Summary, keep func(procid.ID) bool, dry bool) (removed []string, err error) {
 	var errs []error
 	for _, item := range list {
-		owner, err := sandbox.ParseOwner(item.Labels[engine.LabelOwner])
+		owner, err := procid.Parse(item.Labels[engine.LabelOwner])
 		if err != nil || keep(owner) {
 			continue
 		}

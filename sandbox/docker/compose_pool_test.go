@@ -17,6 +17,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/proctor-run/proctor/internal/need"
+	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
@@ -132,7 +133,7 @@ func TestComposeCollectAfterAKill(t *testing.T) {
 					len(inEngine(t, "proctor.trial="+trial)) == things &&
 					len(imageNames(t, trial)) == 2*names // each with the claim of its owner
 			})
-			lines, err := newBackend(t).Collect(t.Context(), sandbox.Owner.Alive)
+			lines, err := newBackend(t).Collect(t.Context(), procid.ID.Alive)
 			if err != nil {
 				t.Error(err)
 			}

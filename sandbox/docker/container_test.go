@@ -18,6 +18,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/proctor-run/proctor/internal/need"
+	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/docker"
 )
@@ -292,7 +293,7 @@ func TestCollectAfterTheOwnerWasKilled(t *testing.T) {
 	}
 	b := newBackend(t)
 	mine := create(t, b, base())
-	alive := func(o sandbox.Owner) bool { return o.Alive() }
+	alive := func(o procid.ID) bool { return o.Alive() }
 	if _, err := b.Collect(t.Context(), alive); err != nil {
 		t.Fatal(err)
 	}

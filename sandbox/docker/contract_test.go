@@ -14,6 +14,7 @@ import (
 	"github.com/proctor-run/proctor/internal/need"
 	"github.com/proctor-run/proctor/internal/programtest"
 	"github.com/proctor-run/proctor/internal/version"
+	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/docker"
 	"github.com/proctor-run/proctor/sandbox/sandboxtest"
@@ -36,7 +37,7 @@ func newBackend(t testing.TB) *docker.Backend {
 
 func labels(t testing.TB) sandbox.Labels {
 	t.Helper()
-	self, err := sandbox.Self()
+	self, err := procid.Self()
 	if err != nil {
 		t.Fatal(err)
 	}

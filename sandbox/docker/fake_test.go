@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/docker"
 )
@@ -471,7 +472,7 @@ func TestFakeDestroy(t *testing.T) {
 func TestFakeCollect(t *testing.T) {
 	t.Parallel()
 	f, b := newFake(t)
-	owner := sandbox.Owner{BootID: "b", PID: 1, StartTicks: 2}
+	owner := procid.ID{BootID: "b", PID: 1, StartTicks: 2}
 	f.set("GET /images/json", answer(200, `[]`))
 	f.set("GET /containers/json", answer(200, fmt.Sprintf(`[
 		{"Id":"c1","Names":["/one"],"Labels":{"proctor.owner":%q,"proctor.trial":"t1"}},
@@ -479,7 +480,7 @@ func TestFakeCollect(t *testing.T) {
 		{"Id":"c3","Names":["/three"],"Labels":{"proctor.owner":"nonsense"}},
 		{"Id":"c4","Labels":{"proctor.owner":%q}}]`, owner, owner)))
 	f.set("DELETE /containers/c4", answer(500, `{"message":"busy"}`))
-	lines, err := b.Collect(t.Context(), func(o sandbox.Owner) bool { return o != owner })
+	lines, err := b.Collect(t.Context(), func(o procid.ID) bool { return o != owner })
 	if len(lines) != 1 || !strings.Contains(lines[0], "one") || !strings.Contains(lines[0], `"t1"`) {
 		t.Errorf("got %q, want one line for the first container", lines)
 	}
@@ -490,7 +491,7 @@ func TestFakeCollect(t *testing.T) {
 		t.Error("what is claimed, or cannot be told, was removed")
 	}
 	f.set("GET /containers/json", answer(500, `{"message":"broken"}`))
-	if _, err := b.Collect(t.Context(), func(sandbox.Owner) bool { return true }); err == nil {
+	if _, err := b.Collect(t.Context(), func(procid.ID) bool { return true }); err == nil {
 		t.Error("no list: no error")
 	}
 }
@@ -511,7 +512,7 @@ func TestFakeCollectWhenOwnersEnd(t *testing.T) {
 			f.set(call, answer(204, ""))
 		}
 		looks := 0
-		lines, err := b.Collect(t.Context(), func(sandbox.Owner) bool { looks++; return looks <= alive })
+		lines, err := b.Collect(t.Context(), func(procid.ID) bool { looks++; return looks <= alive })
 		if err != nil {
 			t.Errorf("alive for %d looks: %v", alive, err)
 		}
@@ -545,7 +546,7 @@ func TestFakeCollectImages(t *testing.T) {
 			f.set("GET /images/json", answer(200, `[{"Id":"sha256:2","RepoTags":["proctor-build:x"]}]`))
 			f.set("GET /images/proctor-build:x/json", answer(200, tt.inspect))
 			f.set("DELETE /images/proctor-build:x", answer(200, `[]`))
-			if _, err := b.Collect(t.Context(), func(sandbox.Owner) bool { return true }); err != nil {
+			if _, err := b.Collect(t.Context(), func(procid.ID) bool { return true }); err != nil {
 				t.Error(err)
 			}
 			if went := f.called("DELETE /images/proctor-build:x") == 1; went != tt.goes {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/fake"
 )
@@ -254,10 +255,10 @@ func TestCallsAreRecorded(t *testing.T) {
 func TestCollectSparesWhatIsClaimed(t *testing.T) {
 	t.Parallel()
 	b := fake.New(fake.Config{Dir: t.TempDir()})
-	mine, dead := sandbox.Owner{PID: 1}, sandbox.Owner{PID: 2}
+	mine, dead := procid.ID{PID: 1}, procid.ID{PID: 2}
 	create(t, b, sandbox.Spec{Name: "mine", Labels: sandbox.Labels{Owner: mine}})
 	create(t, b, sandbox.Spec{Name: "dead", Labels: sandbox.Labels{Owner: dead}})
-	removed, err := b.Collect(t.Context(), func(o sandbox.Owner) bool { return o == mine })
+	removed, err := b.Collect(t.Context(), func(o procid.ID) bool { return o == mine })
 	if err != nil || !slices.Equal(removed, []string{"sandbox fake-2 (dead)"}) || b.Live() != 1 {
 		t.Errorf("got %q, %v with %d live", removed, err, b.Live())
 	}

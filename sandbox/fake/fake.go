@@ -27,6 +27,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
@@ -221,7 +222,7 @@ func (b *Backend) Sandboxes() []*Sandbox {
 }
 
 // Collect destroys the sandboxes whose owner keep does not claim.
-func (b *Backend) Collect(ctx context.Context, keep func(sandbox.Owner) bool) ([]string, error) {
+func (b *Backend) Collect(ctx context.Context, keep func(procid.ID) bool) ([]string, error) {
 	var removed []string
 	err := b.call(ctx, &Call{Op: opCollect}, func() error {
 		for _, sb := range b.Sandboxes() {

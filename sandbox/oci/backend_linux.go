@@ -12,6 +12,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/internal/rootfs"
 )
@@ -20,7 +21,7 @@ import (
 type Backend struct {
 	opts    Options
 	runtime runtimeProgram
-	owner   sandbox.Owner
+	owner   procid.ID
 	root    bool // of the host, not of a user namespace only
 	cgroups bool // can be made
 	// noTUN says why sandboxes cannot have a network of their own; nil when
@@ -47,7 +48,7 @@ func New(opts Options) (*Backend, error) {
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
-	owner, err := sandbox.Self()
+	owner, err := procid.Self()
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +127,7 @@ func (b *Backend) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbo
 func (b *Backend) start(ctx context.Context, spec sandbox.Spec, base *base) (_ *Sandbox, err error) {
 	id := newID()
 	owner := spec.Labels.Owner
-	if owner == (sandbox.Owner{}) {
+	if owner == (procid.ID{}) {
 		owner = b.owner
 	}
 	dir, err := newRecord(b.opts.StateDir, record{

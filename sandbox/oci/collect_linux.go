@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/procid"
 )
 
 // recordLimit is how old a directory without a readable record must be before
@@ -24,12 +24,12 @@ const recordLimit = time.Minute
 
 // Collect removes the sandboxes of owners that keep does not claim. Both
 // backends of a state directory collect what either has left.
-func (b *Backend) Collect(ctx context.Context, keep func(sandbox.Owner) bool) ([]string, error) {
+func (b *Backend) Collect(ctx context.Context, keep func(procid.ID) bool) ([]string, error) {
 	return b.eachLeft(ctx, keep, b.collect)
 }
 
 // Survey lists which sandboxes Collect would remove.
-func (b *Backend) Survey(ctx context.Context, keep func(sandbox.Owner) bool) ([]string, error) {
+func (b *Backend) Survey(ctx context.Context, keep func(procid.ID) bool) ([]string, error) {
 	return b.eachLeft(ctx, keep, func(_ context.Context, dir string, r record) ([]string, error) {
 		found, err := processesOf(r.ID)
 		var lines []string
@@ -41,7 +41,7 @@ func (b *Backend) Survey(ctx context.Context, keep func(sandbox.Owner) bool) ([]
 }
 
 // eachLeft acts on the sandboxes that dead owners have left.
-func (b *Backend) eachLeft(ctx context.Context, keep func(sandbox.Owner) bool,
+func (b *Backend) eachLeft(ctx context.Context, keep func(procid.ID) bool,
 	act func(ctx context.Context, dir string, r record) ([]string, error),
 ) ([]string, error) {
 	parent := filepath.Join(b.opts.StateDir, sandboxesDir)
@@ -73,7 +73,7 @@ func (b *Backend) eachLeft(ctx context.Context, keep func(sandbox.Owner) bool,
 }
 
 // leftBehind reads whose a directory is and decides whether to remove it.
-func leftBehind(dir string, keep func(sandbox.Owner) bool) (record, bool) {
+func leftBehind(dir string, keep func(procid.ID) bool) (record, bool) {
 	r, err := readRecord(dir)
 	if err == nil {
 		return r, !keep(r.Owner)

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
@@ -167,7 +168,7 @@ func collectAll(t *testing.T, b *Backend, id string) {
 			t.Fatal(err)
 		}
 	}
-	lines, err := b.Collect(cleanupContext(t), sandbox.Owner.Alive)
+	lines, err := b.Collect(cleanupContext(t), procid.ID.Alive)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +194,7 @@ func TestCollectSparesOthers(t *testing.T) {
 	if err := os.Mkdir(fresh, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	lines, err := b.Collect(t.Context(), sandbox.Owner.Alive)
+	lines, err := b.Collect(t.Context(), procid.ID.Alive)
 	if err != nil || len(lines) > 0 {
 		t.Errorf("collected %q, %v", lines, err)
 	}
@@ -204,7 +205,7 @@ func TestCollectSparesOthers(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(fresh, fileOwner), []byte(`{"id":"other","owner":{"boot_id":"x","pid":1}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Collect(t.Context(), sandbox.Owner.Alive); err == nil {
+	if _, err := b.Collect(t.Context(), procid.ID.Alive); err == nil {
 		t.Error("a record of another sandbox was believed")
 	}
 }
@@ -212,7 +213,7 @@ func TestCollectSparesOthers(t *testing.T) {
 func TestCollectWithoutState(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t, testOptions(t, ""))
-	if lines, err := b.Collect(t.Context(), sandbox.Owner.Alive); err != nil || len(lines) > 0 {
+	if lines, err := b.Collect(t.Context(), procid.ID.Alive); err != nil || len(lines) > 0 {
 		t.Errorf("got %q, %v", lines, err)
 	}
 	if _, err := os.Stat(filepath.Join(b.opts.StateDir, sandboxesDir)); !errors.Is(err, fs.ErrNotExist) {

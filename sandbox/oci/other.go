@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime"
 
+	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
@@ -53,4 +54,4 @@ func (*Backend) Create(context.Context, sandbox.Spec) (sandbox.Sandbox, error) {
 }
 
 // Collect finds nothing.
-func (*Backend) Collect(context.Context, func(sandbox.Owner) bool) ([]string, error) { return nil, nil }
+func (*Backend) Collect(context.Context, func(procid.ID) bool) ([]string, error) { return nil, nil }

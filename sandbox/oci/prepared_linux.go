@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
@@ -84,7 +85,7 @@ func (p *prepared) adopt(ctx context.Context, spec sandbox.Spec) error {
 	}
 	s := p.life
 	owner := spec.Labels.Owner
-	if owner == (sandbox.Owner{}) {
+	if owner == (procid.ID{}) {
 		owner = p.backend.owner
 	}
 	if err := writeRecord(s.dir, record{

@@ -10,19 +10,19 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/procid"
 )
 
 // record is owner.json: it stands in a sandbox's directory before anything
 // else of the sandbox exists anywhere.
 type record struct {
-	ID      string        `json:"id"`
-	Name    string        `json:"name"`
-	Backend string        `json:"backend"`
-	Runtime string        `json:"runtime"`
-	Job     string        `json:"job,omitempty"`
-	Trial   string        `json:"trial,omitempty"`
-	Owner   sandbox.Owner `json:"owner"`
+	ID      string    `json:"id"`
+	Name    string    `json:"name"`
+	Backend string    `json:"backend"`
+	Runtime string    `json:"runtime"`
+	Job     string    `json:"job,omitempty"`
+	Trial   string    `json:"trial,omitempty"`
+	Owner   procid.ID `json:"owner"`
 }
 
 // sandboxesDir holds the sandboxes' directories below the state directory.

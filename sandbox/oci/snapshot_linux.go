@@ -11,6 +11,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/internal/rootfs"
 )
@@ -173,7 +174,7 @@ func (r *renewable) seal(ctx context.Context, old *Sandbox, name string) (*base,
 		return nil, err
 	}
 	owner := r.spec.Labels.Owner
-	if owner == (sandbox.Owner{}) {
+	if owner == (procid.ID{}) {
 		owner = r.backend.owner
 	}
 	id := newID()

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
@@ -92,7 +93,7 @@ var abilityObligations = []obligation{
 			t.Skip("the backend is no Collector")
 		}
 		sb := s.fresh(t)
-		if _, err := c.Collect(call(t), func(sandbox.Owner) bool { return true }); err != nil {
+		if _, err := c.Collect(call(t), func(procid.ID) bool { return true }); err != nil {
 			t.Fatalf("Collect: %v", err)
 		}
 		mark(t, sb)
@@ -104,9 +105,9 @@ var abilityObligations = []obligation{
 		}
 		kept := s.fresh(t)
 		spec := s.spec()
-		spec.Labels.Owner = sandbox.Owner{BootID: s.tag(), PID: 1, StartTicks: 1}
+		spec.Labels.Owner = procid.ID{BootID: s.tag(), PID: 1, StartTicks: 1}
 		lost := s.create(t, spec)
-		removed, err := c.Collect(call(t), func(o sandbox.Owner) bool { return o != spec.Labels.Owner })
+		removed, err := c.Collect(call(t), func(o procid.ID) bool { return o != spec.Labels.Owner })
 		if err != nil || len(removed) == 0 {
 			t.Errorf("got lines %q, error %v; want one line per thing removed", removed, err)
 		}
@@ -114,7 +115,7 @@ var abilityObligations = []obligation{
 			t.Error("the collected sandbox still runs commands")
 		}
 		mark(t, kept)
-		again, err := c.Collect(call(t), func(o sandbox.Owner) bool { return o != spec.Labels.Owner })
+		again, err := c.Collect(call(t), func(o procid.ID) bool { return o != spec.Labels.Owner })
 		if err != nil || len(again) != 0 {
 			t.Errorf("the second Collect: got lines %q, error %v; want none", again, err)
 		}

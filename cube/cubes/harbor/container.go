@@ -13,6 +13,7 @@ import (
 	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/environment"
 	"github.com/proctor-run/proctor/harbor"
+	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
@@ -56,42 +57,38 @@ func (l *launch) LaunchSandbox(ctx context.Context, b sandbox.Backend) (cube.Con
 
 // environment describes what the task asks for, with its logs in a directory.
 func (l *launch) environment(b sandbox.Backend, logs string) (*environment.Environment, error) {
-	spec, err := l.spec(b)
-	if err != nil {
-		return nil, err
-	}
 	if err := environment.MakeLogDirs(logs); err != nil {
 		return nil, err
 	}
-	spec.Mounts = append(spec.Mounts, environment.LogMounts(b.Capabilities(), logs)...)
-	harbor.CompleteCompose(&spec, nil)
+	spec, err := l.spec(b, environment.LogMounts(b.Capabilities(), logs))
+	if err != nil {
+		return nil, err
+	}
 	return environment.New(environment.Config{
 		Backend: b, Task: l.task, Spec: spec, Logs: logs, Lookup: l.host, OutputLimit: outputLimit, Now: l.now,
 		StartLimit: environment.Limit{Sec: &l.task.Config.Environment.BuildTimeoutSec},
 	}), nil
 }
 
-func (l *launch) spec(b sandbox.Backend) (sandbox.Spec, error) {
+func (l *launch) spec(b sandbox.Backend, mounts []sandbox.Mount) (sandbox.Spec, error) {
 	t := l.task
-	o := harbor.SandboxOptions{Backend: b.Name(), Can: b.Capabilities(), Host: l.host}
-	if err := t.CheckSupport(o); err != nil {
+	owner, err := procid.Self()
+	if err != nil {
+		return sandbox.Spec{}, err
+	}
+	name := filepath.Base(t.Dir) + "-" + uuid.NewString()[:8]
+	p := environment.Planner{
+		Backend: b.Name(), Can: b.Capabilities(), Task: t, Lookup: l.host,
+		Labels: sandbox.Labels{Job: "cube", Trial: name, Owner: owner},
+	}
+	if err := p.Check(); err != nil {
 		return sandbox.Spec{}, err
 	}
 	plan := t.Config.PlanNetwork(nil, nil, nil)
 	if err := plan.CheckSwitching(""); err != nil {
 		return sandbox.Spec{}, err
 	}
-	spec, err := t.SandboxSpec(&t.Config.Environment, t.EnvironmentDir(), plan.AgentBaseline, o)
-	if err != nil {
-		return spec, err
-	}
-	owner, err := sandbox.Self()
-	if err != nil {
-		return spec, err
-	}
-	spec.Name = filepath.Base(t.Dir) + "-" + uuid.NewString()[:8]
-	spec.Labels = sandbox.Labels{Job: "cube", Trial: spec.Name, Owner: owner}
-	return spec, nil
+	return p.Spec(environment.Request{Name: name, Network: plan.AgentBaseline, Mounts: mounts})
 }
 
 // container is a task's environment as CUBE's layer sees it. Its commands are

@@ -63,7 +63,7 @@ func (v *Verdict) info(logDir string) cube.Info {
 }
 
 // rewardSource names the file that rewards were read from.
-func rewardSource(e verify.Evidence) string {
+func rewardSource(e reward.Evidence) string {
 	for _, f := range e.After {
 		if f.Name == reward.JSONFile {
 			return reward.JSONFile

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
@@ -37,7 +38,7 @@ func (b *Reported) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandb
 }
 
 // Collect removes what dead processes left, where the backend below can.
-func (b *Reported) Collect(ctx context.Context, keep func(sandbox.Owner) bool) ([]string, error) {
+func (b *Reported) Collect(ctx context.Context, keep func(procid.ID) bool) ([]string, error) {
 	c, ok := b.Backend.(sandbox.Collector)
 	if !ok {
 		return nil, nil

@@ -14,6 +14,7 @@ import (
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/harbor/terminalbench"
 	"github.com/proctor-run/proctor/job/taskcheck"
+	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/buildcontext"
@@ -129,7 +130,7 @@ func Try(ctx context.Context, backend sandbox.Backend, dir, command string) (tex
 	if err := environment.MakeLogDirs(logs); err != nil {
 		return "", err
 	}
-	owner, err := sandbox.Self()
+	owner, err := procid.Self()
 	if err != nil {
 		return "", err
 	}

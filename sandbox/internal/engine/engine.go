@@ -18,7 +18,7 @@ import (
 )
 
 // Labels on everything that is made for a sandbox. The owner is
-// sandbox.Owner.String.
+// procid.ID.String.
 const (
 	LabelOwner = "proctor.owner"
 	LabelJob   = "proctor.job"

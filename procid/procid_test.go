@@ -1,4 +1,4 @@
-package sandbox
+package procid
 
 import (
 	"os/exec"
@@ -7,7 +7,7 @@ import (
 	"github.com/proctor-run/proctor/internal/need"
 )
 
-func TestOwnerOfSelf(t *testing.T) {
+func TestSelf(t *testing.T) {
 	t.Parallel()
 	self, err := Self()
 	if err != nil {
@@ -16,9 +16,9 @@ func TestOwnerOfSelf(t *testing.T) {
 	if !self.Alive() {
 		t.Errorf("%v is running, but Alive says it is not", self)
 	}
-	back, err := ParseOwner(self.String())
+	back, err := Parse(self.String())
 	if err != nil || back != self {
-		t.Errorf("ParseOwner(%q) = %v, %v", self, back, err)
+		t.Errorf("Parse(%q) = %v, %v", self, back, err)
 	}
 	otherBoot := self
 	otherBoot.BootID = "another"
@@ -27,7 +27,7 @@ func TestOwnerOfSelf(t *testing.T) {
 	}
 }
 
-func TestDeadOwner(t *testing.T) {
+func TestDead(t *testing.T) {
 	t.Parallel()
 	path := need.Program(t, "true")
 	self, err := Self()
@@ -38,7 +38,7 @@ func TestDeadOwner(t *testing.T) {
 	if err := cmd.Run(); err != nil {
 		t.Fatal(err)
 	}
-	dead := Owner{BootID: self.BootID, PID: cmd.Process.Pid, StartTicks: 1}
+	dead := ID{BootID: self.BootID, PID: cmd.Process.Pid, StartTicks: 1}
 	if dead.Alive() {
 		t.Errorf("%v has ended, but counts as alive", dead)
 	}
@@ -49,11 +49,11 @@ func TestDeadOwner(t *testing.T) {
 	}
 }
 
-func TestParseOwnerErrors(t *testing.T) {
+func TestParseErrors(t *testing.T) {
 	t.Parallel()
 	for _, bad := range []string{"", "a:b", "a:x:1", "a:1:x", "a:1:2:3"} {
-		if _, err := ParseOwner(bad); err == nil {
-			t.Errorf("ParseOwner(%q): no error", bad)
+		if _, err := Parse(bad); err == nil {
+			t.Errorf("Parse(%q): no error", bad)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package harbor_test
+package environment_test
 
 import (
 	"os"
@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/proctor-run/proctor/environment"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/sandbox"
 )
@@ -46,19 +47,19 @@ func TestComposeSpec(t *testing.T) {
 	toml := "[environment]\ncpus = 2\nmemory_mb = 512\n[environment.env]\nA = \"${NOT_SET:-a}\"\nCPUS = \"9\"\nMAIN_IMAGE_NAME = \"mine\"\n"
 	task := composeTask(t, toml, "docker-compose.yaml")
 	var warnings []string
-	o := harbor.SandboxOptions{
-		Backend: "docker", Can: can, Host: func(string) (string, bool) { return "", false }, ExtraCompose: []string{extra},
+	p := environment.Planner{
+		Backend: "docker", Can: can, Task: task, Lookup: func(string) (string, bool) { return "", false },
 		OverrideCPUs: new(3), MemoryPolicy: "ignore",
 		Warn: func(format string, _ ...any) { warnings = append(warnings, format) },
 	}
-	o.Env.Set("B", "b")
-	spec, err := task.SandboxSpec(&task.Config.Environment, task.EnvironmentDir(), harbor.Network{Mode: harbor.Public}, o)
+	p.Env.Set("B", "b")
+	spec, err := p.Spec(environment.Request{
+		Name: "Some__T", Network: harbor.Network{Mode: harbor.Public}, ExtraCompose: []string{extra},
+		Mounts: []sandbox.Mount{{Source: "/r/agent", Target: "/logs/agent"}, {Source: "/x", Target: "/my/artifacts"}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec.Name = "Some__T"
-	spec.Mounts = []sandbox.Mount{{Source: "/r/agent", Target: "/logs/agent"}, {Source: "/x", Target: "/my/artifacts"}}
-	harbor.CompleteCompose(&spec, o.Warn)
 	dir := task.EnvironmentDir()
 	want := []string{
 		"A=a", "CPUS=9", "MAIN_IMAGE_NAME=mine", "B=b", "MAIN_IMAGE_NAME=hb__some-task", "CONTEXT_DIR=" + dir, "CPUS=3",
@@ -103,8 +104,8 @@ func TestComposeIsRefused(t *testing.T) {
 		{"a compose task", project, sandbox.Capabilities{}, nil, harbor.Public, "choose Docker with -e docker"},
 		{"an allowlist", project, compose, nil, harbor.Allowlist, "network_mode='allowlist' is not supported for a compose project"},
 	} {
-		o := harbor.SandboxOptions{Backend: "sandbox", Can: tt.can, ExtraCompose: tt.extra}
-		_, err := tt.task.SandboxSpec(&tt.task.Config.Environment, tt.task.EnvironmentDir(), harbor.Network{Mode: tt.mode}, o)
+		p := environment.Planner{Backend: "sandbox", Can: tt.can, Task: tt.task}
+		_, err := p.Spec(environment.Request{Network: harbor.Network{Mode: tt.mode}, ExtraCompose: tt.extra})
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: got error %v, want %q", tt.name, err, tt.want)
 		}

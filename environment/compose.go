@@ -1,4 +1,4 @@
-package harbor
+package environment
 
 import (
 	"os"
@@ -6,11 +6,9 @@ import (
 	"strings"
 
 	"github.com/proctor-run/proctor/exception"
+	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/sandbox"
 )
-
-// composeFile is the one name of a compose file in an environment's directory.
-const composeFile = "docker-compose.yaml"
 
 // Variables that only the runner sets for compose files (section 5.6).
 const (
@@ -29,29 +27,29 @@ var logVars = []struct{ dir, host, inside string }{
 	{"/artifacts", "HOST_ARTIFACTS_PATH", "ENV_ARTIFACTS_PATH"},
 }
 
-// isCompose tells whether an environment is a compose project: by a file of
-// the task's or of the run's.
-func (o SandboxOptions) isCompose(dir string) bool {
-	return len(o.ExtraCompose) > 0 || exists(filepath.Join(dir, composeFile))
+// isCompose reports whether a sandbox is a compose project: by a file of the
+// task's or of the run's.
+func (r *Request) isCompose() bool {
+	return len(r.ExtraCompose) > 0 || harbor.Has(r.Dir, harbor.ComposeFile)
 }
 
 // checkCompose refuses compose projects where they cannot be run (section
 // 4.1).
-func (t *Task) checkCompose(dir string, network Network, o SandboxOptions) error {
-	for _, name := range o.ExtraCompose {
+func (p *Planner) checkCompose(r *Request) error {
+	for _, name := range r.ExtraCompose {
 		if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() {
 			return exception.Errorf(exception.FileNotFoundError, "Extra Docker Compose file not found: %s", name)
 		}
 	}
 	switch {
-	case !o.isCompose(dir):
+	case !r.isCompose():
 		return nil
-	case len(o.ExtraCompose) > 0 && !o.Can.Compose:
-		return exception.Errorf(exception.ValueError, "%s environment does not support --extra-docker-compose.", o.Backend)
-	case !o.Can.Compose:
+	case len(r.ExtraCompose) > 0 && !p.Can.Compose:
+		return exception.Errorf(exception.ValueError, "%s environment does not support --extra-docker-compose.", p.Backend)
+	case !p.Can.Compose:
 		return exception.Errorf(exception.ValueError, "task '%s' is a compose project (%s), which environment %s cannot run; choose Docker with -e docker",
-			t.Name, filepath.Join(filepath.Base(dir), composeFile), o.Backend)
-	case network.Mode == Allowlist:
+			p.Task.Name, filepath.Join(filepath.Base(r.Dir), harbor.ComposeFile), p.Backend)
+	case r.Network.Mode == harbor.Allowlist:
 		return exception.Errorf(exception.ValueError, "network_mode='allowlist' is not supported for a compose project: "+
 			"its other services would have the whole network. Use network_mode 'no-network' or 'public'.")
 	}
@@ -60,50 +58,46 @@ func (t *Task) checkCompose(dir string, network Network, o SandboxOptions) error
 
 // compose makes a Spec a compose project (section 5.4). The task's variables
 // reach the interpolation of its files only; the run's reach commands as well
-// (section 5.6). Name and mounts are added by CompleteCompose.
-func (t *Task) compose(spec *sandbox.Spec, env Env, table *Environment, dir string, o SandboxOptions) error {
-	abs, err := filepath.Abs(dir)
+// (section 5.6). Name and mounts are added by completeCompose.
+func (p *Planner) compose(spec *sandbox.Spec, env harbor.Env, r *Request) error {
+	abs, err := filepath.Abs(r.Dir)
 	if err != nil {
 		return err
 	}
 	c := &sandbox.Compose{Dir: abs}
-	if own := filepath.Join(abs, composeFile); exists(own) {
-		c.Files = append(c.Files, own)
+	if harbor.Has(abs, harbor.ComposeFile) {
+		c.Files = append(c.Files, filepath.Join(abs, harbor.ComposeFile))
 	}
-	for _, name := range o.ExtraCompose {
+	for _, name := range r.ExtraCompose {
 		if name, err = filepath.Abs(name); err != nil {
 			return err
 		}
 		c.Files = append(c.Files, name)
 	}
-	c.Env = append(Assignments(env), Assignments(o.Env)...)
-	spec.Env = Assignments(o.Env)
+	c.Env = append(harbor.Assignments(env), harbor.Assignments(p.Env)...)
+	spec.Env = harbor.Assignments(p.Env)
 	if spec.Image.Build == nil && spec.Image.Ref == "" {
 		// The template is a build, and the files may say of what.
-		spec.Image.Build = &sandbox.Build{ContextDir: abs, Name: t.ShortName}
+		spec.Image.Build = &sandbox.Build{ContextDir: abs, Name: p.Task.ShortName}
 	}
-	infra := []string{imageNameVar + "=" + ImageName(t.ShortName), contextDirVar + "=" + abs}
-	if cpus := overridden(o.OverrideCPUs, table.CPUs); cpus != nil && o.CPUPolicy != "ignore" {
+	infra := []string{imageNameVar + "=" + harbor.ImageName(p.Task.ShortName), contextDirVar + "=" + abs}
+	if cpus := overridden(p.OverrideCPUs, r.Table.CPUs); cpus != nil && p.CPUPolicy != "ignore" {
 		infra = append(infra, cpusVar+"="+cpus.String())
 	}
 	if spec.Resources.MemoryMB > 0 {
-		memory := overridden(o.OverrideMemoryMB, table.MemoryMB)
+		memory := overridden(p.OverrideMemoryMB, r.Table.MemoryMB)
 		infra = append(infra, memoryVar+"="+memory.String()+"M")
 	}
-	c.Env = reserve(c.Env, infra, o.Warn)
+	c.Env = reserve(c.Env, infra, p.Warn)
 	spec.Compose = c
 	return nil
 }
 
-// CompleteCompose names the project of a Spec and sets the variables that
-// depend on what the Spec lacked before: its name, image and mounts. A Spec
-// without compose files is left as it is.
-func CompleteCompose(spec *sandbox.Spec, warn func(format string, args ...any)) {
+// completeCompose names the project of a Spec and sets the variables that depend
+// on its name, image and mounts.
+func (p *Planner) completeCompose(spec *sandbox.Spec) {
 	c := spec.Compose
-	if c == nil {
-		return
-	}
-	c.Project = ProjectName(spec.Name)
+	c.Project = harbor.ProjectName(spec.Name)
 	var infra []string
 	if img := spec.Image; img.Ref != "" && (img.Build == nil || !img.ForceBuild) {
 		infra = append(infra, prebuiltNameVar+"="+img.Ref)
@@ -115,7 +109,7 @@ func CompleteCompose(spec *sandbox.Spec, warn func(format string, args ...any)) 
 			}
 		}
 	}
-	c.Env = reserve(c.Env, infra, warn)
+	c.Env = reserve(c.Env, infra, p.Warn)
 }
 
 // reserve appends variables that win, and tells which of the others are
