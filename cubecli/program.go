@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/internal/exitcode"
 	"github.com/proctor-run/proctor/sandbox"
@@ -26,6 +27,10 @@ type Program struct {
 	// Sandboxes opens what containers run in; nil means that cubes that need
 	// containers cannot be run. The function that it returns closes it.
 	Sandboxes func(context.Context, SandboxOptions) (sandbox.Backend, func() error, error)
+	// Environments are the names that Sandboxes knows, for help.
+	Environments []string
+	// Agents that can play the tasks; nil means those that come with proctor.
+	Agents agent.Registry
 	// CacheRoot is the directory for what cubes install.
 	CacheRoot func() (string, error)
 
@@ -92,7 +97,7 @@ func (p *Program) defineTasks(cmd *cobra.Command, f *taskFlags, sandboxes bool) 
 	fs := cmd.Flags()
 	fs.StringArrayVarP(&f.choice.Include, "task", "t", nil, "only the tasks that match the `glob`; repeatable")
 	if sandboxes && p.Sandboxes != nil {
-		fs.StringVarP(&f.sandbox.Environment, "env", "e", "", "where containers run: auto, docker, sandbox, host (default auto)")
+		fs.StringVarP(&f.sandbox.Environment, "env", "e", "", "where containers run: "+strings.Join(append([]string{"auto"}, p.Environments...), ", ")+" (default auto)")
 		fs.StringVar(&f.sandbox.Runtime, "runtime", "", "OCI runtime of -e sandbox and -e host: gvisor, native, runc, crun")
 	}
 }

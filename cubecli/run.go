@@ -8,10 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/internal/console"
 	"github.com/proctor-run/proctor/internal/exitcode"
@@ -39,8 +39,9 @@ func (p *Program) runCommand() *cobra.Command {
 		Use:   "run CUBE",
 		Short: "Run an agent on a cube's tasks and score them",
 		Long: `run plays an episode of each task as a trial and writes a job directory, which
-proctor's commands read. The agents are oracle (the cube's debug agent), nop, and
-scripted, which plays the actions of a JSON file (--ak actions=FILE).`,
+proctor's commands read. Agents:
+
+` + p.describeAgents(),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := p.cube(args)
 			if err != nil {
@@ -57,7 +58,7 @@ scripted, which plays the actions of a JSON file (--ak actions=FILE).`,
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.StringVarP(&f.agent, "agent", "a", "oracle", "the `agent`: oracle, nop, scripted")
+	fs.StringVarP(&f.agent, "agent", "a", "oracle", "the `agent`, one of those above")
 	fs.StringArrayVar(&f.settings, "ak", nil, "setting `key=value` of the agent; repeatable")
 	p.defineTasks(cmd, &f.taskFlags, true)
 	fs.StringArrayVarP(&f.choice.Exclude, "exclude-task-name", "x", nil, "leave out the tasks that match this `glob`; repeatable")
@@ -75,11 +76,12 @@ func (p *Program) run(ctx context.Context, c *Cube, f *runFlags) error {
 	if f.jobName != "" {
 		set.JobName = &f.jobName
 	}
-	if err := errors.Join(set.Apply(&cfg, func(string) bool { return false }), cfg.CheckRunnable(), job.CheckAgents(cfg.Agents, agent.Builtin(), true)); err != nil {
+	if err := errors.Join(set.Apply(&cfg, func(string) bool { return false }), cfg.CheckRunnable(), job.CheckAgents(cfg.Agents, p.Agents, true)); err != nil {
 		return exitcode.Usagef("%w", err)
 	}
 	return p.with(ctx, f.sandbox, []chosen{{c, f.choice}}, func(open *opened) error {
 		cfg.Tasks = open.tasks
+		open.record(&cfg.Environment)
 		prepared, err := job.Prepare(cfg, p.prepareOptions(open))
 		if err != nil {
 			return exitcode.Usagef("%w", err)
@@ -101,7 +103,7 @@ func (p *Program) resumeCommand() *cobra.Command {
 		},
 	}
 	if p.Sandboxes != nil {
-		cmd.Flags().StringVarP(&f.sandbox.Environment, "env", "e", "", "where containers run, as for run")
+		cmd.Flags().StringVarP(&f.sandbox.Environment, "env", "e", "", "where containers run (default: where the job ran)")
 	}
 	return cmd
 }
@@ -121,6 +123,9 @@ func (p *Program) resume(ctx context.Context, dir string, o SandboxOptions) erro
 	}
 	if len(cubes) == 0 {
 		return exitcode.WithHint(exitcode.Usagef("%q is not a job of this program's cubes", dir), "'proctor job resume' resumes jobs of Harbor's tasks")
+	}
+	if o.Environment == "" {
+		o.Environment, _ = cfg.Environment.Backend()
 	}
 	return p.with(ctx, o, cubes, func(open *opened) error {
 		resumed, err := job.PrepareResume(dir, job.ResumeOptions{PrepareOptions: p.prepareOptions(open)})
@@ -180,6 +185,24 @@ func (p *Program) with(ctx context.Context, o SandboxOptions, list []chosen, f f
 	return f(open)
 }
 
+// record names the backend in a configuration, so that a resume takes the same.
+func (o *opened) record(cfg *jobdir.EnvironmentConfig) {
+	if _, none := o.backend.(job.NoSandboxes); !none {
+		cfg.SetBackend(o.backend.Name())
+	}
+}
+
+// describeAgents has a line for each agent that plays the tasks of cubes.
+func (p *Program) describeAgents() string {
+	var lines []string
+	for _, e := range p.Agents.Entries() {
+		if e.Stepped != nil {
+			lines = append(lines, fmt.Sprintf("  %-10s %s", e.Name, e.Summary))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
 func (p *Program) prepareOptions(open *opened) job.PrepareOptions {
 	home, _ := p.Lookup("HOME")
 	return job.PrepareOptions{
@@ -197,7 +220,7 @@ func (p *Program) execute(ctx context.Context, prepared *job.Prepared, open *ope
 	ctx, stop := p.interruptible(ctx)
 	defer stop()
 	runner := job.Runner{
-		Trials: trial.Runner{Backend: open.backend, Lookup: p.Lookup, Now: p.Now, Owner: owner, Agents: agent.Builtin(), Cube: open.cubes.Find},
+		Trials: trial.Runner{Backend: open.backend, Lookup: p.Lookup, Now: p.Now, Owner: owner, Agents: p.Agents, Cube: open.cubes.Find},
 		Emit:   p.trialLine,
 	}
 	out, err := runner.Run(ctx, prepared)

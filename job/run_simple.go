@@ -13,13 +13,17 @@ import (
 // Run prepares a job and runs it in the sandboxes of a backend: [Prepare] and
 // [Runner.Run] with what they do when nothing is set. The tasks of the
 // configuration lie in local directories, the agents are those that come with
-// proctor, and templates in tasks find no variables of this machine.
+// proctor, and templates in tasks find no variables of this machine. The
+// configuration that is recorded names the backend.
 //
 // The configuration is jobdir.NewConfig with tasks or datasets. A directory
 // that holds the same job already is resumed.
 func Run(ctx context.Context, cfg jobdir.Config, backend sandbox.Backend) (*Summary, error) {
 	if err := cfg.CheckRunnable(); err != nil {
 		return nil, err
+	}
+	if _, none := backend.(NoSandboxes); !none {
+		cfg.Environment.SetBackend(backend.Name())
 	}
 	p, err := Prepare(cfg, PrepareOptions{})
 	if err != nil {

@@ -56,6 +56,13 @@ func TestRunWithDefaults(t *testing.T) {
 	if creates != 2 {
 		t.Errorf("%d sandboxes, want 2", creates)
 	}
+	stored, err := job.StoredConfig(cfg.Dir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if name, ok := stored.Environment.Backend(); !ok || name != backend.Name() {
+		t.Errorf("the job is recorded as run in %q, it ran in %q", name, backend.Name())
+	}
 	j, err := journal.Load(cfg.Dir())
 	runs := journal.NewState(j).Runs
 	if err != nil || len(runs) != 1 || runs[0].Start.Owner == nil || *runs[0].Start.Owner != self {

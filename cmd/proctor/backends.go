@@ -27,9 +27,13 @@ type backendOptions struct {
 	sandboxes.Options
 }
 
+// backends are those that can be chosen in this program.
+func backends() sandboxes.Registry { return sandboxes.Builtin() }
+
 // in returns the options for the program's own environment.
 func (o backendOptions) in(env *Env) sandboxes.Options {
 	opts := o.Options
+	opts.Backends = backends()
 	opts.Environ, opts.Now = env.Environ, env.Now
 	if opts.Environ == nil {
 		opts.Environ = []string{}

@@ -72,7 +72,7 @@ Operations:
 	fs.SortFlags = false
 	fs.IntVar(&f.runs, "runs", 5, "measure `N` rounds, after one that warms up")
 	fs.StringSliceVar(&f.only, "only", nil, "measure these `operations` only; comma-separated")
-	fs.StringSliceVarP(&f.environments, "env", "e", nil, "measure these `environments` only: docker, sandbox, host")
+	fs.StringSliceVarP(&f.environments, "env", "e", nil, "measure these `environments` only: "+strings.Join(backends().Names(), ", "))
 	fs.StringSliceVar(&f.runtimes, "runtime", nil, "measure these `runtimes` only")
 	fs.StringVar(&f.image, "image", "", "`image` for docker, which must be in the engine, and for sandbox; empty means one that the engine has")
 	fs.IntVar(&f.trials, "trials", 20, "run `N` trials of hello-world for the trials per second")

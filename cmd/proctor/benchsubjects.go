@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/proctor-run/proctor/cubecli/sandboxes"
@@ -16,7 +17,7 @@ import (
 	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/bench"
-	"github.com/proctor-run/proctor/sandbox/docker"
+	"github.com/proctor-run/proctor/sandbox/oci"
 )
 
 // benchSubjects finds what works on this machine.
@@ -27,6 +28,7 @@ type benchSubjects struct {
 	owner    procid.ID
 	subjects []bench.Subject
 	closers  []func() error
+	runtimes map[string][]oci.RuntimeStatus // by the entry that has them
 	jobs     int
 }
 
@@ -40,34 +42,35 @@ func (s *benchSubjects) leave(name string, why error) {
 	_, _ = fmt.Fprintf(s.env.Stderr, "proctor: %s is left out: %s\n", name, clean(why.Error()))
 }
 
-// wants reports whether an environment is to be measured. Without -e, sandbox is
-// only with an image that it can pull.
-func (s *benchSubjects) wants(environment string) bool {
+// wants reports whether a backend is to be measured. Without -e, one that needs an
+// image is not.
+func (s *benchSubjects) wants(e sandboxes.Entry) bool {
 	if len(s.flags.environments) > 0 {
-		return slices.Contains(s.flags.environments, environment)
+		return slices.Contains(s.flags.environments, e.Name)
 	}
-	return environment != sandbox.BackendSandbox
+	return !e.NeedsImage
 }
 
 func (s *benchSubjects) find(ctx context.Context) (err error) {
-	for _, e := range s.flags.environments {
-		if !slices.Contains(sandboxes.Environments(), e) {
-			return usageErrorf("-e %s: want docker, sandbox or host", e)
+	for _, name := range s.flags.environments {
+		if known := backends().Names(); !slices.Contains(known, name) {
+			last := len(known) - 1
+			return usageErrorf("-e %s: want %s or %s", name, strings.Join(known[:last], ", "), known[last])
 		}
 	}
-	if s.wants(sandbox.BackendSandbox) && s.flags.image == "" {
-		return usageErrorf("-e sandbox needs --image")
+	wanted := slices.DeleteFunc(backends().Entries(), func(e sandboxes.Entry) bool { return !s.wants(e) })
+	for _, e := range wanted {
+		if e.NeedsImage && s.flags.image == "" {
+			return usageErrorf("-e %s needs --image", e.Name)
+		}
 	}
 	if s.owner, err = procid.Self(); err != nil {
 		return err
 	}
-	if s.wants(sandbox.BackendDocker) && len(s.flags.runtimes) == 0 {
-		if err := s.findDocker(ctx); err != nil {
-			s.leave(sandbox.BackendDocker, err)
+	for _, e := range wanted {
+		if err := s.findEntry(ctx, e); err != nil {
+			return err
 		}
-	}
-	if err := s.findRuntimes(ctx); err != nil {
-		return err
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -78,57 +81,112 @@ func (s *benchSubjects) find(ctx context.Context) (err error) {
 	return nil
 }
 
-// findRuntimes adds what runs without an engine.
-func (s *benchSubjects) findRuntimes(ctx context.Context) error {
-	runtimes, err := sandboxes.Runtimes(ctx, backendOptions{}.in(s.env))
+// findEntry adds a backend, with each runtime that it has and that is wanted.
+func (s *benchSubjects) findEntry(ctx context.Context, e sandboxes.Entry) error {
+	if !backends().HasRuntimes(e) {
+		if len(s.flags.runtimes) > 0 {
+			return nil
+		}
+		if err := s.add(ctx, e, ""); err != nil {
+			s.leave(e.Name, err)
+		}
+		return nil
+	}
+	runtimes, err := s.runtimesOf(ctx, e)
 	if err != nil {
 		return err
 	}
-	for _, environment := range []string{sandbox.BackendHost, sandbox.BackendSandbox} {
-		for _, r := range runtimes {
-			if !s.wants(environment) || len(s.flags.runtimes) > 0 && !slices.Contains(s.flags.runtimes, r.Name) {
-				continue
-			}
-			if !r.Available {
-				s.leave(environment+" "+r.Name, errors.New(r.Reason))
-			} else if err := s.findOCI(ctx, environment, r.Name); err != nil {
-				s.leave(environment+" "+r.Name, err)
-			}
+	for _, r := range runtimes {
+		if len(s.flags.runtimes) > 0 && !slices.Contains(s.flags.runtimes, r.Name) {
+			continue
+		}
+		if !r.Available {
+			s.leave(e.Name+" "+r.Name, errors.New(r.Reason))
+		} else if err := s.add(ctx, e, r.Name); err != nil {
+			s.leave(e.Name+" "+r.Name, err)
 		}
 	}
 	return nil
 }
 
-// findDocker adds the engine, as it is and as a backend.
-func (s *benchSubjects) findDocker(ctx context.Context) error {
-	b, closeBackend, err := sandboxes.New(ctx, sandbox.BackendDocker, backendOptions{}.in(s.env))
+// runtimesOf asks once for what several entries share.
+func (s *benchSubjects) runtimesOf(ctx context.Context, e sandboxes.Entry) ([]oci.RuntimeStatus, error) {
+	key := e.Name
+	if e.Runtimes == nil {
+		key = e.With
+	}
+	if known, ok := s.runtimes[key]; ok {
+		return known, nil
+	}
+	found, err := sandboxes.RuntimesOf(ctx, key, backendOptions{}.in(s.env))
+	if err != nil {
+		return nil, err
+	}
+	if s.runtimes == nil {
+		s.runtimes = map[string][]oci.RuntimeStatus{}
+	}
+	s.runtimes[key] = found
+	return found, nil
+}
+
+// stocked is a backend that has images of its own, and withBaseline one that has
+// something plainer to be compared with.
+type (
+	stocked interface {
+		LocalImages(ctx context.Context) ([]string, error)
+	}
+	withBaseline interface{ Baseline() sandbox.Backend }
+)
+
+// add adds a backend with a runtime, or without, and its baseline.
+func (s *benchSubjects) add(ctx context.Context, e sandboxes.Entry, runtime string) error {
+	o := backendOptions{}
+	o.Runtime, o.Mask = runtime, []string{s.dir}
+	b, closeBackend, err := sandboxes.New(ctx, e.Name, o.in(s.env))
 	if err != nil {
 		return err
 	}
 	s.closers = append(s.closers, closeBackend)
-	if err := b.Check(ctx); err != nil {
-		return err
-	}
-	engine, ok := b.(*docker.Backend)
-	if !ok {
-		return fmt.Errorf("environment docker is a %T", b)
-	}
-	candidates := []string{s.flags.image}
-	if s.flags.image == "" {
-		if candidates, err = engine.LocalImages(ctx); err != nil {
+	if runtime == "" { // the others were checked with their runtime
+		if err := b.Check(ctx); err != nil {
 			return err
 		}
 	}
-	base := engine.Baseline()
-	ref, err := s.firstThatWorks(ctx, base, candidates)
-	if err != nil {
-		return err
+	base := b
+	if c, ok := b.(withBaseline); ok {
+		base = c.Baseline()
 	}
-	subject := s.subject(sandbox.BackendDocker, "", "image "+ref, b, sandbox.Image{Ref: ref})
-	raw := subject
-	raw.Name, raw.RestsOn, raw.Backend, raw.Trials = "engine", "image "+ref+", by the Engine API alone", base, nil
-	s.subjects = append(s.subjects, raw, subject)
+	img, restsOn := sandbox.Image{}, "this machine's own root"
+	if !b.Capabilities().OwnRoot {
+		if img.Ref, err = s.imageFor(ctx, b, base); err != nil {
+			return err
+		}
+		restsOn = "image " + img.Ref
+	}
+	subject := s.subject(e.Name, runtime, restsOn, b, img)
+	if base != b {
+		raw := subject
+		raw.Name, raw.RestsOn, raw.Backend, raw.Trials = "engine", restsOn+", by the Engine API alone", base, nil
+		s.subjects = append(s.subjects, raw)
+	}
+	s.subjects = append(s.subjects, subject)
 	return nil
+}
+
+// imageFor is the image that was given, or one that the backend has.
+func (s *benchSubjects) imageFor(ctx context.Context, b, base sandbox.Backend) (string, error) {
+	stock, ok := b.(stocked)
+	if !ok {
+		return s.flags.image, nil
+	}
+	candidates := []string{s.flags.image}
+	if s.flags.image == "" {
+		var err error
+		if candidates, err = stock.LocalImages(ctx); err != nil {
+			return "", err
+		}
+	}
+	return s.firstThatWorks(ctx, base, candidates)
 }
 
 // triedImages bounds the search for an image.
@@ -160,23 +218,6 @@ func (s *benchSubjects) firstThatWorks(ctx context.Context, b sandbox.Backend, r
 		}
 	}
 	return "", last
-}
-
-// findOCI adds a daemonless environment with a runtime.
-func (s *benchSubjects) findOCI(ctx context.Context, environment, runtime string) error {
-	o := backendOptions{}
-	o.Runtime, o.Mask = runtime, []string{s.dir}
-	b, closeBackend, err := sandboxes.New(ctx, environment, o.in(s.env))
-	if err != nil {
-		return err
-	}
-	s.closers = append(s.closers, closeBackend)
-	restsOn, img := "this machine's own root", sandbox.Image{}
-	if environment == sandbox.BackendSandbox {
-		restsOn, img.Ref = "image "+s.flags.image, s.flags.image
-	}
-	s.subjects = append(s.subjects, s.subject(environment, runtime, restsOn, b, img))
-	return nil
 }
 
 func (s *benchSubjects) subject(environment, runtime, restsOn string, b sandbox.Backend, img sandbox.Image) bench.Subject {

@@ -14,7 +14,7 @@ import (
 // them.
 var flagWords = map[string][]string{
 	"agent":   agents().Names(),
-	"env":     append([]string{sandboxes.Auto}, sandboxes.Environments()...),
+	"env":     append([]string{sandboxes.Auto}, backends().Names()...),
 	"runtime": {"gvisor", "native", "runc", "crun"},
 	"cpus":    {"auto", "limit", "ignore"},
 	"memory":  {"auto", "limit", "ignore"},

@@ -45,8 +45,9 @@ func cubeProgram(env *Env) *cubecli.Program {
 		Sandboxes: func(ctx context.Context, o cubecli.SandboxOptions) (sandbox.Backend, func() error, error) {
 			return readyBackend(ctx, env, backendOptions{name: o.Environment, Options: sandboxes.Options{Runtime: o.Runtime, Mask: o.Mask}})
 		},
-		CacheRoot: func() (string, error) { return cacheOfCubes(env) },
-		Args:      env.Args, Stdout: env.Stdout, Stderr: env.Stderr, Lookup: env.Lookup, Now: env.Now, Signals: env.Signals,
+		Environments: backends().Names(),
+		CacheRoot:    func() (string, error) { return cacheOfCubes(env) },
+		Args:         env.Args, Stdout: env.Stdout, Stderr: env.Stderr, Lookup: env.Lookup, Now: env.Now, Signals: env.Signals,
 	}
 	for _, c := range cubes.All() {
 		p.Cubes = append(p.Cubes, cubecli.Cube{Name: c.Name, Register: cubes.Register, Config: c.Config, Agent: c.Agent, NeedsContainer: c.NeedsContainer})

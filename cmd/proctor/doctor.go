@@ -12,7 +12,6 @@ import (
 	"github.com/proctor-run/proctor/cubecli/sandboxes"
 	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox"
-	"github.com/proctor-run/proctor/sandbox/docker"
 )
 
 // diagnosis is one thing that works here or does not.
@@ -61,7 +60,7 @@ environment works, and 1 otherwise.`,
 
 func diagnose(ctx context.Context, env *Env) []diagnosis {
 	var all []diagnosis
-	for _, name := range sandboxes.Environments() {
+	for _, name := range backends().Names() {
 		all = append(all, diagnoseEnvironment(ctx, env, name))
 	}
 	runtimes, err := sandboxes.Runtimes(ctx, backendOptions{}.in(env))
@@ -102,15 +101,20 @@ func diagnoseEnvironment(ctx context.Context, env *Env, name string) diagnosis {
 		return d
 	}
 	d.Available = true
-	if engine, ok := b.(*docker.Backend); ok {
+	if engine, ok := b.(supervised); ok {
 		d.Detail, d.Fix = diagnoseSupervision(ctx, engine)
 	}
 	return d
 }
 
+// supervised is a backend that may have to do without the guest.
+type supervised interface {
+	Supervision(ctx context.Context, labels sandbox.Labels) (kind string, why error)
+}
+
 // diagnoseSupervision says what the engine's containers promise of processes
 // that are ended.
-func diagnoseSupervision(ctx context.Context, engine *docker.Backend) (detail, fix string) {
+func diagnoseSupervision(ctx context.Context, engine supervised) (detail, fix string) {
 	self, err := procid.Self()
 	if err != nil {
 		return err.Error(), ""

@@ -136,7 +136,7 @@ func checkAgents(cfg jobdir.Config, cube bool) error {
 }
 
 func parseEnvironment(s string) (string, error) {
-	return oneOf(s, "an environment", slices.Concat([]string{sandboxes.Auto}, sandboxes.Environments()), harborEnvironments)
+	return oneOf(s, "an environment", slices.Concat([]string{sandboxes.Auto}, backends().Names()), harborEnvironments)
 }
 
 var harborEnvironments = []string{

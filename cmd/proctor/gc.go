@@ -79,9 +79,11 @@ func collectAll(ctx context.Context, env *Env, dry bool) (garbage, error) {
 	var errs []error
 	var cleaning backendOptions
 	cleaning.Cleaning = true
-	// sandbox and host share their state directory.
-	for _, name := range []string{sandbox.BackendDocker, sandbox.BackendHost} {
-		b, closeBackend, err := sandboxes.New(ctx, name, cleaning.in(env))
+	for _, e := range backends().Entries() {
+		if e.With != "" {
+			continue
+		}
+		b, closeBackend, err := sandboxes.New(ctx, e.Name, cleaning.in(env))
 		if errors.Is(err, sandbox.ErrUnavailable) {
 			continue
 		}

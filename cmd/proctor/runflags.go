@@ -146,7 +146,7 @@ func defineAgentFlags(fs *pflag.FlagSet, f *runFlags) {
 
 func defineEnvironmentFlags(fs *pflag.FlagSet, f *runFlags) {
 	o := &f.set
-	optionalVar(fs, &o.EnvironmentType, parseEnvironment, "env", "e", "where trials run: auto, docker, sandbox (no daemon), host (this machine's own files, for trusted agents) (default auto)")
+	optionalVar(fs, &o.EnvironmentType, parseEnvironment, "env", "e", "where trials run: "+backends().Usage()+" (default auto)")
 	optionalVar(fs, &o.EnvironmentImportPath, parseString, "environment-import-path", "", "Python `module:Class` of an environment")
 	fs.StringVar(&f.runtime, "runtime", "", "OCI `runtime` of sandbox and host: gvisor and native (built in), runc, crun (default gvisor)")
 	optionalVar(fs, &o.ForceBuild, parseBool, "force-build", "", "build the image although there is one")

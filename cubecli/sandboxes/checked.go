@@ -3,6 +3,7 @@ package sandboxes
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,14 +14,14 @@ import (
 	"github.com/proctor-run/proctor/sandbox"
 )
 
-// checkOnce makes sure that a backend works here. Trying it costs as much as a
-// sandbox, so what worked once is not tried again by the same build and user
+// check makes sure that a backend works here. Trying a steady one costs as much as
+// a sandbox, so what worked once is not tried again by the same build and user
 // until the machine starts anew; a backend that stops working meanwhile is
 // noticed by what runs in it. An engine is asked every time: that is cheap, and
 // engines come and go.
-func checkOnce(ctx context.Context, o Options, b sandbox.Backend) error {
-	if b.Name() != sandbox.BackendHost && b.Name() != sandbox.BackendSandbox {
-		return b.Check(ctx)
+func check(ctx context.Context, o Options, b sandbox.Backend) error {
+	if e, err := o.Backends.find(b.Name()); err != nil || !e.Steady {
+		return errors.Join(err, b.Check(ctx))
 	}
 	dirs, err := FindDirectories(o.getenv)
 	if err != nil {

@@ -20,9 +20,17 @@ import (
 func Main(cubes ...cubecli.Cube) {
 	Reexec()
 	p := cubecli.NewProgram(cubes...)
+	Attach(p, nil)
+	os.Exit(p.Run(context.Background()))
+}
+
+// Attach lets a program open sandboxes of some backends. Its main begins with
+// [Reexec].
+func Attach(p *cubecli.Program, backends Registry) {
+	p.Environments = backends.Names()
 	p.Sandboxes = func(ctx context.Context, o cubecli.SandboxOptions) (sandbox.Backend, func() error, error) {
 		b, closeBackend, err := Open(ctx, o.Environment, Options{
-			Runtime: o.Runtime, Mask: o.Mask,
+			Backends: backends, Runtime: o.Runtime, Mask: o.Mask,
 			Notice: func(line string) { noticeOn(p.Stderr, p.Name, line) },
 		})
 		if errors.Is(err, sandbox.ErrUnavailable) {
@@ -30,7 +38,6 @@ func Main(cubes ...cubecli.Cube) {
 		}
 		return b, closeBackend, err
 	}
-	os.Exit(p.Run(context.Background()))
 }
 
 // TestMain runs the tests of a package that opens sandboxes; m is its

@@ -19,18 +19,10 @@ import (
 	"github.com/proctor-run/proctor/sandbox/oci/image"
 )
 
-// Auto is the environment that lets Choose choose.
-const Auto = "auto"
-
-// Environments lists the environments that can be opened.
-func Environments() []string {
-	return []string{sandbox.BackendDocker, sandbox.BackendSandbox, sandbox.BackendHost}
-}
-
-// Open opens an environment: "auto", for which an empty name stands too,
-// "docker", "sandbox" or "host". It makes sure that it works here, with
-// sandbox.ErrUnavailable as the error when it does not, and removes what killed
-// programs left behind. closeBackend releases what the backend holds open.
+// Open opens a backend: the name of an entry, or "auto", for which an empty name
+// stands too. It makes sure that it works here, with sandbox.ErrUnavailable as the
+// error when it does not, and removes what killed programs left behind.
+// closeBackend releases what the backend holds open.
 func Open(ctx context.Context, environment string, o Options) (b sandbox.Backend, closeBackend func() error, err error) {
 	o = o.orProcess()
 	name, err := Choose(ctx, environment, o)
@@ -41,7 +33,7 @@ func Open(ctx context.Context, environment string, o Options) (b sandbox.Backend
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := checkOnce(ctx, o, b); err != nil {
+	if err := check(ctx, o, b); err != nil {
 		return nil, nil, errors.Join(err, closeBackend())
 	}
 	removed, err := Collect(ctx, b)
@@ -52,7 +44,7 @@ func Open(ctx context.Context, environment string, o Options) (b sandbox.Backend
 		o.Notice("left behind by a killed run: " + line)
 	}
 	if b.Capabilities().OwnRoot {
-		o.Notice("-e host shows this machine's own files to the agent (home directories and credentials masked): for demos and trusted agents only")
+		o.Notice("-e " + name + " shows this machine's own files to the agent (home directories and credentials masked): for demos and trusted agents only")
 	}
 	return b, closeBackend, nil
 }
@@ -70,74 +62,123 @@ func Collect(ctx context.Context, b sandbox.Backend) ([]string, error) {
 	return removed, nil
 }
 
-// Choose resolves "auto", for which an empty name stands too: docker if an
-// engine answers, else sandbox; sandbox when a runtime is asked for.
+// Choose resolves "auto", for which an empty name stands too: the first entry for
+// it that works here, among those with runtimes when one is asked for. The last of
+// them is not tried.
 func Choose(ctx context.Context, environment string, o Options) (string, error) {
 	if environment != Auto && environment != "" {
-		return environment, checkRuntime(o.Runtime, environment)
+		return environment, checkRuntime(o, environment)
 	}
-	if o.Runtime != "" || !engineWorks(ctx, o.orProcess()) {
-		return sandbox.BackendSandbox, nil
+	var candidates []Entry
+	for _, e := range o.Backends.Entries() {
+		if e.Auto && (o.Runtime == "" || o.Backends.HasRuntimes(e)) {
+			candidates = append(candidates, e)
+		}
 	}
-	return sandbox.BackendDocker, nil
+	for i, e := range candidates {
+		if i == len(candidates)-1 || works(ctx, e, o.orProcess()) {
+			return e.Name, nil
+		}
+	}
+	return "", exitcode.WithHint(exitcode.Usagef("no environment is chosen"), "choose one of these with -e: %s", strings.Join(o.Backends.Names(), ", "))
 }
 
-// checkRuntime refuses a runtime for environments that have none to choose.
-func checkRuntime(runtime, environment string) error {
-	if runtime == "" || environment == sandbox.BackendSandbox || environment == sandbox.BackendHost {
+// works reports whether a backend can be made and works.
+func works(ctx context.Context, e Entry, o Options) bool {
+	b, release, err := e.New(ctx, o)
+	if err != nil {
+		return false
+	}
+	return errors.Join(b.Check(ctx), release()) == nil
+}
+
+// checkRuntime refuses a runtime for backends that have none to choose.
+func checkRuntime(o Options, environment string) error {
+	with := names(o.Backends.withRuntimes())
+	if o.Runtime == "" || slices.Contains(with, environment) {
 		return nil
 	}
-	return exitcode.Usagef("--runtime %s: environment %s does not run commands with it; it is for -e sandbox and -e host", runtime, environment)
+	return exitcode.Usagef("--runtime %s: environment %s does not run commands with it; it is for -e %s", o.Runtime, environment, strings.Join(with, " and -e "))
 }
 
-func engineWorks(ctx context.Context, o Options) bool {
-	b, err := newDocker(o)
-	return err == nil && b.Check(ctx) == nil
-}
-
-// New makes the backend of an environment other than "auto". It does not look
-// whether it works here.
+// New makes the backend of an entry. It does not look whether it works here.
 func New(ctx context.Context, environment string, o Options) (b sandbox.Backend, closeBackend func() error, err error) {
 	if !hooked.Load() {
 		return nil, nil, errNoHook
 	}
-	o = o.orProcess()
-	switch environment {
-	case sandbox.BackendDocker:
-		b, err := newDocker(o)
-		if err != nil {
-			return nil, nil, err
-		}
-		return b, func() error { return nil }, nil
-	case sandbox.BackendSandbox, sandbox.BackendHost:
-		return newOCI(ctx, environment, o)
+	e, err := o.Backends.find(environment)
+	if err != nil {
+		return nil, nil, err
 	}
-	return nil, nil, exitcode.WithHint(exitcode.Usagef("environment %q cannot be run here", environment), "choose one of these with -e: %s", strings.Join(Environments(), ", "))
+	b, closeBackend, err = e.New(ctx, o.orProcess())
+	if err != nil {
+		return nil, nil, err
+	}
+	if b.Name() != e.Name {
+		// What ran would be recorded under another name than it is chosen by.
+		return nil, nil, errors.Join(fmt.Errorf("the backend of environment %s calls itself %s", e.Name, b.Name()), closeBackend())
+	}
+	return b, closeBackend, nil
+}
+
+func newDockerBackend(_ context.Context, o Options) (sandbox.Backend, func() error, error) {
+	b, err := newDocker(o)
+	if err != nil {
+		return nil, nil, err
+	}
+	return b, func() error { return nil }, nil
 }
 
 func newDocker(o Options) (*docker.Backend, error) {
 	return docker.New(docker.Options{PIDs: o.PIDs, Getenv: o.getenv, Environ: o.Environ, Now: clock.Or(o.Now), Guest: dockerGuest(o), Build: version.Current().ID(), Egress: o.Egress})
 }
 
-func newOCI(ctx context.Context, name string, o Options) (sandbox.Backend, func() error, error) {
-	opts, closeStore, err := ociOptions(ctx, name, o)
-	if err != nil {
-		return nil, nil, err
+// newOCIOf makes one of the daemonless backends.
+func newOCIOf(name string) func(context.Context, Options) (sandbox.Backend, func() error, error) {
+	return func(ctx context.Context, o Options) (sandbox.Backend, func() error, error) {
+		opts, closeStore, err := ociOptions(ctx, name, o)
+		if err != nil {
+			return nil, nil, err
+		}
+		b, err := oci.New(opts)
+		if err != nil {
+			return nil, nil, errors.Join(err, closeStore())
+		}
+		return b, closeStore, nil
 	}
-	b, err := oci.New(opts)
-	if err != nil {
-		return nil, nil, errors.Join(err, closeStore())
-	}
-	return b, closeStore, nil
 }
 
-// Runtimes says which OCI runtimes can be used on this machine.
-func Runtimes(ctx context.Context, o Options) ([]oci.RuntimeStatus, error) {
-	opts, closeStore, err := ociOptions(ctx, sandbox.BackendHost, o.orProcess())
+func ociRuntimes(ctx context.Context, o Options) ([]oci.RuntimeStatus, error) {
+	opts, closeStore, err := ociOptions(ctx, sandbox.BackendHost, o)
 	if err != nil {
 		return nil, err
 	}
 	return oci.Runtimes(ctx, opts), closeStore()
+}
+
+// Runtimes says which runtimes can be used on this machine.
+func Runtimes(ctx context.Context, o Options) ([]oci.RuntimeStatus, error) {
+	var all []oci.RuntimeStatus
+	for _, e := range o.Backends.Entries() {
+		if e.Runtimes == nil {
+			continue
+		}
+		found, err := e.Runtimes(ctx, o.orProcess())
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+// RuntimesOf says which runtimes of one entry can be used on this machine.
+func RuntimesOf(ctx context.Context, environment string, o Options) ([]oci.RuntimeStatus, error) {
+	e, err := o.Backends.find(environment)
+	if err != nil || e.Runtimes == nil {
+		return nil, err
+	}
+	return e.Runtimes(ctx, o.orProcess())
 }
 
 // OwnNetwork returns nil when public sandboxes without a container engine have a

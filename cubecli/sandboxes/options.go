@@ -1,5 +1,5 @@
 // Package sandboxes opens the backends that tasks run in: Docker's containers,
-// and sandboxes without a daemon. It is for programs of cubes' authors whose
+// sandboxes without a daemon, and what a program brings of its own ([Entry]). It is for programs of cubes' authors whose
 // tasks need containers, and proctor itself opens its environments with it.
 //
 // [Main] is the whole program of an author, and [TestMain] goes with tests that
@@ -21,6 +21,8 @@ import (
 // Options say how a backend is opened. The zero value is what a program without
 // settings of its own wants.
 type Options struct {
+	// Backends are those that can be opened; nil means those that come with proctor.
+	Backends Registry
 	// Runtime is the OCI runtime of environments sandbox and host: gvisor,
 	// native, runc, crun or a path. Empty means gvisor; it and native are built
 	// in.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/proctor-run/proctor/cubecli/sandboxes"
 	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox"
 )
@@ -26,6 +27,25 @@ type Reported struct {
 	sandbox.Backend
 	// Report is called for every command, by the goroutine that ran it.
 	Report func(Command)
+}
+
+// Name is what -e chooses the backend by.
+func (*Reported) Name() string { return "reported" }
+
+// Entry makes the backend one that a program can choose, on top of another:
+//
+//	sandboxes.Attach(program, append(sandboxes.Builtin(), backend.Entry("host", report)))
+func Entry(below string, report func(Command)) sandboxes.Entry {
+	return sandboxes.Entry{
+		Name: "reported", Summary: below + ", and each command is reported",
+		New: func(ctx context.Context, o sandboxes.Options) (sandbox.Backend, func() error, error) {
+			b, release, err := sandboxes.New(ctx, below, o)
+			if err != nil {
+				return nil, nil, err
+			}
+			return &Reported{Backend: b, Report: report}, release, nil
+		},
+	}
 }
 
 // Create creates a sandbox of the backend below.

@@ -5,12 +5,19 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/proctor-run/proctor/agent"
+	"github.com/proctor-run/proctor/cube"
+	"github.com/proctor-run/proctor/cube/cubes/textfiles"
+	"github.com/proctor-run/proctor/cubecli"
+	"github.com/proctor-run/proctor/cubecli/sandboxes"
+	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/egress"
 	"github.com/proctor-run/proctor/sandbox/fake"
@@ -161,5 +168,67 @@ func TestHangingBackend(t *testing.T) {
 	cancel()
 	if _, err := b.Create(ctx, sandbox.Spec{Name: "one"}); !errors.Is(err, context.Canceled) {
 		t.Errorf("creating gave %v", err)
+	}
+}
+
+func TestMain(m *testing.M) { sandboxes.TestMain(m) }
+
+// The program of a cube's author with the backend among its environments: help,
+// errors, what is recorded and a resume know it, and with it an agent of one's own.
+func TestProgram(t *testing.T) {
+	t.Parallel()
+	var commands atomic.Int64
+	below := sandboxes.Entry{Name: "fake", New: func(context.Context, sandboxes.Options) (sandbox.Backend, func() error, error) {
+		return fake.New(fake.Config{Dir: t.TempDir(), Rules: []fake.Rule{fake.Always()}}), func() error { return nil }, nil
+	}}
+	registry := sandboxes.Registry{below}
+	entry := Entry("fake", func(Command) { commands.Add(1) })
+	newReported := entry.New
+	entry.New = func(ctx context.Context, o sandboxes.Options) (sandbox.Backend, func() error, error) {
+		o.Backends = registry // where the one below is found
+		return newReported(ctx, o)
+	}
+	jobs := t.TempDir()
+	run := func(args ...string) (code int, out string) {
+		var text strings.Builder
+		p := &cubecli.Program{
+			Name: "files", Args: append([]string{"files"}, args...), Stdout: &text, Stderr: &text,
+			Cubes: []cubecli.Cube{{
+				Name: "textfiles-cube", Register: textfiles.Register, Agent: textfiles.Agent, NeedsContainer: true,
+				Config: func(b cube.ContainerBackend) cube.BenchmarkConfig { return textfiles.NewConfig(b) },
+			}},
+			Agents: append(agent.Builtin(), agent.Entry{
+				Name: "idle", Summary: "does nothing either",
+				Stepped: func(agent.Config) (cube.Agent, error) { return cube.Script(), nil },
+			}),
+			CacheRoot: func() (string, error) { return t.TempDir(), nil }, Now: time.Now,
+			Lookup: func(string) (string, bool) { return "", false },
+		}
+		sandboxes.Attach(p, append(registry, entry))
+		code = p.Run(t.Context())
+		return code, text.String()
+	}
+	for _, c := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"run --help", 0, "auto, fake, reported"},
+		{"run --help", 0, "idle       does nothing either"},
+		{"run -e nowhere", 2, "choose one of these with -e: fake, reported"},
+		{"run -e reported --runtime runc", 2, "does not run commands with it"},
+		{"run -e reported -a idle --job-name j -l 1 -o " + jobs, 0, "over 1 trial"},
+		{"resume " + filepath.Join(jobs, "j"), 0, "1 of 1 trials are kept"},
+	} {
+		if code, out := run(strings.Fields(c.args)...); code != c.code || !strings.Contains(out, c.want) {
+			t.Errorf("%s: exit code %d, want %d and %q:\n%s", c.args, code, c.code, c.want, out)
+		}
+	}
+	cfg, err := job.StoredConfig(filepath.Join(jobs, "j"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if name, ok := cfg.Environment.Backend(); !ok || name != "reported" || commands.Load() == 0 {
+		t.Errorf("the job ran in %q, and %d commands were reported", name, commands.Load())
 	}
 }

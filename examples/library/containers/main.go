@@ -11,7 +11,7 @@ import (
 
 func main() {
 	sandboxes.Main(cubecli.Cube{
-		Name: "textfiles", Register: textfiles.Register, Agent: textfiles.Agent, NeedsContainer: true,
+		Name: "textfiles-cube", Register: textfiles.Register, Agent: textfiles.Agent, NeedsContainer: true,
 		Config: func(b cube.ContainerBackend) cube.BenchmarkConfig { return textfiles.NewConfig(b) },
 	})
 }
