@@ -54,7 +54,7 @@ type Env struct {
 	// OutputLimit bounds each output file that the agent writes there, in
 	// bytes.
 	OutputLimit int64
-	// Warn is told what went wrong and is no error; may be nil.
+	// Warn is called with what went wrong and is no error; it may be nil.
 	Warn func(format string, args ...any)
 	// MCPServers are the tool servers that the agent is to use, each name once.
 	MCPServers []MCPServer

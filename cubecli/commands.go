@@ -207,7 +207,7 @@ func (p *Program) testCommand() *cobra.Command {
 	var maxTasks int
 	cmd := &cobra.Command{
 		Use:   "test CUBE",
-		Short: "Check that a cube keeps the rules",
+		Short: "Run the conformance suite on a cube",
 		Long: `test runs the conformance checks on a cube: does every task reset, step,
 evaluate and close as it must, does the debug agent solve it, does nothing leak.
 Every check looks at every task, unless --max-tasks says how many.

@@ -109,7 +109,7 @@ func (p *Program) cube(args []string) (*Cube, error) {
 		return &p.Cubes[0], nil
 	}
 	if len(args) != 1 {
-		return nil, exitcode.WithHint(exitcode.Usagef("one cube is needed, by its name%s; %d are given", p.orDirectory(" or as a directory of Harbor tasks"), len(args)),
+		return nil, exitcode.WithHint(exitcode.Usagef("accepts one cube, by its name%s; got %d", p.orDirectory(" or as a directory of Harbor tasks"), len(args)),
 			"'%s list' lists the names", p.Name)
 	}
 	return p.FindCube(args[0])

@@ -97,7 +97,7 @@ func (p *Program) resumeCommand() *cobra.Command {
 		Short: "Resume a job that was interrupted or killed",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return exitcode.Usagef("one job directory is needed, %d are given", len(args))
+				return exitcode.Usagef("accepts one job directory, got %d", len(args))
 			}
 			return p.resume(cmd.Context(), args[0], f.sandbox)
 		},

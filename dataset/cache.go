@@ -86,7 +86,7 @@ func (c taskCache) place(to, temp string, fill func(dir string) error) error {
 // placeAttempts is how often a place is tried for that others want too.
 const placeAttempts = 100
 
-// same tells whether two directories hold the same task.
+// same reports whether two directories hold the same task.
 func same(a, b string) bool {
 	if !isFilled(b) {
 		return false

@@ -50,11 +50,11 @@ type FetchOptions struct {
 	// Limit bounds what is fetched from one repository or registry; 0 means
 	// gitfetch's and registries' own limits.
 	Limit time.Duration
-	// Say is told what is being fetched; nil for nobody.
+	// Say is called with what is being fetched; it may be nil.
 	Say func(string)
 }
 
-// IsRemote tells whether anything of a configuration lies elsewhere than in a
+// IsRemote reports whether anything of a configuration lies elsewhere than in a
 // local directory, so that it takes [Fetch] to be run.
 func IsRemote(cfg jobdir.Config) bool {
 	return slices.ContainsFunc(cfg.Tasks, func(t jobdir.TaskConfig) bool { return t.Kind() != jobdir.LocalTask }) ||

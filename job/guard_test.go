@@ -50,7 +50,7 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// TestGuardOfTheDead: a file that a killed process left holds nobody up,
+// TestGuardOfTheDead: a file that a killed process left is ignored,
 // whatever it says.
 func TestGuardOfTheDead(t *testing.T) {
 	t.Parallel()

@@ -28,7 +28,7 @@ type Runner struct {
 	Scripts score.ScriptMetric
 	// Sleep waits between attempts; nil means time.
 	Sleep func(context.Context, time.Duration) error
-	// Emit is told what happens, one event at a time; nil for nobody.
+	// Emit is called with each event, one at a time; it may be nil.
 	Emit func(Event)
 	// Debug receives what job.log receives; may be nil.
 	Debug io.Writer

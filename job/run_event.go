@@ -46,7 +46,7 @@ type Retry struct {
 // Progress counts a job's trials.
 type Progress struct {
 	Total, Running, Pending int
-	// Ended says what came of the trials that have ended.
+	// Ended counts the trials that have ended, by outcome.
 	Ended score.Counts
 	// Metrics are the live metrics of each group, in order.
 	Metrics []GroupMetric

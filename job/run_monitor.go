@@ -23,7 +23,7 @@ type monitor struct {
 	dir  string
 	name string
 	now  func() time.Time
-	// listener is told what happens; nil for nobody.
+	// listener is called with each event; it may be nil.
 	listener func(Event)
 	p        *Prepared
 	// metrics are those of the job, bound to what runs scripts.

@@ -14,7 +14,7 @@ import (
 // at once.
 type tracker struct {
 	sandbox.Backend
-	// note is told what becomes of each sandbox.
+	// note is called when a sandbox is made and when it is gone.
 	note func(kind journal.Kind, backend, id string, labels sandbox.Labels)
 
 	mu     sync.Mutex // guards what follows
@@ -105,7 +105,7 @@ func (s *trackedSandbox) Destroy(ctx context.Context) error {
 	return err
 }
 
-// forget tells whether it was still known.
+// forget reports whether it was still known.
 func (s *trackedSandbox) forget() bool {
 	s.t.mu.Lock()
 	defer s.t.mu.Unlock()

@@ -57,7 +57,7 @@ func (e *ChangedError) Error() string {
 
 func (e *ChangedError) Unwrap() error { return e.Err }
 
-// Harmless tells whether no change is of a kind that changes results.
+// Harmless reports whether no change is of a kind that changes results.
 func (e *ChangedError) Harmless() bool { return Harmless(e.Changes) }
 
 func Harmless(changes []Change) bool {

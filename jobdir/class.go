@@ -2,7 +2,7 @@ package jobdir
 
 import "github.com/proctor-run/proctor/exception"
 
-// Class is what came of a trial.
+// Class is the outcome of a trial.
 type Class string
 
 // The classes. Every planned trial is in one of them.
@@ -20,7 +20,7 @@ func Classes() []Class {
 	return []Class{ClassScored, ClassErroredWithReward, ClassErroredWithoutReward, ClassUnscored, ClassCancelled, ClassPending}
 }
 
-// Class is what came of the trial.
+// Class is the outcome of the trial.
 func (r *Record) Class() Class {
 	switch {
 	case r.ExceptionType == exception.CancelledError:

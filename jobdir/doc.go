@@ -1,6 +1,6 @@
 // Package jobdir holds what job and trial directories hold, and runs nothing.
 //
-// [Config] says what a job runs and [Result] what came of it; [TrialConfig] and
+// [Config] says what a job runs and [Result] how it ended; [TrialConfig] and
 // [TrialResult] say the same of one trial. They are plain values that read and
 // write Harbor's files byte for byte: begin with [ParseConfig] and
 // [Config.AppendJSON], [ParseResult] and [Result.AppendJSON],

@@ -101,7 +101,7 @@ func optStrs(o *dump.Object, key string, list []string) {
 	o.Strs(key, list)
 }
 
-// Equal tells whether two configurations describe the same job, as resuming
+// Equal reports whether two configurations describe the same job, as resuming
 // asks: everything counts but the name and debug (Harbor job format, section
 // 1.1). Values are compared as they would be written.
 func (c Config) Equal(d Config, host HostEnv) bool {

@@ -50,7 +50,7 @@ func (e *InUseError) Error() string {
 }
 
 // Acquire guards a job directory, which must be there, until Release. The
-// guard of a process that is gone holds nobody up. While another process holds
+// guard of a dead process is ignored. While another process holds
 // it the error is an *InUseError.
 func Acquire(dir string, who Holder) (*Guard, error) {
 	path := filepath.Join(dir, GuardFile)
@@ -99,7 +99,7 @@ func cannotLock(err error) bool {
 	return errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.ENOLCK)
 }
 
-// stillNamed tells whether the locked file is the one that path names.
+// stillNamed reports whether the locked file is the one that path names.
 func stillNamed(lock *flock.Flock, path string) bool {
 	held, err := lock.Stat()
 	if err != nil {
@@ -109,7 +109,7 @@ func stillNamed(lock *flock.Flock, path string) bool {
 	return err == nil && os.SameFile(held, named)
 }
 
-// lives tells whether the holder may still be there: what cannot be asked on
+// lives reports whether the holder may still be there: what cannot be asked on
 // this host counts as living.
 func (h *Holder) lives(host string) bool { return h.Host != host || h.Owner.Alive() }
 

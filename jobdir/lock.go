@@ -120,7 +120,7 @@ func redactPair(pair string, host HostEnv) string {
 	return name + "=" + harbor.RedactEnv(strings.TrimSpace(name), value, host)
 }
 
-// Equal tells whether two locks pin the same job. Trials are compared as a
+// Equal reports whether two locks pin the same job. Trials are compared as a
 // set that may hold an entry several times; tasks and extra files count by
 // their digests, skills by name and digest. When and by which runner a lock
 // was written does not count, nor does the command line.

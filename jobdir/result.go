@@ -8,7 +8,7 @@ import (
 	"github.com/proctor-run/proctor/value"
 )
 
-// Result is what came of a job: the content of its result.json (Harbor job
+// Result is the content of a job's result.json (Harbor job
 // format, section 5.1).
 type Result struct {
 	ID           uuid.UUID

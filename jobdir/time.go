@@ -34,7 +34,7 @@ func Local(t time.Time) Time {
 	return Time{t: time.Date(y, mo, d, h, mi, s, us, time.UTC), naive: true}
 }
 
-// Naive tells whether the time has no zone.
+// Naive reports whether the time has no zone.
 func (t Time) Naive() bool { return t.naive }
 
 // In returns the moment as a time.Time. A naive time is read as a wall clock
@@ -48,7 +48,7 @@ func (t Time) In(loc *time.Location) time.Time {
 	return time.Date(y, mo, d, h, mi, s, t.t.Nanosecond(), loc)
 }
 
-// Equal tells whether both are the same moment of the same kind.
+// Equal reports whether both are the same moment of the same kind.
 func (t Time) Equal(u Time) bool { return t.naive == u.naive && t.t.Equal(u.t) }
 
 // String returns the text that files carry: "2026-06-09T08:00:00.123456Z",

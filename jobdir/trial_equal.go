@@ -4,7 +4,7 @@ import (
 	"github.com/proctor-run/proctor/internal/dump"
 )
 
-// Equal tells whether two configurations ask for the same trial: everything
+// Equal reports whether two configurations ask for the same trial: everything
 // counts but the name and the job id (Harbor job format, section 1.7).
 func (c TrialConfig) Equal(d TrialConfig, host HostEnv) bool {
 	return c.Identity(host) == d.Identity(host)

@@ -9,7 +9,7 @@ import (
 	"github.com/proctor-run/proctor/value"
 )
 
-// Result is what came of one trial: the content of its result.json (Harbor job
+// TrialResult is the content of a trial's result.json (Harbor job
 // format, section 5.1). Nil pointers and nil lists are written as null.
 type TrialResult struct {
 	ID           uuid.UUID
@@ -130,7 +130,7 @@ type Timing struct {
 	FinishedAt *Time
 }
 
-// StepResult is what came of one step of a multi-step task.
+// StepResult is the result of one step of a multi-step task.
 type StepResult struct {
 	StepName       string
 	AgentResult    *AgentResult

@@ -37,7 +37,7 @@ type Finalized struct {
 	OutcomeReason Code // may be set although the outcome is completed
 }
 
-// Finalize decides what came of an attempt (outcome mapping, section 7.3): it
+// Finalize decides the outcome of an attempt (outcome mapping, section 7.3): it
 // completes with the aggregate of its trials if all that were expected did, no
 // matter what the process claimed; one bad trial brings it to nothing. Errors are
 // those of [Aggregation.Of].

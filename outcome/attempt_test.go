@@ -68,7 +68,7 @@ func checkFinalize(t *testing.T, c *value.Object) {
 	equal(t, "finalized", finalized(got), want)
 }
 
-// finalized lays out what came of an attempt as the vectors do.
+// finalized lays out the outcome of an attempt as the vectors do.
 func finalized(f outcome.Finalized) *value.Object {
 	trials := value.List{}
 	for _, t := range f.Trials {

@@ -31,7 +31,7 @@ func lower(s string) string {
 	return b.String()
 }
 
-// endsWord tells whether a sigma between two texts is a final one: a cased
+// endsWord reports whether a sigma between two texts is a final one: a cased
 // character comes before it and none after, those aside that have no say.
 func endsWord(before, after string) bool {
 	r, _ := utf8.DecodeLastRuneInString(strings.TrimRightFunc(before, isCaseIgnorable))

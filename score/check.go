@@ -154,7 +154,7 @@ func item(list value.List, i int) value.Value {
 	return list[i]
 }
 
-// sameLeaf tells whether two values without members are equal. A value that is
+// sameLeaf reports whether two values without members are equal. A value that is
 // not there is null here.
 func sameLeaf(a, b value.Value) bool {
 	if value.IsNull(a) || value.IsNull(b) {
@@ -318,6 +318,6 @@ func withoutEmpty(obj *value.Object) *value.Object {
 	return out
 }
 
-// hasNaN tells whether some entries may have got lost in reading, see
+// hasNaN reports whether some entries may have got lost in reading, see
 // sameReward.
 func hasNaN(obj *value.Object) bool { return obj.Has("nan") }

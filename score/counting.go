@@ -7,7 +7,7 @@ import (
 	"github.com/proctor-run/proctor/jobdir"
 )
 
-// Counts says what came of trials that ended.
+// Counts has the outcomes of trials that ended.
 type Counts struct {
 	Trials     int
 	WithReward int // trials that have rewards, with an exception or without

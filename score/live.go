@@ -128,7 +128,7 @@ func (l *Live) remove(r jobdir.Record) {
 	}
 }
 
-// Counts returns what came of the trials that have ended.
+// Counts returns the outcomes of the trials that have ended.
 func (l *Live) Counts() Counts { return l.counts.Clone() }
 
 // InGroup is how many trials of a group have ended.

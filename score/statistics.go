@@ -8,7 +8,7 @@ import (
 )
 
 // Statistics say how far the numbers of a job can be trusted: on how many of
-// the planned trials they rest, what came of the others, and how much they
+// the planned trials they rest, the outcomes of the others, and how much they
 // could differ by chance. They stand beside Harbor's metrics and change none.
 type Statistics struct {
 	Planned int

@@ -47,7 +47,7 @@ func TestChecklist(t *testing.T) {
 	}
 }
 
-// judge compares what came of the trial with what the row says.
+// judge compares the outcome of the trial with what the row says.
 func (r row) judge(t *testing.T, b *bench, res *jobdir.TrialResult) {
 	t.Helper()
 	if got := exceptionType(res); got != r.exception || r.message != "" && (res.ExceptionInfo == nil || !strings.Contains(res.ExceptionInfo.Message, r.message)) {
@@ -87,7 +87,7 @@ func specs(b *bench) (all []sandbox.Spec) {
 	return all
 }
 
-// ran tells whether a command with this text was run.
+// ran reports whether a command with this text was run.
 func ran(b *bench, text string) bool {
 	return slices.ContainsFunc(b.backend.Calls(), func(c fake.Call) bool {
 		return c.Op == fake.OpExec && (strings.Contains(c.Command.Shell, text) || strings.Contains(strings.Join(c.Command.Argv, " "), text))

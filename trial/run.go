@@ -31,8 +31,7 @@ type Runner struct {
 	Now func() time.Time
 	// Owner is put on everything external; the zero value means procid.Self.
 	Owner procid.ID
-	// Emit is told what happens, from the goroutine of the trial; nil for
-	// nobody.
+	// Emit is called with each event, by the goroutine of the trial; it may be nil.
 	Emit func(Event)
 	// JobLog receives what trial logs receive; may be nil.
 	JobLog io.Writer

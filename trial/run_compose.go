@@ -9,7 +9,7 @@ import (
 // containers of a trial, stopped (Harbor task format, section 5.10).
 const keepContainers = "keep_containers"
 
-// keepsSandbox tells whether the sandbox of the agent is stopped and left for
+// keepsSandbox reports whether the sandbox of the agent is stopped and left for
 // inspection, instead of removed.
 func keepsSandbox(cfg jobdir.EnvironmentConfig) bool {
 	if cfg.Kwargs != nil {

@@ -161,7 +161,7 @@ func (e *episode) truncated() bool {
 	return e.end == jobdir.EpisodeMaxSteps || e.end == jobdir.EpisodeTimeout
 }
 
-// record writes a line to the log: the actions of a turn and what came of them.
+// record writes a line to the log: the actions of a turn and their results.
 // A forced evaluation has no action.
 func (e *episode) record(actions []cube.Action, out *cube.EnvironmentOutput, failed error) error {
 	line := cube.Pairs("action", nil, "output", nil)

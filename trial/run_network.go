@@ -97,14 +97,14 @@ func (n *networks) check() error {
 	})
 }
 
-// canSwitch tells whether the policy of an environment with this directory can
+// canSwitch reports whether the policy of an environment with this directory can
 // be changed while it runs. A compose project's cannot: main would lose its
 // other services.
 func (n *networks) canSwitch(dir string) bool {
 	return n.backend.Capabilities().SwitchNetwork && !n.fixed && !harbor.Has(dir, harbor.ComposeFile)
 }
 
-// switches tells whether a phase in the agent's environment has another
+// switches reports whether a phase in the agent's environment has another
 // policy than its baseline.
 func (n *networks) switches() bool {
 	switches := false

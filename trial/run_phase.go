@@ -35,8 +35,8 @@ var (
 // stepPhase is the beginning of a step.
 func stepPhase(name string) phase { return phase{name: "step " + name} }
 
-// results are where it is kept what an agent and a verifier did: in the result
-// of a trial, or of one of its steps.
+// results is the destination of timings and outcomes: the result of a trial, or of
+// one of its steps.
 type results struct {
 	trial *jobdir.TrialResult
 	step  *jobdir.StepResult // nil for a single-step task

@@ -66,7 +66,7 @@ func (p *planner) verifierSpec(step *harbor.Step, logs string) (sandbox.Spec, er
 	}, verifierSwitches(plan))
 }
 
-// verifierSwitches tells whether the tests need another network policy than a
+// verifierSwitches reports whether the tests need another network policy than a
 // verifier's own sandbox starts with.
 func verifierSwitches(plan harbor.NetworkPlan) bool {
 	return !plan.VerifierPhase.Equal(*plan.VerifierBaseline)

@@ -43,11 +43,11 @@ func newBenchSandbox(env *Env) *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:   "sandbox",
-		Short: "Measure how fast sandboxes are made, used, brought back and removed",
+		Short: "Benchmark sandbox create, exec, reset and destroy",
 		Long: `sandbox measures every environment and runtime that works here in one run, in
 which they take turns. "engine" is the Docker Engine as any client of its API
-uses it; the ratios say how many times as good as that each other is, and where
-there is no engine, as the first. Reset, fork and pool are compared with create.
+uses it; ratios are speed-ups relative to it, and where there is no engine, to
+the first. Reset, fork and pool are compared with create.
 
 Environment host, the default beside docker, rests on this machine's own files
 and needs no image; -e sandbox needs --image.

@@ -42,7 +42,7 @@ the tasks, not the agents.`,
   proctor compare --reward correctness --json jobs/before jobs/after`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
-				return withHint(usageErrorf("two job directories are needed, %d are given", len(args)), "proctor %s", cmd.Use)
+				return withHint(usageErrorf("accepts two job directories, got %d", len(args)), "proctor %s", cmd.Use)
 			}
 			return nil
 		},

@@ -47,7 +47,7 @@ the sandboxes for them.`,
   proctor cube init shell-puzzles --container`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return withHint(usageErrorf("one name is needed, %d are given", len(args)), "proctor cube %s", cmd.Use)
+				return withHint(usageErrorf("accepts one name, got %d", len(args)), "proctor cube %s", cmd.Use)
 			}
 			return nil
 		},

@@ -36,7 +36,7 @@ for other cubes.`,
 	f := defineCubeRunFlags(cmd, choice)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) != 1 {
-			return withHint(usageErrorf("one cube is needed, by its name or as a directory of Harbor tasks; %d are given", len(args)), "'proctor cube list' lists the names")
+			return withHint(usageErrorf("accepts one cube, by its name or as a directory of Harbor tasks; got %d", len(args)), "'proctor cube list' lists the names")
 		}
 		c, err := cubeProgram(env).FindCube(args[0])
 		if err != nil {

@@ -40,5 +40,5 @@ func inUse(err error) error {
 	if _, ok := errors.AsType[*jobdir.InUseError](err); !ok {
 		return err
 	}
-	return withHint(usageErrorf("%w", err), "wait for it to end, or end it; the guard of a process that is gone holds nobody up")
+	return withHint(usageErrorf("%w", err), "wait for it to end, or end it; locks of dead processes are ignored")
 }

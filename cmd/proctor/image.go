@@ -24,8 +24,8 @@ func newImage(env *Env) *cobra.Command {
 		Use:     "image",
 		Aliases: []string{"images"},
 		Short:   "Pull, list, export and remove the images of -e sandbox",
-		Long: `image works on the images that -e sandbox keeps, in PROCTOR_CACHE_DIR. Those of a
-Docker Engine are not among them.
+		Long: `image works on the images that -e sandbox keeps, in PROCTOR_CACHE_DIR. Docker's
+images are not listed.
 
 A reference is a name in a registry, oci:DIR[:TAG] for an OCI layout, or
 docker-archive:FILE[:TAG] for what docker save wrote. Credentials are those of
@@ -209,7 +209,7 @@ func newImagePrune(env *Env) *cobra.Command {
 	f := &imagePruneFlags{}
 	cmd := &cobra.Command{
 		Use:   "prune",
-		Short: "Remove images that were not used for long, or until the rest is small",
+		Short: "Remove unused images, or shrink the cache to a size",
 		Long: `prune removes images that were not used for a week, or with --to the ones that
 were not used the longest until the rest is no larger than that, and the caches of
 builds with them. What a running proctor uses stays.`,

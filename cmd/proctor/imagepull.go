@@ -31,7 +31,7 @@ func newImagePull(env *Env) *cobra.Command {
 	f := &imagePullFlags{run: &runFlags{}}
 	cmd := &cobra.Command{
 		Use:   "pull [REF...]",
-		Short: "Get images, or all that a set of tasks needs",
+		Short: "Pull images, by name or for a set of tasks",
 		Long: `pull gets images and unpacks them, so that trials need not. With the flags that
 choose the tasks of 'proctor run' it gets what these need: docker_image of
 task.toml, or what the Dockerfile begins with and copies from.

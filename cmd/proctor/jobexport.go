@@ -44,7 +44,7 @@ func newJobExport(env *Env) *cobra.Command {
 	f := &junitFlags{}
 	cmd := &cobra.Command{
 		Use:   "export --junit FILE JOBDIR",
-		Short: "Write what came of a job for other programs",
+		Short: "Export results (JUnit XML)",
 		Long: `export writes the trials of a job as JUnit XML, which continuous integration
 systems show: a test suite for each agent, model and dataset, a test case for
 each trial.

@@ -29,7 +29,7 @@ its first group. DIR is "jobs" unless given.`,
   proctor job list /data/jobs --json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return withHint(usageErrorf("one directory of jobs is needed, %d are given", len(args)), "proctor job %s", cmd.Use)
+				return withHint(usageErrorf("accepts one directory of jobs, got %d", len(args)), "proctor job %s", cmd.Use)
 			}
 			return nil
 		},

@@ -29,8 +29,8 @@ func newJobResume(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume JOBDIR",
 		Short: "Resume a job that was interrupted or killed",
-		Long: `resume runs what is missing of a job, with the configuration that its directory
-holds, and writes the result anew. Finished trials are kept.
+		Long: `resume runs the trials of a job that have not finished, with the configuration
+that its directory holds, and rewrites the result. Finished trials are kept.
 
 A trial runs again when it never ended, when its result cannot be read, or when
 it ended with one of the --filter-error-type exceptions (default
@@ -52,7 +52,7 @@ the job was started. The exit codes are those of run.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) > 1:
-				return usageErrorf("one job directory is needed, %d are given", len(args))
+				return usageErrorf("accepts one job directory, got %d", len(args))
 			case len(args) == 1 && cmd.Flags().Changed("job-path"):
 				return usageErrorf("the job directory is given twice: %q, and with --job-path", args[0])
 			case len(args) == 1:
@@ -168,7 +168,7 @@ func resumeWith(ctx context.Context, env *Env, f *resumeFlags, guard *jobdir.Gua
 func checkJobPath(path string) error {
 	switch {
 	case path == "":
-		return withHint(usageErrorf("no job directory is given"), "proctor job resume JOBDIR; 'proctor job list' lists the jobs")
+		return withHint(usageErrorf("missing JOBDIR"), "proctor job resume JOBDIR; 'proctor job list' lists the jobs")
 	case !isDirectory(path):
 		return withHint(usageErrorf("Job directory does not exist: %s", path), "'proctor job list' lists the jobs")
 	case !isFile(filepath.Join(path, scan.ConfigFile)) && !isFile(filepath.Join(path, journal.File)):

@@ -54,7 +54,7 @@ none; the flake rate is the probability that two of them do not.`,
 func oneDirectory(kind string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != 1 {
-			return withHint(usageErrorf("one %s directory is needed, %d are given", kind, len(args)), "'%s --help' shows an example", cmd.CommandPath())
+			return withHint(usageErrorf("accepts one %s directory, got %d", kind, len(args)), "'%s --help' shows an example", cmd.CommandPath())
 		}
 		return nil
 	}

@@ -274,7 +274,7 @@ func killEnvironments() []environment {
 	return slices.DeleteFunc(environments(), func(e environment) bool { return e.image })
 }
 
-// shared tells whether other tests use the same engine: their commands too
+// shared reports whether other tests use the same engine: their commands too
 // remove what a killed proctor has left, and may be quicker.
 func (e environment) shared() bool { return e.name == "docker" }
 

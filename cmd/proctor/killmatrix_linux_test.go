@@ -211,7 +211,7 @@ func (c *cell) kill(at boundary) map[string]file {
 	return finished
 }
 
-// final is what came of a job, names and times aside: its own result, and the
+// final is the result of a job, names and times aside: its own result, and the
 // rewards and the exception of every trial.
 func (c *cell) final() string {
 	c.t.Helper()
@@ -304,7 +304,7 @@ func (c *cell) checkNothingLeft(engine bool) {
 	}
 }
 
-// matrix collects what came of the cells.
+// matrix collects the outcomes of the cells.
 type matrix struct {
 	mu    sync.Mutex
 	cells map[string]string

@@ -17,8 +17,8 @@ func newOutcome(env *Env) *cobra.Command {
 		Short: "Print the result line that consumers of a job look for",
 		Long: `outcome prints the line BASE_BENCHMARK_RESULT={...} for a job: status, score,
 resolved, total and reason code, as they follow from the job's result.json. It
-prints one whatever that file holds, and if it is not there; the exit code is 0
-whenever a line was printed.
+always prints a line, even if that file is missing or malformed; the exit code is
+0 whenever a line was printed.
 
 With --explain it also says how each field came about, which trial decided it,
 and what a consumer that follows the rules makes of the line.`,
@@ -26,7 +26,7 @@ and what a consumer that follows the rules makes of the line.`,
   proctor outcome --explain result.json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return withHint(usageErrorf("one job directory or result file is needed, %d are given", len(args)), "proctor %s", cmd.Use)
+				return withHint(usageErrorf("accepts one job directory or result file, got %d", len(args)), "proctor %s", cmd.Use)
 			}
 			return nil
 		},

@@ -199,7 +199,7 @@ func jobResult(t testing.TB, dir string) jobdir.Result {
 	return result
 }
 
-// outcomeText is what came of a trial in the words of its result.
+// outcomeText is the outcome of a trial in the words of its result.
 func outcomeText(r jobdir.Record) string {
 	var parts []string
 	if r.Rewards != nil {

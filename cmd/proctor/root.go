@@ -47,16 +47,11 @@ Then run an agent of yours, given as a shell command:
 	root.Version = versionText()
 	root.SetVersionTemplate("{{.Version}}")
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(
-		newRun(env),
-		newBench(env), newDoctor(env),
-		newGC(env),
-		newImage(env),
-		newScore(env), newOutcome(env), newCompare(env),
-		newJob(env), newTrial(env), newTraj(env), newTask(env), newDataset(env),
-		newCube(env),
-		newVersion(env),
-	)
+	addGroup(root, "Run", newRun(env), newJob(env), newTrial(env))
+	addGroup(root, "Results", newScore(env), newOutcome(env), newCompare(env), newTraj(env))
+	addGroup(root, "Tasks and cubes", newTask(env), newDataset(env), newCube(env))
+	addGroup(root, "Machine", newDoctor(env), newImage(env), newBench(env), newGC(env))
+	root.AddCommand(newVersion(env))
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
@@ -68,6 +63,15 @@ Then run an agent of yours, given as a shell command:
 		}
 	}
 	return root
+}
+
+// addGroup adds commands that help lists together.
+func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: title, Title: title + ":"})
+	for _, cmd := range commands {
+		cmd.GroupID = title
+	}
+	root.AddCommand(commands...)
 }
 
 // helpFor prints the help of the command that the words name.

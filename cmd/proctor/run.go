@@ -27,9 +27,9 @@ func newRun(env *Env) *cobra.Command {
 		Long: `run hands each task to each agent in a sandbox of its own, runs the task's
 verifier and writes a job directory with the results.
 
-Flags that Harbor has too mean what they mean there. Interrupting once cancels
-the running trials, records them and writes the results; interrupting twice
-stops at once. Either way no sandbox is left.`,
+Flags shared with Harbor behave as in Harbor. Interrupting once cancels the
+running trials, records them and writes the results; interrupting twice stops at
+once. Either way no sandbox is left.`,
 		Example: `  proctor run -p examples/tasks -a oracle -e host
   proctor run -p my-task -a nop -k 3
   proctor run -p examples/tasks -a command --ak run='my-agent "$PROCTOR_INSTRUCTION"' -n 8
@@ -190,7 +190,7 @@ func hiddenTasks(p *job.Prepared) []string {
 }
 
 // asUsage makes an environment that cannot be used an error of the command
-// line: nothing was run. It may also be that nobody wants to know any more.
+// line: nothing was run. A cancelled context takes precedence.
 func asUsage(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:

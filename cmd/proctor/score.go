@@ -34,7 +34,7 @@ func newScore(env *Env) *cobra.Command {
 		Use:   "score JOBDIR...",
 		Short: "Aggregate a job again from the results of its trials",
 		Long: `score reads the results of a job's trials, aggregates them as Harbor does and
-shows what comes out. It runs nothing and changes nothing unless told to.
+prints the metrics. Read-only unless --write or --run-scripts is given.
 
 With --check it compares the job's stored result.json with what the trials give
 and names each field that differs, with the trial where one does; the exit code
@@ -61,7 +61,7 @@ is 4 then. Of numbers it compares value and kind, not spelling.`,
 
 func someJobs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return withHint(usageErrorf("no job directory is given"), "proctor %s", cmd.Use)
+		return withHint(usageErrorf("missing JOBDIR"), "proctor %s", cmd.Use)
 	}
 	return nil
 }

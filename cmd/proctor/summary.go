@@ -24,7 +24,7 @@ import (
 // trialRows is up to how many trials are listed one by one.
 const trialRows = 40
 
-// printSummary writes what came of a job: its trials when they are few, then
+// printSummary prints the results of a job: its trials when they are few, then
 // Harbor's tables for each group of trials, with how many trials each number
 // rests on and how far it can be trusted.
 func printSummary(w io.Writer, out *job.Summary) {

@@ -21,18 +21,18 @@ func newTaskCheck(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check DIR|DATASET...",
 		Short: "Run tasks to find out whether their rewards can be trusted",
-		Long: `check runs each task several times and says what came of it:
+		Long: `check runs each task several times and reports the result:
 
   files           nothing that 'proctor task validate' finds
   oracle          the solution gets 1, or oracle_reward of [metadata]
   nop             no work gets 0
   repeats         all runs of the solution come to the same
-  network         the tests come to the same without network
+  network         verification gives the same result offline
   reward channel  an agent cannot write its own reward; it tries, as the task's
                   agent user: reward files, links, locked directories, test
                   scripts, programs, and a process that stays
 
-A check passes, warns, fails, or is skipped where it could not be made. Tasks
+A check passes, warns, fails, or is skipped if it cannot run. Tasks
 whose tests need the network, or whose agent can reach the reward, work: that is
 a warning. docs/tasks.md tells what to do about each.
 

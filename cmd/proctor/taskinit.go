@@ -29,7 +29,7 @@ With ORG/ in front, the task gets a package name.`,
   proctor task init my-org/count-words -p tasks --description "Counting words"`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return withHint(usageErrorf("one name is needed, %d are given", len(args)), "proctor task %s", cmd.Use)
+				return withHint(usageErrorf("accepts one name, got %d", len(args)), "proctor task %s", cmd.Use)
 			}
 			return nil
 		},

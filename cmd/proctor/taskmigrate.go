@@ -26,9 +26,9 @@ func newTaskMigrate(env *Env) *cobra.Command {
 		Long: `migrate maps a Terminal-Bench task, or every task of a directory, to Harbor task
 directories of the same names. It reads nothing outside of the source.
 
-A task is there when it is complete; of one that fails nothing is. Tasks that
-exist already are not touched. A task that fails does not stop the others; the
-exit code is 2 then.`,
+Each task is written atomically; one that fails leaves nothing. Tasks that exist
+already are not touched. A task that fails does not stop the others; the exit
+code is 2 then.`,
 		Example: `  proctor task migrate -i old-tasks -o tasks
   proctor task migrate -i old-tasks/hello -o tasks --cpus 2 --memory-mb 4096`,
 		Args: noArguments,

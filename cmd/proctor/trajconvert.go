@@ -49,7 +49,7 @@ Agents: ` + strings.Join(logs.Agents(), ", ") + `.`,
 
 func (c *trajConvert) run(env *Env, dir string) error {
 	if c.agent == "" {
-		return withHint(usageErrorf("nothing says which agent wrote the logs"), "--agent NAME does: %s", strings.Join(logs.Agents(), ", "))
+		return withHint(usageErrorf("missing --agent"), "choose from %s", strings.Join(logs.Agents(), ", "))
 	}
 	if below := filepath.Join(dir, "agent"); isDirectory(below) {
 		dir = below

@@ -26,7 +26,7 @@ they gave. Long texts are cut to --lines lines each.`,
   proctor traj show --steps 3-5 --lines 0 agent/trajectory.json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return withHint(usageErrorf("one trajectory is needed, %d are given", len(args)), "'%s --help' shows an example", cmd.CommandPath())
+				return withHint(usageErrorf("accepts one trajectory, got %d", len(args)), "'%s --help' shows an example", cmd.CommandPath())
 			}
 			return nil
 		},

@@ -65,7 +65,7 @@ type trialPhase struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// classOf is what came of a trial.
+// classOf is the outcome of a trial.
 func classOf(r *jobdir.TrialResult) string {
 	rec := jobdir.RecordOf(r)
 	return string(rec.Class())

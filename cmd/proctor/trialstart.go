@@ -35,10 +35,10 @@ func newTrialStart(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "start",
 		Short: "Run one agent on one task once",
-		Long: `start runs a single trial and writes its directory below --trials-dir. It
-retries nothing and asks nothing.
+		Long: `start runs a single trial and writes its directory below --trials-dir.
+No retries, no prompts.
 
-Flags that Harbor has too mean what they mean there.`,
+Flags shared with Harbor behave as in Harbor.`,
 		Example: `  proctor trial start -p examples/tasks/hello-world -a oracle -e host
   proctor trial start -c trial.yaml --json`,
 		Args: noArguments,

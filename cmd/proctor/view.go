@@ -128,7 +128,7 @@ func resultText(r *jobdir.TrialResult) string {
 	return text + took
 }
 
-// progressText counts what is done and what came of it.
+// progressText counts what is done, by outcome.
 func progressText(p job.Progress) string {
 	class := p.Ended.Outcomes
 	withReward, without := class[jobdir.ClassErroredWithReward], class[jobdir.ClassErroredWithoutReward]

@@ -88,7 +88,7 @@ func untaggedIn(t reflect.Type) error {
 		case f.Anonymous:
 			errs = append(errs, untaggedIn(f.Type))
 		default:
-			errs = append(errs, fmt.Errorf("field %s of %s has no json tag: it is lost when the value is sent to a worker (json:\"-\" says that this is wanted)", f.Name, t))
+			errs = append(errs, fmt.Errorf("field %s of %s has no json tag: it is lost when the value is sent to a worker (use json:\"-\" if intended)", f.Name, t))
 		}
 	}
 	return errors.Join(errs...)

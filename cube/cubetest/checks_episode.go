@@ -63,7 +63,7 @@ func (c *conformance) checkIdle(ctx context.Context, b *cube.Benchmark, cfg cube
 			reward, _, err = t.Evaluate(ctx, nil)
 		}
 		if err != nil {
-			return fmt.Errorf("doing nothing: %w", err)
+			return fmt.Errorf("running the no-op agent: %w", err)
 		}
 		if reward >= 1 {
 			return fmt.Errorf("an agent that does nothing gets reward %v", reward)

@@ -22,7 +22,7 @@ type Suite struct {
 	// the other.
 	Workers int
 	Infra   cube.Infra
-	// OnStart and OnDone, when set, are told of each episode, one call at a
+	// OnStart and OnDone, when set, are called for each episode, one call at a
 	// time. OnDone comes in the order in which episodes end.
 	OnStart func(taskID string)
 	OnDone  func(Report)

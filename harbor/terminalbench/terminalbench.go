@@ -34,7 +34,7 @@ type Options struct {
 	// directory beside its place and moved there when it is complete. Without
 	// it, what was written of a failed task stays, as it does in Harbor.
 	Atomic bool
-	// Print is told what was changed, line by line; nil for nobody.
+	// Print is called with each change; it may be nil.
 	Print func(line string)
 }
 

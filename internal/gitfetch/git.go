@@ -118,7 +118,7 @@ func (r *repository) complaint(text string, exit *exec.ExitError) string {
 // maxAttributes bounds how much of a .gitattributes is looked at, in bytes.
 const maxAttributes = 1 << 20
 
-// usesLFS tells whether attributes on the way to the paths, or at their top,
+// usesLFS reports whether attributes on the way to the paths, or at their top,
 // name git's large file storage.
 func (r *repository) usesLFS(paths []string) bool {
 	root, err := os.OpenRoot(r.root)

@@ -107,7 +107,7 @@ func Anonymous(raw string) string {
 	return raw
 }
 
-// HasCredentials tells whether a URL holds a password or a token.
+// HasCredentials reports whether a URL holds a password or a token.
 func HasCredentials(raw string) bool {
 	m := scheme.FindString(raw)
 	if m == "" || strings.EqualFold(m, "ssh://") {
@@ -147,6 +147,6 @@ func CheckPath(dir string) error {
 
 var fullID = regexp.MustCompile(`^(?:[0-9a-fA-F]{40}|[0-9a-fA-F]{64})$`)
 
-// IsFullID tells whether a commit is named by its whole identifier, so that it
+// IsFullID reports whether a commit is named by its whole identifier, so that it
 // cannot come to mean another.
 func IsFullID(commit string) bool { return fullID.MatchString(commit) }

@@ -1,4 +1,4 @@
-// Package junit writes what came of a job as JUnit XML, which continuous
+// Package junit writes the results of a job as JUnit XML, which continuous
 // integration systems show: a test suite for each group of trials, a test case
 // for each trial.
 //

@@ -156,7 +156,7 @@ func (r *reader) properties(rec *scan.FileRecord, stats *score.Statistics) []Pro
 	return list
 }
 
-// fill says what came of a trial.
+// fill writes the outcome of a trial.
 func (r *reader) fill(c *Case, rec *scan.FileRecord) {
 	result, err := r.readTrial(rec.Dir)
 	if err != nil { // it could be read a moment ago

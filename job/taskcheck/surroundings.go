@@ -33,9 +33,9 @@ func JudgeNetwork(r *Report, o Outcome) {
 	same := score.SameRewards(rewardsOf(t.Result), rewardsOf(ofKind(o.Reference, KindOracle)[0].Result))
 	switch {
 	case same && o.Reach == ReachVerifier:
-		c.Message = "the tests come to the same without network"
+		c.Message = "verification gives the same result offline"
 	case same:
-		c.Message = "solution and tests come to the same without network"
+		c.Message = "solution and verification give the same result offline"
 	case o.Reach == ReachVerifier:
 		c.Status = Warn
 		c.Message = "the tests need the network: without it the solution gets " + outcomeText(t.Result)

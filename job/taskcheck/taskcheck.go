@@ -132,7 +132,7 @@ const (
 	EffectLost    Effect = "lost"    // there is no reward, where no work has one
 )
 
-// AttemptResult is what came of one attempt on the reward.
+// AttemptResult is the result of one attempt on the reward.
 type AttemptResult struct {
 	Name        string `json:"attempt"`
 	Description string `json:"description"`

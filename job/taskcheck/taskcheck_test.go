@@ -149,8 +149,8 @@ func TestJudgeNetwork(t *testing.T) {
 	}{
 		{"none as it is", taskcheck.Outcome{Reach: taskcheck.ReachNone}, taskcheck.Pass, "the verifier has no network as it is"},
 		{"not tried", taskcheck.Outcome{Reach: taskcheck.ReachTrial, NoOffline: "not tried"}, taskcheck.Skip, "not tried"},
-		{"verifier alone", taskcheck.Outcome{Reach: taskcheck.ReachVerifier, Offline: offline("1")}, taskcheck.Pass, "the tests come to the same without network"},
-		{"whole trial", taskcheck.Outcome{Reach: taskcheck.ReachTrial, Offline: offline("1")}, taskcheck.Pass, "solution and tests come to the same without network"},
+		{"verifier alone", taskcheck.Outcome{Reach: taskcheck.ReachVerifier, Offline: offline("1")}, taskcheck.Pass, "verification gives the same result offline"},
+		{"whole trial", taskcheck.Outcome{Reach: taskcheck.ReachTrial, Offline: offline("1")}, taskcheck.Pass, "solution and verification give the same result offline"},
 		{"verifier needs it", taskcheck.Outcome{Reach: taskcheck.ReachVerifier, Offline: offline("0")}, taskcheck.Warn, "the tests need the network: without it the solution gets 0.0"},
 		{"one of them needs it", taskcheck.Outcome{Reach: taskcheck.ReachTrial, Offline: offline("")}, taskcheck.Warn, "the solution or the tests need the network"},
 		{"cannot start", taskcheck.Outcome{Reach: taskcheck.ReachVerifier, Offline: offline("never")}, taskcheck.Skip, "could not be tried"},

@@ -2,7 +2,7 @@ package journal
 
 import "fmt"
 
-// SealedBefore tells whether the last run of the job in a directory sealed the
+// SealedBefore reports whether the last run of the job in a directory sealed the
 // reward channel, see trial.Runner; known is false when it has no journal that
 // says so.
 func SealedBefore(dir string) (sealed, known bool, err error) {

@@ -52,7 +52,7 @@ func (r *Report) colour(subject string) string {
 }
 
 // draw writes one operation from the height y on, and returns where the next
-// begins. Nothing is drawn of one that nobody was measured at.
+// begins. Operations without samples are skipped.
 func (res row) draw(b *bytes.Buffer, colour func(string) string, y int) int {
 	low, high := math.Inf(1), 0.0
 	for _, m := range res.Subjects {

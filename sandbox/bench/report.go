@@ -46,7 +46,7 @@ type row struct {
 type measure struct {
 	Subject string `json:"subject"`
 	summary
-	// Ratio says how many times as good as the base it is, by the medians; 0 when
+	// Ratio is the speed-up relative to the base, by the medians; 0 when
 	// there is nothing to compare with.
 	Ratio float64 `json:"ratio,omitempty"`
 	// Unable: the subject does not have the ability. Note says why, or what

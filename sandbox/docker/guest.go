@@ -39,7 +39,7 @@ const (
 	// byMount: the program's own file, mounted read-only.
 	byMount way = iota
 	// byCopy: a copy in the container, which continues in sealed memory, so
-	// that it does not matter what becomes of the file.
+	// that the fate of the file does not matter.
 	byCopy
 	// byEngine: none; the engine alone supervises.
 	byEngine

@@ -37,7 +37,7 @@ func On(part string, do ...Handler) Rule {
 	}
 }
 
-// Refuse is what becomes of a command that cannot be started, for example
+// Refuse is the outcome of a command that cannot be started, for example
 // because there is no such user.
 func Refuse(why string) Handler {
 	return func(_ context.Context, p *Process) (int, error) {

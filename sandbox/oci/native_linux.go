@@ -219,7 +219,7 @@ func (n *nativeStart) arrange(p *process, tell *os.File) (err error) {
 		err = tell.Close()
 	}
 	if err != nil {
-		return fmt.Errorf("saying what to make: %w", err)
+		return fmt.Errorf("sending the setup to the guest: %w", err)
 	}
 	return nil
 }

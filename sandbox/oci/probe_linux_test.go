@@ -17,7 +17,7 @@ import (
 // in a sandbox.
 const probeArg0 = "oci-probe"
 
-// runProbe tries what its first argument says, and prints what came of it.
+// runProbe tries what its first argument says, and prints the result.
 func runProbe(args []string) int {
 	var err error
 	switch args[0] {

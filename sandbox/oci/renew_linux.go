@@ -191,7 +191,7 @@ func (r *renewable) reset(ctx context.Context) error {
 		return err
 	}
 	r.tidy() //nolint:contextcheck // what is removed outlives who asked
-	// Who resets a sandbox once does it again.
+	// Resets tend to repeat, so the next one is prepared.
 	r.spare = r.backend.keepSpare(r.ctx, r.spec, r.base) //nolint:contextcheck // it waits for the next Reset
 	return nil
 }

@@ -33,7 +33,7 @@ type Options struct {
 	// bound. What goes beyond it is removed, the oldest first. It is looked at
 	// whenever a sandbox has become ready.
 	Memory int64
-	// Warn is told of sandboxes that could not be prepared or removed; may be nil.
+	// Warn is called with sandboxes that could not be prepared or removed; it may be nil.
 	Warn func(err error)
 }
 
@@ -61,7 +61,7 @@ type Pool struct {
 
 // shelf holds what is ready of one kind.
 type shelf struct {
-	spec        sandbox.Spec // without whom it is for
+	spec        sandbox.Spec // labels removed
 	ready       []*item      // oldest first
 	making      int
 	seen        int

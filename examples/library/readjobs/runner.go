@@ -7,7 +7,7 @@ import (
 	"github.com/proctor-run/proctor/ownrunner"
 )
 
-// Finalize decides what came of one attempt at a task, as a scheduler of such
+// Finalize decides the outcome of one attempt at a task, as a scheduler of such
 // attempts does: job is the directory that the attempt wrote, run what its
 // process said.
 func Finalize(job fs.FS, task string, number, expected int, run outcome.Run) (outcome.Finalized, error) {

@@ -304,7 +304,7 @@ func (u *unpacker) clear(at place, forDir bool) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("looking what is there: %w", err)
+		return fmt.Errorf("lstat target: %w", err)
 	}
 	name := at.path()
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR {

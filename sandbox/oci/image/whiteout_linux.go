@@ -67,7 +67,7 @@ func (u *unpacker) whiteout(at place) error {
 		return nil // what this layer has there hides the lower ones already
 	}
 	if !errors.Is(err, unix.ENOENT) {
-		return fmt.Errorf("looking what is there: %w", err)
+		return fmt.Errorf("lstat target: %w", err)
 	}
 	err = unix.Mknodat(at.dir.fd, at.base, unix.S_IFCHR, 0)
 	if errors.Is(err, unix.EPERM) {
