@@ -95,8 +95,11 @@ func works(ctx context.Context, e Entry, o Options) bool {
 // checkRuntime refuses a runtime for backends that have none to choose.
 func checkRuntime(o Options, environment string) error {
 	with := names(o.Backends.withRuntimes())
-	if o.Runtime == "" || slices.Contains(with, environment) {
+	switch {
+	case o.Runtime == "" || slices.Contains(with, environment):
 		return nil
+	case len(with) == 0:
+		return exitcode.Usagef("--runtime %s: no environment of this program has runtimes to choose", o.Runtime)
 	}
 	return exitcode.Usagef("--runtime %s: environment %s does not run commands with it; it is for -e %s", o.Runtime, environment, strings.Join(with, " and -e "))
 }

@@ -216,7 +216,7 @@ func TestProgram(t *testing.T) {
 		{"run --help", 0, "auto, fake, reported"},
 		{"run --help", 0, "idle       does nothing either"},
 		{"run -e nowhere", 2, "choose one of these with -e: fake, reported"},
-		{"run -e reported --runtime runc", 2, "does not run commands with it"},
+		{"run -e reported --runtime runc", 2, "no environment of this program has runtimes"},
 		{"run -e reported -a idle --job-name j -l 1 -o " + jobs, 0, "over 1 trial"},
 		{"resume " + filepath.Join(jobs, "j"), 0, "1 of 1 trials are kept"},
 	} {
