@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -56,7 +57,35 @@ func writeFiles(t testing.TB, files map[string]string) string {
 	return dir
 }
 
-// create makes a sandbox that ends with the test, and with it what was built.
+// freshFrom begins a Dockerfile whose steps no other test has, in this run or in
+// another: an engine that removes the last name of an image may remove one that is
+// being made of the same steps.
+func freshFrom() string {
+	return fmt.Sprintf("FROM %s\nLABEL run=%s test=%d\n", testImage, thisRun, time.Now().UnixNano())
+}
+
+// removeBuilt removes what the tests of this run have built, when all have ended:
+// of tests that run at once one may be about to use what another has used.
+func removeBuilt() {
+	c, err := client.New(client.FromEnv)
+	if err != nil {
+		return
+	}
+	defer func() { _ = c.Close() }()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	list, err := c.ImageList(ctx, client.ImageListOptions{Filters: make(client.Filters).Add("label", "run="+thisRun)})
+	if err != nil {
+		return // there is no engine
+	}
+	for _, item := range list.Items {
+		for _, tag := range item.RepoTags {
+			_, _ = c.ImageRemove(ctx, tag, client.ImageRemoveOptions{PruneChildren: true})
+		}
+	}
+}
+
+// create makes a sandbox that ends with the test.
 func create(t testing.TB, b sandbox.Backend, spec sandbox.Spec) sandbox.Sandbox {
 	t.Helper()
 	spec.Name, spec.Labels = t.Name(), labels(t)
@@ -64,23 +93,13 @@ func create(t testing.TB, b sandbox.Backend, spec sandbox.Spec) sandbox.Sandbox 
 	if err != nil {
 		t.Fatal(err)
 	}
-	ref, c := "", api(t)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := sb.Destroy(ctx); err != nil {
 			t.Error(err)
 		}
-		if strings.HasPrefix(ref, "proctor-build:") {
-			// Refused, and right so, while another sandbox uses it.
-			_, _ = c.ImageRemove(ctx, ref, client.ImageRemoveOptions{PruneChildren: true})
-		}
 	})
-	r, err := c.ContainerInspect(t.Context(), sb.ID(), client.ContainerInspectOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ref = r.Container.Config.Image
 	return sb
 }
 
@@ -116,7 +135,7 @@ func TestBuildIsReusedByContent(t *testing.T) { //nolint:tparallel // the last l
 	b := newBackend(t)
 	unique := t.Name() + time.Now().String()
 	files := map[string]string{
-		"Dockerfile":    "FROM " + testImage + "\nWORKDIR /app\nCOPY . .\nRUN head -c 16 /dev/urandom | od -An -tx1 >/built\n",
+		"Dockerfile":    freshFrom() + "WORKDIR /app\nCOPY . .\nRUN head -c 16 /dev/urandom | od -An -tx1 >/built\n",
 		"unique":        unique,
 		"data/kept.txt": "kept",
 		"data/left.tmp": "left",
@@ -184,7 +203,7 @@ func TestBuildsAtTheSameTimeAreOne(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
 	dir := writeFiles(t, map[string]string{
-		"Dockerfile": "FROM " + testImage + "\nRUN sleep 1; head -c 16 /dev/urandom | od -An -tx1 >/built\n# " + time.Now().String() + "\n",
+		"Dockerfile": freshFrom() + "RUN sleep 1; head -c 16 /dev/urandom | od -An -tx1 >/built\n",
 	})
 	var mu sync.Mutex
 	builds := 0
@@ -216,7 +235,7 @@ func TestBuildsAtTheSameTimeAreOne(t *testing.T) {
 func TestReferenceOrBuild(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
-	dir := writeFiles(t, map[string]string{"Dockerfile": "FROM " + testImage + "\nRUN echo built >/built\n# " + time.Now().String() + "\n"})
+	dir := writeFiles(t, map[string]string{"Dockerfile": freshFrom() + "RUN echo built >/built\n"})
 	for _, tt := range []struct {
 		name  string
 		image sandbox.Image
@@ -275,7 +294,7 @@ func TestBuildErrors(t *testing.T) {
 func TestBuildWithBuildKit(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)
-	dir := writeFiles(t, map[string]string{"Dockerfile": "ARG TAG=12\nFROM debian:${TAG} AS base\nRUN --mount=type=tmpfs,target=/scratch echo kit >/built\nFROM base\nCOPY --from=base /built /copied\n# " + time.Now().String() + "\n"})
+	dir := writeFiles(t, map[string]string{"Dockerfile": "ARG TAG=12\nFROM debian:${TAG} AS base\nRUN --mount=type=tmpfs,target=/scratch echo kit >/built\nFROM base\nCOPY --from=base /built /copied\nLABEL run=" + thisRun + "\n# " + time.Now().String() + "\n"})
 	sb := create(t, b, buildSpec(dir))
 	if got := output(t, sb, sandbox.Command{Shell: "cat /copied"}); got != "kit" {
 		t.Errorf("got %q", got)

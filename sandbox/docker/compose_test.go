@@ -142,8 +142,8 @@ func cleanupContext(t testing.TB) context.Context {
 func TestCompose(t *testing.T) {
 	t.Parallel()
 	spec := composeSpec(t, map[string]string{
-		"Dockerfile":         "FROM " + testImage + "\nRUN echo built >/made\n",
-		"side/Containerfile": "FROM " + testImage + " AS base\nARG WORD=none\nRUN echo $WORD >/word\nFROM base AS last\nRUN echo last >/stage\n",
+		"Dockerfile":         freshFrom() + "RUN echo built >/made\n",
+		"side/Containerfile": strings.Replace(freshFrom(), testImage, testImage+" AS base", 1) + "ARG WORD=none\nRUN echo $WORD >/word\nFROM base AS last\nRUN echo last >/stage\n",
 		"env":                "FROM_FILE=file\n",
 		"docker-compose.yaml": `
 services:
@@ -240,7 +240,7 @@ volumes: {data: {}}
 // TestComposeBuilds has Dockerfiles in every place where one can be.
 func TestComposeBuilds(t *testing.T) {
 	t.Parallel()
-	from := "FROM " + testImage + "\nCOPY word /word\n"
+	from := freshFrom() + "COPY word /word\n"
 	spec := composeSpec(t, map[string]string{
 		"docker-compose.yaml": `
 services:
@@ -259,7 +259,7 @@ services:
 `,
 		"ctx/word":   "word",
 		"Outside":    from,
-		"Dockerfile": "FROM " + testImage + "\nRUN echo main >/word\n",
+		"Dockerfile": freshFrom() + "RUN echo main >/word\n",
 	})
 	name := spec.Compose.Project
 	file := spec.Compose.Files[0]

@@ -72,7 +72,7 @@ func TestEntrypoint(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			dir := writeFiles(t, map[string]string{"Dockerfile": "FROM " + testImage + "\nENTRYPOINT " + tt.entrypoint + "\n# " + time.Now().String() + "\n"})
+			dir := writeFiles(t, map[string]string{"Dockerfile": freshFrom() + "ENTRYPOINT " + tt.entrypoint + "\n"})
 			for range 2 { // the second time it is known
 				sb := create(t, b, buildSpec(dir))
 				look := "cat /ran 2>/dev/null || true"
@@ -192,7 +192,7 @@ func TestNoNetworksAreMade(t *testing.T) {
 
 func TestAnonymousVolumesAreRemoved(t *testing.T) {
 	t.Parallel()
-	dir := writeFiles(t, map[string]string{"Dockerfile": "FROM " + testImage + "\nVOLUME /data\n# " + time.Now().String() + "\n"})
+	dir := writeFiles(t, map[string]string{"Dockerfile": freshFrom() + "VOLUME /data\n"})
 	sb := create(t, newBackend(t), buildSpec(dir))
 	r, err := api(t).ContainerInspect(t.Context(), sb.ID(), client.ContainerInspectOptions{})
 	if err != nil {

@@ -107,6 +107,7 @@ const testGuest = "PROCTOR_TEST_GUEST"
 func TestMain(m *testing.M) {
 	programtest.Overlap()
 	code := m.Run()
+	removeBuilt()
 	if guestBuild.dir != "" {
 		_ = os.RemoveAll(guestBuild.dir)
 	}
