@@ -1,6 +1,6 @@
 // Package agent holds the contract between a trial and what tries to solve a
-// task, the [Registry] from which an agent is chosen by its name, and the agents
-// that come with proctor.
+// task, and the [Registry] from which an agent is chosen by its name. The agents
+// that come with proctor are in the packages below it, and agent/agents lists them.
 //
 // There are two ways for an agent to work. An [Agent] works in a sandbox, by
 // itself, on an instruction. A [cube.Agent] plays a task that is stepped: it sees
@@ -16,11 +16,8 @@ package agent
 
 import (
 	"context"
-	"fmt"
 	"time"
 
-	"github.com/proctor-run/proctor/exception"
-	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/value"
 )
@@ -79,30 +76,4 @@ type Result struct {
 	InputTokens, CacheTokens, OutputTokens *int64
 	CostUSD                                *float64
 	Metadata                               *value.Object
-}
-
-// exitError reports that a command of the agent exited non-zero.
-type exitError struct {
-	Command string
-	Code    int
-	Output  string // the end of it, bounded
-}
-
-// Error has the three lines that Harbor writes (section 3.1).
-func (e *exitError) Error() string {
-	out := e.Output
-	if out == "" {
-		out = "None"
-	}
-	return fmt.Sprintf("Command failed (exit %d): %s\nstdout: %s\nstderr: None", e.Code, e.Command, out)
-}
-
-// ErrorType is the name under which results record the error.
-func (e *exitError) ErrorType() string { return exception.NonZeroAgentExitCodeError }
-
-// errorOutputLimit bounds the output quoted in an ExitError, in bytes.
-const errorOutputLimit = 1000
-
-func newExitError(command string, code int, tail *bounded.Tail) *exitError {
-	return &exitError{Command: command, Code: code, Output: tail.String()}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/proctor-run/proctor/agent/logs"
 	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/internal/suggest"
 )
@@ -12,7 +13,7 @@ import (
 // Entry is an agent that can be chosen by name. An agent is added to a program
 // with one entry, in the list that is given to the runner of its jobs:
 //
-//	runner := job.Runner{Trials: trial.Runner{Agents: append(agent.Builtin(), agent.Entry{
+//	runner := job.Runner{Trials: trial.Runner{Agents: append(agents.All(), agent.Entry{
 //		Name:      "mine",
 //		Summary:   "what it does, in one line",
 //		Sandboxed: func(c agent.Config) (agent.Agent, error) { return &mine{model: c.Model}, nil },
@@ -34,7 +35,12 @@ type Entry struct {
 	// What an entry tells of its settings has been checked by then.
 	Check func(Config) error
 
-	// At least one of the two must be set. Sandboxed makes an agent that works in
+	// Logs reads what the agent left in its log directory as a trajectory; nil
+	// where it leaves none. An entry with nothing else is of an agent that cannot
+	// be run here.
+	Logs logs.Reader
+
+	// At least one of the two must be set to run the agent. Sandboxed makes an agent that works in
 	// a sandbox, as Harbor's agents do; Stepped one that plays tasks that are
 	// stepped, those of cubes. Where only Stepped is set, the agent works on
 	// Harbor's tasks through CUBE's layer. A stepped agent that is also a
@@ -50,20 +56,21 @@ type Reporter interface {
 	Report() Result
 }
 
-// Registry lists the agents that can be chosen; of entries with the same name
-// the last one counts. nil is [Builtin].
+// runs reports whether the agent can be run.
+func (e Entry) runs() bool { return e.Sandboxed != nil || e.Stepped != nil }
+
+// Registry lists the agents that are known; of entries with the same name the last
+// one counts. Those that come with proctor are agents.All of package agent/agents.
 type Registry []Entry
 
-func (r Registry) entries() Registry {
-	if r == nil {
-		return Builtin()
-	}
-	return r
+// Find returns the entry of a name, if the agent can be run.
+func (r Registry) Find(name string) (Entry, bool) {
+	e, ok := r.find(name)
+	return e, ok && e.runs()
 }
 
-// Find returns the entry of a name.
-func (r Registry) Find(name string) (Entry, bool) {
-	for _, e := range slices.Backward(r.entries()) {
+func (r Registry) find(name string) (Entry, bool) {
+	for _, e := range slices.Backward(r) {
 		if e.Name == name {
 			return e, true
 		}
@@ -71,10 +78,10 @@ func (r Registry) Find(name string) (Entry, bool) {
 	return Entry{}, false
 }
 
-// Entries returns what can be chosen, each name once, in order.
+// Entries returns what is known, each name once, in order.
 func (r Registry) Entries() []Entry {
 	var out []Entry
-	for _, e := range r.entries() {
+	for _, e := range r {
 		same := func(o Entry) bool { return o.Name == e.Name }
 		if i := slices.IndexFunc(out, same); i >= 0 {
 			out[i] = e
@@ -85,13 +92,45 @@ func (r Registry) Entries() []Entry {
 	return out
 }
 
-// Names returns the names that can be chosen, in order.
-func (r Registry) Names() []string {
+// Names returns the names of the agents that can be run, in order.
+func (r Registry) Names() []string { return r.names(Entry.runs) }
+
+func (r Registry) names(which func(Entry) bool) []string {
 	var names []string
 	for _, e := range r.Entries() {
-		names = append(names, e.Name)
+		if which(e) {
+			names = append(names, e.Name)
+		}
 	}
 	return names
+}
+
+// LogNames returns the names of the agents whose logs can be read, sorted.
+func (r Registry) LogNames() []string {
+	names := r.names(func(e Entry) bool { return e.Logs != nil })
+	slices.Sort(names)
+	return names
+}
+
+// UnknownLogsError is the error of an agent whose logs cannot be read.
+type UnknownLogsError struct {
+	Agent string
+	// Known are the agents whose logs can be.
+	Known []string
+}
+
+func (e *UnknownLogsError) Error() string {
+	return fmt.Sprintf("the logs of agent %q cannot be read, only those of %s", e.Agent, strings.Join(e.Known, ", "))
+}
+
+// ReadLogs reads the log directory of an agent, see [logs.Read]. For one whose logs
+// cannot be read the error is an [*UnknownLogsError].
+func (r Registry) ReadLogs(name string, in logs.Input) (*logs.Converted, error) {
+	e, _ := r.find(name)
+	if e.Logs == nil {
+		return nil, &UnknownLogsError{Agent: name, Known: r.LogNames()}
+	}
+	return logs.Read(name, e.Logs, in)
 }
 
 // Check reports whether an agent of this configuration can work: it is known, has
@@ -125,19 +164,11 @@ func (r Registry) Resolve(c Config, stepped bool) (Entry, error) {
 	return e, e.check(c, stepped)
 }
 
-func (r Registry) stepped() []string {
-	var names []string
-	for _, e := range r.Entries() {
-		if e.Stepped != nil {
-			names = append(names, e.Name)
-		}
-	}
-	return names
-}
+func (r Registry) stepped() []string { return r.names(func(e Entry) bool { return e.Stepped != nil }) }
 
 func (r Registry) unknown(name string) error {
 	known := "choose from " + strings.Join(r.Names(), ", ")
-	if slices.Contains(HarborNames(), name) {
+	if slices.Contains(r.HarborOnly(), name) {
 		return invalidf("%s is an agent of Harbor that proctor does not have; %s (command runs any command-line agent, see docs/agents.md)", name, known)
 	}
 	return invalidf("%q is not an agent%s; %s", name, didYouMean(name, r.Names()), known)
@@ -172,12 +203,15 @@ func (e Entry) Texts() []string {
 	return names
 }
 
-// HarborNames are the names of Harbor's agents (Harbor agent format, section
-// 1.3), which files may hold although they do not run here; those that come with
-// proctor too are not among them.
-func HarborNames() []string { return slices.Clone(harborNames) }
+// HarborOnly returns the names of Harbor's agents (Harbor agent format, section 1.3)
+// that cannot be run here; files may hold them all the same.
+func (r Registry) HarborOnly() []string {
+	ours := r.Names()
+	return slices.DeleteFunc(slices.Clone(harborNames), func(name string) bool { return slices.Contains(ours, name) })
+}
 
 var harborNames = []string{
+	"oracle", "nop",
 	"claude-code", "cline-cli", "terminus", "terminus-1", "terminus-2", "aider", "codex", "cursor-cli",
 	"gemini-cli", "antigravity-cli", "rovodev-cli", "goose", "hermes", "mini-swe-agent", "nemo-agent", "swe-agent",
 	"opencode", "openclaw", "openhands", "openhands-sdk", "kimi-cli", "langgraph", "pi", "qwen-coder", "copilot-cli",

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/proctor-run/proctor/agent"
+	"github.com/proctor-run/proctor/agent/agents"
 	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/internal/exitcode"
 	"github.com/proctor-run/proctor/sandbox"
@@ -100,6 +101,14 @@ func (p *Program) defineTasks(cmd *cobra.Command, f *taskFlags, sandboxes bool) 
 		fs.StringVarP(&f.sandbox.Environment, "env", "e", "", "where containers run: "+strings.Join(append([]string{"auto"}, p.Environments...), ", ")+" (default auto)")
 		fs.StringVar(&f.sandbox.Runtime, "runtime", "", "OCI runtime of -e sandbox and -e host: gvisor, native, runc, crun")
 	}
+}
+
+// agents are those that can play the tasks.
+func (p *Program) agents() agent.Registry {
+	if p.Agents == nil {
+		return agents.All()
+	}
+	return p.Agents
 }
 
 // cube finds the one that the arguments name; a program with a single cube

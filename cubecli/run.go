@@ -72,11 +72,11 @@ proctor's commands read. Agents:
 
 func (p *Program) run(ctx context.Context, c *Cube, f *runFlags) error {
 	cfg := jobdir.NewConfig(p.Now().Local())
-	set := job.Overrides{Agent: &f.agent, AgentKwargs: f.settings, NAttempts: &f.attempts, NConcurrent: &f.concurrent, JobsDir: &f.jobsDir}
+	set := job.Overrides{KnownAgents: p.agents(), Agent: &f.agent, AgentKwargs: f.settings, NAttempts: &f.attempts, NConcurrent: &f.concurrent, JobsDir: &f.jobsDir}
 	if f.jobName != "" {
 		set.JobName = &f.jobName
 	}
-	if err := errors.Join(set.Apply(&cfg, func(string) bool { return false }), cfg.CheckRunnable(), job.CheckAgents(cfg.Agents, p.Agents, true)); err != nil {
+	if err := errors.Join(set.Apply(&cfg, func(string) bool { return false }), cfg.CheckRunnable(), job.CheckAgents(cfg.Agents, p.agents(), true)); err != nil {
 		return exitcode.Usagef("%w", err)
 	}
 	return p.with(ctx, f.sandbox, []chosen{{c, f.choice}}, func(open *opened) error {
@@ -195,7 +195,7 @@ func (o *opened) record(cfg *jobdir.EnvironmentConfig) {
 // describeAgents has a line for each agent that plays the tasks of cubes.
 func (p *Program) describeAgents() string {
 	var lines []string
-	for _, e := range p.Agents.Entries() {
+	for _, e := range p.agents().Entries() {
 		if e.Stepped != nil {
 			lines = append(lines, fmt.Sprintf("  %-10s %s", e.Name, e.Summary))
 		}
@@ -220,7 +220,7 @@ func (p *Program) execute(ctx context.Context, prepared *job.Prepared, open *ope
 	ctx, stop := p.interruptible(ctx)
 	defer stop()
 	runner := job.Runner{
-		Trials: trial.Runner{Backend: open.backend, Lookup: p.Lookup, Now: p.Now, Owner: owner, Agents: p.Agents, Cube: open.cubes.Find},
+		Trials: trial.Runner{Backend: open.backend, Lookup: p.Lookup, Now: p.Now, Owner: owner, Agents: p.agents(), Cube: open.cubes.Find},
 		Emit:   p.trialLine,
 	}
 	out, err := runner.Run(ctx, prepared)

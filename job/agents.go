@@ -9,8 +9,7 @@ import (
 )
 
 // CheckAgents reports what is wrong with the agents of a configuration, see
-// [trial.CheckAgent]. known lists the agents that there are, nil those that come
-// with proctor; cube tells that the tasks are those of a cube.
+// [trial.CheckAgent]. known lists the agents that there are; cube tells that the tasks are those of a cube.
 func CheckAgents(agents []jobdir.AgentConfig, known agent.Registry, cube bool) error {
 	var errs []error
 	for _, a := range agents {

@@ -29,8 +29,7 @@ type Overrides struct {
 	Models                 []string
 	AgentKwargs, AgentEnv  []string // "key=value"
 	MaxSteps               *int     // of an episode
-	// KnownAgents says which settings of an agent are text; nil means the agents
-	// that come with proctor.
+	// KnownAgents says which settings of an agent are text; nil means none.
 	KnownAgents        agent.Registry
 	MCPServers         []jobdir.MCPServer
 	Skills, AgentHosts []string

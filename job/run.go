@@ -22,7 +22,7 @@ import (
 // Runner runs the trials of a prepared job.
 type Runner struct {
 	// Trials runs one trial; its Emit and JobLog are set by Run. Only its Backend
-	// is needed.
+	// and Agents are needed.
 	Trials trial.Runner
 	// Scripts computes uv-script metrics; nil means that they cannot be.
 	Scripts score.ScriptMetric

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/proctor-run/proctor/agent/agents"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/journal"
@@ -29,7 +30,7 @@ func TestRunWithDefaults(t *testing.T) {
 	cfg := jobdir.NewConfig(time.Now())
 	cfg.JobsDir, cfg.Datasets = t.TempDir(), []jobdir.DatasetConfig{{Path: &set}}
 	begin := time.Now()
-	out, err := job.Run(t.Context(), cfg, backend)
+	out, err := job.Run(t.Context(), cfg, agents.All(), backend)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +73,7 @@ func TestRunWithDefaults(t *testing.T) {
 		t.Errorf("the run began at %s", at)
 	}
 
-	again, err := job.Run(t.Context(), cfg, backend)
+	again, err := job.Run(t.Context(), cfg, agents.All(), backend)
 	if err != nil || len(again.Records) != 2 || backend.Count(fake.OpCreate) != 2 {
 		t.Errorf("run again: %v, %d sandboxes, want the finished trials kept", err, backend.Count(fake.OpCreate))
 	}
@@ -82,7 +83,7 @@ func TestRunRefusesWhatCannotRun(t *testing.T) {
 	t.Parallel()
 	cfg := jobdir.NewConfig(time.Now())
 	cfg.JobsDir = t.TempDir()
-	if _, err := job.Run(t.Context(), cfg, job.NoSandboxes{}); err == nil {
+	if _, err := job.Run(t.Context(), cfg, agents.All(), job.NoSandboxes{}); err == nil {
 		t.Error("a job without tasks ran")
 	}
 }

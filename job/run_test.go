@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/proctor-run/proctor/agent/agents"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox/fake"
@@ -60,7 +61,7 @@ func newHarness(t testing.TB, dataset string, cfg fake.Config) *harness {
 	h.cfg.JobsDir, h.cfg.JobName = t.TempDir(), "the-job"
 	h.cfg.Datasets = []jobdir.DatasetConfig{{Path: &dataset}}
 	h.runner = job.Runner{
-		Trials: trial.Runner{Backend: h.backend, Lookup: noVariables, Now: time.Now},
+		Trials: trial.Runner{Backend: h.backend, Lookup: noVariables, Now: time.Now, Agents: agents.All()},
 		Sleep:  func(context.Context, time.Duration) error { return nil },
 		Emit: func(e job.Event) {
 			h.mu.Lock()

@@ -48,7 +48,8 @@ type Runner struct {
 	// Cube, when set, finds the task of a configuration among those of a cube;
 	// trials then run it through CUBE's layer.
 	Cube func(cfg jobdir.TrialConfig) (*CubeTask, error)
-	// Agents that trials may name; nil means those that come with proctor.
+	// Agents that trials may name: those that come with proctor are agents.All of
+	// package agent/agents. It must be set.
 	Agents agent.Registry
 	// Secrets, when set, puts values in place of what a configuration holds
 	// redacted. Files keep the redacted text.

@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/proctor-run/proctor/internal/clock"
@@ -9,9 +10,12 @@ import (
 
 // WithDefaults returns a copy of the runner in which the fields that may be left
 // out are set: Lookup, Now and Owner. Run does so itself; it is for those who
-// need the same values besides. The error is that of a process which cannot be
-// identified.
+// need the same values besides. The error is that of a runner without agents, or of
+// a process that cannot be identified.
 func (r *Runner) WithDefaults() (*Runner, error) {
+	if len(r.Agents) == 0 {
+		return nil, errors.New("trial.Runner.Agents is not set; agents.All of package agent/agents lists those that come with proctor")
+	}
 	own := *r
 	own.Now = clock.Or(r.Now)
 	if own.Lookup == nil {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/proctor-run/proctor/agent"
+	"github.com/proctor-run/proctor/agent/agents"
 	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox"
@@ -229,7 +230,7 @@ func TestStrangersAgent(t *testing.T) {
 	t.Parallel()
 	r := &reporter{}
 	b := lookBench(t, &lookProblem{}, "mine", "colour", "red")
-	b.Agents = append(agent.Builtin(), agent.Entry{
+	b.Agents = append(agents.All(), agent.Entry{
 		Name: "mine", Settings: []agent.Setting{{Name: "colour"}},
 		Stepped: func(c agent.Config) (cube.Agent, error) {
 			if c.Text("colour") != "red" || c.LogDir == "" {

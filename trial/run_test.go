@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/proctor-run/proctor/agent/agents"
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox"
@@ -84,6 +85,7 @@ func newBench(t testing.TB, task taskFiles, cfg fake.Config) *bench {
 		Backend: b.backend,
 		Lookup:  func(name string) (string, bool) { return "host value", name == "ON_HOST" },
 		Now:     time.Now,
+		Agents:  agents.All(),
 		Emit: func(e trial.Event) {
 			b.mu.Lock()
 			defer b.mu.Unlock()

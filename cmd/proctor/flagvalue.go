@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/proctor-run/proctor/agent"
+	shipped "github.com/proctor-run/proctor/agent/agents"
 	"github.com/proctor-run/proctor/cubecli/sandboxes"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
@@ -116,11 +117,11 @@ func parseNotBool(s string) (bool, error) {
 }
 
 func parseAgent(s string) (string, error) {
-	return oneOf(s, "an agent", agents().Names(), agent.HarborNames())
+	return oneOf(s, "an agent", agents().Names(), agents().HarborOnly())
 }
 
 // agents are those that can be chosen in this program.
-func agents() agent.Registry { return agent.Builtin() }
+func agents() agent.Registry { return shipped.All() }
 
 // checkAgents refuses agents that no trial could run with, before anything is
 // done. What a job directory holds that is there already is let be: others may

@@ -42,7 +42,7 @@ func defineRunFlags(cmd *cobra.Command) *runFlags {
 // defineRunFlagsBut defines the flags of run, and those that choose tasks by
 // defineTasks.
 func defineRunFlagsBut(cmd *cobra.Command, defineTasks func(*pflag.FlagSet, *runFlags)) *runFlags {
-	f := &runFlags{}
+	f := &runFlags{set: job.Overrides{KnownAgents: agents()}}
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	o := &f.set

@@ -10,7 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/proctor-run/proctor/agent/installed/logs"
+	"github.com/proctor-run/proctor/agent"
+	"github.com/proctor-run/proctor/agent/logs"
 	"github.com/proctor-run/proctor/internal/atomicfile"
 	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/internal/suggest"
@@ -30,7 +31,7 @@ func newTrajConvert(env *Env) *cobra.Command {
 directory agent of a trial, and writes it as a trajectory with tokens and, where
 the agent says it, cost. Images go into the directory images beside the file.
 
-Agents: ` + strings.Join(logs.Agents(), ", ") + `.`,
+Agents: ` + strings.Join(agents().LogNames(), ", ") + `.`,
 		Example: `  proctor traj convert --agent claude-code jobs/2026-06-09__10-00-00/hello-world__AbCdEfG
   proctor traj convert --agent pi -o trajectory.json agent`,
 		Args: oneDirectory("log"),
@@ -43,13 +44,13 @@ Agents: ` + strings.Join(logs.Agents(), ", ") + `.`,
 	fs.StringVarP(&c.model, "model", "m", "", "the `model` that was configured, with its provider")
 	fs.StringVar(&c.instruction, "instruction", "", "`file` with what the agent was told, for logs that do not have it (opencode, kilo)")
 	fs.StringVarP(&c.output, "output", "o", "-", "write to this `file`")
-	register(cmd, "agent", completeWords(logs.Agents()...))
+	register(cmd, "agent", completeWords(agents().LogNames()...))
 	return cmd
 }
 
 func (c *trajConvert) run(env *Env, dir string) error {
 	if c.agent == "" {
-		return withHint(usageErrorf("missing --agent"), "choose from %s", strings.Join(logs.Agents(), ", "))
+		return withHint(usageErrorf("missing --agent"), "choose from %s", strings.Join(agents().LogNames(), ", "))
 	}
 	if below := filepath.Join(dir, "agent"); isDirectory(below) {
 		dir = below
@@ -62,9 +63,9 @@ func (c *trajConvert) run(env *Env, dir string) error {
 		}
 		in.Instruction = string(data)
 	}
-	made, err := logs.Convert(c.agent, in)
-	if bad, ok := errors.AsType[*logs.UnknownAgentError](err); ok {
-		return withHint(usageErrorf("%w", err), "%s", didYouMean(suggest.Nearest(bad.Agent, logs.Agents())))
+	made, err := agents().ReadLogs(c.agent, in)
+	if bad, ok := errors.AsType[*agent.UnknownLogsError](err); ok {
+		return withHint(usageErrorf("%w", err), "%s", didYouMean(suggest.Nearest(bad.Agent, bad.Known)))
 	}
 	if err != nil {
 		return usageErrorf("%w", err)

@@ -31,7 +31,7 @@ type trialFlags struct {
 }
 
 func newTrialStart(env *Env) *cobra.Command {
-	f := &trialFlags{}
+	f := &trialFlags{run: runFlags{set: job.Overrides{KnownAgents: agents()}}}
 	cmd := &cobra.Command{
 		Use:   "start",
 		Short: "Run one agent on one task once",

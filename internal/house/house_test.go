@@ -20,10 +20,10 @@ import (
 const mapFile = "../../docs/architecture.md"
 
 // testHelpers may be imported by any test.
-var testHelpers = []string{"sandbox/sandboxtest", "sandbox/fake", "cube/cubetest", "cube/cubes"}
+var testHelpers = []string{"sandbox/sandboxtest", "sandbox/fake", "cube/cubetest", "cube/cubes", "agent/agents"}
 
 // Rooms whose packages read and write files, and run nothing.
-var formats = []string{"harbor", "jobdir", "dataset", "score", "ownrunner", "value", "exception", "schema", "reward", "outcome", "atif", "cube/typed"}
+var formats = []string{"harbor", "jobdir", "dataset", "score", "ownrunner", "value", "exception", "schema", "reward", "outcome", "atif", "cube/typed", "agent/logs"}
 
 // Rooms that only programs wire in.
 var backends = []string{"sandbox/docker", "sandbox/compose", "sandbox/oci", "sandbox/guest"}

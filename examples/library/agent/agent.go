@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/proctor-run/proctor/agent"
+	"github.com/proctor-run/proctor/agent/agents"
 	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/sandbox"
@@ -17,7 +18,7 @@ import (
 // Registry returns proctor's agents and the two of this package. Give it to the
 // runner of a job as trial.Runner.Agents.
 func Registry() agent.Registry {
-	return append(agent.Builtin(),
+	return append(agents.All(),
 		agent.Entry{
 			Name:     "note",
 			Summary:  "writes the instruction into a file",

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/agent"
+	"github.com/proctor-run/proctor/agent/agents"
 	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/cube/cubes/textfiles"
 	"github.com/proctor-run/proctor/cubecli"
@@ -197,7 +198,7 @@ func TestProgram(t *testing.T) {
 				Name: "textfiles-cube", Register: textfiles.Register, Agent: textfiles.Agent, NeedsContainer: true,
 				Config: func(b cube.ContainerBackend) cube.BenchmarkConfig { return textfiles.NewConfig(b) },
 			}},
-			Agents: append(agent.Builtin(), agent.Entry{
+			Agents: append(agents.All(), agent.Entry{
 				Name: "idle", Summary: "does nothing either",
 				Stepped: func(agent.Config) (cube.Agent, error) { return cube.Script(), nil },
 			}),

@@ -9,6 +9,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/proctor-run/proctor/agent/agents"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox"
@@ -31,7 +32,7 @@ func run(ctx context.Context, backend sandbox.Backend, jobsDir string, datasets 
 	for _, dir := range datasets {
 		cfg.Datasets = append(cfg.Datasets, jobdir.DatasetConfig{Path: &dir})
 	}
-	done, err := job.Run(ctx, cfg, backend)
+	done, err := job.Run(ctx, cfg, agents.All(), backend)
 	if err != nil {
 		return err
 	}

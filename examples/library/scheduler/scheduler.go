@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/proctor-run/proctor/agent/builtin"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox"
@@ -50,7 +51,7 @@ func Unpack(message []byte) (*job.Prepared, error) {
 // Run runs one planned trial until it is not to be tried again, and says how
 // often it was run.
 func Run(ctx context.Context, backend sandbox.Backend, p *job.Prepared, i int) (*jobdir.TrialResult, int, error) {
-	runner := trial.Runner{Backend: backend, TaskDir: p.TaskDir}
+	runner := trial.Runner{Backend: backend, Agents: builtin.Agents(), TaskDir: p.TaskDir}
 	for attempt := 1; ; attempt++ {
 		result, err := runner.Run(ctx, p.Trials[i], attempt)
 		if err != nil {

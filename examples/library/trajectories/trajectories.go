@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/proctor-run/proctor/agent/installed/logs"
+	"github.com/proctor-run/proctor/agent/logs"
 	"github.com/proctor-run/proctor/atif"
 	"github.com/proctor-run/proctor/jobdir/traces"
 	"github.com/proctor-run/proctor/value"
@@ -69,7 +69,7 @@ func Lookup(file string, style atif.Style, question, query string, found []strin
 // Price makes a trajectory of what Codex CLI logged and says what that cost at
 // prices of one's own, in US dollars per million tokens.
 func Price(dir, model string, input, output float64) (*atif.Trajectory, float64, error) {
-	c, err := logs.Convert("codex", logs.Input{Dir: dir, Model: model, Prices: func(string) (logs.Price, bool) {
+	c, err := logs.Read("codex", logs.Codex, logs.Input{Dir: dir, Model: model, Prices: func(string) (logs.Price, bool) {
 		return logs.Price{Input: input / 1e6, Output: output / 1e6}, true
 	}})
 	if err != nil {

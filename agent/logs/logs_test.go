@@ -14,13 +14,18 @@ import (
 	"github.com/proctor-run/proctor/value"
 )
 
-func TestUnknownAgent(t *testing.T) {
+// readers are the agents whose logs can be read.
+var readers = map[string]Reader{
+	"claude-code": ClaudeCode, "codex": Codex, "gemini-cli": GeminiCLI, "goose": Goose, "kilo": Kilo,
+	"mini-swe-agent": MiniSWEAgent, "opencode": OpenCode, "openhands": OpenHands, "pi": Pi,
+}
+
+// convert reads the logs of an agent of readers.
+func convert(agent string, in Input) (*Converted, error) { return Read(agent, readers[agent], in) }
+
+func TestNoDirectory(t *testing.T) {
 	t.Parallel()
-	_, err := Convert("aider", Input{Dir: t.TempDir()})
-	if bad, ok := errors.AsType[*UnknownAgentError](err); !ok || bad.Agent != "aider" {
-		t.Errorf("got %v", err)
-	}
-	if _, err := Convert("pi", Input{Dir: filepath.Join(t.TempDir(), "nowhere")}); !errors.Is(err, os.ErrNotExist) {
+	if _, err := convert("pi", Input{Dir: filepath.Join(t.TempDir(), "nowhere")}); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -55,7 +60,7 @@ func TestLinksAreNotFollowed(t *testing.T) {
 		if err := os.Symlink(secret, file); err != nil {
 			t.Skipf("symbolic links cannot be made here: %v", err)
 		}
-		got, err := Convert(agent, Input{Dir: dir})
+		got, err := convert(agent, Input{Dir: dir})
 		if err != nil || got.Trajectory != nil {
 			t.Errorf("%s: %v, %v", agent, got, err)
 		}
@@ -100,7 +105,7 @@ func TestRewind(t *testing.T) {
 		}
 		dir := t.TempDir()
 		write(t, filepath.Join(dir, mainFiles["gemini-cli"]), strings.Join(lines, "\n"))
-		got, err := Convert("gemini-cli", Input{Dir: dir})
+		got, err := convert("gemini-cli", Input{Dir: dir})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +127,7 @@ func TestWhatTrajectoriesCannotHold(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, mainFiles["claude-code"]), `{"type":"user","timestamp":"noon","message":{"content":"a\ud800b"}}`+"\n\xff\n"+
 		`{"type":"assistant","message":{"id":"m","content":[{"type":"tool_use","id":"t","name":"n","input":"\udfff"}],"usage":{"input_tokens":1e400,"output_tokens":"x"}}}`)
-	got, err := Convert("claude-code", Input{Dir: dir})
+	got, err := convert("claude-code", Input{Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +165,7 @@ func FuzzConvert(f *testing.F) {
 		}
 		dir := t.TempDir()
 		write(t, filepath.Join(dir, name), string(data))
-		if _, err := Convert(agent, Input{Dir: dir, Model: "p/m"}); err != nil {
+		if _, err := convert(agent, Input{Dir: dir, Model: "p/m"}); err != nil {
 			t.Fatal(err)
 		}
 	})

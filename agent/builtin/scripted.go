@@ -1,26 +1,28 @@
-package agent
+package builtin
 
 import (
 	"fmt"
 	"io"
 	"os"
 
+	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/cube"
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/value"
 )
 
-func scriptedEntry() Entry {
-	return Entry{
+func scriptedEntry() agent.Entry {
+	return agent.Entry{
 		Name:    "scripted",
 		Summary: "plays the actions of a JSON file, on tasks of cubes and, through CUBE's layer, of Harbor",
-		Settings: []Setting{
+		Settings: []agent.Setting{
 			{Name: "actions", Summary: "the JSON file with the list of actions, or the list itself", Required: true},
 		},
-		Check: func(c Config) error {
+		Check: func(c agent.Config) error {
 			_, err := scriptOf(c)
 			return err
 		},
-		Stepped: func(c Config) (cube.Agent, error) {
+		Stepped: func(c agent.Config) (cube.Agent, error) {
 			actions, err := scriptOf(c)
 			return fixed{cube.Script(actions...), c.Name}, err
 		},
@@ -31,29 +33,29 @@ func scriptedEntry() Entry {
 const maxScript = 64 << 20
 
 // scriptOf reads the actions of agent scripted.
-func scriptOf(c Config) ([]cube.Action, error) {
+func scriptOf(c agent.Config) ([]cube.Action, error) {
 	v := c.Setting("actions")
 	where := "setting actions"
 	if path, ok := v.(value.Str); ok {
 		where = fmt.Sprintf("%q", string(path))
 		data, err := readScript(string(path))
 		if err != nil {
-			return nil, invalidf("agent scripted: reading the actions: %s", err)
+			return nil, exception.Errorf(exception.ValueError, "agent scripted: reading the actions: %s", err)
 		}
 		if v, err = value.Decode(data); err != nil {
-			return nil, invalidf("agent scripted: reading the actions in %s: %s", where, err)
+			return nil, exception.Errorf(exception.ValueError, "agent scripted: reading the actions in %s: %s", where, err)
 		}
 	}
 	list, ok := v.(value.List)
 	if !ok {
-		return nil, invalidf("agent scripted: %s holds no list of actions; give a JSON file with --ak actions=FILE", where)
+		return nil, exception.Errorf(exception.ValueError, "agent scripted: %s holds no list of actions; give a JSON file with --ak actions=FILE", where)
 	}
 	reg := cube.NewRegistry(cube.Options{})
 	actions := make([]cube.Action, 0, len(list))
 	for i, item := range list {
 		action, err := cube.FromValue[*cube.Action](reg, item)
 		if err != nil {
-			return nil, invalidf("agent scripted: action %d of %s: %s", i, where, err)
+			return nil, exception.Errorf(exception.ValueError, "agent scripted: action %d of %s: %s", i, where, err)
 		}
 		actions = append(actions, *action)
 	}

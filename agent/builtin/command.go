@@ -1,4 +1,4 @@
-package agent
+package builtin
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/proctor-run/proctor/internal/bounded"
+	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
@@ -24,11 +24,11 @@ import (
 //
 // Both texts find what else the agent is given in:
 //
-//	PROCTOR_MCP_CONFIG        a file with the MCP servers, see [AppendMCPConfig]; unset when there are none
+//	PROCTOR_MCP_CONFIG        a file with the MCP servers, see [agent.AppendMCPConfig]; unset when there are none
 //	PROCTOR_SKILLS_DIR        a directory with a directory for each skill; unset when there are none
 //
 // The output of the two is kept as install.txt and command.txt in the agent's
-// log directory. A non-zero exit of either is an exitError.
+// log directory. A non-zero exit of either is an [*agent.ExitError].
 type command struct {
 	Install, Command string
 	// Env is set for both, KEY=VALUE.
@@ -38,7 +38,7 @@ type command struct {
 	Version string
 }
 
-var _ Agent = (*command)(nil)
+var _ agent.Agent = (*command)(nil)
 
 const (
 	taskDir         = "/proctor"
@@ -51,16 +51,16 @@ const (
 	instructionInEnvLimit = 96 << 10
 )
 
-func commandEntry() Entry {
-	return Entry{
+func commandEntry() agent.Entry {
+	return agent.Entry{
 		Name:    "command",
 		Summary: "runs a shell command of yours",
-		Settings: []Setting{
+		Settings: []agent.Setting{
 			{Name: "run", Summary: "the command, run by `bash -c` as the task's agent user, in the task's working directory", Text: true, Required: true},
 			{Name: "install", Summary: "run before it, as root, within the agent's set-up time (360 seconds unless changed)", Text: true},
 			{Name: "version", Summary: "recorded with the results", Text: true},
 		},
-		Sandboxed: func(c Config) (Agent, error) {
+		Sandboxed: func(c agent.Config) (agent.Agent, error) {
 			return &command{
 				Install: c.Text("install"), Command: c.Text("run"), Version: c.Text("version"),
 				Env: c.Env, Model: c.Model,
@@ -70,24 +70,24 @@ func commandEntry() Entry {
 }
 
 // Info returns "command" and the configured version.
-func (c *command) Info() Info { return Info{Name: "command", Version: c.Version} }
+func (c *command) Info() agent.Info { return agent.Info{Name: "command", Version: c.Version} }
 
 // Setup puts the list of MCP servers in place and runs the install text as
 // root, as far as there are any.
-func (c *command) Setup(ctx context.Context, env Env) error {
+func (c *command) Setup(ctx context.Context, env agent.Env) error {
 	if len(env.MCPServers) > 0 {
-		if err := sandbox.UploadBytes(ctx, env.Sandbox, AppendMCPConfig(nil, env.MCPServers), mcpFile, 0o644); err != nil {
+		if err := sandbox.UploadBytes(ctx, env.Sandbox, agent.AppendMCPConfig(nil, env.MCPServers), mcpFile, 0o644); err != nil {
 			return fmt.Errorf("uploading %q: %w", mcpFile, err)
 		}
 	}
 	if strings.TrimSpace(c.Install) == "" {
 		return nil
 	}
-	return c.exec(ctx, env, "install.txt", sandbox.Command{Shell: c.Install, Env: c.vars(env), User: "root"})
+	return env.Check(ctx, "install.txt", sandbox.Command{Shell: c.Install, Env: c.vars(env), User: "root"})
 }
 
 // vars are the variables of both texts.
-func (c *command) vars(env Env) []string {
+func (c *command) vars(env agent.Env) []string {
 	vars := slices.Clone(c.Env)
 	if len(env.MCPServers) > 0 {
 		vars = append(vars, "PROCTOR_MCP_CONFIG="+mcpFile)
@@ -99,7 +99,7 @@ func (c *command) vars(env Env) []string {
 }
 
 // Run puts the task in place and runs the command.
-func (c *command) Run(ctx context.Context, env Env, task Task) (Result, error) {
+func (c *command) Run(ctx context.Context, env agent.Env, task agent.Task) (agent.Result, error) {
 	deadline := ""
 	if !task.Deadline.IsZero() {
 		deadline = task.Deadline.UTC().Format(time.RFC3339)
@@ -108,7 +108,7 @@ func (c *command) Run(ctx context.Context, env Env, task Task) (Result, error) {
 		{instructionFile, task.Instruction}, {deadlineFile, deadline},
 	} {
 		if err := sandbox.UploadBytes(ctx, env.Sandbox, []byte(f.text), f.path, 0o644); err != nil {
-			return Result{}, fmt.Errorf("uploading %q: %w", f.path, err)
+			return agent.Result{}, fmt.Errorf("uploading %q: %w", f.path, err)
 		}
 	}
 	vars := append(c.vars(env),
@@ -120,17 +120,5 @@ func (c *command) Run(ctx context.Context, env Env, task Task) (Result, error) {
 	if len(task.Instruction) <= instructionInEnvLimit && !strings.ContainsRune(task.Instruction, 0) {
 		vars = append(vars, "PROCTOR_INSTRUCTION="+task.Instruction)
 	}
-	return Result{}, c.exec(ctx, env, "command.txt", sandbox.Command{Shell: c.Command, Env: vars, User: env.User})
-}
-
-func (c *command) exec(ctx context.Context, env Env, log string, cmd sandbox.Command) error {
-	tail := bounded.NewTail(errorOutputLimit)
-	status, err := runLogged(ctx, env, log, cmd, tail)
-	if err != nil {
-		return err
-	}
-	if status.Code != 0 {
-		return newExitError(cmd.Shell, status.Code, tail)
-	}
-	return nil
+	return agent.Result{}, env.Check(ctx, "command.txt", sandbox.Command{Shell: c.Command, Env: vars, User: env.User})
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/proctor-run/proctor/value"
 )
 
-// codex reads the session of Codex CLI: sessions/YYYY/MM/DD/rollout-*.jsonl.
-func codex(d *dir, in Input) (*Converted, error) {
+// Codex reads the session of Codex CLI: sessions/YYYY/MM/DD/rollout-*.jsonl.
+func Codex(d *Dir, in Input) (*Converted, error) {
 	name, err := codexSession(d)
 	if err != nil {
 		return nil, err
@@ -21,7 +21,7 @@ func codex(d *dir, in Input) (*Converted, error) {
 	if name == "" {
 		return &c.out, nil
 	}
-	for r := range d.records(name) {
+	for r := range d.Records(name) {
 		c.record(r)
 	}
 	c.finish()
@@ -29,10 +29,10 @@ func codex(d *dir, in Input) (*Converted, error) {
 }
 
 // codexSession is the first log of the deepest directory below sessions.
-func codexSession(d *dir) (string, error) {
+func codexSession(d *Dir) (string, error) {
 	var dirs, files []string
 	deepest := 0
-	d.walk("sessions", func(name string, isDir bool) {
+	d.Walk("sessions", func(name string, isDir bool) {
 		depth := strings.Count(name, "/")
 		switch {
 		case !isDir:
@@ -56,9 +56,9 @@ func codexSession(d *dir) (string, error) {
 }
 
 // codexFailure is what standard output says of a turn that failed.
-func codexFailure(d *dir) string {
+func codexFailure(d *Dir) string {
 	failure := ""
-	for r := range d.records("codex.txt") {
+	for r := range d.Records("codex.txt") {
 		switch text(r, "type") {
 		case "turn.failed":
 			failure = text(r, "error", "message")

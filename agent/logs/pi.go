@@ -8,13 +8,13 @@ import (
 	"github.com/proctor-run/proctor/value"
 )
 
-// pi reads what the pi coding agent prints in its JSON mode, pi.txt: every message
+// Pi reads what the pi coding agent prints in its JSON mode, pi.txt: every message
 // once more when it has ended, with what it cost.
-func pi(d *dir, _ Input) (*Converted, error) {
+func Pi(d *Dir, _ Input) (*Converted, error) {
 	l := piLog{calls: map[string]int{}}
 	l.out.Style = atif.Compact
 	session := ""
-	for r := range d.records("pi.txt") {
+	for r := range d.Records("pi.txt") {
 		switch text(r, "type") {
 		case "session":
 			session = text(r, "id")

@@ -12,9 +12,9 @@ import (
 	"github.com/proctor-run/proctor/value"
 )
 
-// geminiCLI reads the session of Gemini CLI: the copy that Harbor's agent makes of
+// GeminiCLI reads the session of Gemini CLI: the copy that Harbor's agent makes of
 // it, or the newest below sessions.
-func geminiCLI(d *dir, in Input) (*Converted, error) {
+func GeminiCLI(d *Dir, in Input) (*Converted, error) {
 	out := &Converted{Style: atif.ASCII, Failure: geminiFailure(d)}
 	session, messages := geminiSession(d)
 	g := geminiLog{out: out, model: afterLast(in.Model)}
@@ -45,9 +45,9 @@ func geminiCLI(d *dir, in Input) (*Converted, error) {
 }
 
 // geminiFailure is what standard output says of a run that ended in an error.
-func geminiFailure(d *dir) string {
+func geminiFailure(d *Dir) string {
 	failure := ""
-	for r := range d.records("gemini-cli.txt") {
+	for r := range d.Records("gemini-cli.txt") {
 		if text(r, "type") == "result" && text(r, "status") == "error" {
 			failure = text(r, "error", "message")
 		}
@@ -56,14 +56,14 @@ func geminiFailure(d *dir) string {
 }
 
 // geminiSession finds the session and reads its messages.
-func geminiSession(d *dir) (id string, messages []*value.Object) {
-	if o, ok := decode(string(d.read("gemini-cli.trajectory.json"))).(*value.Object); ok {
+func geminiSession(d *Dir) (id string, messages []*value.Object) {
+	if o, ok := decode(string(d.Read("gemini-cli.trajectory.json"))).(*value.Object); ok {
 		return geminiDocument(o)
 	}
 	name := "gemini-cli.trajectory.jsonl"
-	if d.read(name) == nil {
+	if d.Read(name) == nil {
 		name = ""
-		d.walk("sessions", func(file string, isDir bool) {
+		d.Walk("sessions", func(file string, isDir bool) {
 			base := path.Base(file)
 			if !isDir && strings.HasPrefix(base, "session-") && (path.Ext(base) == ".jsonl" || path.Ext(base) == ".json") && base > path.Base(name) {
 				name = file
@@ -71,10 +71,10 @@ func geminiSession(d *dir) (id string, messages []*value.Object) {
 		})
 	}
 	if path.Ext(name) == ".json" {
-		o, _ := decode(string(d.read(name))).(*value.Object)
+		o, _ := decode(string(d.Read(name))).(*value.Object)
 		return geminiDocument(o)
 	}
-	return geminiRecords(d.records(name))
+	return geminiRecords(d.Records(name))
 }
 
 func geminiDocument(o *value.Object) (id string, messages []*value.Object) {

@@ -10,12 +10,12 @@ import (
 	"github.com/proctor-run/proctor/value"
 )
 
-// claudeCode reads the session of Claude Code, sessions/projects/PROJECT/*.jsonl,
+// ClaudeCode reads the session of Claude Code, sessions/projects/PROJECT/*.jsonl,
 // and the cost from what it printed, claude-code.txt.
-func claudeCode(d *dir, in Input) (*Converted, error) {
+func ClaudeCode(d *Dir, in Input) (*Converted, error) {
 	out := &Converted{Style: atif.Unicode}
 	var cost *float64
-	for r := range d.records("claude-code.txt") {
+	for r := range d.Records("claude-code.txt") {
 		if text(r, "type") != "result" {
 			continue
 		}
@@ -39,9 +39,9 @@ func claudeCode(d *dir, in Input) (*Converted, error) {
 
 // claudeSession lists the files of the one directory that holds sessions; none
 // when there are several.
-func claudeSession(d *dir) []string {
+func claudeSession(d *Dir) []string {
 	byDir := map[string][]string{}
-	d.walk("sessions/projects", func(name string, isDir bool) {
+	d.Walk("sessions/projects", func(name string, isDir bool) {
 		if !isDir && path.Ext(name) == ".jsonl" && !slices.Contains(strings.Split(name, "/"), "subagents") {
 			byDir[path.Dir(name)] = append(byDir[path.Dir(name)], name)
 		}
@@ -57,7 +57,7 @@ func claudeSession(d *dir) []string {
 
 // claudeEvents are the events of all files by their times; one without a time
 // stays behind the one before it.
-func claudeEvents(d *dir, files []string) []*value.Object {
+func claudeEvents(d *Dir, files []string) []*value.Object {
 	type timed struct {
 		at    string
 		event *value.Object
@@ -65,7 +65,7 @@ func claudeEvents(d *dir, files []string) []*value.Object {
 	var all []timed
 	for _, name := range files {
 		at := ""
-		for e := range d.records(name) {
+		for e := range d.Records(name) {
 			if t := timestamp(e, "timestamp"); t != nil {
 				at = *t
 			}

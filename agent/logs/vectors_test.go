@@ -43,7 +43,7 @@ func runCase(t *testing.T, c *value.Object) {
 	for name, text := range vectors.Object(c, "files").All() {
 		write(t, filepath.Join(dir, filepath.FromSlash(name)), string(text.(value.Str)))
 	}
-	got, err := Convert(vectors.Str(c, "agent"), Input{
+	got, err := convert(vectors.Str(c, "agent"), Input{
 		Dir: dir, Model: vectors.Str(c, "model_name"), Prices: prices(c),
 		Instruction: vectors.Str(c, "instruction"), Session: "<random uuid>", // which is how the cases have it
 	})
@@ -136,7 +136,7 @@ func TestRealLogs(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				got, err := Convert(agent, Input{Dir: filepath.Join(root, filepath.FromSlash(name))})
+				got, err := convert(agent, Input{Dir: filepath.Join(root, filepath.FromSlash(name))})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -1,9 +1,9 @@
-// Package logs turns what installed agents leave into trajectories, tokens and
-// cost.
+// Package logs turns what agents leave in their log directories into trajectories,
+// tokens and cost.
 //
-// [Convert] reads the log directory of a trial of one of [Agents]. The files come
-// out of a sandbox and may hold anything: they are read within bounds, no link
-// leads out of the directory, lines that are no JSON are passed over, and every
+// [Read] reads the log directory of a trial with the [Reader] of its agent. The
+// files come out of a sandbox and may hold anything: they are read within bounds,
+// no link leads out of the directory, lines that are no JSON are skipped, and every
 // trajectory that is returned is valid.
 //
 // The rules are those of Harbor's agents and trajectories, section 3.2, and the
@@ -18,7 +18,6 @@ import (
 	"iter"
 	"os"
 	"path"
-	"slices"
 	"strings"
 
 	"github.com/proctor-run/proctor/atif"
@@ -74,51 +73,20 @@ type Image struct {
 	Data []byte
 }
 
-// readers are the agents whose logs can be read.
-var readers = map[string]func(d *dir, in Input) (*Converted, error){
-	"claude-code":    claudeCode,
-	"codex":          codex,
-	"gemini-cli":     geminiCLI,
-	"goose":          goose,
-	"kilo":           kilo,
-	"mini-swe-agent": miniSWEAgent,
-	"opencode":       opencode,
-	"openhands":      openhands,
-	"pi":             pi,
-}
+// Reader reads what an agent left in its log directory. It returns a result
+// without a trajectory where the agent left no session.
+type Reader func(d *Dir, in Input) (*Converted, error)
 
-// Agents lists the agents whose logs can be read, sorted.
-func Agents() []string {
-	names := make([]string, 0, len(readers))
-	for name := range readers {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
-// UnknownAgentError is the error of an agent that is not one of [Agents].
-type UnknownAgentError struct {
-	Agent string
-}
-
-func (e *UnknownAgentError) Error() string {
-	return fmt.Sprintf("the logs of agent %q cannot be read, only those of %s", e.Agent, strings.Join(Agents(), ", "))
-}
-
-// Convert reads the logs of an agent. Without a session everything is unknown,
-// which is no error.
-func Convert(agent string, in Input) (*Converted, error) {
-	read, ok := readers[agent]
-	if !ok {
-		return nil, &UnknownAgentError{Agent: agent}
-	}
+// Read reads the logs of an agent with its reader, and makes sure that the
+// trajectory is valid. Without a session everything is unknown, which is no error.
+// The name of the agent is for errors.
+func Read(agent string, read Reader, in Input) (*Converted, error) {
 	root, err := os.OpenRoot(in.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("opening the agent's logs: %w", err)
 	}
 	defer func() { _ = root.Close() }()
-	c, err := read(&dir{path: in.Dir, fs: root.FS()}, in)
+	c, err := read(&Dir{path: in.Dir, fs: root.FS()}, in)
 	if err != nil {
 		return nil, fmt.Errorf("reading the logs of %s: %w", agent, err)
 	}
@@ -137,14 +105,14 @@ const maxLog = 128 << 20
 // maxEntries is how many files and directories of a log directory are looked at.
 const maxEntries = 100_000
 
-// dir is a log directory.
-type dir struct {
+// Dir is a log directory as readers see it. Names are relative to it, with slashes.
+type Dir struct {
 	path string
 	fs   fs.FS
 }
 
-// read reads a file; what is missing, or no file, is empty.
-func (d *dir) read(name string) []byte {
+// Read returns the content of a file; what is missing, no file or too large is empty.
+func (d *Dir) Read(name string) []byte {
 	data, err := bounded.ReadIn(d.path, name, maxLog)
 	if err != nil {
 		return nil
@@ -152,8 +120,8 @@ func (d *dir) read(name string) []byte {
 	return data
 }
 
-// walk visits what is below a directory, in order.
-func (d *dir) walk(top string, visit func(name string, isDir bool)) {
+// Walk visits what is below a directory, in lexical order, as far as its bound.
+func (d *Dir) Walk(top string, visit func(name string, isDir bool)) {
 	n := 0
 	_ = fs.WalkDir(d.fs, top, func(name string, e fs.DirEntry, err error) error {
 		if n++; err != nil || n > maxEntries {
@@ -166,10 +134,11 @@ func (d *dir) walk(top string, visit func(name string, isDir bool)) {
 	})
 }
 
-// records reads a file of JSON objects, one per line.
-func (d *dir) records(name string) iter.Seq[*value.Object] {
+// Records returns the JSON objects of a file with one on each line; other lines are
+// skipped.
+func (d *Dir) Records(name string) iter.Seq[*value.Object] {
 	return func(yield func(*value.Object) bool) {
-		for line := range bytes.Lines(d.read(name)) {
+		for line := range bytes.Lines(d.Read(name)) {
 			if o, ok := decode(string(line)).(*value.Object); ok && !yield(o) {
 				return
 			}

@@ -1,7 +1,6 @@
-package agent_test
+package builtin_test
 
 import (
-	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -10,30 +9,6 @@ import (
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/fake"
 )
-
-func ExampleAppendMCPConfig() {
-	fmt.Print(string(agent.AppendMCPConfig(nil, []agent.MCPServer{
-		{Name: "files", Transport: "stdio", Command: "npx", Args: []string{"-y", "files"}},
-		{Name: "search", Transport: "streamable-http", URL: "http://search:8000/mcp"},
-	})))
-	// Output:
-	// {
-	//   "mcpServers": {
-	//     "files": {
-	//       "type": "stdio",
-	//       "command": "npx",
-	//       "args": [
-	//         "-y",
-	//         "files"
-	//       ]
-	//     },
-	//     "search": {
-	//       "type": "http",
-	//       "url": "http://search:8000/mcp"
-	//     }
-	//   }
-	// }
-}
 
 func TestCommandIsToldOfServersAndSkills(t *testing.T) {
 	t.Parallel()

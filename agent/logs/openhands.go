@@ -10,14 +10,14 @@ import (
 	"github.com/proctor-run/proctor/value"
 )
 
-// openhands reads the events of the one session of OpenHands,
+// OpenHands reads the events of the one session of OpenHands,
 // sessions/SESSION/events/N.json.
-func openhands(d *dir, _ Input) (*Converted, error) {
+func OpenHands(d *Dir, _ Input) (*Converted, error) {
 	session, files := openhandsEvents(d)
 	l := openhandsLog{agent: atif.AgentInfo{Name: "openhands", Version: "unknown"}, calls: map[string]int{}}
 	l.out.Style = atif.ASCII
 	for _, name := range files {
-		if e := object(decode(string(d.read(name)))); e != nil {
+		if e := object(decode(string(d.Read(name)))); e != nil {
 			l.event(e)
 		}
 	}
@@ -34,10 +34,10 @@ func openhands(d *dir, _ Input) (*Converted, error) {
 }
 
 // openhandsEvents lists the events of the one session there is, in their order.
-func openhandsEvents(d *dir) (session string, files []string) {
+func openhandsEvents(d *Dir) (session string, files []string) {
 	numbers := map[string]int{}
 	several := false
-	d.walk("sessions", func(name string, isDir bool) {
+	d.Walk("sessions", func(name string, isDir bool) {
 		parts := strings.Split(name, "/")
 		if isDir || len(parts) != 4 || parts[2] != "events" || path.Ext(name) != ".json" {
 			return

@@ -7,16 +7,16 @@ import (
 	"github.com/proctor-run/proctor/value"
 )
 
-// opencode reads what opencode printed, opencode.txt: a step is what stands
+// OpenCode reads what opencode printed, opencode.txt: a step is what stands
 // between its start and its finish. One that was not finished is left out.
-func opencode(d *dir, in Input) (*Converted, error) { return readOpencode(d, in, "opencode"), nil }
+func OpenCode(d *Dir, in Input) (*Converted, error) { return readOpencode(d, in, "opencode"), nil }
 
-// kilo reads what Kilo CLI printed, which is opencode's format.
-func kilo(d *dir, in Input) (*Converted, error) { return readOpencode(d, in, "kilo"), nil }
+// Kilo reads what Kilo CLI printed, which is opencode's format.
+func Kilo(d *Dir, in Input) (*Converted, error) { return readOpencode(d, in, "kilo"), nil }
 
-func readOpencode(d *dir, in Input, agent string) *Converted {
+func readOpencode(d *Dir, in Input, agent string) *Converted {
 	l := opencodeLog{in: in}
-	for r := range d.records(agent + ".txt") {
+	for r := range d.Records(agent + ".txt") {
 		l.event(r)
 	}
 	l.out.Style = atif.Compact

@@ -1,4 +1,4 @@
-package agent_test
+package builtin_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/proctor-run/proctor/agent"
+	"github.com/proctor-run/proctor/agent/builtin"
 	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/value"
 )
@@ -21,7 +22,7 @@ func config(name string, settings ...any) agent.Config {
 // newAgent makes a built-in agent that works in a sandbox.
 func newAgent(name string, settings ...any) (agent.Agent, error) {
 	c := config(name, settings...)
-	e, err := agent.Registry(nil).Resolve(c, false)
+	e, err := builtin.Agents().Resolve(c, false)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +65,7 @@ func TestCheck(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			err := agent.Registry(nil).Check(c.c, c.stepped)
+			err := builtin.Agents().Check(c.c, c.stepped)
 			if (err == nil) != (len(c.want) == 0) {
 				t.Fatalf("error %v, want parts %q", err, c.want)
 			}
@@ -80,10 +81,10 @@ func TestCheck(t *testing.T) {
 // TestResolveIsLenient: a trial lets pass what Harbor lets pass.
 func TestResolveIsLenient(t *testing.T) {
 	t.Parallel()
-	if _, err := agent.Registry(nil).Resolve(config("nop", "temperature", 1), false); err != nil {
+	if _, err := builtin.Agents().Resolve(config("nop", "temperature", 1), false); err != nil {
 		t.Errorf("unknown setting: %v", err)
 	}
-	_, err := agent.Registry(nil).Resolve(config("claude-code"), false)
+	_, err := builtin.Agents().Resolve(config("claude-code"), false)
 	var typed interface{ ErrorType() string }
 	if !errors.As(err, &typed) || typed.ErrorType() != "ValueError" || !strings.HasPrefix(err.Error(), "Agent name claude-code is not valid. Valid agent names: ") {
 		t.Errorf("unknown agent: %v", err)
@@ -96,7 +97,7 @@ func TestRegistry(t *testing.T) {
 		Name: "mine", Summary: "is mine", AnySetting: true,
 		Stepped: func(agent.Config) (cube.Agent, error) { return cube.Script(), nil },
 	}
-	r := append(agent.Builtin(), mine, agent.Entry{Name: "nop", Summary: "another"})
+	r := append(builtin.Agents(), mine, agent.Entry{Name: "nop", Summary: "another", Stepped: mine.Stepped})
 	if got, want := r.Names(), []string{"oracle", "nop", "command", "scripted", "mine"}; !slices.Equal(got, want) {
 		t.Errorf("names %q, want %q", got, want)
 	}
@@ -106,28 +107,8 @@ func TestRegistry(t *testing.T) {
 	if err := r.Check(config("mine", "whatever", 1), false); err != nil {
 		t.Error(err)
 	}
-	if err := agent.Registry(nil).Check(config("mine"), false); err == nil {
+	if err := builtin.Agents().Check(config("mine"), false); err == nil {
 		t.Error("the list of another is known")
-	}
-}
-
-// TestDocumentation: the page about agents has every agent, and every setting,
-// in the words of the registry.
-func TestDocumentation(t *testing.T) {
-	t.Parallel()
-	page, err := os.ReadFile("../docs/agents.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range agent.Builtin() {
-		if row := "| `" + e.Name + "` | " + e.Summary + " |"; !strings.Contains(string(page), row) {
-			t.Errorf("docs/agents.md lacks the row %q", row)
-		}
-		for _, s := range e.Settings {
-			if row := "| `" + s.Name + "` | " + s.Summary + " |"; !strings.Contains(string(page), row) {
-				t.Errorf("docs/agents.md lacks the row %q", row)
-			}
-		}
 	}
 }
 
@@ -138,7 +119,7 @@ func TestStepAgents(t *testing.T) {
 		config("scripted", "actions", value.List{cube.Pairs("name", "look")}),
 		{Name: "oracle", Solver: cube.Script(cube.NewAction("look"))},
 	} {
-		e, err := agent.Registry(nil).Resolve(c, true)
+		e, err := builtin.Agents().Resolve(c, true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -167,7 +148,7 @@ func TestStepAgents(t *testing.T) {
 	if _, err := (agent.Config{}).MaxSteps(); err != nil {
 		t.Error(err)
 	}
-	e, _ := agent.Registry(nil).Find("oracle")
+	e, _ := builtin.Agents().Find("oracle")
 	if _, err := e.Stepped(agent.Config{}); err == nil {
 		t.Error("an oracle without a solution was made")
 	}

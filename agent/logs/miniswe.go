@@ -5,12 +5,12 @@ import (
 	"github.com/proctor-run/proctor/value"
 )
 
-// miniSWEAgent reads the trajectory of mini-swe-agent in its own format,
+// MiniSWEAgent reads the trajectory of mini-swe-agent in its own format,
 // mini-swe-agent.trajectory.json.
-func miniSWEAgent(d *dir, in Input) (*Converted, error) {
+func MiniSWEAgent(d *Dir, in Input) (*Converted, error) {
 	l := miniLog{in: in}
 	l.out.Style = atif.ASCII
-	doc := object(decode(string(d.read("mini-swe-agent.trajectory.json"))))
+	doc := object(decode(string(d.Read("mini-swe-agent.trajectory.json"))))
 	if doc == nil {
 		return &l.out, nil
 	}

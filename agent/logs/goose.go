@@ -7,14 +7,14 @@ import (
 	"github.com/proctor-run/proctor/value"
 )
 
-// goose reads what goose printed as JSON, goose.txt. It says only how many tokens
+// Goose reads what goose printed as JSON, goose.txt. It says only how many tokens
 // it used in all, which count as input. The plain text of older versions is not
 // read.
-func goose(d *dir, in Input) (*Converted, error) {
+func Goose(d *Dir, in Input) (*Converted, error) {
 	l := gooseLog{}
 	l.out.Style = atif.ASCII
 	var total *value.Int
-	for r := range d.records("goose.txt") {
+	for r := range d.Records("goose.txt") {
 		switch text(r, "type") {
 		case "message":
 			l.message(object(r, "message"))

@@ -1,0 +1,15 @@
+// Package agents lists the agents that come with proctor, for the programs that run
+// them.
+package agents
+
+import (
+	"slices"
+
+	"github.com/proctor-run/proctor/agent"
+	"github.com/proctor-run/proctor/agent/builtin"
+	"github.com/proctor-run/proctor/agent/installed"
+)
+
+// All returns the agents that come with proctor. The list is the caller's, who may
+// append entries of its own.
+func All() agent.Registry { return slices.Concat(builtin.Agents(), installed.Agents()) }
