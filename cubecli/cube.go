@@ -8,6 +8,7 @@ import (
 	"github.com/proctor-run/proctor/cube/cubetest"
 	"github.com/proctor-run/proctor/internal/exitcode"
 	"github.com/proctor-run/proctor/internal/fnmatch"
+	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
@@ -86,6 +87,19 @@ func (c *Cube) Select(r *cube.Registry, sandboxes sandbox.Backend, choice Choice
 		return nil, exitcode.Usagef("no task of %s matches %s", c.Name, choice)
 	}
 	return sel.Subset(ids...)
+}
+
+// Opener sets the cube up for a job, with the tasks of a choice. cacheRoot is the
+// directory for what cubes install.
+func (c *Cube) Opener(cacheRoot string, choice Choice) job.CubeOpener {
+	return job.CubeOpener{
+		Containers: c.NeedsContainer, Hidden: c.Mask,
+		Open: func(b sandbox.Backend) (job.CubeSource, error) {
+			r := cube.NewRegistry(cube.Options{CacheRoot: cacheRoot, Sandbox: b})
+			sel, err := c.Select(r, nil, choice)
+			return job.CubeSource{Registry: r, Selection: sel, Oracle: c.Agent, Containers: c.NeedsContainer}, err
+		},
+	}
 }
 
 func (c Choice) keeps(id string) bool {

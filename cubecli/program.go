@@ -14,6 +14,7 @@ import (
 	"github.com/proctor-run/proctor/agent/agents"
 	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/internal/exitcode"
+	"github.com/proctor-run/proctor/internal/interrupt"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/value"
 )
@@ -148,6 +149,9 @@ func (p *Program) FindCube(name string) (*Cube, error) {
 	return nil, exitcode.WithHint(exitcode.Usagef("there is no cube%s %q", p.orDirectory(" and no directory"), name), "cubes are: %s", strings.Join(names, ", "))
 }
 
+// errNoSandboxes refuses cubes that need what the program does not have.
+var errNoSandboxes = exitcode.Usagef("the tasks run in containers, and this program opens none: begin it with sandboxes.Main of package cubecli/sandboxes, or set Program.Sandboxes")
+
 // open opens the sandboxes that a cube needs; backend is nil when it needs
 // none.
 func (p *Program) open(ctx context.Context, c *Cube, o SandboxOptions) (backend sandbox.Backend, done func() error, err error) {
@@ -155,7 +159,7 @@ func (p *Program) open(ctx context.Context, c *Cube, o SandboxOptions) (backend 
 		return nil, func() error { return nil }, nil
 	}
 	if p.Sandboxes == nil {
-		return nil, nil, exitcode.Usagef("the tasks of %s run in containers, and this program opens none: begin it with sandboxes.Main of package cubecli/sandboxes, or set Program.Sandboxes", c.Name)
+		return nil, nil, errNoSandboxes
 	}
 	o.Mask = append(o.Mask, c.Mask...)
 	return p.Sandboxes(ctx, o)
@@ -163,22 +167,7 @@ func (p *Program) open(ctx context.Context, c *Cube, o SandboxOptions) (backend 
 
 // interruptible ends its context at the first signal.
 func (p *Program) interruptible(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	ended := make(chan struct{})
-	go func() { // joined by the returned function
-		defer close(ended)
-		select {
-		case <-p.Signals:
-			cancel()
-		case <-done:
-		}
-	}()
-	return ctx, func() {
-		close(done)
-		<-ended
-		cancel()
-	}
+	return interrupt.Context(ctx, p.Signals)
 }
 
 // printJSON writes one document to standard output.

@@ -4,21 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/internal/console"
 	"github.com/proctor-run/proctor/internal/exitcode"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/scan"
-	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/trial"
 	"github.com/proctor-run/proctor/value"
@@ -70,7 +66,7 @@ proctor's commands read. Agents:
 	return cmd
 }
 
-func (p *Program) run(ctx context.Context, c *Cube, f *runFlags) error {
+func (p *Program) run(ctx context.Context, c *Cube, f *runFlags) (err error) {
 	cfg := jobdir.NewConfig(p.Now().Local())
 	set := job.Overrides{KnownAgents: p.agents(), Agent: &f.agent, AgentKwargs: f.settings, NAttempts: &f.attempts, NConcurrent: &f.concurrent, JobsDir: &f.jobsDir}
 	if f.jobName != "" {
@@ -79,15 +75,23 @@ func (p *Program) run(ctx context.Context, c *Cube, f *runFlags) error {
 	if err := errors.Join(set.Apply(&cfg, func(string) bool { return false }), cfg.CheckRunnable(), job.CheckAgents(cfg.Agents, p.agents(), true)); err != nil {
 		return exitcode.Usagef("%w", err)
 	}
-	return p.with(ctx, f.sandbox, []chosen{{c, f.choice}}, func(open *opened) error {
-		cfg.Tasks = open.tasks
-		open.record(&cfg.Environment)
-		prepared, err := job.Prepare(cfg, p.prepareOptions(open))
-		if err != nil {
-			return exitcode.Usagef("%w", err)
-		}
-		return p.execute(ctx, prepared, open)
-	})
+	s := p.session(f.sandbox)
+	defer func() { err = errors.Join(err, s.Close(ctx)) }()
+	opener, err := p.opener(c, f.choice)
+	if err != nil {
+		return err
+	}
+	if err := s.Claim(&cfg, f.jobName != ""); err != nil {
+		return exitcode.Usagef("%w", err)
+	}
+	if cfg.Tasks, err = s.OpenCubes(ctx, &cfg, opener); err != nil {
+		return err
+	}
+	prepared, err := s.Prepare(cfg)
+	if err != nil {
+		return exitcode.Usagef("%w", err)
+	}
+	return p.execute(ctx, s, prepared)
 }
 
 func (p *Program) resumeCommand() *cobra.Command {
@@ -108,18 +112,22 @@ func (p *Program) resumeCommand() *cobra.Command {
 	return cmd
 }
 
-func (p *Program) resume(ctx context.Context, dir string, o SandboxOptions) error {
+func (p *Program) resume(ctx context.Context, dir string, o SandboxOptions) (err error) {
 	cfg, err := job.StoredConfig(dir)
 	if err != nil {
 		return exitcode.Usagef("%w", err)
 	}
-	var cubes []chosen
+	var cubes []job.CubeOpener
 	for _, name := range job.CubesOf(cfg, isDirectory) {
 		c, err := p.FindCube(name)
 		if err != nil {
 			return err
 		}
-		cubes = append(cubes, chosen{c, Choice{}})
+		opener, err := p.opener(c, Choice{})
+		if err != nil {
+			return err
+		}
+		cubes = append(cubes, opener)
 	}
 	if len(cubes) == 0 {
 		return exitcode.WithHint(exitcode.Usagef("%q is not a job of this program's cubes", dir), "'proctor job resume' resumes jobs of Harbor's tasks")
@@ -127,14 +135,20 @@ func (p *Program) resume(ctx context.Context, dir string, o SandboxOptions) erro
 	if o.Environment == "" {
 		o.Environment, _ = cfg.Environment.Backend()
 	}
-	return p.with(ctx, o, cubes, func(open *opened) error {
-		resumed, err := job.PrepareResume(dir, job.ResumeOptions{PrepareOptions: p.prepareOptions(open)})
-		if err != nil {
-			return exitcode.Usagef("%w", err)
-		}
-		_, _ = fmt.Fprintf(p.Stderr, "%s: %d of %d trials are kept, %d to run\n", p.Name, len(resumed.Existing), len(resumed.Trials), len(resumed.Remaining))
-		return p.execute(ctx, resumed.Prepared, open)
-	})
+	s := p.session(o)
+	defer func() { err = errors.Join(err, s.Close(ctx)) }()
+	if err := s.Hold(dir); err != nil {
+		return exitcode.Usagef("%w", err)
+	}
+	if _, err := s.OpenCubes(ctx, &cfg, cubes...); err != nil {
+		return err
+	}
+	resumed, err := s.PrepareResume(dir, job.ResumeOptions{})
+	if err != nil {
+		return exitcode.Usagef("%w", err)
+	}
+	_, _ = fmt.Fprintf(p.Stderr, "%s: %d of %d trials are kept, %d to run\n", p.Name, len(resumed.Existing), len(resumed.Trials), len(resumed.Remaining))
+	return p.execute(ctx, s, resumed.Prepared)
 }
 
 func isDirectory(path string) bool {
@@ -142,54 +156,29 @@ func isDirectory(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// chosen is a cube with the choice of its tasks.
-type chosen struct {
-	cube   *Cube
-	choice Choice
+// session is one run of a job with what the program has.
+func (p *Program) session(o SandboxOptions) *job.Session {
+	home, _ := p.Lookup("HOME")
+	return &job.Session{
+		Runner:  job.Runner{Trials: trial.Runner{Lookup: p.Lookup, Now: p.Now, Agents: p.agents()}},
+		Options: job.PrepareOptions{Now: p.Now().Local(), Host: p.Lookup, Home: home, Invocation: p.Args},
+		Backend: func(ctx context.Context, hidden []string) (sandbox.Backend, func() error, error) {
+			if p.Sandboxes == nil {
+				return nil, nil, errNoSandboxes
+			}
+			o.Mask = append(o.Mask, hidden...)
+			return p.Sandboxes(ctx, o)
+		},
+		Signals: p.Signals,
+	}
 }
 
-// opened are cubes that have been set up.
-type opened struct {
-	cubes   *job.Cubes
-	tasks   []jobdir.TaskConfig
-	backend sandbox.Backend
-}
-
-// with sets cubes up, calls f and closes them.
-func (p *Program) with(ctx context.Context, o SandboxOptions, list []chosen, f func(*opened) error) (err error) {
-	open := &opened{cubes: &job.Cubes{}, backend: job.NoSandboxes{}}
+func (p *Program) opener(c *Cube, choice Choice) (job.CubeOpener, error) {
 	root, err := p.CacheRoot()
 	if err != nil {
-		return err
+		return job.CubeOpener{}, err
 	}
-	if i := slices.IndexFunc(list, func(c chosen) bool { return c.cube.NeedsContainer }); i >= 0 {
-		var done func() error
-		if open.backend, done, err = p.open(ctx, list[i].cube, o); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, done()) }()
-	}
-	defer func() { err = errors.Join(err, open.cubes.Close(context.WithoutCancel(ctx))) }()
-	for _, c := range list {
-		r := cube.NewRegistry(cube.Options{CacheRoot: root, Sandbox: open.backend})
-		sel, err := c.cube.Select(r, nil, c.choice)
-		if err != nil {
-			return err
-		}
-		tasks, err := open.cubes.Add(ctx, job.CubeSource{Registry: r, Selection: sel, Oracle: c.cube.Agent, Containers: c.cube.NeedsContainer})
-		if err != nil {
-			return err
-		}
-		open.tasks = append(open.tasks, tasks...)
-	}
-	return f(open)
-}
-
-// record names the backend in a configuration, so that a resume takes the same.
-func (o *opened) record(cfg *jobdir.EnvironmentConfig) {
-	if _, none := o.backend.(job.NoSandboxes); !none {
-		cfg.SetBackend(o.backend.Name())
-	}
+	return c.Opener(root, choice), nil
 }
 
 // describeAgents has a line for each agent that plays the tasks of cubes.
@@ -203,27 +192,11 @@ func (p *Program) describeAgents() string {
 	return strings.Join(lines, "\n")
 }
 
-func (p *Program) prepareOptions(open *opened) job.PrepareOptions {
-	home, _ := p.Lookup("HOME")
-	return job.PrepareOptions{
-		Now: p.Now().Local(), Host: p.Lookup, Home: home, Random: rand.IntN, Invocation: p.Args, Cubes: open.cubes,
-	}
-}
-
 // execute runs a prepared job: one line on standard error for each trial, and
 // the metrics on standard output.
-func (p *Program) execute(ctx context.Context, prepared *job.Prepared, open *opened) error {
-	owner, err := procid.Self()
-	if err != nil {
-		return err
-	}
-	ctx, stop := p.interruptible(ctx)
-	defer stop()
-	runner := job.Runner{
-		Trials: trial.Runner{Backend: open.backend, Lookup: p.Lookup, Now: p.Now, Owner: owner, Agents: p.agents(), Cube: open.cubes.Find},
-		Emit:   p.trialLine,
-	}
-	out, err := runner.Run(ctx, prepared)
+func (p *Program) execute(ctx context.Context, s *job.Session, prepared *job.Prepared) error {
+	s.Runner.Emit = p.trialLine
+	out, err := s.Run(ctx, prepared)
 	if err != nil {
 		return err
 	}

@@ -184,11 +184,13 @@ func (f *fetcher) cacheFor(downloadDir *string) (taskCache, error) {
 		dir, err := filepath.Abs(homedir.Expand(*downloadDir, f.o.Home))
 		return taskCache{dir}, err
 	}
-	dir, err := cacheDir(f.o.Home)
+	dir, err := CacheDir(f.o.Home)
 	return taskCache{filepath.Join(dir, "tasks")}, err
 }
 
-func cacheDir(home string) (string, error) {
+// CacheDir is where fetched tasks and datasets are kept, below a home directory: where
+// Harbor keeps them. The error is that of an empty home.
+func CacheDir(home string) (string, error) {
 	if home == "" {
 		return "", errors.New("finding the task cache: there is no home directory; set HOME, or download_dir in the configuration")
 	}

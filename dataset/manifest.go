@@ -126,7 +126,7 @@ func (f *fetcher) packageDataset(d jobdir.DatasetConfig) (FetchedDataset, error)
 }
 
 func (f *fetcher) findManifest(d jobdir.DatasetConfig) (*Manifest, error) {
-	cache, err := cacheDir(f.o.Home)
+	cache, err := CacheDir(f.o.Home)
 	if err != nil {
 		return nil, err
 	}

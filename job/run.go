@@ -21,8 +21,8 @@ import (
 
 // Runner runs the trials of a prepared job.
 type Runner struct {
-	// Trials runs one trial; its Emit and JobLog are set by Run. Only its Backend
-	// and Agents are needed.
+	// Trials runs one trial. Only its Backend and Agents are needed; what it has in
+	// common with the job is set by Run: TaskDir, Emit, JobLog and Secrets.
 	Trials trial.Runner
 	// Scripts computes uv-script metrics; nil means that they cannot be.
 	Scripts score.ScriptMetric
@@ -38,7 +38,7 @@ type Runner struct {
 	// Guard of the job's directory, when the caller holds it already.
 	Guard *jobdir.Guard
 	// Host is the name of this machine, for the journal and for others who
-	// want to write to the directory.
+	// want to write to the directory; empty means that of the system.
 	Host string
 }
 
@@ -63,19 +63,30 @@ type Summary struct {
 // When ctx ends, running trials are cancelled and recorded, and no other is
 // started. In every case no sandbox is left.
 func (r *Runner) Run(ctx context.Context, p *Prepared) (*Summary, error) {
-	trials, err := r.Trials.WithDefaults()
+	r, err := r.withDefaults()
 	if err != nil {
 		return nil, fmt.Errorf("starting job %q: %w", p.Config.JobName, err)
 	}
-	own := *r
-	own.Trials = *trials
-	r = &own
 	s, err := r.start(p)
 	if err != nil {
 		return nil, fmt.Errorf("starting job %q: %w", p.Config.JobName, err)
 	}
 	out, err := r.run(ctx, s)
 	return out, errors.Join(err, s.close())
+}
+
+// withDefaults returns a copy in which what was left out is set.
+func (r *Runner) withDefaults() (*Runner, error) {
+	trials, err := r.Trials.WithDefaults()
+	if err != nil {
+		return nil, err
+	}
+	own := *r
+	own.Trials = *trials
+	if own.Host == "" {
+		own.Host, _ = os.Hostname() // a machine may have no name
+	}
+	return &own, nil
 }
 
 // started is a job whose directory is open and guarded.

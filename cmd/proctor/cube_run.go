@@ -3,16 +3,13 @@ package main
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/cubecli"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
-	"github.com/proctor-run/proctor/sandbox"
 )
 
 func newCubeRun(env *Env) *cobra.Command {
@@ -112,7 +109,7 @@ func checkCubeConfig(cfg jobdir.Config) error {
 }
 
 // runCube runs the tasks of a registered cube as a job.
-func runCube(ctx context.Context, env *Env, s *cubecli.Cube, f *runFlags, choice cubecli.Choice) (err error) {
+func runCube(ctx context.Context, env *Env, c *cubecli.Cube, f *runFlags, choice cubecli.Choice) (err error) {
 	cfg, names, err := configure(env, f)
 	if err != nil {
 		return err
@@ -121,104 +118,51 @@ func runCube(ctx context.Context, env *Env, s *cubecli.Cube, f *runFlags, choice
 		return err
 	}
 	var opts backendOptions
-	if s.NeedsContainer {
+	if c.NeedsContainer {
 		if cfg.Environment, opts, err = chooseEnvironment(ctx, env, cfg.Environment, f.runtime, names.backend); err != nil {
 			return err
 		}
-		opts.Mask = hiddenOfConfig(env, cfg)
 	}
-	release, err := claimName(&cfg, names)
+	cache, err := cacheOfCubes(env)
 	if err != nil {
 		return err
 	}
-	defer release()
-	guard, err := guardJob(env, cfg.Dir())
-	if err != nil {
+	s := newSession(ctx, env, f, &opts)
+	defer func() { err = errors.Join(err, s.Close(ctx)) }()
+	if err := s.Claim(&cfg, names.jobName); err != nil {
+		return claimError(err)
+	}
+	if cfg.Tasks, err = s.OpenCubes(ctx, &cfg, c.Opener(cache, choice)); err != nil {
 		return err
 	}
-	defer func() { _ = guard.Release() }()
-	open, err := openCubesFor(ctx, env, opts, choice, s)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, open.close(ctx)) }()
-	cfg.Tasks = open.tasks
-	options := prepareOptions(ctx, env)
-	options.AcceptHarmless, options.Cubes = f.acceptHarmless, open.cubes
-	prepared, err := job.Prepare(cfg, options)
+	prepared, err := s.Prepare(cfg)
 	if err != nil {
 		return prepareError(err)
 	}
-	out, err := execute(ctx, env, f, execution{prepared: prepared, backend: open.backend, guard: guard, cubes: open.cubes})
+	out, err := execute(ctx, env, f, s, prepared)
 	if err != nil {
 		return err
 	}
 	return finishRun(env, f, prepared, out)
 }
 
-// openCubes are cubes that have been set up, with the backend that their
-// containers run in.
-type openCubes struct {
-	cubes   *job.Cubes
-	tasks   []jobdir.TaskConfig
-	backend sandbox.Backend // nil without cubes
-
-	closeBackend func() error
-}
-
-// close closes the cubes before their backend.
-func (o *openCubes) close(ctx context.Context) error {
-	if o.cubes == nil {
-		return nil
+// cubesOf lists the cubes whose tasks a stored job has.
+func cubesOf(env *Env, cfg jobdir.Config) ([]job.CubeOpener, error) {
+	names := job.CubesOf(cfg, isDirectory)
+	if len(names) == 0 {
+		return nil, nil
 	}
-	return errors.Join(o.cubes.Close(context.WithoutCancel(ctx)), o.closeBackend())
-}
-
-// openCubesFor sets up the tasks of cubes that the flags choose. The backend is
-// opened when one of them needs it.
-func openCubesFor(ctx context.Context, env *Env, opts backendOptions, choice cubecli.Choice, subjects ...*cubecli.Cube) (_ *openCubes, err error) {
-	open := &openCubes{cubes: &job.Cubes{}, backend: job.NoSandboxes{}, closeBackend: func() error { return nil }}
-	if slices.ContainsFunc(subjects, func(s *cubecli.Cube) bool { return s.NeedsContainer }) {
-		if open.backend, open.closeBackend, err = readyBackend(ctx, env, opts); err != nil {
-			return nil, err
-		}
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, open.close(ctx))
-		}
-	}()
 	cache, err := cacheOfCubes(env)
 	if err != nil {
 		return nil, err
 	}
-	for _, s := range subjects {
-		r := cube.NewRegistry(cube.Options{CacheRoot: cache, Sandbox: open.backend})
-		sel, err := s.Select(r, nil, choice)
-		if err != nil {
-			return nil, err
-		}
-		tasks, err := open.cubes.Add(ctx, job.CubeSource{Registry: r, Selection: sel, Oracle: s.Agent, Containers: s.NeedsContainer})
-		if err != nil {
-			return nil, err
-		}
-		open.tasks = append(open.tasks, tasks...)
-	}
-	return open, nil
-}
-
-// reopenCubes sets up the cubes whose tasks a job has that is to be resumed.
-func reopenCubes(ctx context.Context, env *Env, cfg jobdir.Config, opts backendOptions) (*openCubes, error) {
-	var subjects []*cubecli.Cube
-	for _, name := range job.CubesOf(cfg, isDirectory) {
-		s, err := cubeProgram(env).FindCube(name)
-		if err != nil || s.Load != nil {
+	var list []job.CubeOpener
+	for _, name := range names {
+		c, err := cubeProgram(env).FindCube(name)
+		if err != nil || c.Load != nil {
 			return nil, withHint(usageErrorf("the job has tasks of cube %q, which is not one of proctor's", name), "resume it with the program that started it")
 		}
-		subjects = append(subjects, s)
+		list = append(list, c.Opener(cache, cubecli.Choice{}))
 	}
-	if len(subjects) == 0 {
-		return &openCubes{}, nil
-	}
-	return openCubesFor(ctx, env, opts, cubecli.Choice{}, subjects...)
+	return list, nil
 }

@@ -168,7 +168,7 @@ func (s *dockerScenario) run(t *testing.T) *recorded {
 		t.Fatal(err)
 	}
 	docker := newRecorder(t)
-	runner := &trial.Runner{
+	runner := &trial.Runner{Agents: agents(),
 		Backend: docker,
 		Lookup:  func(name string) (string, bool) { v, ok := s.HostEnv[name]; return v, ok },
 		Now:     time.Now,

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 
 	"github.com/proctor-run/proctor/dataset"
 	"github.com/proctor-run/proctor/job"
@@ -40,15 +39,6 @@ func whileFetching(ctx context.Context, env *Env, quiet bool, fetch func(context
 		return errInterrupted
 	}
 	return err
-}
-
-// taskCache is where fetched tasks lie, with their solutions; it is empty when
-// nobody knows.
-func taskCache(env *Env) []string {
-	if home := env.Getenv("HOME"); home != "" {
-		return []string{filepath.Join(home, ".cache", "harbor")}
-	}
-	return nil
 }
 
 // takeFromGit has the path of --path looked up in the repository of

@@ -91,7 +91,7 @@ func newHostileBench(t *testing.T, e environment, toml string, change ...func(*b
 	// The processes of the environment, before there was an agent.
 	cfg.Agent.Kwargs.Set("install", value.Str(listProcesses+"\nlist_processes > /logs/artifacts/before"))
 	return &hostileBench{
-		Runner: &trial.Runner{Backend: backend, Lookup: env.Lookup, Now: time.Now, Owner: owner},
+		Runner: &trial.Runner{Backend: backend, Lookup: env.Lookup, Now: time.Now, Owner: owner, Agents: agents()},
 		cfg:    cfg, dir: filepath.Join(cfg.TrialsDir, cfg.TrialName),
 	}
 }

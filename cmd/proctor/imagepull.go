@@ -205,7 +205,7 @@ func imagesOfTasks(ctx context.Context, env *Env, f *runFlags) ([]string, error)
 // cannot be read is left to its trial.
 func imagesOf(p *job.Prepared) []string {
 	var refs []string
-	for _, dir := range hiddenTasks(p) {
+	for _, dir := range p.TaskDirs() {
 		t, err := harbor.Load(dir, harbor.LoadOptions{})
 		if err != nil {
 			continue

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/proctor-run/proctor/job"
-	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/journal"
 	"github.com/proctor-run/proctor/jobdir/scan"
 )
@@ -87,7 +86,7 @@ the job was started. The exit codes are those of run.`,
 	return cmd
 }
 
-func resumeJob(ctx context.Context, env *Env, f *resumeFlags) error {
+func resumeJob(ctx context.Context, env *Env, f *resumeFlags) (err error) {
 	if err := f.run.checkHub(); err != nil {
 		return err
 	}
@@ -100,13 +99,13 @@ func resumeJob(ctx context.Context, env *Env, f *resumeFlags) error {
 	if _, err := loadEnvFile(env, f.run.envFile); err != nil {
 		return err
 	}
-	var guard *jobdir.Guard
+	var opts backendOptions
+	s := newSession(ctx, env, &f.run, &opts)
+	defer func() { err = errors.Join(err, s.Close(ctx)) }()
 	if !f.dryRun {
-		var err error
-		if guard, err = guardJob(env, f.path); err != nil {
-			return err
+		if err := s.Hold(f.path); err != nil {
+			return claimError(err)
 		}
-		defer func() { _ = guard.Release() }()
 	}
 	cfg, err := job.StoredConfig(f.path)
 	if err != nil {
@@ -115,25 +114,22 @@ func resumeJob(ctx context.Context, env *Env, f *resumeFlags) error {
 	if err := cfg.CheckNoPython(); err != nil {
 		return usageErrorf("%w", err)
 	}
-	_, opts, err := chooseEnvironment(ctx, env, cfg.Environment, f.run.runtime, true)
+	if _, opts, err = chooseEnvironment(ctx, env, cfg.Environment, f.run.runtime, true); err != nil {
+		return err
+	}
+	cubes, err := cubesOf(env, cfg)
 	if err != nil {
 		return err
 	}
-	opts.Mask = hiddenOfConfig(env, cfg)
-	cubes, err := reopenCubes(ctx, env, cfg, opts)
-	if err != nil {
+	if _, err := s.OpenCubes(ctx, &cfg, cubes...); err != nil {
 		return err
 	}
-	err = resumeWith(ctx, env, f, guard, opts, cubes)
-	return errors.Join(err, cubes.close(ctx))
+	return resumeWith(ctx, env, f, s)
 }
 
-// resumeWith resumes a job in the environment of the options, with the cubes
-// that it needs.
-func resumeWith(ctx context.Context, env *Env, f *resumeFlags, guard *jobdir.Guard, opts backendOptions, cubes *openCubes) error {
-	options := job.ResumeOptions{PrepareOptions: prepareOptions(ctx, env), Types: f.types, Errored: f.errored, Unscored: f.unscored}
-	options.AcceptHarmless, options.Cubes = f.run.acceptHarmless, cubes.cubes
-	resumed, err := job.PrepareResume(f.path, options)
+// resumeWith resumes a job in a session.
+func resumeWith(ctx context.Context, env *Env, f *resumeFlags, s *job.Session) error {
+	resumed, err := s.PrepareResume(f.path, job.ResumeOptions{Types: f.types, Errored: f.errored, Unscored: f.unscored})
 	if err != nil {
 		return resumeError(err)
 	}
@@ -148,17 +144,8 @@ func resumeWith(ctx context.Context, env *Env, f *resumeFlags, guard *jobdir.Gua
 	if err := confirmVariables(ctx, env, resumed.Prepared, nil, true); err != nil {
 		return err
 	}
-	x := execution{prepared: resumed.Prepared, guard: guard, cubes: cubes.cubes, backend: cubes.backend}
-	x.sealed = keepSealing(env, f.run.sealed, resumed.Prepared)
-	if x.backend == nil {
-		opts.Mask = append(opts.Mask, hiddenTasks(resumed.Prepared)...)
-		var closeBackend func() error
-		if x.backend, closeBackend, err = readyBackend(ctx, env, opts); err != nil {
-			return err
-		}
-		defer func() { _ = closeBackend() }()
-	}
-	out, err := execute(ctx, env, &f.run, x)
+	s.Runner.Trials.SealedVerifier = keepSealing(env, f.run.sealed, resumed.Prepared)
+	out, err := execute(ctx, env, &f.run, s, resumed.Prepared)
 	if err != nil {
 		return err
 	}

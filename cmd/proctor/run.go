@@ -4,18 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
-	"sync"
 
 	"github.com/spf13/cobra"
 
 	"github.com/proctor-run/proctor/cubecli/sandboxes"
-	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
-	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/trial"
 )
@@ -44,7 +38,7 @@ once. Either way no sandbox is left.`,
 	return cmd
 }
 
-func runJob(ctx context.Context, env *Env, f *runFlags) error {
+func runJob(ctx context.Context, env *Env, f *runFlags) (err error) {
 	fromFile, err := loadEnvFile(env, f.envFile)
 	if err != nil {
 		return err
@@ -64,19 +58,12 @@ func runJob(ctx context.Context, env *Env, f *runFlags) error {
 	if cfg.Environment, opts, err = chooseEnvironment(ctx, env, cfg.Environment, f.runtime, names.backend); err != nil {
 		return err
 	}
-	release, err := claimName(&cfg, names)
-	if err != nil {
-		return err
+	s := newSession(ctx, env, f, &opts)
+	defer func() { err = errors.Join(err, s.Close(ctx)) }()
+	if err := s.Claim(&cfg, names.jobName); err != nil {
+		return claimError(err)
 	}
-	defer release()
-	guard, err := guardJob(env, cfg.Dir())
-	if err != nil {
-		return err
-	}
-	defer func() { _ = guard.Release() }()
-	options := prepareOptions(ctx, env)
-	options.AcceptHarmless = f.acceptHarmless
-	prepared, err := job.Prepare(cfg, options)
+	prepared, err := s.Prepare(cfg)
 	if err != nil {
 		return prepareError(err)
 	}
@@ -84,16 +71,10 @@ func runJob(ctx context.Context, env *Env, f *runFlags) error {
 		return err
 	}
 	warnSealing(env, f.sealed, prepared)
-	opts.Mask = append(hiddenOfConfig(env, cfg), hiddenTasks(prepared)...)
 	if err := checkImageSpace(ctx, env, opts, prepared); err != nil {
 		return err
 	}
-	backend, closeBackend, err := readyBackend(ctx, env, opts)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = closeBackend() }()
-	out, err := execute(ctx, env, f, execution{prepared: prepared, backend: backend, guard: guard, sealed: f.sealed})
+	out, err := execute(ctx, env, f, s, prepared)
 	if err != nil {
 		return err
 	}
@@ -139,56 +120,6 @@ func readyBackend(ctx context.Context, env *Env, opts backendOptions) (sandbox.B
 	return nil, nil, err
 }
 
-// hiddenOfConfig lists what commands on the host's own files must not see of a
-// job: its and other jobs' results, and the tasks that it names, with their
-// solutions.
-func hiddenOfConfig(env *Env, cfg jobdir.Config) []string {
-	paths := []string{cfg.JobsDir}
-	for _, t := range cfg.Tasks {
-		paths = append(paths, hiddenOfTask(t)...)
-	}
-	for _, d := range cfg.Datasets {
-		paths = append(paths, present(d.Path, d.DownloadDir)...)
-	}
-	return absolute(append(paths, taskCache(env)...))
-}
-
-// hiddenOfTask lists the directories that a task's configuration names.
-func hiddenOfTask(t jobdir.TaskConfig) []string { return present(t.Path, t.DownloadDir) }
-
-func present(paths ...*string) []string {
-	var list []string
-	for _, p := range paths {
-		if p != nil {
-			list = append(list, *p)
-		}
-	}
-	return list
-}
-
-func absolute(paths []string) []string {
-	var list []string
-	for _, p := range paths {
-		if abs, err := filepath.Abs(p); err == nil {
-			list = append(list, abs)
-		}
-	}
-	return list
-}
-
-// hiddenTasks lists the tasks of a job, for those that no path of its
-// configuration leads to, such as the ones of a registry file.
-func hiddenTasks(p *job.Prepared) []string {
-	var dirs []string
-	for _, t := range p.Trials {
-		dir, err := p.TaskDir(t.Task)
-		if err == nil && !slices.Contains(dirs, dir) { // without a directory its trial says so
-			dirs = append(dirs, dir)
-		}
-	}
-	return absolute(dirs)
-}
-
 // asUsage makes an environment that cannot be used an error of the command
 // line: nothing was run. A cancelled context takes precedence.
 func asUsage(ctx context.Context, err error) error {
@@ -201,72 +132,50 @@ func asUsage(ctx context.Context, err error) error {
 	return err
 }
 
-// execution is one run of a prepared job.
-type execution struct {
-	prepared *job.Prepared
-	backend  sandbox.Backend
-	guard    *jobdir.Guard // of the job's directory, when it is held
-	sealed   bool          // verifiers are sealed
-	cubes    *job.Cubes    // whose tasks the job has; nil for none
-	// amend changes tasks before they are run; nil leaves them.
-	amend func(jobdir.TrialConfig, *harbor.Task)
-	// watch is called with every event besides the view; nil for nobody.
-	watch func(job.Event)
+// newSession is a session of a command line, in the environment that the options
+// name once it is opened.
+func newSession(ctx context.Context, env *Env, f *runFlags, opts *backendOptions) *job.Session {
+	options := prepareOptions(ctx, env)
+	options.AcceptHarmless = f.acceptHarmless
+	return &job.Session{
+		Runner: job.Runner{
+			Trials:  trial.Runner{Lookup: env.Lookup, Now: env.Now, Agents: agents(), SealedVerifier: f.sealed},
+			Scripts: metricScripts(ctx, env),
+		},
+		Options: options,
+		Backend: func(ctx context.Context, hidden []string) (sandbox.Backend, func() error, error) {
+			opts.Mask = append(opts.Mask, hidden...)
+			return readyBackend(ctx, env, *opts)
+		},
+		Signals: env.Signals,
+	}
 }
 
-// execute runs a prepared job under a view, and listens to interrupts.
-func execute(ctx context.Context, env *Env, f *runFlags, x execution) (*job.Summary, error) {
-	p := x.prepared
-	owner, err := procid.Self()
-	if err != nil {
-		return nil, err
+// claimError makes a directory that cannot be had an error of usage.
+func claimError(err error) error {
+	if err = inUse(err); err == nil || exitCode(err) == exitUsage {
+		return err
 	}
+	return usageErrorf("%w", err)
+}
+
+// execute runs a prepared job under a view; who watches it already still does.
+func execute(ctx context.Context, env *Env, f *runFlags, s *job.Session, p *job.Prepared) (*job.Summary, error) {
 	v := newView(env, f, p.Config)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	kill := make(chan struct{})
-	stopListening := listen(env.Signals, func() { startDraining(env, v); cancel() }, func() { close(kill) })
-	defer stopListening()
-	runner := job.Runner{
-		Trials:  trial.Runner{Backend: x.backend, Lookup: env.Lookup, Now: env.Now, Owner: owner, Cube: x.cubes.Find, Agents: agents(), Amend: x.amend, SealedVerifier: x.sealed},
-		Scripts: metricScripts(ctx, env),
-		Emit: func(e job.Event) {
-			v.event(e)
-			if x.watch != nil {
-				x.watch(e)
-			}
-		},
-		Kill:  kill,
-		Guard: x.guard,
-		Host:  hostName(),
+	watch := s.Runner.Emit
+	s.Runner.Emit = func(e job.Event) {
+		v.event(e)
+		if watch != nil {
+			watch(e)
+		}
 	}
+	s.Draining = func() { startDraining(env, v) }
 	if p.Config.Debug {
-		runner.Debug = env.Stderr
+		s.Runner.Debug = env.Stderr
 	}
-	out, err := runner.Run(ctx, p)
+	out, err := s.Run(ctx, p)
 	v.close()
 	return out, inUse(err)
-}
-
-// listen calls first at the first signal and second at the second one.
-func listen(signals <-chan os.Signal, first, second func()) (stop func()) {
-	done := make(chan struct{})
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for _, act := range []func(){first, second} {
-			select {
-			case <-signals:
-				act()
-			case <-done:
-				return
-			}
-		}
-		<-done
-	})
-	return func() {
-		close(done)
-		wg.Wait()
-	}
 }
 
 func startDraining(env *Env, v view) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/proctor-run/proctor/internal/atomicfile"
 	"github.com/proctor-run/proctor/internal/exitcode"
+	"github.com/proctor-run/proctor/internal/interrupt"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/journal"
@@ -68,12 +69,7 @@ func someJobs(cmd *cobra.Command, args []string) error {
 
 // interruptible returns a context that ends at the first interrupt.
 func interruptible(ctx context.Context, env *Env) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	stopListening := listen(env.Signals, cancel, func() {})
-	return ctx, func() {
-		stopListening()
-		cancel()
-	}
+	return interrupt.Context(ctx, env.Signals)
 }
 
 // scoreAll scores each job. One that cannot be scored does not keep the others

@@ -187,7 +187,7 @@ func runChecks(ctx context.Context, env *Env, f *checkFlags, tasks []*taskcheck.
 	if cfg.Environment, opts, err = chooseEnvironment(ctx, env, cfg.Environment, f.run.runtime, names.backend); err != nil {
 		return err
 	}
-	c.cfg, opts.Mask = cfg, hiddenOfConfig(env, cfg)
+	c.cfg, opts.Mask = cfg, job.Hidden(cfg, env.Getenv("HOME"))
 	backend, closeBackend, err := readyBackend(ctx, env, opts)
 	if err != nil {
 		return err
@@ -201,13 +201,18 @@ func runChecks(ctx context.Context, env *Env, f *checkFlags, tasks []*taskcheck.
 }
 
 // run runs a batch as a job.
-func (c *checker) run(ctx context.Context, b taskcheck.Batch) ([][]taskcheck.Trial, error) {
+func (c *checker) run(ctx context.Context, b taskcheck.Batch) (_ [][]taskcheck.Trial, err error) {
 	cfg := c.cfg
 	cfg.JobName, cfg.NAttempts, cfg.Agents, cfg.Tasks = c.prefix+b.Name, 1, taskcheck.Agents(b.Roles), nil
 	for _, t := range b.Tasks {
 		cfg.Tasks = append(cfg.Tasks, jobdir.TaskConfig{Path: &t.Dir})
 	}
-	prepared, err := job.Prepare(cfg, prepareOptions(ctx, c.env))
+	s := newSession(ctx, c.env, c.flags.run, &backendOptions{})
+	defer func() { err = errors.Join(err, s.Close(ctx)) }()
+	s.Backend = func(context.Context, []string) (sandbox.Backend, func() error, error) {
+		return c.backend, func() error { return nil }, nil
+	}
+	prepared, err := s.Prepare(cfg)
 	if err != nil {
 		return nil, prepareError(err)
 	}
@@ -219,14 +224,13 @@ func (c *checker) run(ctx context.Context, b taskcheck.Batch) ([][]taskcheck.Tri
 		c.asked = true
 	}
 	results := map[string]*jobdir.TrialResult{}
-	out, err := execute(ctx, c.env, c.flags.run, execution{
-		prepared: prepared, backend: c.backend, sealed: c.flags.run.sealed, amend: b.Amend,
-		watch: func(e job.Event) {
-			if e.Trial != nil && e.Trial.Result != nil {
-				results[e.Trial.TrialName] = e.Trial.Result
-			}
-		},
-	})
+	s.Runner.Trials.Amend = b.Amend
+	s.Runner.Emit = func(e job.Event) {
+		if e.Trial != nil && e.Trial.Result != nil {
+			results[e.Trial.TrialName] = e.Trial.Result
+		}
+	}
+	out, err := execute(ctx, c.env, c.flags.run, s, prepared)
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -102,7 +101,7 @@ func startTrial(ctx context.Context, env *Env, f *trialFlags) error {
 	if isFile(filepath.Join(dir, scan.ResultFile)) {
 		return withHint(usageErrorf("%q holds a trial that has ended", dir), "name another with --trial-name, or none")
 	}
-	opts.Mask = absolute(slices.Concat([]string{cfg.TrialsDir, task.Dir}, hiddenOfTask(cfg.Task), taskCache(env)))
+	opts.Mask = append(job.Hidden(jobdir.Config{JobsDir: cfg.TrialsDir, Tasks: []jobdir.TaskConfig{cfg.Task}}, env.Getenv("HOME")), task.Dir)
 	backend, closeBackend, err := readyBackend(ctx, env, opts)
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package job
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -129,4 +130,18 @@ func (f *foundTasks) dirs() map[string]string {
 		dirs[key] = home.dir
 	}
 	return dirs
+}
+
+// TaskDirs lists the directories of the job's tasks, each once, as absolute paths:
+// also those that no path of the configuration leads to, such as the ones of a
+// registry file. A task without a directory is left to its trial.
+func (p *Prepared) TaskDirs() []string {
+	var dirs []string
+	for _, t := range p.Trials {
+		dir, err := p.TaskDir(t.Task)
+		if err == nil && !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return absolute(dirs)
 }
