@@ -16,8 +16,8 @@ import (
 
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/scan"
+	"github.com/proctor-run/proctor/report"
 	"github.com/proctor-run/proctor/score"
-	"github.com/proctor-run/proctor/value"
 )
 
 // compareFlags are the flags of compare.
@@ -85,7 +85,7 @@ func compareJobs(ctx context.Context, env *Env, f *compareFlags, dirA, dirB stri
 	case err != nil:
 		return withHint(usageErrorf("%w", err), "--reward chooses the reward that is compared")
 	case f.json:
-		return encodeJSON(env.Stdout, newJSONComparison(dirA, dirB, c))
+		return encodeJSON(env.Stdout, report.NewComparison(dirA, dirB, c))
 	}
 	printComparison(env.Stdout, dirA, dirB, c)
 	return nil
@@ -190,66 +190,4 @@ func printOnly(w io.Writer, name string, tasks []string) {
 		text += ", …"
 	}
 	_, _ = fmt.Fprintf(w, "Only in %s, not compared: %s: %s\n", name, count(len(tasks), "task"), clean(text))
-}
-
-// jsonComparison is what compare --json prints.
-type jsonComparison struct {
-	A          string     `json:"a"`
-	B          string     `json:"b"`
-	MeanA      jsonNumber `json:"mean_a"`
-	MeanB      jsonNumber `json:"mean_b"`
-	Difference jsonNumber `json:"difference"`
-	Low        jsonNumber `json:"low"`
-	High       jsonNumber `json:"high"`
-	Confidence float64    `json:"confidence"`
-	Wins       int        `json:"wins"`
-	Losses     int        `json:"losses"`
-	Ties       int        `json:"ties"`
-	SignP      jsonNumber `json:"sign_p"`
-	FlakesA    jsonFlakes `json:"flakes_a"`
-	FlakesB    jsonFlakes `json:"flakes_b"`
-	Tasks      []jsonPair `json:"tasks"`
-	OnlyA      []string   `json:"only_a"`
-	OnlyB      []string   `json:"only_b"`
-}
-
-type jsonPair struct {
-	Task             string     `json:"task"`
-	A                jsonNumber `json:"a"`
-	B                jsonNumber `json:"b"`
-	TrialsA          int        `json:"n_trials_a"`
-	TrialsB          int        `json:"n_trials_b"`
-	DifferentContent bool       `json:"different_content"`
-}
-
-type jsonFlakes struct {
-	Flaky    int        `json:"n_flaky"`
-	Repeated int        `json:"n_repeated"`
-	Rate     jsonNumber `json:"rate"`
-}
-
-// jsonNumber is written as Python writes floats, and as null where JSON has no
-// number for it.
-type jsonNumber float64
-
-func (x jsonNumber) MarshalJSON() ([]byte, error) {
-	return value.AppendPydanticFloat(nil, float64(x)), nil
-}
-
-func newJSONComparison(dirA, dirB string, c *score.Comparison) jsonComparison {
-	out := jsonComparison{
-		A: dirA, B: dirB, MeanA: jsonNumber(c.MeanA), MeanB: jsonNumber(c.MeanB),
-		Difference: jsonNumber(c.Difference), Low: jsonNumber(c.Low), High: jsonNumber(c.High), Confidence: c.Confidence,
-		Wins: c.Wins, Losses: c.Losses, Ties: c.Ties, SignP: jsonNumber(c.SignP),
-		FlakesA: newJSONFlakes(c.AgreementA), FlakesB: newJSONFlakes(c.AgreementB),
-		Tasks: make([]jsonPair, len(c.Tasks)), OnlyA: orEmpty(c.OnlyA), OnlyB: orEmpty(c.OnlyB),
-	}
-	for i, p := range c.Tasks {
-		out.Tasks[i] = jsonPair{p.Task, jsonNumber(p.A), jsonNumber(p.B), p.TrialsA, p.TrialsB, p.DifferentContent}
-	}
-	return out
-}
-
-func newJSONFlakes(a score.Agreement) jsonFlakes {
-	return jsonFlakes{a.Flaky(), a.Repeated, jsonNumber(float64(a.Flaky()) / float64(a.Repeated))}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/proctor-run/proctor/internal/exitcode"
 )
@@ -32,8 +33,8 @@ func errQuiet(code int) error { return exitcode.Quiet(code) }
 
 func exitCode(err error) int { return exitcode.Of(err) }
 
-// report prints the error and its hint, unless it is quiet.
-func report(env *Env, err error) { exitcode.Report(env.Stderr, "proctor", err) }
+// printError prints the error and its hint, unless it is quiet.
+func printError(env *Env, err error) { exitcode.Report(env.Stderr, "proctor", err) }
 
 // asHarbor gives refusals Harbor's exit code when that is asked for: 1 for
 // everything but flags that cannot be read (Harbor job format, section 7).
@@ -46,4 +47,12 @@ func asHarbor(err error, asked bool) error {
 		return errQuiet(exitFailed)
 	}
 	return &exitcode.Error{Code: exitFailed, Err: err, Hint: e.Hint}
+}
+
+// outputError says what a failed write was for; nil stays nil.
+func outputError(err error) error {
+	if err != nil {
+		return fmt.Errorf("writing the output: %w", err)
+	}
+	return nil
 }

@@ -1,20 +1,14 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
-	"slices"
-	"strings"
-	"time"
 
 	"charm.land/lipgloss/v2"
-	"github.com/proctor-run/proctor/jobdir"
-	"github.com/proctor-run/proctor/jobdir/scan"
-	"github.com/proctor-run/proctor/score"
 	"github.com/spf13/cobra"
+
+	"github.com/proctor-run/proctor/jobdir/scan"
+	"github.com/proctor-run/proctor/report"
 )
 
 func newJobList(env *Env) *cobra.Command {
@@ -45,51 +39,11 @@ its first group. DIR is "jobs" unless given.`,
 	return cmd
 }
 
-// States of a listed job.
-const (
-	stateFinished   = "finished"
-	stateUnfinished = "unfinished"
-	stateUnreadable = "unreadable"
-)
-
-// jsonListed is what job list --json prints per job.
-type jsonListed struct {
-	Name      string     `json:"name"`
-	Dir       string     `json:"dir"`
-	State     string     `json:"state"`
-	ID        string     `json:"id,omitempty"`
-	Started   *time.Time `json:"started_at"`
-	Completed int        `json:"n_completed"`
-	Total     int        `json:"n_total"`
-	Errored   int        `json:"n_errored"`
-	// Headlines are the first metric of each group by its key.
-	Headlines []jsonHeadline `json:"headlines"`
-	Error     string         `json:"error,omitempty"`
-}
-
-type jsonHeadline struct {
-	Group string `json:"group"`
-	Text  string `json:"text"`
-	// NScored trials of the group have a reward.
-	NScored int `json:"n_scored"`
-}
-
 func listJobs(env *Env, dir string, asJSON bool) error {
-	entries, err := os.ReadDir(dir)
+	jobs, err := report.ReadJobs(dir, env.Now().Location())
 	if err != nil {
 		return withHint(usageErrorf("reading the jobs: %w", err), "name the directory that holds the jobs: proctor job list DIR")
 	}
-	var jobs []jsonListed
-	for _, e := range entries {
-		path := filepath.Join(dir, e.Name())
-		if !isDirectory(path) || strings.HasPrefix(e.Name(), ".") {
-			continue
-		}
-		if listed, ok := readListed(path, env.Now().Location()); ok {
-			jobs = append(jobs, listed)
-		}
-	}
-	slices.SortStableFunc(jobs, func(a, b jsonListed) int { return startOf(b).Compare(startOf(a)) })
 	if asJSON {
 		for _, j := range jobs {
 			if err := encodeJSON(env.Stdout, j); err != nil {
@@ -107,7 +61,7 @@ func listJobs(env *Env, dir string, asJSON bool) error {
 		if j.Started != nil {
 			started = j.Started.Format("2006-01-02 15:04:05")
 		}
-		t.Row(clean(j.Name), started, fmt.Sprintf("%d/%d", j.Completed, j.Total), fmt.Sprint(j.Errored), clean(headlineText(j)), j.State)
+		t.Row(clean(j.Name), started, fmt.Sprintf("%d/%d", j.Completed, j.Total), fmt.Sprint(j.Errored), clean(headlineText(j)), string(j.State))
 	}
 	_, _ = lipgloss.Fprintln(env.Stdout, t.Render())
 	return nil
@@ -121,14 +75,7 @@ func noJobs(env *Env, dir string) error {
 	return nil
 }
 
-func startOf(j jsonListed) time.Time {
-	if j.Started == nil {
-		return time.Time{}
-	}
-	return *j.Started
-}
-
-func headlineText(j jsonListed) string {
+func headlineText(j report.ListedJob) string {
 	switch {
 	case j.Error != "":
 		return j.Error
@@ -140,35 +87,4 @@ func headlineText(j jsonListed) string {
 		return fmt.Sprintf("%s and %d more", first, more)
 	}
 	return first
-}
-
-// readListed reads what a job says of itself. A directory without any file of
-// a job is none.
-func readListed(dir string, zone *time.Location) (j jsonListed, ok bool) {
-	j = jsonListed{Name: filepath.Base(dir), Dir: dir, State: stateUnreadable, Headlines: []jsonHeadline{}}
-	data, err := os.ReadFile(filepath.Join(dir, scan.ResultFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		j.State, j.Error = stateUnfinished, "no result yet"
-		return j, isFile(filepath.Join(dir, scan.ConfigFile))
-	}
-	var result jobdir.Result
-	if err == nil {
-		result, err = jobdir.ParseResult(data)
-	}
-	if err != nil {
-		j.Error = scan.ResultFile + " cannot be read"
-		return j, true
-	}
-	started := result.StartedAt.In(zone)
-	j.ID, j.Started, j.State = result.ID.String(), &started, stateUnfinished
-	if result.FinishedAt != nil {
-		j.State = stateFinished
-	}
-	j.Completed, j.Total, j.Errored = result.Stats.NCompletedTrials, result.NTotalTrials, result.Stats.NErroredTrials
-	for key, e := range result.Stats.Evals.All() {
-		if text, err := score.Headline(e); err == nil {
-			j.Headlines = append(j.Headlines, jsonHeadline{Group: key, Text: text, NScored: e.NTrials})
-		}
-	}
-	return j, true
 }

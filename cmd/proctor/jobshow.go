@@ -1,21 +1,20 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
+	"io"
 	"math"
-	"os"
-	"path/filepath"
-	"slices"
+	"strconv"
+	"strings"
 	"time"
 
-	"github.com/proctor-run/proctor/jobdir"
-	"github.com/proctor-run/proctor/jobdir/scan"
-	"github.com/proctor-run/proctor/score"
+	"charm.land/lipgloss/v2"
 	"github.com/spf13/cobra"
+
+	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/report"
 )
 
 func newJobShow(env *Env) *cobra.Command {
@@ -35,14 +34,14 @@ none; the flake rate is the probability that two of them do not.`,
   proctor job show --json jobs/2026-06-09__10-00-00`,
 		Args: oneDirectory("job"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := readJobSummary(cmd.Context(), args[0], env.Now().Location())
+			j, err := readJob(cmd.Context(), env, args[0])
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				return encodeJSON(env.Stdout, s)
+				return encodeJSON(env.Stdout, j)
 			}
-			printJobSummary(env.Stdout, s)
+			printJob(env.Stdout, j)
 			return nil
 		},
 	}
@@ -60,194 +59,112 @@ func oneDirectory(kind string) cobra.PositionalArgs {
 	}
 }
 
-// Of a job directory it can be told why a trial is pending.
-const (
-	classUnreadable = "unreadable"
-	classUnfinished = "unfinished"
-	classNotRun     = "not_run"
-)
-
 // classTexts say the classes in words, in the order in which they are shown.
-var classTexts = [][2]string{
-	{string(jobdir.ClassScored), "scored"},
-	{string(jobdir.ClassErroredWithReward), "errored, with a reward"},
-	{string(jobdir.ClassErroredWithoutReward), "errored, without a reward"},
-	{string(jobdir.ClassCancelled), "cancelled"},
-	{string(jobdir.ClassUnscored), "no error and no reward"},
-	{classUnreadable, "result cannot be read"},
-	{classUnfinished, "never ended"},
-	{classNotRun, "never began"},
+var classTexts = []struct {
+	class jobdir.Class
+	text  string
+}{
+	{jobdir.ClassScored, "scored"},
+	{jobdir.ClassErroredWithReward, "errored, with a reward"},
+	{jobdir.ClassErroredWithoutReward, "errored, without a reward"},
+	{jobdir.ClassCancelled, "cancelled"},
+	{jobdir.ClassUnscored, "no error and no reward"},
+	{report.ClassUnreadable, "result cannot be read"},
+	{report.ClassUnfinished, "never ended"},
+	{report.ClassNotRun, "never began"},
 }
 
-// jobSummary is what job show --json prints.
-type jobSummary struct {
-	Dir      string         `json:"dir"`
-	State    string         `json:"state"`
-	Started  *time.Time     `json:"started_at"`
-	Finished *time.Time     `json:"finished_at"`
-	Planned  int            `json:"n_planned"`
-	Outcomes map[string]int `json:"outcomes"`
-	// WithReward of the planned trials have a reward; Coverage is their share.
-	WithReward int                   `json:"n_with_reward"`
-	Coverage   jsonNumber            `json:"coverage"`
-	Groups     []jsonGroupStatistics `json:"groups"`
-	Errors     []errorSummary        `json:"errors"`
-	Phases     []phaseSummary        `json:"phases"`
-	Slowest    []slowPhase           `json:"slowest"`
-	Problems   []string              `json:"problems"`
-	Unfinished []string              `json:"unfinished"`
-	Journal    *journalSummary       `json:"journal"` // null without one
-	records    []scan.FileRecord     // of the trials, by directory
-	statistics score.Statistics
+// readJob reads a job's directory for people and programs.
+func readJob(ctx context.Context, env *Env, dir string) (*report.Job, error) {
+	j, err := report.ReadJob(ctx, dir, env.Now().Location())
+	if _, ok := errors.AsType[*report.NotFoundError](err); ok {
+		return nil, withHint(usageErrorf("%w", err), "'proctor job list' lists the jobs")
+	}
+	return j, err
 }
 
-type errorSummary struct {
-	Type   string   `json:"type"`
-	Trials []string `json:"trials"`
+func printJob(w io.Writer, s *report.Job) {
+	_, _ = lipgloss.Fprintln(w, styleBold.Render(clean(s.Dir)))
+	_, _ = fmt.Fprintf(w, "%s%s\n\n", s.State, timesText(s))
+	for _, p := range s.Problems {
+		_, _ = fmt.Fprintf(w, "problem: %s\n", clean(p))
+	}
+	t := newTable("Outcome", "Trials")
+	for _, c := range classTexts {
+		if n := s.Outcomes[c.class]; n > 0 {
+			t.Row(c.text, strconv.Itoa(n))
+		}
+	}
+	t.Row("planned", strconv.Itoa(s.Planned))
+	_, _ = lipgloss.Fprintln(w, t.Render())
+	_, _ = fmt.Fprintf(w, "Coverage: %d of %s a reward%s\n\n", s.WithReward, countHave(s.Planned, "planned trial"), percentText(float64(s.Coverage)))
+	for _, g := range s.Groups {
+		_, _ = lipgloss.Fprintln(w, styleBold.Render(clean(g.Group)))
+		printGroupStatistics(w, g)
+	}
+	printErrors(w, s.Exceptions)
+	printPhases(w, s)
+	printJournal(w, s.Journal)
 }
 
-type phaseSummary struct {
-	Phase   string  `json:"phase"`
-	Trials  int     `json:"n_trials"`
-	Total   float64 `json:"total_seconds"`
-	Median  float64 `json:"median_seconds"`
-	Longest float64 `json:"longest_seconds"`
+func timesText(s *report.Job) string {
+	if s.Started == nil {
+		return ""
+	}
+	text := ", started " + s.Started.Format("2006-01-02 15:04:05")
+	if s.Finished != nil {
+		text += ", took " + runtimeText(s.Finished.Sub(*s.Started))
+	}
+	return text
 }
 
-type slowPhase struct {
-	Trial   string  `json:"trial"`
-	Phase   string  `json:"phase"`
-	Seconds float64 `json:"seconds"`
+func percentText(share float64) string {
+	if math.IsNaN(share) {
+		return ""
+	}
+	return fmt.Sprintf(" (%.1f%%)", 100*share)
 }
 
-func readJobSummary(ctx context.Context, dir string, zone *time.Location) (*jobSummary, error) {
-	scanned, err := scan.Dir(ctx, dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, withHint(usageErrorf("%q is not a job directory: %w", dir, err), "'proctor job list' lists the jobs")
-	}
-	if err != nil {
-		return nil, err
-	}
-	s := &jobSummary{
-		Dir: dir, State: stateUnfinished, Outcomes: map[string]int{}, records: scanned.Records,
-		Problems: []string{}, Unfinished: orEmpty(scanned.Unfinished),
-	}
-	if len(s.records) == 0 && !isFile(filepath.Join(dir, scan.ResultFile)) {
-		return nil, withHint(usageErrorf("%q is not a job directory: it holds neither a %s nor trials", dir, scan.ResultFile), "'proctor job list' lists the jobs")
-	}
-	for _, err := range scanned.Errors {
-		s.Problems = append(s.Problems, err.Error())
-	}
-	s.readResult(zone)
-	s.countOutcomes(len(scanned.Errors))
-	s.estimate()
-	s.collectErrors()
-	s.timePhases()
-	s.Journal = readJournalSummary(dir)
-	return s, nil
-}
-
-// readResult takes the plan and the times from the job's own result.
-func (s *jobSummary) readResult(zone *time.Location) {
-	s.Planned = len(s.records) + len(s.Unfinished) + len(s.Problems)
-	data, err := os.ReadFile(filepath.Join(s.Dir, scan.ResultFile))
-	var result jobdir.Result
-	if err == nil {
-		result, err = jobdir.ParseResult(data)
-	}
-	if err != nil {
-		s.Problems = append(s.Problems, fmt.Sprintf("%s: %v; the planned number of trials is taken to be the number found", scan.ResultFile, err))
+func printErrors(w io.Writer, errs []report.ExceptionSummary) {
+	if len(errs) == 0 {
 		return
 	}
-	s.Planned = max(result.NTotalTrials, len(s.records))
-	started := result.StartedAt.In(zone)
-	s.Started = &started
-	if result.FinishedAt != nil {
-		finished := result.FinishedAt.In(zone)
-		s.Finished, s.State = &finished, stateFinished
+	t := newTable("Exception", "Count", "Trials")
+	for _, e := range errs {
+		names := cleanAll(e.Trials[:min(len(e.Trials), maxUnfinished)])
+		if len(names) < len(e.Trials) {
+			names = append(names, "…")
+		}
+		t.Row(clean(e.Type), strconv.Itoa(len(e.Trials)), strings.Join(names, "\n"))
+	}
+	_, _ = lipgloss.Fprintln(w, t.Render())
+	_, _ = fmt.Fprintln(w)
+}
+
+func cleanAll(list []string) []string {
+	out := make([]string, len(list))
+	for i, s := range list {
+		out[i] = clean(s)
+	}
+	return out
+}
+
+func printPhases(w io.Writer, s *report.Job) {
+	if len(s.Phases) == 0 {
+		return
+	}
+	t := newTable("Phase", "Count", "Total", "Median", "Longest")
+	for _, p := range s.Phases {
+		t.Row(string(p.Phase), strconv.Itoa(p.Trials), seconds(p.Total), seconds(p.Median), seconds(p.Longest))
+	}
+	_, _ = lipgloss.Fprintln(w, t.Render())
+	_, _ = fmt.Fprintln(w, "Slowest:")
+	for _, p := range s.Slowest {
+		_, _ = fmt.Fprintf(w, "  %s  %s of %s\n", seconds(p.Seconds), clean(p.Phase), clean(p.Trial))
 	}
 }
 
-func (s *jobSummary) countOutcomes(unreadable int) {
-	for _, c := range classTexts {
-		s.Outcomes[c[0]] = 0
-	}
-	for i := range s.records {
-		r := &s.records[i]
-		s.Outcomes[string(r.Class())]++
-		if r.Rewards != nil {
-			s.WithReward++
-		}
-	}
-	s.Outcomes[classUnreadable] = unreadable
-	// Directories without a result can be more than the plan has place for.
-	left := max(s.Planned-len(s.records)-unreadable, 0)
-	s.Outcomes[classUnfinished] = min(left, len(s.Unfinished))
-	s.Outcomes[classNotRun] = left - s.Outcomes[classUnfinished]
-	s.Coverage = jsonNumber(math.NaN())
-	if s.Planned > 0 {
-		s.Coverage = jsonNumber(float64(s.WithReward) / float64(s.Planned))
-	}
-}
-
-func (s *jobSummary) estimate() {
-	records := make([]jobdir.Record, len(s.records))
-	for i := range s.records {
-		records[i] = s.records[i].Record
-	}
-	s.statistics = score.NewStatistics(records, s.Planned)
-	slices.SortFunc(s.statistics.Groups, func(a, b score.GroupStatistics) int { return cmp.Compare(a.Group, b.Group) })
-	s.Groups = newJSONStatistics(&s.statistics).Groups
-}
-
-func (s *jobSummary) collectErrors() {
-	byType := map[string][]string{}
-	for _, r := range s.records {
-		if r.ExceptionType != "" {
-			byType[r.ExceptionType] = append(byType[r.ExceptionType], r.Dir)
-		}
-	}
-	s.Errors = []errorSummary{}
-	for typ, names := range byType {
-		s.Errors = append(s.Errors, errorSummary{typ, names})
-	}
-	slices.SortFunc(s.Errors, func(a, b errorSummary) int {
-		return cmp.Or(cmp.Compare(len(b.Trials), len(a.Trials)), cmp.Compare(a.Type, b.Type))
-	})
-}
-
-// slowestPhases is how many are listed.
-const slowestPhases = 5
-
-func (s *jobSummary) timePhases() {
-	byPhase := map[string][]float64{}
-	var all []slowPhase
-	for _, r := range s.records {
-		data, err := os.ReadFile(filepath.Join(s.Dir, r.Dir, scan.ResultFile))
-		if err != nil {
-			continue // it was there a moment ago; what is gone has no phases
-		}
-		result, err := jobdir.ParseTrialResult(data)
-		if err != nil {
-			s.Problems = append(s.Problems, fmt.Sprintf("%s: %v", r.Dir, err))
-			continue
-		}
-		for _, p := range phasesOf(&result) {
-			byPhase[p.Kind] = append(byPhase[p.Kind], p.Seconds)
-			all = append(all, slowPhase{r.Dir, p.Name, p.Seconds})
-		}
-	}
-	s.Phases = []phaseSummary{}
-	for _, kind := range phaseKinds {
-		if times := byPhase[kind]; len(times) > 0 {
-			slices.Sort(times)
-			p := phaseSummary{Phase: kind, Trials: len(times), Median: times[len(times)/2], Longest: times[len(times)-1]}
-			for _, x := range times {
-				p.Total += x
-			}
-			s.Phases = append(s.Phases, p)
-		}
-	}
-	slices.SortStableFunc(all, func(a, b slowPhase) int { return cmp.Compare(b.Seconds, a.Seconds) })
-	s.Slowest = append([]slowPhase{}, all[:min(len(all), slowestPhases)]...)
+func seconds(s float64) string {
+	const most = float64(math.MaxInt64 / int64(time.Second))
+	return duration(time.Duration(min(max(s, -most), most) * float64(time.Second)))
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/report"
 )
 
 // jsonView writes one JSON object per event. docs/json-events.md is its
@@ -16,29 +17,17 @@ type jsonView struct{ enc *json.Encoder }
 func newJSONView(w io.Writer) *jsonView { return &jsonView{enc: json.NewEncoder(w)} }
 
 type jsonEvent struct {
-	Type     string        `json:"type"`
-	Time     time.Time     `json:"time"`
-	Job      string        `json:"job"`
-	Trial    string        `json:"trial,omitempty"`
-	Task     string        `json:"task,omitempty"`
-	Attempt  int           `json:"attempt,omitempty"`
-	Message  string        `json:"message,omitempty"`
-	Result   *jsonResult   `json:"result,omitempty"`
-	Progress *jsonProgress `json:"progress,omitempty"`
+	Type     string         `json:"type"`
+	Time     time.Time      `json:"time"`
+	Job      string         `json:"job"`
+	Trial    string         `json:"trial,omitempty"`
+	Task     string         `json:"task,omitempty"`
+	Attempt  int            `json:"attempt,omitempty"`
+	Message  string         `json:"message,omitempty"`
+	Result   *report.Result `json:"result,omitempty"`
+	Progress *jsonProgress  `json:"progress,omitempty"`
 	// Statistics come with job_end.
-	Statistics *jsonStatistics `json:"statistics,omitempty"`
-}
-
-type jsonResult struct {
-	// Rewards is the object of the trial's result file, null without rewards.
-	Rewards   json.RawMessage `json:"rewards"`
-	Exception *jsonException  `json:"exception"`
-	Seconds   float64         `json:"seconds"`
-}
-
-type jsonException struct {
-	Type    string `json:"type"`
-	Message string `json:"message"`
+	Statistics *report.Statistics `json:"statistics,omitempty"`
 }
 
 type jsonProgress struct {
@@ -66,7 +55,7 @@ type jsonMetric struct {
 func (v *jsonView) event(e job.Event) {
 	out := jsonEvent{Type: string(e.Kind), Time: e.Time.UTC(), Job: e.JobName, Message: e.Message, Progress: newJSONProgress(e.Progress)}
 	if e.Statistics != nil {
-		out.Statistics = newJSONStatistics(e.Statistics)
+		out.Statistics = report.NewStatistics(e.Statistics)
 	}
 	if t := e.Trial; t != nil {
 		out.Type = "trial_" + string(t.Kind)
@@ -75,7 +64,7 @@ func (v *jsonView) event(e job.Event) {
 			out.Message = t.Message
 		}
 		if t.Result != nil {
-			out.Result = newJSONResult(t.Result)
+			out.Result = report.NewResult(t.Result)
 		}
 	}
 	if r := e.Retry; r != nil {
@@ -86,17 +75,6 @@ func (v *jsonView) event(e job.Event) {
 }
 
 func (*jsonView) close() {}
-
-func newJSONResult(r *jobdir.TrialResult) *jsonResult {
-	out := &jsonResult{Rewards: rewardsJSON(r)}
-	if x := r.ExceptionInfo; x != nil {
-		out.Exception = &jsonException{Type: x.Type, Message: x.Message}
-	}
-	if r.StartedAt != nil && r.FinishedAt != nil {
-		out.Seconds = r.FinishedAt.In(time.UTC).Sub(r.StartedAt.In(time.UTC)).Seconds()
-	}
-	return out
-}
 
 func newJSONProgress(p job.Progress) *jsonProgress {
 	class := p.Ended.Outcomes

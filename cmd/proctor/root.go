@@ -19,7 +19,7 @@ func Run(ctx context.Context, env Env) int {
 	root.SetErr(env.Stderr)
 	err := root.ExecuteContext(ctx)
 	if err != nil {
-		report(&env, err)
+		printError(&env, err)
 	}
 	return exitCode(err)
 }

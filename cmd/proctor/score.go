@@ -19,7 +19,9 @@ import (
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/journal"
 	"github.com/proctor-run/proctor/jobdir/scan"
+	"github.com/proctor-run/proctor/report"
 	"github.com/proctor-run/proctor/score"
+	"github.com/proctor-run/proctor/score/script"
 )
 
 // scoreFlags are the flags of score.
@@ -121,11 +123,16 @@ func rescoreOptions(ctx context.Context, env *Env, f *scoreFlags) (score.Rescore
 			return opts, usageErrorf("--metric %q: it is one of mean, sum, max and min", name)
 		}
 	}
-	opts.Scripts = noMetricScripts
+	opts.Scripts = script.Refuse
 	if f.scripts {
 		opts.Scripts = metricScripts(ctx, env)
 	}
 	return opts, nil
+}
+
+// metricScripts runs metric scripts with this program's variables.
+func metricScripts(ctx context.Context, env *Env) score.ScriptMetric {
+	return script.WithUV(ctx, env.Environ)
 }
 
 // rescore aggregates a directory again, and says why if it is no job's.
@@ -134,7 +141,7 @@ func rescore(ctx context.Context, dir string, opts score.RescoreOptions) (*score
 	if errors.Is(err, fs.ErrNotExist) && !isDirectory(dir) {
 		return nil, usageErrorf("%q is not a job directory: %w", dir, err)
 	}
-	if errors.Is(err, errScriptNotRun) {
+	if errors.Is(err, script.ErrNotRun) {
 		return nil, withHint(usageErrorf("%w", err), "--run-scripts runs it on this machine, --metric replaces it")
 	}
 	if err != nil {
@@ -182,7 +189,11 @@ func scoreOne(ctx context.Context, env *Env, f *scoreFlags, dir string, opts sco
 		}
 	}
 	if f.json {
-		return len(differences) == 0, printScoreJSON(env.Stdout, f, r, differences)
+		out := report.NewScore(r)
+		if f.check {
+			out.Compare(differences)
+		}
+		return len(differences) == 0, encodeJSON(env.Stdout, out)
 	}
 	if titled {
 		_, _ = lipgloss.Fprintln(env.Stdout, styleBold.Render(clean(dir)))

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
@@ -13,8 +12,8 @@ import (
 
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/report"
 	"github.com/proctor-run/proctor/reward"
-	"github.com/proctor-run/proctor/score"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -31,10 +30,11 @@ func printSummary(w io.Writer, out *job.Summary) {
 	if len(out.Records) <= trialRows {
 		printTrials(w, out.Records)
 	}
+	stats := report.NewStatistics(&out.Statistics)
 	for key, e := range out.Result.Stats.Evals.All() {
-		printGroup(w, key, e, out, groupOf(&out.Statistics, key))
+		printGroup(w, key, e, out, groupOf(stats, key))
 	}
-	printCoverage(w, &out.Statistics)
+	printCoverage(w, stats)
 }
 
 func printTrials(w io.Writer, records []jobdir.Record) {
@@ -46,7 +46,7 @@ func printTrials(w io.Writer, records []jobdir.Record) {
 	_, _ = fmt.Fprintln(w)
 }
 
-func printGroup(w io.Writer, key string, e *jobdir.Eval, out *job.Summary, stats score.GroupStatistics) {
+func printGroup(w io.Writer, key string, e *jobdir.Eval, out *job.Summary, stats report.GroupStatistics) {
 	_, _ = lipgloss.Fprintln(w, styleBold.Render(groupTitle(key, out)))
 	header := []string{"Trials", "Exceptions"}
 	row := []string{strconv.Itoa(e.NTrials), strconv.Itoa(e.NErrors)}
@@ -155,13 +155,6 @@ func rewardsText(r *jobdir.TrialResult) string {
 		return "no reward"
 	}
 	return "reward " + rewardsOf(r.VerifierResult.Rewards)
-}
-
-func rewardsJSON(r *jobdir.TrialResult) json.RawMessage {
-	if r.VerifierResult == nil || r.VerifierResult.Rewards == nil {
-		return json.RawMessage("null")
-	}
-	return value.AppendPydantic(nil, r.VerifierResult.Rewards.Object(), 0)
 }
 
 // runtimeText is a whole number of seconds as Harbor writes it.

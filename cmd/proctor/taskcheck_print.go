@@ -19,7 +19,7 @@ type jsonChecked struct {
 
 // printChecked shows what the checks found: of one task everything, of several
 // what is not as it should be, and a table of all.
-func printChecked(w io.Writer, f *checkFlags, tasks []*checked, kept string) error {
+func printChecked(w io.Writer, f *checkFlags, tasks []*taskcheck.Subject, kept string) error {
 	if f.json {
 		for _, t := range tasks {
 			out := jsonChecked{Report: t.Report}
@@ -111,7 +111,7 @@ var overviewChecks = []string{
 	taskcheck.CheckFiles, taskcheck.CheckOracle, taskcheck.CheckNop, taskcheck.CheckRepeats, taskcheck.CheckNetwork, taskcheck.CheckChannel,
 }
 
-func printOverview(w io.Writer, tasks []*checked) {
+func printOverview(w io.Writer, tasks []*taskcheck.Subject) {
 	header := []string{"Task"}
 	for _, name := range overviewChecks {
 		header = append(header, titleCase(name))

@@ -9,19 +9,11 @@ import (
 	"path/filepath"
 	"slices"
 
-	harborcube "github.com/proctor-run/proctor/cube/cubes/harbor"
-	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/job/taskcheck"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox"
 )
-
-// checked is a task under check.
-type checked struct {
-	*taskcheck.Subject
-	runs bool // its trials can be run
-}
 
 // checker runs the trials of the checks, one job for each batch.
 type checker struct {
@@ -36,9 +28,9 @@ type checker struct {
 }
 
 func checkTasks(ctx context.Context, env *Env, f *checkFlags, dirs []string) error {
-	tasks := make([]*checked, len(dirs))
+	tasks := make([]*taskcheck.Subject, len(dirs))
 	for i, dir := range dirs {
-		tasks[i] = checkFiles(dir)
+		tasks[i] = taskcheck.Examine(dir)
 	}
 	kept, err := checkRuns(ctx, env, f, tasks)
 	if err != nil {
@@ -58,7 +50,7 @@ func checkTasks(ctx context.Context, env *Env, f *checkFlags, dirs []string) err
 
 // checkRuns runs the checks of the tasks that can be run. It returns where the
 // trials are, if they are kept.
-func checkRuns(ctx context.Context, env *Env, f *checkFlags, tasks []*checked) (kept string, err error) {
+func checkRuns(ctx context.Context, env *Env, f *checkFlags, tasks []*taskcheck.Subject) (kept string, err error) {
 	running := runnable(tasks)
 	if len(running) == 0 {
 		return "", nil
@@ -79,58 +71,13 @@ func checkRuns(ctx context.Context, env *Env, f *checkFlags, tasks []*checked) (
 	return kept, err
 }
 
-// checkFiles looks at a task's files before anything is run.
-func checkFiles(dir string) *checked {
-	t := &checked{Subject: &taskcheck.Subject{Dir: dir, Report: taskcheck.NewReport(dir)}}
-	static := validateTask(dir)
-	c := taskcheck.Check{Name: taskcheck.CheckFiles, Status: taskcheck.Pass, Message: "nothing wrong"}
-	for i, p := range static.Problems {
-		if i == 0 || p.Severity == severityError && c.Status != taskcheck.Fail {
-			c.Message = p.String()
-		}
-		if c.Status != taskcheck.Fail {
-			c.Status = taskcheck.Warn
-		}
-		if p.Severity == severityError {
-			c.Status = taskcheck.Fail
-		}
-	}
-	if n := len(static.Problems); n > 1 {
-		c.Message += fmt.Sprintf(" (and %d more)", n-1)
-	}
-	if c.Status != taskcheck.Pass {
-		c.Fix = "'proctor task validate " + dir + "' names everything"
-	}
-	t.Report.Add(c)
-	if !static.Valid {
-		return t
-	}
-	meta, err := harborcube.NewMetadata(dir)
-	var task *harbor.Task
-	if err == nil {
-		task, err = harbor.Load(dir, harbor.LoadOptions{})
-	}
-	if err != nil { // it was valid a moment ago
-		t.Report.Add(taskcheck.Check{Name: taskcheck.CheckFiles, Status: taskcheck.Fail, Message: err.Error()})
-		return t
-	}
-	t.Goal, t.Config, t.Compose, t.runs = meta.OracleReward, task.Config, task.HasCompose(), true
-	return t
-}
-
-func runnable(tasks []*checked) []*taskcheck.Subject {
-	var list []*taskcheck.Subject
-	for _, t := range tasks {
-		if t.runs {
-			list = append(list, t.Subject)
-		}
-	}
-	return list
+func runnable(tasks []*taskcheck.Subject) []*taskcheck.Subject {
+	return slices.DeleteFunc(slices.Clone(tasks), func(t *taskcheck.Subject) bool { return !t.Runs })
 }
 
 // failed reports whether the exit code has to say so.
-func (f *checkFlags) failed(tasks []*checked) bool {
-	return slices.ContainsFunc(tasks, func(t *checked) bool {
+func (f *checkFlags) failed(tasks []*taskcheck.Subject) bool {
+	return slices.ContainsFunc(tasks, func(t *taskcheck.Subject) bool {
 		return !t.Report.Passed || f.strict && t.Report.Worst() == taskcheck.Warn
 	})
 }

@@ -9,22 +9,23 @@ import (
 	"charm.land/lipgloss/v2"
 
 	"github.com/proctor-run/proctor/atif"
+	"github.com/proctor-run/proctor/report"
 	"github.com/proctor-run/proctor/value"
 )
 
 // maxShownLine is how many characters of a line are shown.
 const maxShownLine = 2000
 
-func printTrajectory(w io.Writer, s *shownTrajectory, lines int, again bool) {
+func printTrajectory(w io.Writer, s *report.Trajectory, lines int, again bool) {
 	p := trajPrinter{w: w, lines: lines}
 	if again {
 		p.line("")
 	}
 	p.head(s)
-	for i := range s.steps {
-		p.step(&s.steps[i])
+	for i := range s.Steps {
+		p.step(&s.Steps[i])
 	}
-	if len(s.steps) == 0 {
+	if len(s.Steps) == 0 {
 		p.line("none of its steps is among those that were asked for")
 	}
 }
@@ -36,8 +37,8 @@ type trajPrinter struct {
 
 func (p *trajPrinter) line(text string) { _, _ = lipgloss.Fprintln(p.w, text) }
 
-func (p *trajPrinter) head(s *shownTrajectory) {
-	t := s.parsed
+func (p *trajPrinter) head(s *report.Trajectory) {
+	t := s.Document
 	p.line(styleBold.Render(clean(s.File)))
 	about := "agent " + clean(t.Agent.Name) + " " + clean(t.Agent.Version)
 	if t.Agent.ModelName != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/proctor-run/proctor/atif"
 	"github.com/proctor-run/proctor/jobdir/traces"
+	"github.com/proctor-run/proctor/report"
 )
 
 func newTrajValidate(env *Env) *cobra.Command {
@@ -45,20 +46,6 @@ func somePaths(kind string) cobra.PositionalArgs {
 	}
 }
 
-// trajReport is what traj validate --json prints per file.
-type trajReport struct {
-	File     string        `json:"file"`
-	Valid    bool          `json:"valid"`
-	Problems []trajProblem `json:"problems"`
-}
-
-type trajProblem struct {
-	// Location is "trajectory.steps.0.message"; empty when the file is no document
-	// that has places.
-	Location string `json:"location,omitempty"`
-	Message  string `json:"message"`
-}
-
 func validateTrajectories(env *Env, paths []string, images, asJSON bool) error {
 	files, err := trajectoriesAt(paths)
 	if err != nil {
@@ -66,14 +53,18 @@ func validateTrajectories(env *Env, paths []string, images, asJSON bool) error {
 	}
 	invalid := 0
 	for _, f := range files {
-		problems, err := f.Validate(images)
+		v, err := report.ValidateTrajectory(f, images)
 		if err != nil {
 			return withHint(usageErrorf("%w", err), "name a trajectory, or a directory that holds some")
 		}
-		if len(problems) > 0 {
+		if !v.Valid {
 			invalid++
 		}
-		if err := printTrajReport(env, f.Path(), problems, asJSON); err != nil {
+		if !asJSON {
+			printTrajValidation(env, v)
+			continue
+		}
+		if err := encodeJSON(env.Stdout, v); err != nil {
 			return err
 		}
 	}
@@ -112,21 +103,13 @@ func trajectoriesAt(paths []string) ([]traces.File, error) {
 	return files, nil
 }
 
-func printTrajReport(env *Env, file string, problems []atif.Problem, asJSON bool) error {
-	if asJSON {
-		r := trajReport{File: file, Valid: len(problems) == 0, Problems: []trajProblem{}}
-		for _, p := range problems {
-			r.Problems = append(r.Problems, trajProblem{Location: p.Location, Message: p.Message})
-		}
-		return encodeJSON(env.Stdout, r)
+func printTrajValidation(env *Env, v *report.TrajectoryValidation) {
+	if v.Valid {
+		_, _ = fmt.Fprintf(env.Stdout, "✓ Trajectory is valid: %s\n", clean(v.File))
+		return
 	}
-	if len(problems) == 0 {
-		_, _ = fmt.Fprintf(env.Stdout, "✓ Trajectory is valid: %s\n", clean(file))
-		return nil
+	_, _ = fmt.Fprintf(env.Stderr, "✗ Trajectory validation failed: %s\n\nFound %d error(s):\n", clean(v.File), len(v.Problems))
+	for _, p := range v.Problems {
+		_, _ = fmt.Fprintf(env.Stderr, "  - %s\n", clean(atif.Problem(p).String()))
 	}
-	_, _ = fmt.Fprintf(env.Stderr, "✗ Trajectory validation failed: %s\n\nFound %d error(s):\n", clean(file), len(problems))
-	for _, p := range problems {
-		_, _ = fmt.Fprintf(env.Stderr, "  - %s\n", clean(p.String()))
-	}
-	return nil
 }

@@ -1,19 +1,15 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
-	"time"
 
-	"github.com/proctor-run/proctor/jobdir"
-	"github.com/proctor-run/proctor/jobdir/scan"
+	"charm.land/lipgloss/v2"
 	"github.com/spf13/cobra"
+
+	"github.com/proctor-run/proctor/report"
 )
 
 func newTrialShow(env *Env) *cobra.Command {
@@ -29,14 +25,14 @@ trial that runs or was killed.`,
   proctor trial show --lines 50 jobs/2026-06-09__10-00-00/hello-world__AbCdEfG`,
 		Args: oneDirectory("trial"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			s, err := readTrialSummary(args[0], max(lines, 0))
+			s, err := readTrial(args[0], max(lines, 0))
 			if err != nil {
 				return err
 			}
 			if asJSON {
 				return encodeJSON(env.Stdout, s)
 			}
-			printTrialSummary(env.Stdout, s)
+			printTrial(env.Stdout, s)
 			return nil
 		},
 	}
@@ -45,277 +41,129 @@ trial that runs or was killed.`,
 	return cmd
 }
 
-// Kinds of phases, in the order in which they come.
-const (
-	phaseEnvironment = "environment"
-	phaseAgentSetup  = "agent setup"
-	phaseAgent       = "agent"
-	phaseVerifier    = "verifier"
-)
-
-var phaseKinds = []string{phaseEnvironment, phaseAgentSetup, phaseAgent, phaseVerifier}
-
-// trialPhase is one phase of a trial that has ended.
-type trialPhase struct {
-	Kind string `json:"kind"`
-	// Name is the kind, with the step that it belongs to.
-	Name string `json:"name"`
-	// Offset is when it began, in seconds after the trial.
-	Offset  float64 `json:"offset_seconds"`
-	Seconds float64 `json:"seconds"`
-}
-
-// classOf is the outcome of a trial.
-func classOf(r *jobdir.TrialResult) string {
-	rec := jobdir.RecordOf(r)
-	return string(rec.Class())
-}
-
-// phasesOf lists the phases of a trial, those of its steps among them.
-func phasesOf(r *jobdir.TrialResult) []trialPhase {
-	var list []trialPhase
-	add := func(kind, step string, t *jobdir.Timing) {
-		if t == nil || t.StartedAt == nil || t.FinishedAt == nil {
-			return
-		}
-		start := t.StartedAt.In(time.UTC)
-		p := trialPhase{Kind: kind, Name: kind, Seconds: t.FinishedAt.In(time.UTC).Sub(start).Seconds()}
-		if step != "" {
-			p.Name += " (step " + step + ")"
-		}
-		if r.StartedAt != nil {
-			p.Offset = start.Sub(r.StartedAt.In(time.UTC)).Seconds()
-		}
-		list = append(list, p)
+// readTrial reads a trial's directory for people and programs.
+func readTrial(dir string, lines int) (*report.Trial, error) {
+	t, err := report.ReadTrial(dir, lines)
+	if _, ok := errors.AsType[*report.NotFoundError](err); ok {
+		return nil, withHint(usageErrorf("%w", err), "'proctor job show' names the trials of a job")
 	}
-	add(phaseEnvironment, "", r.EnvironmentSetup)
-	add(phaseAgentSetup, "", r.AgentSetup)
-	for _, s := range r.StepResults {
-		add(phaseAgent, s.StepName, s.AgentExecution)
-		add(phaseVerifier, s.StepName, s.Verifier)
-	}
-	if len(r.StepResults) == 0 {
-		add(phaseAgent, "", r.AgentExecution)
-		add(phaseVerifier, "", r.Verifier)
-	}
-	return list
-}
-
-// trialSummary is what trial show --json prints.
-type trialSummary struct {
-	Dir     string              `json:"dir"`
-	State   string              `json:"state"`
-	Trial   string              `json:"trial,omitempty"`
-	Task    string              `json:"task,omitempty"`
-	Agent   string              `json:"agent,omitempty"`
-	Outcome string              `json:"outcome"`
-	Result  *jsonResult         `json:"result"`
-	Cause   *jsonCause          `json:"cause"`
-	Steps   []stepSummary       `json:"steps"`
-	Phases  []trialPhase        `json:"phases"`
-	Notes   *jobdir.Notes       `json:"notes"`
-	Earlier []string            `json:"earlier_attempts"`
-	Logs    []logTail           `json:"logs"`
-	result  *jobdir.TrialResult // nil without one
-}
-
-type jsonCause struct {
-	jsonException
-	// Phase is where it happened, as far as it is known.
-	Phase string `json:"phase,omitempty"`
-	// Traceback is the text that the result holds.
-	Traceback string `json:"traceback,omitempty"`
-}
-
-type stepSummary struct {
-	Name      string          `json:"name"`
-	Rewards   json.RawMessage `json:"rewards"`
-	Exception *jsonException  `json:"exception"`
-}
-
-// logTail is the end of a log file.
-type logTail struct {
-	File  string   `json:"file"`
-	Lines []string `json:"lines"`
-	Cut   bool     `json:"cut"` // there is more before it
-}
-
-func readTrialSummary(dir string, lines int) (*trialSummary, error) {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, withHint(usageErrorf("%q is not a trial directory: %w", dir, err), "'proctor job show' names the trials of a job")
-	}
-	defer func() { _ = root.Close() }()
-	s := &trialSummary{Dir: dir, State: stateUnfinished, Outcome: classUnfinished, Steps: []stepSummary{}, Phases: []trialPhase{}}
-	if err := s.readResult(root); err != nil {
-		return nil, err
-	}
-	s.readNotes()
-	s.findCause()
-	s.Earlier = earlierAttempts(root)
-	s.Logs = tails(root, lines)
-	return s, nil
-}
-
-func (s *trialSummary) readResult(root *os.Root) error {
-	data, err := root.ReadFile(scan.ResultFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return s.readStarted(root)
-	}
-	if err != nil {
-		return fmt.Errorf("reading the trial: %w", err)
-	}
-	r, err := jobdir.ParseTrialResult(data)
-	if err != nil {
-		return withHint(usageErrorf("%s: %w", filepath.Join(s.Dir, scan.ResultFile), err),
+	if _, ok := errors.AsType[*report.InvalidError](err); ok {
+		return nil, withHint(usageErrorf("%w", err),
 			"if this is a job directory use 'proctor job show'; if the file was cut short, 'proctor job resume' runs the trial again")
 	}
-	s.result, s.State, s.Outcome = &r, stateFinished, classOf(&r)
-	s.Trial, s.Task, s.Agent = r.TrialName, r.TaskName, r.AgentInfo.Name
-	if m := r.AgentInfo.ModelInfo; m != nil {
-		s.Agent += " (" + m.Name + ")"
-	}
-	s.Result, s.Phases = newJSONResult(&r), append(s.Phases, phasesOf(&r)...)
-	for _, step := range r.StepResults {
-		x := jobdir.TrialResult{VerifierResult: step.VerifierResult}
-		sum := stepSummary{Name: step.StepName, Rewards: rewardsJSON(&x)}
-		if e := step.ExceptionInfo; e != nil {
-			sum.Exception = &jsonException{Type: e.Type, Message: e.Message}
-		}
-		s.Steps = append(s.Steps, sum)
-	}
-	return nil
+	return t, err
 }
 
-// readStarted reads what a trial that has not ended left at its start.
-func (s *trialSummary) readStarted(root *os.Root) error {
-	var c jobdir.TrialConfig
-	data, err := root.ReadFile(scan.ConfigFile)
-	if err == nil {
-		c, _, err = jobdir.ParseTrialConfig(data)
+func printTrial(w io.Writer, s *report.Trial) {
+	_, _ = lipgloss.Fprintln(w, styleBold.Render(clean(s.Trial)))
+	_, _ = fmt.Fprintf(w, "task %s, agent %s: %s\n", clean(s.Task), clean(s.Agent), endText(s))
+	if s.Cause != nil {
+		printCause(w, s.Cause)
 	}
-	if err == nil {
-		s.Trial = c.TrialName
-		if c.Task.Path != nil {
-			s.Task = filepath.Base(*c.Task.Path)
+	printNotes(w, s)
+	for _, step := range s.Steps {
+		text := "rewards " + clean(string(step.Rewards))
+		if step.Exception != nil {
+			text += ", " + clean(step.Exception.Type)
 		}
-		if c.Agent.Name != nil {
-			s.Agent = *c.Agent.Name
-		}
-		return nil
+		_, _ = fmt.Fprintf(w, "step %s: %s\n", clean(step.Name), text)
 	}
-	return withHint(usageErrorf("%q is not a trial directory: it holds neither a readable %s nor the %s of a trial", s.Dir, scan.ResultFile, scan.ConfigFile),
-		"'proctor job show' names the trials of a job")
-}
-
-func (s *trialSummary) readNotes() {
-	// A trial of Harbor has none.
-	if n, err := jobdir.ReadNotes(s.Dir); err == nil {
-		s.Notes = &n
+	if len(s.Earlier) > 0 {
+		_, _ = fmt.Fprintf(w, "earlier attempts: %s\n", clean(strings.Join(s.Earlier, ", ")))
+	}
+	printTimeline(w, s)
+	for _, l := range s.Logs {
+		_, _ = fmt.Fprintln(w)
+		_, _ = lipgloss.Fprintln(w, styleBold.Render(clean(l.File)))
+		if l.Cut {
+			_, _ = fmt.Fprintln(w, "  …")
+		}
+		for _, line := range l.Lines {
+			_, _ = fmt.Fprintf(w, "  %s\n", clean(strings.TrimSuffix(line, "\r")))
+		}
 	}
 }
 
-// findCause finds the error that ended the trial, or its first step with one.
-func (s *trialSummary) findCause() {
-	if s.result == nil {
-		return
+func endText(s *report.Trial) string {
+	if s.Document != nil {
+		return clean(resultText(s.Document))
 	}
-	info := s.result.ExceptionInfo
+	return "it has not ended: it runs, or its process was killed"
+}
+
+func printCause(w io.Writer, c *report.Cause) {
 	where := ""
-	for _, step := range s.result.StepResults {
-		if info == nil && step.ExceptionInfo != nil {
-			info, where = step.ExceptionInfo, "step "+step.StepName
-		}
+	if c.Phase != "" {
+		where = " in " + clean(c.Phase)
 	}
-	if info == nil {
+	_, _ = fmt.Fprintf(w, "\ncause%s: %s\n", where, clean(c.Type))
+	for line := range strings.Lines(c.Message) {
+		_, _ = fmt.Fprintf(w, "  %s\n", clean(strings.TrimRight(line, "\r\n")))
+	}
+}
+
+// printNotes tells what proctor noted beside the result: later errors, and what
+// the evidence shows.
+func printNotes(w io.Writer, s *report.Trial) {
+	n := s.Notes
+	if n == nil {
 		return
 	}
-	s.Cause = &jsonCause{jsonException: jsonException{Type: info.Type, Message: info.Message}, Phase: where, Traceback: info.Traceback}
-	if s.Notes == nil {
+	for _, e := range n.Errors {
+		if s.Cause != nil && e.Type == s.Cause.Type && e.Message == s.Cause.Message {
+			continue
+		}
+		message, _, _ := strings.Cut(e.Message, "\n")
+		_, _ = fmt.Fprintf(w, "also in %s: %s: %s\n", clean(e.Phase), clean(e.Type), clean(message))
+	}
+	if k := n.AgentKilled; k != nil {
+		text := "all its processes are proven gone"
+		if !k.ProvenGone {
+			text = "not proven gone: " + clean(k.Error)
+		}
+		_, _ = fmt.Fprintf(w, "agent ended by force: %s\n", text)
+	}
+	if n.Verification != nil {
+		for _, x := range n.Verification.Suspicions {
+			_, _ = fmt.Fprintf(w, "evidence: %s\n", clean(x))
+		}
+	}
+	for _, x := range n.Warnings {
+		_, _ = fmt.Fprintf(w, "warning: %s\n", clean(x))
+	}
+}
+
+// timelineWidth is the width of the bars, in columns.
+const timelineWidth = 40
+
+func printTimeline(w io.Writer, s *report.Trial) {
+	if len(s.Phases) == 0 {
 		return
 	}
-	for _, e := range s.Notes.Errors {
-		if e.Type == info.Type && e.Message == info.Message {
-			s.Cause.Phase = e.Phase
-			return
-		}
+	end := 0.0
+	if s.Result != nil {
+		end = s.Result.Seconds
 	}
+	for _, p := range s.Phases {
+		end = max(end, p.Offset+p.Seconds)
+	}
+	t := newTable("Phase", "Begins", "Takes", "")
+	for _, p := range s.Phases {
+		t.Row(clean(p.Name), "+"+seconds(p.Offset), seconds(p.Seconds), bar(p, end))
+	}
+	_, _ = fmt.Fprintln(w)
+	_, _ = lipgloss.Fprintln(w, t.Render())
 }
 
-func earlierAttempts(root *os.Root) []string {
-	names := []string{}
-	entries, _ := fs.ReadDir(root.FS(), "attempts")
-	for _, e := range entries {
-		if e.IsDir() {
-			names = append(names, "attempts/"+e.Name())
-		}
+// bar shows a phase on a line that is the whole trial.
+func bar(p report.Phase, end float64) string {
+	if end <= 0 {
+		return ""
 	}
-	return names
-}
-
-// Limits of what is shown of a trial's logs.
-const (
-	maxTailBytes = 64 << 10
-	maxTailFiles = 20
-)
-
-// tails reads the ends of the logs: the trial's own first, then those of agent
-// and verifier, of every step. What the agent left may be anything.
-func tails(root *os.Root, lines int) []logTail {
-	logs := []logTail{}
-	_ = fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return fs.SkipDir
-		case d.IsDir() && path != "." && !mayHoldLogs(path):
-			return fs.SkipDir
-		case !d.Type().IsRegular() || !isLog(path):
-			return nil
-		case len(logs) >= maxTailFiles:
-			return fs.SkipAll
-		}
-		if t, ok := tailOf(root, path, lines); ok {
-			logs = append(logs, t)
-		}
-		return nil
-	})
-	return logs
-}
-
-func mayHoldLogs(path string) bool {
-	parts := strings.Split(path, "/")
-	if parts[0] == "steps" {
-		parts = parts[min(2, len(parts)):]
+	column := func(at float64) int {
+		return min(max(int(at/end*timelineWidth), 0), timelineWidth)
 	}
-	return len(parts) == 0 || len(parts) == 1 && (parts[0] == "agent" || parts[0] == "verifier")
-}
-
-func isLog(path string) bool {
-	switch filepath.Ext(path) {
-	case ".log", ".txt":
-	default:
-		return false
-	}
-	name := filepath.Base(path)
-	return name != "reward.txt" && name != "exception.txt"
-}
-
-func tailOf(root *os.Root, path string, lines int) (logTail, bool) {
-	f, err := root.Open(path)
-	if err != nil {
-		return logTail{}, false
-	}
-	defer func() { _ = f.Close() }()
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 || lines == 0 {
-		return logTail{}, false
-	}
-	from := max(info.Size()-maxTailBytes, 0)
-	data, err := io.ReadAll(io.NewSectionReader(f, from, maxTailBytes))
-	if err != nil {
-		return logTail{}, false
-	}
-	all := strings.Split(strings.TrimRight(string(data), "\n"), "\n")
-	kept := all[max(len(all)-lines, 0):]
-	return logTail{File: path, Lines: kept, Cut: from > 0 || len(kept) < len(all)}, true
+	from := min(column(p.Offset), timelineWidth-1)
+	to := max(column(p.Offset+p.Seconds), from+1)
+	return strings.Repeat(" ", from) + strings.Repeat("█", to-from) + strings.Repeat(" ", timelineWidth-to)
 }

@@ -222,7 +222,7 @@ func printTrialStart(w io.Writer, cfg jobdir.TrialConfig, task dataset.FetchedTa
 // finish prints the result and turns it into an exit code.
 func (f *trialFlags) finish(env *Env, dir string, r *jobdir.TrialResult) error {
 	if f.run.json {
-		s, err := readTrialSummary(dir, 0)
+		s, err := readTrial(dir, 0)
 		if err == nil {
 			err = encodeJSON(env.Stdout, s)
 		}

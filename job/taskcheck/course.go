@@ -15,6 +15,8 @@ import (
 type Subject struct {
 	Dir    string
 	Report *Report
+	// Runs: its files allow trials of it to be run.
+	Runs bool
 	// Goal is the reward of the task's solution.
 	Goal   float64
 	Config harbor.Config

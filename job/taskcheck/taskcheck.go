@@ -3,9 +3,10 @@
 // work always gets the same, whether the tests need the network, and whether an
 // agent can write its own reward.
 //
-// [Reference], [Offline] and [Channel] say which agents to run, [Agents] makes a
-// job of them; [JudgeReference], [JudgeNetwork] and [JudgeChannel] read the
-// results. [Course] is the order of it all; what runs the trials is given to it.
+// [Examine] judges a task's files. [Reference], [Offline] and [Channel] say which
+// agents to run, [Agents] makes a job of them; [JudgeReference], [JudgeNetwork] and
+// [JudgeChannel] read the results. [Course] is the order of it all; what runs the
+// trials is given to it.
 package taskcheck
 
 import (

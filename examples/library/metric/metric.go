@@ -6,12 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/score"
+	"github.com/proctor-run/proctor/score/script"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -62,11 +64,22 @@ func Rescore(ctx context.Context, dir string) (jobdir.Result, error) {
 
 // Runner runs metric scripts: in jobs whose configuration names one, it is asked
 // for the metric of the path "median" and knows no other.
-func Runner(script string) func([]*reward.Rewards) (*value.Object, error) {
-	if script == "median" {
+func Runner(path string) func([]*reward.Rewards) (*value.Object, error) {
+	if path == "median" {
 		return Median
 	}
-	return func([]*reward.Rewards) (*value.Object, error) { return nil, reward.NewScriptNotFound(script) }
+	return func([]*reward.Rewards) (*value.Object, error) { return nil, reward.NewScriptNotFound(path) }
+}
+
+// RescoreWithScripts aggregates a job directory again and runs the metric scripts
+// that the job names, with uv on this machine: only for jobs whose scripts one
+// trusts.
+func RescoreWithScripts(ctx context.Context, dir string) (jobdir.Result, error) {
+	r, err := score.Rescore(ctx, dir, score.RescoreOptions{Scripts: script.WithUV(ctx, os.Environ())})
+	if err != nil {
+		return jobdir.Result{}, err
+	}
+	return r.Result, nil
 }
 
 // Best is the best reward of each name.

@@ -59,6 +59,15 @@ func TestRescore(t *testing.T) {
 	}
 }
 
+func TestRescoreWithScripts(t *testing.T) {
+	t.Parallel()
+	// This job names no script; its own metrics are computed.
+	r, err := RescoreWithScripts(t.Context(), filepath.Join("..", "readjobs", "testdata", "mixed-oracle"))
+	if err != nil || r.Stats.Evals.Len() == 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
 func TestBestAndWorst(t *testing.T) {
 	t.Parallel()
 	trials := parse(`{"a": 1}`, `{"a": 3}`)

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/job/junit"
@@ -18,6 +19,7 @@ import (
 	"github.com/proctor-run/proctor/jobdir/journal"
 	"github.com/proctor-run/proctor/jobdir/scan"
 	"github.com/proctor-run/proctor/outcome"
+	"github.com/proctor-run/proctor/report"
 	"github.com/proctor-run/proctor/score"
 )
 
@@ -65,6 +67,16 @@ func Describe(ctx context.Context, dir string) (string, error) {
 		fmt.Fprintf(&out, "differs: %s\n", d)
 	}
 	return out.String(), nil
+}
+
+// Summary writes a job, finished or not, as one JSON object on a line: what proctor
+// job show --json prints. Times are in UTC.
+func Summary(ctx context.Context, w io.Writer, dir string) error {
+	j, err := report.ReadJob(ctx, dir, time.UTC)
+	if err != nil {
+		return err
+	}
+	return report.WriteJSON(w, j)
 }
 
 // Line is the result line of a job, for programs that read one.
@@ -115,11 +127,11 @@ func Runs(dir string) (int, error) {
 // JUnit writes a job for continuous integration; a trial with a reward of 1
 // passed.
 func JUnit(ctx context.Context, w io.Writer, dir string) error {
-	report, err := junit.Read(ctx, dir, junit.Options{PassAt: 1})
+	suites, err := junit.Read(ctx, dir, junit.Options{PassAt: 1})
 	if err != nil {
 		return err
 	}
-	return report.Write(w)
+	return suites.Write(w)
 }
 
 // One reads the record of one trial from its result.
@@ -130,11 +142,11 @@ func One(path string) (jobdir.Record, error) {
 
 // Failures lists the trials that a report counts as failed or in error.
 func Failures(ctx context.Context, dir string) ([]junit.Case, error) {
-	report, err := junit.Read(ctx, dir, junit.Options{PassAt: 1})
+	suites, err := junit.Read(ctx, dir, junit.Options{PassAt: 1})
 	if err != nil {
 		return nil, err
 	}
-	return notPassed(report), nil
+	return notPassed(suites), nil
 }
 
 func notPassed(report *junit.Report) []junit.Case {

@@ -2,6 +2,7 @@ package readjobs
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,6 +32,32 @@ func TestDescribe(t *testing.T) {
 	text, err := Describe(t.Context(), oracleJob)
 	if err != nil || strings.Contains(text, "differs") || !strings.Contains(text, "oracle__") {
 		t.Errorf("%v, described as:\n%s", err, text)
+	}
+}
+
+func TestSummary(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	if err := Summary(t.Context(), &out, oracleJob); err != nil {
+		t.Fatal(err)
+	}
+	var job struct {
+		State    string         `json:"state"`
+		Planned  int            `json:"n_planned"`
+		Outcomes map[string]int `json:"outcomes"`
+	}
+	if err := json.Unmarshal(out.Bytes(), &job); err != nil {
+		t.Fatal(err)
+	}
+	ended := 0
+	for _, n := range job.Outcomes {
+		ended += n
+	}
+	if job.State != "finished" || job.Planned != 8 || ended != 8 {
+		t.Errorf("summed up as %s", out.String())
+	}
+	if err := Summary(t.Context(), &out, t.TempDir()); err == nil {
+		t.Error("an empty directory is a job")
 	}
 }
 

@@ -1,0 +1,110 @@
+package harbor_test
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/proctor-run/proctor/harbor"
+)
+
+// A task has every problem of its files, with the file and the place.
+func TestValidate(t *testing.T) {
+	t.Parallel()
+	valid := map[string]string{
+		"task.toml": "", "instruction.md": "do it", "environment/Dockerfile": "FROM debian", "tests/test.sh": "", "solution/solve.sh": "",
+	}
+	const noSolution = "warning: solution/solve.sh: there is no solution: agent oracle cannot show that the task can be solved"
+	for _, c := range []struct {
+		name  string
+		files map[string]string // over those of a valid task; "-" removes one
+		want  []string
+	}{
+		{"valid", nil, nil},
+		{"nothing", map[string]string{"task.toml": "-", "instruction.md": "-", "environment/Dockerfile": "-", "tests/test.sh": "-", "solution/solve.sh": "-"}, []string{
+			"error: task.toml: it cannot be read: stat DIR/task.toml: no such file or directory",
+			"error: environment: the directory is missing",
+			"error: instruction.md: the instruction is missing",
+		}},
+		{"no TOML", map[string]string{"task.toml": "[agent]\ntimeout_sec =\n", "tests/test.sh": "-"}, []string{
+			"error: task.toml: line 2, column 14: Invalid value (at line 2, column 14)",
+		}},
+		{"files are missing", map[string]string{"instruction.md": "-", "environment/Dockerfile": "-", "environment/x": "", "tests/test.sh": "-", "solution/solve.sh": "-"}, []string{
+			"error: environment: nothing says how the environment is made: add a Dockerfile, a docker-compose.yaml or docker_image under [environment] in task.toml",
+			"error: instruction.md: the instruction is missing",
+			"error: tests/test.sh: the test script is missing",
+			noSolution,
+		}},
+		// A value that is invalid hides no file that is missing, and nothing is
+		// said of what could depend on it.
+		{"values and files", map[string]string{"task.toml": "x = 1\n[agent]\ntimeout_sec = \"soon\"\n[metadata]\n", "instruction.md": "-", "tests/test.sh": "-"}, []string{
+			"warning: task.toml: x: unknown key, it is ignored",
+			"error: task.toml: agent.timeout_sec: Input should be a valid number, unable to parse string as a number",
+			"error: instruction.md: the instruction is missing",
+			"error: tests/test.sh: the test script is missing",
+		}},
+		{"invalid environment", map[string]string{"task.toml": "[environment]\nos = 1\n", "instruction.md": "-", "environment/Dockerfile": "-", "environment/x": "", "tests/test.sh": "-"}, []string{
+			"error: task.toml: environment.os: Input should be 'linux' or 'windows'",
+			"error: instruction.md: the instruction is missing",
+		}},
+		{"invalid verifier", map[string]string{"task.toml": "[verifier]\nenvironment_mode = 1\n", "tests/test.sh": "-", "solution/solve.sh": "-"}, []string{
+			"error: task.toml: verifier.environment_mode: Input should be 'shared' or 'separate'",
+			noSolution,
+		}},
+		{"invalid steps", map[string]string{"task.toml": "steps = 1\n", "instruction.md": "-"}, []string{
+			"error: task.toml: steps: Input should be a valid list",
+			"error: instruction.md: the instruction is missing",
+		}},
+		{"invalid steps that exist", map[string]string{"task.toml": "steps = 1\n", "instruction.md": "-", "steps/one/instruction.md": "x"}, []string{
+			"error: task.toml: steps: Input should be a valid list",
+		}},
+		{"steps", map[string]string{
+			"task.toml":      "[[steps]]\nname = \"one\"\n[[steps]]\nname = \"two\"\n[[steps]]\nname = \"three\"\n",
+			"instruction.md": "-", "tests/test.sh": "-", "steps/one/instruction.md": "", "steps/one/tests/test.sh": "", "steps/two/instruction.md": "\xff",
+		}, []string{
+			"warning: steps/one/instruction.md: the instruction is empty",
+			"error: steps/two/instruction.md: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte",
+			"error: steps/two/tests/test.sh: the test script is missing",
+			"error: steps/three/instruction.md: the instruction is missing",
+			"error: steps/three/tests/test.sh: the test script is missing",
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), "task")
+			files := maps.Clone(valid)
+			maps.Copy(files, c.files)
+			for name, text := range files {
+				if text == "-" {
+					continue
+				}
+				path := filepath.Join(dir, filepath.FromSlash(name))
+				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var got []string
+			failed := false
+			for _, p := range harbor.Validate(dir) {
+				got = append(got, p.String())
+				failed = failed || p.Severity == harbor.SeverityError
+			}
+			for i, text := range c.want {
+				c.want[i] = strings.ReplaceAll(text, "DIR", dir)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("problems (-want +got):\n%s", diff)
+			}
+			if _, err := harbor.Load(dir, harbor.LoadOptions{}); err != nil && !failed {
+				t.Errorf("no problem is an error, and loading fails: %v", err)
+			}
+		})
+	}
+}
