@@ -5,32 +5,30 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
-	"github.com/proctor-run/proctor/internal/console"
 	"github.com/proctor-run/proctor/internal/exitcode"
+	"github.com/proctor-run/proctor/internal/flags"
+	"github.com/proctor-run/proctor/internal/jobcli"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
-	"github.com/proctor-run/proctor/jobdir/scan"
 	"github.com/proctor-run/proctor/sandbox"
-	"github.com/proctor-run/proctor/trial"
-	"github.com/proctor-run/proctor/value"
 )
 
-// runFlags are the flags of run.
-type runFlags struct {
-	taskFlags
-	agent, jobName, jobsDir string
-	settings                []string
-	attempts, concurrent    int
-	limit                   int
+// jobs is the program as one that runs jobs.
+func (p *Program) jobs() *jobcli.Program {
+	return &jobcli.Program{
+		Name: p.Name, Resume: p.Name + " resume", Agents: p.agents(), Environments: p.Environments,
+		Args: p.Args, Stdout: p.Stdout, Stderr: p.Stderr, Lookup: p.Lookup, Now: p.Now, Signals: p.Signals,
+	}
 }
 
 func (p *Program) runCommand() *cobra.Command {
-	f := &runFlags{}
+	f := p.jobs().NewFlags()
+	choice := &Choice{}
 	cmd := &cobra.Command{
 		Use:   "run CUBE",
 		Short: "Run an agent on a cube's tasks and score them",
@@ -43,59 +41,57 @@ proctor's commands read. Agents:
 			if err != nil {
 				return err
 			}
-			if f.limit < 0 {
+			if choice.Limit != nil && *choice.Limit < 0 {
 				return exitcode.Usagef("--n-tasks must not be negative")
 			}
-			if cmd.Flags().Changed("n-tasks") {
-				f.choice.Limit = &f.limit
-			}
-			return p.run(cmd.Context(), c, f)
+			return p.run(cmd.Context(), c, f, *choice)
 		},
 	}
-	fs := cmd.Flags()
-	fs.SortFlags = false
-	fs.StringVarP(&f.agent, "agent", "a", "oracle", "the `agent`, one of those above")
-	fs.StringArrayVar(&f.settings, "ak", nil, "setting `key=value` of the agent; repeatable")
-	p.defineTasks(cmd, &f.taskFlags, true)
-	fs.StringArrayVarP(&f.choice.Exclude, "exclude-task-name", "x", nil, "leave out the tasks that match this `glob`; repeatable")
-	fs.IntVarP(&f.limit, "n-tasks", "l", 0, "run at most this `number` of tasks")
-	fs.IntVarP(&f.attempts, "n-attempts", "k", 1, "`number` of attempts at each task")
-	fs.IntVarP(&f.concurrent, "n-concurrent", "n", 4, "`number` of trials that run at once")
-	fs.StringVarP(&f.jobsDir, "jobs-dir", "o", "jobs", "`directory` that holds the jobs")
-	fs.StringVar(&f.jobName, "job-name", "", "`name` of the job (default: the local time)")
+	p.jobs().DefineCubeRun(cmd, f, p.Sandboxes != nil, func(fs *pflag.FlagSet) { choice.define(fs) })
 	return cmd
 }
 
-func (p *Program) run(ctx context.Context, c *Cube, f *runFlags) (err error) {
-	cfg := jobdir.NewConfig(p.Now().Local())
-	set := job.Overrides{KnownAgents: p.agents(), Agent: &f.agent, AgentKwargs: f.settings, NAttempts: &f.attempts, NConcurrent: &f.concurrent, JobsDir: &f.jobsDir}
-	if f.jobName != "" {
-		set.JobName = &f.jobName
-	}
-	if err := errors.Join(set.Apply(&cfg, func(string) bool { return false }), cfg.CheckRunnable(), job.CheckAgents(cfg.Agents, p.agents(), true)); err != nil {
-		return exitcode.Usagef("%w", err)
-	}
-	s := p.session(f.sandbox)
-	defer func() { err = errors.Join(err, s.Close(ctx)) }()
-	opener, err := p.opener(c, f.choice)
+// define defines the flags of a choice.
+func (c *Choice) define(fs *pflag.FlagSet) {
+	flags.List(fs, &c.Include, "task", "t", "only the tasks that match the `glob`; repeatable")
+	flags.List(fs, &c.Exclude, "exclude-task-name", "x", "leave out the tasks that match this `glob`; repeatable")
+	flags.Optional(fs, &c.Limit, flags.Int, "n-tasks", "l", "run at most this `number` of tasks")
+}
+
+func (p *Program) run(ctx context.Context, c *Cube, f *jobcli.Flags, choice Choice) (err error) {
+	cfg, names, err := p.jobs().Configure(f)
 	if err != nil {
 		return err
 	}
-	if err := s.Claim(&cfg, f.jobName != ""); err != nil {
-		return exitcode.Usagef("%w", err)
+	if err := p.jobs().CheckCube(cfg); err != nil {
+		return err
+	}
+	opener, err := p.opener(c, choice)
+	if err != nil {
+		return err
+	}
+	environment := ""
+	if names.Environment {
+		environment, _ = cfg.Environment.Backend()
+	}
+	s := p.session(f, SandboxOptions{Environment: environment, Runtime: f.Runtime})
+	defer func() { err = errors.Join(err, s.Close(ctx)) }()
+	if err := s.Claim(&cfg, names.Job); err != nil {
+		return jobcli.ClaimError(err)
 	}
 	if cfg.Tasks, err = s.OpenCubes(ctx, &cfg, opener); err != nil {
 		return err
 	}
 	prepared, err := s.Prepare(cfg)
 	if err != nil {
-		return exitcode.Usagef("%w", err)
+		return jobcli.PrepareError(err)
 	}
-	return p.execute(ctx, s, prepared)
+	return p.jobs().Run(ctx, f, s, prepared)
 }
 
 func (p *Program) resumeCommand() *cobra.Command {
-	var f taskFlags
+	f := p.jobs().NewFlags()
+	var o SandboxOptions
 	cmd := &cobra.Command{
 		Use:   "resume JOBDIR",
 		Short: "Resume a job that was interrupted or killed",
@@ -103,52 +99,65 @@ func (p *Program) resumeCommand() *cobra.Command {
 			if len(args) != 1 {
 				return exitcode.Usagef("accepts one job directory, got %d", len(args))
 			}
-			return p.resume(cmd.Context(), args[0], f.sandbox)
+			return p.resume(cmd.Context(), args[0], f, o)
 		},
 	}
+	fs := cmd.Flags()
 	if p.Sandboxes != nil {
-		cmd.Flags().StringVarP(&f.sandbox.Environment, "env", "e", "", "where containers run (default: where the job ran)")
+		fs.StringVarP(&o.Environment, "env", "e", "", "where containers run (default: where the job ran)")
+		fs.StringVar(&o.Runtime, "runtime", "", "OCI `runtime` of sandbox and host, as for run")
 	}
+	jobcli.DefineAccept(fs, f)
+	jobcli.DefineResult(fs, f)
 	return cmd
 }
 
-func (p *Program) resume(ctx context.Context, dir string, o SandboxOptions) (err error) {
+func (p *Program) resume(ctx context.Context, dir string, f *jobcli.Flags, o SandboxOptions) (err error) {
 	cfg, err := job.StoredConfig(dir)
 	if err != nil {
 		return exitcode.Usagef("%w", err)
 	}
-	var cubes []job.CubeOpener
-	for _, name := range job.CubesOf(cfg, isDirectory) {
-		c, err := p.FindCube(name)
-		if err != nil {
-			return err
-		}
-		opener, err := p.opener(c, Choice{})
-		if err != nil {
-			return err
-		}
-		cubes = append(cubes, opener)
-	}
-	if len(cubes) == 0 {
-		return exitcode.WithHint(exitcode.Usagef("%q is not a job of this program's cubes", dir), "'proctor job resume' resumes jobs of Harbor's tasks")
+	cubes, err := p.cubesOf(cfg, dir)
+	if err != nil {
+		return err
 	}
 	if o.Environment == "" {
 		o.Environment, _ = cfg.Environment.Backend()
 	}
-	s := p.session(o)
+	s := p.session(f, o)
 	defer func() { err = errors.Join(err, s.Close(ctx)) }()
 	if err := s.Hold(dir); err != nil {
-		return exitcode.Usagef("%w", err)
+		return jobcli.ClaimError(err)
 	}
 	if _, err := s.OpenCubes(ctx, &cfg, cubes...); err != nil {
 		return err
 	}
 	resumed, err := s.PrepareResume(dir, job.ResumeOptions{})
 	if err != nil {
-		return exitcode.Usagef("%w", err)
+		return jobcli.ResumeError(err)
 	}
 	_, _ = fmt.Fprintf(p.Stderr, "%s: %d of %d trials are kept, %d to run\n", p.Name, len(resumed.Existing), len(resumed.Trials), len(resumed.Remaining))
-	return p.execute(ctx, s, resumed.Prepared)
+	return p.jobs().Run(ctx, f, s, resumed.Prepared)
+}
+
+// cubesOf lists the cubes whose tasks the job in a directory has.
+func (p *Program) cubesOf(cfg jobdir.Config, dir string) ([]job.CubeOpener, error) {
+	var cubes []job.CubeOpener
+	for _, name := range job.CubesOf(cfg, isDirectory) {
+		c, err := p.FindCube(name)
+		if err != nil {
+			return nil, err
+		}
+		opener, err := p.opener(c, Choice{})
+		if err != nil {
+			return nil, err
+		}
+		cubes = append(cubes, opener)
+	}
+	if len(cubes) == 0 {
+		return nil, exitcode.WithHint(exitcode.Usagef("%q is not a job of this program's cubes", dir), "'proctor job resume' resumes jobs of Harbor's tasks")
+	}
+	return cubes, nil
 }
 
 func isDirectory(path string) bool {
@@ -156,21 +165,17 @@ func isDirectory(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// session is one run of a job with what the program has.
-func (p *Program) session(o SandboxOptions) *job.Session {
-	home, _ := p.Lookup("HOME")
-	return &job.Session{
-		Runner:  job.Runner{Trials: trial.Runner{Lookup: p.Lookup, Now: p.Now, Agents: p.agents()}},
-		Options: job.PrepareOptions{Now: p.Now().Local(), Host: p.Lookup, Home: home, Invocation: p.Args},
-		Backend: func(ctx context.Context, hidden []string) (sandbox.Backend, func() error, error) {
-			if p.Sandboxes == nil {
-				return nil, nil, errNoSandboxes
-			}
-			o.Mask = append(o.Mask, hidden...)
-			return p.Sandboxes(ctx, o)
-		},
-		Signals: p.Signals,
+// session is one run of a job with the sandboxes of the program.
+func (p *Program) session(f *jobcli.Flags, o SandboxOptions) *job.Session {
+	s := p.jobs().Session(f)
+	s.Backend = func(ctx context.Context, hidden []string) (sandbox.Backend, func() error, error) {
+		if p.Sandboxes == nil {
+			return nil, nil, errNoSandboxes
+		}
+		o.Mask = append(o.Mask, hidden...)
+		return p.Sandboxes(ctx, o)
 	}
+	return s
 }
 
 func (p *Program) opener(c *Cube, choice Choice) (job.CubeOpener, error) {
@@ -190,45 +195,4 @@ func (p *Program) describeAgents() string {
 		}
 	}
 	return strings.Join(lines, "\n")
-}
-
-// execute runs a prepared job: one line on standard error for each trial, and
-// the metrics on standard output.
-func (p *Program) execute(ctx context.Context, s *job.Session, prepared *job.Prepared) error {
-	s.Runner.Emit = p.trialLine
-	out, err := s.Run(ctx, prepared)
-	if err != nil {
-		return err
-	}
-	dir := prepared.Config.Dir()
-	if out.Interrupted {
-		_, _ = fmt.Fprintf(p.Stderr, "%s: interrupted; '%s resume %s' resumes the job\n", p.Name, p.Name, dir)
-		return exitcode.Quiet(exitcode.Interrupted)
-	}
-	for _, m := range out.Progress.Metrics {
-		_, _ = fmt.Fprintf(p.Stdout, "%s: %s %s over %s, %d with a reward\n", console.Clean(m.Group), console.Clean(m.Name), m.Value, console.Count(m.N, "trial"), m.NScored)
-	}
-	_, _ = fmt.Fprintf(p.Stdout, "Results written to %s\n", filepath.Join(dir, scan.ResultFile))
-	if out.Result.Stats.NErroredTrials > 0 {
-		return exitcode.Quiet(exitcode.TrialErrors)
-	}
-	return nil
-}
-
-// trialLine prints how a trial ended.
-func (p *Program) trialLine(e job.Event) {
-	switch {
-	case e.Kind == job.EventWarning:
-		_, _ = fmt.Fprintf(p.Stderr, "%s: warning: %s\n", p.Name, console.Clean(e.Message))
-	case e.Kind == job.EventTrial && e.Trial.Result != nil:
-		r := e.Trial.Result
-		text := "no reward"
-		if r.VerifierResult != nil && r.VerifierResult.Rewards != nil {
-			text = "rewards " + value.Repr(r.VerifierResult.Rewards.Object())
-		}
-		if r.ExceptionInfo != nil {
-			text = fmt.Sprintf("%s: %s, %s", r.ExceptionInfo.Type, r.ExceptionInfo.Message, text)
-		}
-		_, _ = fmt.Fprintf(p.Stderr, "%s: %s\n", console.Clean(r.TrialName), console.Clean(text))
-	}
 }

@@ -1,6 +1,7 @@
 package jobdir
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/proctor-run/proctor/harbor"
@@ -15,6 +16,10 @@ var environmentTypes = []string{
 	"docker", "daytona", "e2b", "modal", "runloop", "langsmith", "gke", "novita", "apple-container",
 	"singularity", "islo", "tensorlake", "cwsandbox", "wandb", "use-computer",
 }
+
+// HarborEnvironments lists the environment types that Harbor knows (Harbor job format,
+// section 1.4). The list is the caller's.
+func HarborEnvironments() []string { return slices.Clone(environmentTypes) }
 
 // DecodeEnvironment validates an environment configuration, with its older
 // spellings (Harbor job format, section 1.4).

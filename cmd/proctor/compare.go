@@ -14,6 +14,8 @@ import (
 	"charm.land/lipgloss/v2"
 	"github.com/spf13/cobra"
 
+	"github.com/proctor-run/proctor/internal/console"
+	"github.com/proctor-run/proctor/internal/jobcli"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/scan"
 	"github.com/proctor-run/proctor/report"
@@ -117,10 +119,10 @@ func recordsIn(ctx context.Context, dir, group string) ([]jobdir.Record, error) 
 
 func printComparison(w io.Writer, dirA, dirB string, c *score.Comparison) {
 	nameA, nameB := shortNames(dirA, dirB)
-	if len(c.Tasks) <= trialRows {
-		t := newTable("Task", "A", "B", "B - A", "Trials")
+	if len(c.Tasks) <= jobcli.Rows {
+		t := console.NewTable("Task", "A", "B", "B - A", "Trials")
 		for _, p := range c.Tasks {
-			t.Row(clean(taskCell(p)), decimals(p.A), decimals(p.B), signed(p.B-p.A), fmt.Sprintf("%d, %d", p.TrialsA, p.TrialsB))
+			t.Row(clean(taskCell(p)), console.Decimals(p.A), console.Decimals(p.B), signed(p.B-p.A), fmt.Sprintf("%d, %d", p.TrialsA, p.TrialsB))
 		}
 		_, _ = lipgloss.Fprintln(w, t.Render())
 		_, _ = fmt.Fprintln(w)
@@ -129,10 +131,10 @@ func printComparison(w io.Writer, dirA, dirB string, c *score.Comparison) {
 	for _, p := range c.Tasks {
 		trialsA, trialsB = trialsA+p.TrialsA, trialsB+p.TrialsB
 	}
-	_, _ = fmt.Fprintf(w, "A  %s: mean %s (%s)\n", clean(nameA), decimals(c.MeanA), count(trialsA, "trial"))
-	_, _ = fmt.Fprintf(w, "B  %s: mean %s (%s)\n", clean(nameB), decimals(c.MeanB), count(trialsB, "trial"))
+	_, _ = fmt.Fprintf(w, "A  %s: mean %s (%s)\n", clean(nameA), console.Decimals(c.MeanA), count(trialsA, "trial"))
+	_, _ = fmt.Fprintf(w, "B  %s: mean %s (%s)\n", clean(nameB), console.Decimals(c.MeanB), count(trialsB, "trial"))
 	_, _ = fmt.Fprintf(w, "B - A: %s, %s over %s in both\n", signed(c.Difference), intervalText(c), count(len(c.Tasks), "task"))
-	_, _ = fmt.Fprintf(w, "B wins %d, loses %d, ties %d; sign test p = %s\n", c.Wins, c.Losses, c.Ties, decimals(c.SignP))
+	_, _ = fmt.Fprintf(w, "B wins %d, loses %d, ties %d; sign test p = %s\n", c.Wins, c.Losses, c.Ties, console.Decimals(c.SignP))
 	_, _ = fmt.Fprintf(w, "Flaky tasks: A %s, B %s\n", flakeText(c.AgreementA), flakeText(c.AgreementB))
 	printOnly(w, "A", c.OnlyA)
 	printOnly(w, "B", c.OnlyB)
@@ -151,13 +153,6 @@ func taskCell(p score.TaskPair) string {
 		return p.Task + " (contents differ)"
 	}
 	return p.Task
-}
-
-func decimals(x float64) string {
-	if math.IsNaN(x) {
-		return "-"
-	}
-	return fmt.Sprintf("%.3f", x)
 }
 
 func signed(x float64) string {

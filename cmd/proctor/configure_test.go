@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 
+	"github.com/proctor-run/proctor/internal/jobcli"
 	"github.com/proctor-run/proctor/internal/vectors"
 	"github.com/proctor-run/proctor/jobdir"
 )
@@ -95,14 +96,15 @@ func standstill() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.Loca
 func configText(argv []string) (string, error) {
 	env := &Env{Args: argv, Stderr: io.Discard, Now: standstill}
 	cmd := &cobra.Command{Use: argv[0]}
-	f := defineRunFlags(cmd)
+	f := program(env).NewFlags()
+	program(env).DefineRun(cmd, f, jobcli.DefineTasks)
 	if err := cmd.ParseFlags(argv[1:]); err != nil {
 		return "", err
 	}
-	if _, err := loadEnvFile(env, f.envFile); err != nil {
+	if _, err := loadEnvFile(env, f.EnvFile); err != nil {
 		return "", err
 	}
-	cfg, _, err := mergeConfig(env, f)
+	cfg, _, err := program(env).Merge(f)
 	if err != nil {
 		return "", err
 	}

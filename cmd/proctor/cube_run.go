@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/proctor-run/proctor/cubecli"
+	"github.com/proctor-run/proctor/internal/flags"
+	"github.com/proctor-run/proctor/internal/jobcli"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
 )
@@ -30,7 +32,7 @@ for other cubes.`,
   proctor cube run arithmetic-cube -t 'add-*' -l 1 -k 3
   proctor cube run examples/tasks/hello-world -a scripted --ak actions=actions.json -e host`,
 	}
-	f := defineCubeRunFlags(cmd, choice)
+	f := defineCubeRunFlags(env, cmd, choice)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) != 1 {
 			return withHint(usageErrorf("accepts one cube, by its name or as a directory of Harbor tasks; got %d", len(args)), "'proctor cube list' lists the names")
@@ -40,7 +42,7 @@ for other cubes.`,
 			return err
 		}
 		if c.Load != nil { // Harbor's tasks
-			f.set.Path, f.set.IncludeTasks, f.set.ExcludeTasks, f.set.NTasks = &args[0], choice.Include, choice.Exclude, choice.Limit
+			f.Set.Path, f.Set.IncludeTasks, f.Set.ExcludeTasks, f.Set.NTasks = &args[0], choice.Include, choice.Exclude, choice.Limit
 			return runJob(cmd.Context(), env, f)
 		}
 		if err := checkCubeFlags(cmd.Flags()); err != nil {
@@ -53,16 +55,17 @@ for other cubes.`,
 
 // defineCubeRunFlags defines the flags of run, with those that choose tasks as
 // the other commands of cubes have them.
-func defineCubeRunFlags(cmd *cobra.Command, choice *cubecli.Choice) *runFlags {
+func defineCubeRunFlags(env *Env, cmd *cobra.Command, choice *cubecli.Choice) *jobcli.Flags {
 	fs := cmd.Flags()
-	listVar(fs, &choice.Include, "task", "t", "only the tasks that match the `glob`; repeatable", "only")
-	listVar(fs, &choice.Include, "include-task-name", "i", "the same, as for run")
-	listVar(fs, &choice.Exclude, "exclude-task-name", "x", "leave out the tasks that match this `glob`; repeatable")
-	optionalVar(fs, &choice.Limit, parseInt, "n-tasks", "l", "run at most this `number` of tasks")
+	flags.List(fs, &choice.Include, "task", "t", "only the tasks that match the `glob`; repeatable", "only")
+	flags.List(fs, &choice.Include, "include-task-name", "i", "the same, as for run")
+	flags.List(fs, &choice.Exclude, "exclude-task-name", "x", "leave out the tasks that match this `glob`; repeatable")
+	flags.Optional(fs, &choice.Limit, flags.Int, "n-tasks", "l", "run at most this `number` of tasks")
 	const why = "the cube is named as the argument"
-	refuseVar(fs, why, false, "dataset", "registry-url", "registry-path", "task-git-url", "task-git-commit")
-	fs.VarPF(refused{refusedError{why}}, "path", "p", "not supported: "+why).Hidden = true
-	f := defineRunFlagsBut(cmd, func(fs *pflag.FlagSet, f *runFlags) { defineExtraFlags(fs, f) })
+	flags.Refuse(fs, why, false, "dataset", "registry-url", "registry-path", "task-git-url", "task-git-commit")
+	flags.RefuseShort(fs, why, "path", "p")
+	f := program(env).NewFlags()
+	program(env).DefineRun(cmd, f, jobcli.DefineExtra)
 	fs.Lookup("agent").Usage = "the `agent`: oracle, nop, scripted; of Harbor's tasks also command (default oracle)"
 	return f
 }
@@ -94,32 +97,18 @@ func checkCubeFlags(fs *pflag.FlagSet) (err error) {
 	return err
 }
 
-// checkCubeConfig refuses what a configuration says that a registered cube
-// would ignore.
-func checkCubeConfig(cfg jobdir.Config) error {
-	switch {
-	case len(cfg.Tasks)+len(cfg.Datasets) > 0:
-		return usageErrorf("the configuration names tasks, and the cube is named as the argument")
-	case len(cfg.Artifacts) > 0:
-		return usageErrorf("the configuration names artifacts: %s", harborOnly["artifact"])
-	case len(cfg.ExtraInstructionPaths) > 0:
-		return usageErrorf("the configuration names extra instructions: %s", harborOnly["extra-instruction-path"])
-	}
-	return checkAgents(cfg, true)
-}
-
 // runCube runs the tasks of a registered cube as a job.
-func runCube(ctx context.Context, env *Env, c *cubecli.Cube, f *runFlags, choice cubecli.Choice) (err error) {
-	cfg, names, err := configure(env, f)
+func runCube(ctx context.Context, env *Env, c *cubecli.Cube, f *jobcli.Flags, choice cubecli.Choice) (err error) {
+	cfg, names, err := program(env).Configure(f)
 	if err != nil {
 		return err
 	}
-	if err := checkCubeConfig(cfg); err != nil {
+	if err := program(env).CheckCube(cfg); err != nil {
 		return err
 	}
 	var opts backendOptions
 	if c.NeedsContainer {
-		if cfg.Environment, opts, err = chooseEnvironment(ctx, env, cfg.Environment, f.runtime, names.backend); err != nil {
+		if cfg.Environment, opts, err = chooseEnvironment(ctx, env, cfg.Environment, f.Runtime, names.Environment); err != nil {
 			return err
 		}
 	}
@@ -129,21 +118,17 @@ func runCube(ctx context.Context, env *Env, c *cubecli.Cube, f *runFlags, choice
 	}
 	s := newSession(ctx, env, f, &opts)
 	defer func() { err = errors.Join(err, s.Close(ctx)) }()
-	if err := s.Claim(&cfg, names.jobName); err != nil {
-		return claimError(err)
+	if err := s.Claim(&cfg, names.Job); err != nil {
+		return jobcli.ClaimError(err)
 	}
 	if cfg.Tasks, err = s.OpenCubes(ctx, &cfg, c.Opener(cache, choice)); err != nil {
 		return err
 	}
 	prepared, err := s.Prepare(cfg)
 	if err != nil {
-		return prepareError(err)
+		return jobcli.PrepareError(err)
 	}
-	out, err := execute(ctx, env, f, s, prepared)
-	if err != nil {
-		return err
-	}
-	return finishRun(env, f, prepared, out)
+	return program(env).Run(ctx, f, s, prepared)
 }
 
 // cubesOf lists the cubes whose tasks a stored job has.

@@ -6,8 +6,11 @@ import (
 	"strconv"
 
 	"charm.land/lipgloss/v2"
-	"github.com/proctor-run/proctor/dataset"
 	"github.com/spf13/cobra"
+
+	"github.com/proctor-run/proctor/dataset"
+	"github.com/proctor-run/proctor/internal/console"
+	"github.com/proctor-run/proctor/internal/flags"
 )
 
 func newDataset(env *Env) *cobra.Command {
@@ -41,10 +44,10 @@ Harbor's hosted registry is not asked.`,
 		},
 	}
 	fs := cmd.Flags()
-	optionalVar(fs, &path, parseString, "registry-path", "", "registry `file`")
-	optionalVar(fs, &url, parseString, "registry-url", "", "`URL` of a registry file")
+	flags.Optional(fs, &path, flags.String, "registry-path", "", "registry `file`")
+	flags.Optional(fs, &url, flags.String, "registry-url", "", "`URL` of a registry file")
 	fs.Bool("legacy", true, "has no effect")
-	hide(fs, "legacy")
+	flags.Hide(fs, "legacy")
 	fs.BoolVar(&asJSON, "json", false, "print one JSON object per dataset, nothing else")
 	if err := cmd.MarkFlagFilename("registry-path", "json"); err != nil {
 		panic(err) // the flag is defined a few lines above
@@ -73,7 +76,7 @@ func listDatasets(ctx context.Context, env *Env, path, url *string, asJSON bool)
 	case err != nil:
 		return usageErrorf("%w", err)
 	}
-	t := newTable("Name", "Version", "Tasks", "Description")
+	t := console.NewTable("Name", "Version", "Tasks", "Description")
 	tasks := 0
 	for _, d := range registry.Datasets {
 		if asJSON {

@@ -5,8 +5,6 @@ import (
 	"os"
 	"strings"
 	"time"
-
-	"golang.org/x/term"
 )
 
 // Env is everything the program takes from the outside world.
@@ -36,15 +34,4 @@ func (e *Env) Lookup(name string) (string, bool) {
 func (e *Env) Getenv(name string) string {
 	v, _ := e.Lookup(name)
 	return v
-}
-
-// terminalWidth returns the width of w in columns, and whether w is a terminal
-// that can redraw lines.
-func (e *Env) terminalWidth(w io.Writer) (int, bool) {
-	f, ok := w.(*os.File)
-	if !ok || e.Getenv("TERM") == "dumb" {
-		return 0, false
-	}
-	width, _, err := term.GetSize(int(f.Fd()))
-	return width, err == nil && width > 0
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/proctor-run/proctor/cubecli/sandboxes"
+	"github.com/proctor-run/proctor/internal/console"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/oci/image"
 )
@@ -95,7 +96,7 @@ size of each; "own" is what removing the image frees.`,
 }
 
 func printImages(env *Env, all []image.Stored, asJSON bool) error {
-	t := newTable("Image", "ID", "Layers", "Size", "Own", "Last used")
+	t := console.NewTable("Image", "ID", "Layers", "Size", "Own", "Last used")
 	for _, one := range all {
 		if asJSON {
 			if err := encodeJSON(env.Stdout, one); err != nil {

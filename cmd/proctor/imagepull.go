@@ -13,6 +13,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/proctor-run/proctor/harbor"
+	"github.com/proctor-run/proctor/internal/flags"
+	"github.com/proctor-run/proctor/internal/jobcli"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/oci/build"
@@ -20,7 +22,7 @@ import (
 )
 
 type imagePullFlags struct {
-	run     *runFlags
+	run     *jobcli.Flags
 	mirrors []string
 	json    bool
 	dryRun  bool
@@ -28,7 +30,7 @@ type imagePullFlags struct {
 }
 
 func newImagePull(env *Env) *cobra.Command {
-	f := &imagePullFlags{run: &runFlags{}}
+	f := &imagePullFlags{run: &jobcli.Flags{}}
 	cmd := &cobra.Command{
 		Use:   "pull [REF...]",
 		Short: "Pull images, by name or for a set of tasks",
@@ -46,18 +48,18 @@ Nothing is fetched when what is missing would not fit on the disk.`,
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	defineTaskChoiceFlags(fs, f.run)
-	listVar(fs, &f.mirrors, "mirror", "", "OCI layout `directory` that is asked before a registry; repeatable")
+	jobcli.DefineTaskChoice(fs, f.run)
+	flags.List(fs, &f.mirrors, "mirror", "", "OCI layout `directory` that is asked before a registry; repeatable")
 	fs.BoolVar(&f.refresh, "refresh", false, "ask the registry also for names that are there")
 	fs.BoolVar(&f.dryRun, "dry-run", false, "say what would be fetched and how much it is, and fetch nothing")
 	fs.BoolVar(&f.json, "json", false, "print one JSON object per image, nothing else")
-	fs.BoolVarP(&f.run.set.Quiet, "quiet", "q", false, "show no progress")
+	fs.BoolVarP(&f.run.Set.Quiet, "quiet", "q", false, "show no progress")
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	return cmd
 }
 
 func pullImages(ctx context.Context, env *Env, f *imagePullFlags, refs []string) error {
-	o := &f.run.set
+	o := &f.run.Set
 	if o.Path != nil || o.Dataset != nil || o.Task != nil {
 		more, err := imagesOfTasks(ctx, env, f.run)
 		if err != nil {
@@ -143,7 +145,7 @@ func pullAll(ctx context.Context, env *Env, f *imagePullFlags, s *image.Store, r
 			img, err := s.Pull(ctx, ref, func(message string) {
 				mu.Lock()
 				defer mu.Unlock()
-				if !f.json && !f.run.set.Quiet {
+				if !f.json && !f.run.Set.Quiet {
 					_, _ = fmt.Fprintf(env.Stderr, "proctor: %s\n", clean(message))
 				}
 			})
@@ -186,17 +188,19 @@ func printPulled(env *Env, f *imagePullFlags, ref string, img image.Image, err e
 }
 
 // imagesOfTasks lists the images that the tasks of a command line need.
-func imagesOfTasks(ctx context.Context, env *Env, f *runFlags) ([]string, error) {
+func imagesOfTasks(ctx context.Context, env *Env, f *jobcli.Flags) ([]string, error) {
 	nop := "nop"
-	f.set.Agent = &nop
-	cfg, _, err := configure(env, f)
+	f.Set.Agent = &nop
+	cfg, _, err := program(env).Configure(f)
 	if err != nil {
 		return nil, err
 	}
-	takeFromGit(env, &f.set, &cfg)
-	prepared, err := job.Prepare(cfg, prepareOptions(ctx, env))
+	takeFromGit(env, &f.Set, &cfg)
+	options := program(env).PrepareOptions()
+	options.Fetch = fetchTasks(ctx, env)
+	prepared, err := job.Prepare(cfg, options)
 	if err != nil {
-		return nil, prepareError(err)
+		return nil, jobcli.PrepareError(err)
 	}
 	return imagesOf(prepared), nil
 }

@@ -7,6 +7,7 @@ import (
 	"charm.land/lipgloss/v2"
 	"github.com/spf13/cobra"
 
+	"github.com/proctor-run/proctor/internal/console"
 	"github.com/proctor-run/proctor/jobdir/scan"
 	"github.com/proctor-run/proctor/report"
 )
@@ -55,7 +56,7 @@ func listJobs(env *Env, dir string, asJSON bool) error {
 	if len(jobs) == 0 {
 		return noJobs(env, dir)
 	}
-	t := newTable("Job", "Started", "Trials", "Exceptions", "Result", "State")
+	t := console.NewTable("Job", "Started", "Trials", "Exceptions", "Result", "State")
 	for _, j := range jobs {
 		started := "-"
 		if j.Started != nil {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/proctor-run/proctor/internal/flags"
+	"github.com/proctor-run/proctor/internal/jobcli"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir/journal"
 	"github.com/proctor-run/proctor/jobdir/scan"
@@ -16,7 +18,7 @@ import (
 
 // resumeFlags are the flags of job resume; run holds those that run has too.
 type resumeFlags struct {
-	run               runFlags
+	run               jobcli.Flags
 	path              string
 	types             []string
 	errored, unscored bool
@@ -60,26 +62,22 @@ the job was started. The exit codes are those of run.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return asHarbor(resumeJob(cmd.Context(), env, f), f.run.harborExitCodes)
+			return asHarbor(resumeJob(cmd.Context(), env, f), f.run.HarborExitCodes)
 		},
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	fs.StringVarP(&f.path, "job-path", "p", "", "the job's `directory`, instead of JOBDIR")
-	listVar(fs, &f.types, "filter-error-type", "f", "run trials with this exception `type` again; repeatable, replaces CancelledError")
+	flags.List(fs, &f.types, "filter-error-type", "f", "run trials with this exception `type` again; repeatable, replaces CancelledError")
 	fs.BoolVar(&f.errored, "retry-errored", false, "run every trial with an exception again")
 	fs.BoolVar(&f.unscored, "retry-unscored", false, "run every trial without a reward again")
 	fs.BoolVar(&f.dryRun, "dry-run", false, "say what would be run, and run nothing")
-	acceptVar(fs, &f.run)
-	defineHubFlags(fs, &f.run)
-	fs.StringVar(&f.run.runtime, "runtime", "", "OCI `runtime` of sandbox and host, as for run")
-	fs.BoolVar(&f.run.sealed, "sealed-verifier", false, "as for run; a job that was started with it keeps it")
-	fs.StringVar(&f.run.envFile, "env-file", "", "read variables from this `file` before anything else")
-	fs.BoolVar(&f.run.json, "json", false, "write one JSON object per event to standard output, nothing else")
-	fs.BoolVar(&f.run.harborExitCodes, "harbor-exit-codes", false, "exit as Harbor does: with 0 also when trials errored, with 1 when the job is refused")
-	fs.BoolVar(&f.run.outcomeLine, "outcome-line", false, "print the line BASE_BENCHMARK_RESULT={…} at the end")
-	optionalVar(fs, &f.run.failUnder, parseFloat, "fail-under", "", "exit with 4 when the mean of the scores is below this `number`")
-	optionalVar(fs, &f.run.failUnderCoverage, parseFloat, "fail-under-coverage", "", "exit with 4 when a smaller `fraction` of the trials (0 to 1) has a reward")
+	jobcli.DefineAccept(fs, &f.run)
+	jobcli.DefineHub(fs, &f.run)
+	fs.StringVar(&f.run.Runtime, "runtime", "", "OCI `runtime` of sandbox and host, as for run")
+	fs.BoolVar(&f.run.Sealed, "sealed-verifier", false, "as for run; a job that was started with it keeps it")
+	jobcli.DefineEnvFile(fs, &f.run)
+	jobcli.DefineResult(fs, &f.run)
 	if err := cmd.MarkFlagDirname("job-path"); err != nil {
 		panic(err) // the flag is defined a few lines above
 	}
@@ -87,16 +85,16 @@ the job was started. The exit codes are those of run.`,
 }
 
 func resumeJob(ctx context.Context, env *Env, f *resumeFlags) (err error) {
-	if err := f.run.checkHub(); err != nil {
+	if err := f.run.CheckHub(); err != nil {
 		return err
 	}
-	if f.run.upload {
+	if f.run.Hub.Upload {
 		return usageErrorf("--upload: proctor has no hosted hub to upload to")
 	}
 	if err := checkJobPath(f.path); err != nil {
 		return err
 	}
-	if _, err := loadEnvFile(env, f.run.envFile); err != nil {
+	if _, err := loadEnvFile(env, f.run.EnvFile); err != nil {
 		return err
 	}
 	var opts backendOptions
@@ -104,17 +102,17 @@ func resumeJob(ctx context.Context, env *Env, f *resumeFlags) (err error) {
 	defer func() { err = errors.Join(err, s.Close(ctx)) }()
 	if !f.dryRun {
 		if err := s.Hold(f.path); err != nil {
-			return claimError(err)
+			return jobcli.ClaimError(err)
 		}
 	}
 	cfg, err := job.StoredConfig(f.path)
 	if err != nil {
-		return resumeError(err)
+		return jobcli.ResumeError(err)
 	}
 	if err := cfg.CheckNoPython(); err != nil {
 		return usageErrorf("%w", err)
 	}
-	if _, opts, err = chooseEnvironment(ctx, env, cfg.Environment, f.run.runtime, true); err != nil {
+	if _, opts, err = chooseEnvironment(ctx, env, cfg.Environment, f.run.Runtime, true); err != nil {
 		return err
 	}
 	cubes, err := cubesOf(env, cfg)
@@ -131,7 +129,7 @@ func resumeJob(ctx context.Context, env *Env, f *resumeFlags) (err error) {
 func resumeWith(ctx context.Context, env *Env, f *resumeFlags, s *job.Session) error {
 	resumed, err := s.PrepareResume(f.path, job.ResumeOptions{Types: f.types, Errored: f.errored, Unscored: f.unscored})
 	if err != nil {
-		return resumeError(err)
+		return jobcli.ResumeError(err)
 	}
 	printResume(env, resumed)
 	if f.dryRun {
@@ -144,12 +142,8 @@ func resumeWith(ctx context.Context, env *Env, f *resumeFlags, s *job.Session) e
 	if err := confirmVariables(ctx, env, resumed.Prepared, nil, true); err != nil {
 		return err
 	}
-	s.Runner.Trials.SealedVerifier = keepSealing(env, f.run.sealed, resumed.Prepared)
-	out, err := execute(ctx, env, &f.run, s, resumed.Prepared)
-	if err != nil {
-		return err
-	}
-	return finishRun(env, &f.run, resumed.Prepared, out)
+	s.Runner.Trials.SealedVerifier = keepSealing(env, f.run.Sealed, resumed.Prepared)
+	return program(env).Run(ctx, &f.run, s, resumed.Prepared)
 }
 
 func checkJobPath(path string) error {
@@ -163,16 +157,6 @@ func checkJobPath(path string) error {
 			"a job that never wrote its configuration cannot be resumed; start it with 'proctor run'")
 	}
 	return nil
-}
-
-func resumeError(err error) error {
-	switch {
-	case errors.Is(err, job.ErrNoTasks):
-		return withHint(usageErrorf("%w", err), "paths of tasks are relative to the directory where the job was started; go there")
-	case errors.Is(err, job.ErrForeignTrial):
-		return withHint(usageErrorf("%w", err), "its configuration or tasks were changed, or trials of another job were copied to it; 'proctor score' aggregates them as they are")
-	}
-	return prepareError(err)
 }
 
 // printResume says what will be run, before it is.

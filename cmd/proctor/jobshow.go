@@ -13,6 +13,8 @@ import (
 	"charm.land/lipgloss/v2"
 	"github.com/spf13/cobra"
 
+	"github.com/proctor-run/proctor/internal/console"
+	"github.com/proctor-run/proctor/internal/jobcli"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/report"
 )
@@ -84,12 +86,12 @@ func readJob(ctx context.Context, env *Env, dir string) (*report.Job, error) {
 }
 
 func printJob(w io.Writer, s *report.Job) {
-	_, _ = lipgloss.Fprintln(w, styleBold.Render(clean(s.Dir)))
+	_, _ = lipgloss.Fprintln(w, console.Bold(clean(s.Dir)))
 	_, _ = fmt.Fprintf(w, "%s%s\n\n", s.State, timesText(s))
 	for _, p := range s.Problems {
 		_, _ = fmt.Fprintf(w, "problem: %s\n", clean(p))
 	}
-	t := newTable("Outcome", "Trials")
+	t := console.NewTable("Outcome", "Trials")
 	for _, c := range classTexts {
 		if n := s.Outcomes[c.class]; n > 0 {
 			t.Row(c.text, strconv.Itoa(n))
@@ -97,10 +99,10 @@ func printJob(w io.Writer, s *report.Job) {
 	}
 	t.Row("planned", strconv.Itoa(s.Planned))
 	_, _ = lipgloss.Fprintln(w, t.Render())
-	_, _ = fmt.Fprintf(w, "Coverage: %d of %s a reward%s\n\n", s.WithReward, countHave(s.Planned, "planned trial"), percentText(float64(s.Coverage)))
+	_, _ = fmt.Fprintf(w, "Coverage: %d of %s a reward%s\n\n", s.WithReward, console.CountHave(s.Planned, "planned trial"), percentText(float64(s.Coverage)))
 	for _, g := range s.Groups {
-		_, _ = lipgloss.Fprintln(w, styleBold.Render(clean(g.Group)))
-		printGroupStatistics(w, g)
+		_, _ = lipgloss.Fprintln(w, console.Bold(clean(g.Group)))
+		jobcli.PrintGroupStatistics(w, g)
 	}
 	printErrors(w, s.Exceptions)
 	printPhases(w, s)
@@ -113,7 +115,7 @@ func timesText(s *report.Job) string {
 	}
 	text := ", started " + s.Started.Format("2006-01-02 15:04:05")
 	if s.Finished != nil {
-		text += ", took " + runtimeText(s.Finished.Sub(*s.Started))
+		text += ", took " + console.Runtime(s.Finished.Sub(*s.Started))
 	}
 	return text
 }
@@ -129,7 +131,7 @@ func printErrors(w io.Writer, errs []report.ExceptionSummary) {
 	if len(errs) == 0 {
 		return
 	}
-	t := newTable("Exception", "Count", "Trials")
+	t := console.NewTable("Exception", "Count", "Trials")
 	for _, e := range errs {
 		names := cleanAll(e.Trials[:min(len(e.Trials), maxUnfinished)])
 		if len(names) < len(e.Trials) {
@@ -153,7 +155,7 @@ func printPhases(w io.Writer, s *report.Job) {
 	if len(s.Phases) == 0 {
 		return
 	}
-	t := newTable("Phase", "Count", "Total", "Median", "Longest")
+	t := console.NewTable("Phase", "Count", "Total", "Median", "Longest")
 	for _, p := range s.Phases {
 		t.Row(string(p.Phase), strconv.Itoa(p.Trials), seconds(p.Total), seconds(p.Median), seconds(p.Longest))
 	}
@@ -166,5 +168,5 @@ func printPhases(w io.Writer, s *report.Job) {
 
 func seconds(s float64) string {
 	const most = float64(math.MaxInt64 / int64(time.Second))
-	return duration(time.Duration(min(max(s, -most), most) * float64(time.Second)))
+	return console.Duration(time.Duration(min(max(s, -most), most) * float64(time.Second)))
 }

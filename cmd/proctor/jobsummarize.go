@@ -10,6 +10,8 @@ import (
 	"charm.land/lipgloss/v2"
 	"github.com/spf13/cobra"
 
+	"github.com/proctor-run/proctor/internal/console"
+	"github.com/proctor-run/proctor/internal/jobcli"
 	"github.com/proctor-run/proctor/report"
 )
 
@@ -49,8 +51,8 @@ No model is asked: everything is counted from the job's files.`,
 const maxFlakyRows = 10
 
 func printDigest(w io.Writer, d *report.Digest) {
-	_, _ = lipgloss.Fprintln(w, styleBold.Render(clean(d.Dir)))
-	_, _ = fmt.Fprintf(w, "%s%s; %d of %s a reward\n", d.State, timesText(d.Job), d.WithReward, countHave(d.Planned, "planned trial"))
+	_, _ = lipgloss.Fprintln(w, console.Bold(clean(d.Dir)))
+	_, _ = fmt.Fprintf(w, "%s%s; %d of %s a reward\n", d.State, timesText(d.Job), d.WithReward, console.CountHave(d.Planned, "planned trial"))
 	for _, p := range d.Problems {
 		_, _ = fmt.Fprintf(w, "problem: %s\n", clean(p))
 	}
@@ -86,13 +88,13 @@ func printDigest(w io.Writer, d *report.Digest) {
 
 func printEvalDigest(w io.Writer, e report.DigestGroup) {
 	_, _ = fmt.Fprintln(w)
-	_, _ = lipgloss.Fprintln(w, styleBold.Render(clean(e.Group)))
+	_, _ = lipgloss.Fprintln(w, console.Bold(clean(e.Group)))
 	if e.Headline != "" {
 		_, _ = fmt.Fprintf(w, "  %s\n", clean(e.Headline))
 	}
 	for _, m := range e.Means {
-		_, _ = fmt.Fprintf(w, "  mean %s %s over %s (%s, %d with %s)%s\n", clean(m.Reward), decimals(float64(m.Mean)),
-			count(m.Tasks, "task"), count(m.Trials, "trial"), m.WithReward, theReward(len(e.Means) > 1), intervalOf(m))
+		_, _ = fmt.Fprintf(w, "  mean %s %s over %s (%s, %d with %s)%s\n", clean(m.Reward), console.Decimals(float64(m.Mean)),
+			count(m.Tasks, "task"), count(m.Trials, "trial"), m.WithReward, jobcli.TheReward(len(e.Means) > 1), intervalOf(m))
 	}
 }
 
@@ -100,7 +102,7 @@ func intervalOf(m report.Mean) string {
 	if math.IsNaN(float64(m.Low)) || math.IsNaN(float64(m.High)) {
 		return ""
 	}
-	return fmt.Sprintf(", %g%% interval %s to %s", 100*m.Confidence, decimals(float64(m.Low)), decimals(float64(m.High)))
+	return fmt.Sprintf(", %g%% interval %s to %s", 100*m.Confidence, console.Decimals(float64(m.Low)), console.Decimals(float64(m.High)))
 }
 
 func printFlaky(w io.Writer, flaky []report.FlakyTask) {
@@ -111,7 +113,7 @@ func printFlaky(w io.Writer, flaky []report.FlakyTask) {
 	for _, f := range flaky[:min(maxFlakyRows, len(flaky))] {
 		texts := make([]string, len(f.Values))
 		for i, r := range f.Values {
-			texts[i] = rewardsOf(r)
+			texts[i] = jobcli.RewardsText(r)
 		}
 		_, _ = fmt.Fprintf(w, "  %s: %s  (%s)\n", clean(f.Task), strings.Join(texts, ", "), clean(f.Group))
 	}

@@ -3,15 +3,16 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"github.com/proctor-run/proctor/agent"
+	shipped "github.com/proctor-run/proctor/agent/agents"
 	"github.com/proctor-run/proctor/cubecli/sandboxes"
+	"github.com/proctor-run/proctor/internal/jobcli"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox"
-	"github.com/proctor-run/proctor/trial"
 )
 
 func newRun(env *Env) *cobra.Command {
@@ -30,55 +31,51 @@ once. Either way no sandbox is left.`,
   proctor run -c job.yaml --json`,
 		Args: noArguments,
 	}
-	flags := defineRunFlags(cmd)
-	registerRunCompletions(cmd)
+	f := program(env).NewFlags()
+	program(env).DefineRun(cmd, f, jobcli.DefineTasks)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return asHarbor(runJob(cmd.Context(), env, flags), flags.harborExitCodes)
+		return asHarbor(runJob(cmd.Context(), env, f), f.HarborExitCodes)
 	}
 	return cmd
 }
 
-func runJob(ctx context.Context, env *Env, f *runFlags) (err error) {
-	fromFile, err := loadEnvFile(env, f.envFile)
+func runJob(ctx context.Context, env *Env, f *jobcli.Flags) (err error) {
+	fromFile, err := loadEnvFile(env, f.EnvFile)
 	if err != nil {
 		return err
 	}
-	cfg, names, err := configure(env, f)
+	cfg, names, err := program(env).Configure(f)
 	if err != nil {
 		return err
 	}
-	if err := checkAgents(cfg, false); err != nil {
+	if err := program(env).CheckAgents(cfg, false); err != nil {
 		return err
 	}
-	takeFromGit(env, &f.set, &cfg)
-	if f.upload {
+	takeFromGit(env, &f.Set, &cfg)
+	if f.Hub.Upload {
 		return usageErrorf("--upload: proctor has no hosted hub to upload to")
 	}
 	var opts backendOptions
-	if cfg.Environment, opts, err = chooseEnvironment(ctx, env, cfg.Environment, f.runtime, names.backend); err != nil {
+	if cfg.Environment, opts, err = chooseEnvironment(ctx, env, cfg.Environment, f.Runtime, names.Environment); err != nil {
 		return err
 	}
 	s := newSession(ctx, env, f, &opts)
 	defer func() { err = errors.Join(err, s.Close(ctx)) }()
-	if err := s.Claim(&cfg, names.jobName); err != nil {
-		return claimError(err)
+	if err := s.Claim(&cfg, names.Job); err != nil {
+		return jobcli.ClaimError(err)
 	}
 	prepared, err := s.Prepare(cfg)
 	if err != nil {
-		return prepareError(err)
+		return jobcli.PrepareError(err)
 	}
-	if err := confirmVariables(ctx, env, prepared, fromFile, f.yes); err != nil {
+	if err := confirmVariables(ctx, env, prepared, fromFile, f.Yes); err != nil {
 		return err
 	}
-	warnSealing(env, f.sealed, prepared)
+	warnSealing(env, f.Sealed, prepared)
 	if err := checkImageSpace(ctx, env, opts, prepared); err != nil {
 		return err
 	}
-	out, err := execute(ctx, env, f, s, prepared)
-	if err != nil {
-		return err
-	}
-	return finishRun(env, f, prepared, out)
+	return program(env).Run(ctx, f, s, prepared)
 }
 
 // chooseEnvironment settles where trials run: in the environment that was
@@ -134,68 +131,25 @@ func asUsage(ctx context.Context, err error) error {
 
 // newSession is a session of a command line, in the environment that the options
 // name once it is opened.
-func newSession(ctx context.Context, env *Env, f *runFlags, opts *backendOptions) *job.Session {
-	options := prepareOptions(ctx, env)
-	options.AcceptHarmless = f.acceptHarmless
-	return &job.Session{
-		Runner: job.Runner{
-			Trials:  trial.Runner{Lookup: env.Lookup, Now: env.Now, Agents: agents(), SealedVerifier: f.sealed},
-			Scripts: metricScripts(ctx, env),
-		},
-		Options: options,
-		Backend: func(ctx context.Context, hidden []string) (sandbox.Backend, func() error, error) {
-			opts.Mask = append(opts.Mask, hidden...)
-			return readyBackend(ctx, env, *opts)
-		},
-		Signals: env.Signals,
+func newSession(ctx context.Context, env *Env, f *jobcli.Flags, opts *backendOptions) *job.Session {
+	s := program(env).Session(f)
+	s.Options.Fetch = fetchTasks(ctx, env)
+	s.Runner.Scripts = metricScripts(ctx, env)
+	s.Backend = func(ctx context.Context, hidden []string) (sandbox.Backend, func() error, error) {
+		opts.Mask = append(opts.Mask, hidden...)
+		return readyBackend(ctx, env, *opts)
+	}
+	return s
+}
+
+// program is this program as one that runs jobs.
+func program(env *Env) *jobcli.Program {
+	return &jobcli.Program{
+		Name: "proctor", Resume: "proctor job resume", Agents: agents(),
+		Environments: backends().Names(), EnvironmentsUsage: backends().Usage(),
+		Args: env.Args, Stdout: env.Stdout, Stderr: env.Stderr, Lookup: env.Lookup, Now: env.Now, Signals: env.Signals,
 	}
 }
 
-// claimError makes a directory that cannot be had an error of usage.
-func claimError(err error) error {
-	if err = inUse(err); err == nil || exitCode(err) == exitUsage {
-		return err
-	}
-	return usageErrorf("%w", err)
-}
-
-// execute runs a prepared job under a view; who watches it already still does.
-func execute(ctx context.Context, env *Env, f *runFlags, s *job.Session, p *job.Prepared) (*job.Summary, error) {
-	v := newView(env, f, p.Config)
-	watch := s.Runner.Emit
-	s.Runner.Emit = func(e job.Event) {
-		v.event(e)
-		if watch != nil {
-			watch(e)
-		}
-	}
-	s.Draining = func() { startDraining(env, v) }
-	if p.Config.Debug {
-		s.Runner.Debug = env.Stderr
-	}
-	out, err := s.Run(ctx, p)
-	v.close()
-	return out, inUse(err)
-}
-
-func startDraining(env *Env, v view) {
-	if live, ok := v.(*liveView); ok {
-		live.draining()
-		return
-	}
-	_, _ = fmt.Fprintln(env.Stderr, "proctor: interrupted: running trials are being cancelled and recorded; interrupt again to stop at once")
-}
-
-func newView(env *Env, f *runFlags, cfg jobdir.Config) view {
-	if f.json {
-		return newJSONView(env.Stdout)
-	}
-	if cfg.Quiet {
-		return noView{env.Stderr}
-	}
-	if _, ok := env.terminalWidth(env.Stderr); ok && !cfg.Debug {
-		width := func() int { w, _ := env.terminalWidth(env.Stderr); return w }
-		return newLiveView(env.Stderr, width, env.Now)
-	}
-	return &lineView{w: env.Stderr}
-}
+// agents are those that can be chosen in this program.
+func agents() agent.Registry { return shipped.All() }

@@ -13,8 +13,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/proctor-run/proctor/internal/atomicfile"
+	"github.com/proctor-run/proctor/internal/console"
 	"github.com/proctor-run/proctor/internal/exitcode"
 	"github.com/proctor-run/proctor/internal/interrupt"
+	"github.com/proctor-run/proctor/internal/jobcli"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/journal"
@@ -196,14 +198,14 @@ func scoreOne(ctx context.Context, env *Env, f *scoreFlags, dir string, opts sco
 		return len(differences) == 0, encodeJSON(env.Stdout, out)
 	}
 	if titled {
-		_, _ = lipgloss.Fprintln(env.Stdout, styleBold.Render(clean(dir)))
+		_, _ = lipgloss.Fprintln(env.Stdout, console.Bold(clean(dir)))
 	}
 	if f.check {
 		printDifferences(env.Stdout, r, differences)
 		return len(differences) == 0, nil
 	}
 	records := recordsOf(r)
-	printSummary(env.Stdout, &job.Summary{Result: &r.Result, Records: records, Statistics: score.NewStatistics(records, r.Result.NTotalTrials)})
+	jobcli.PrintSummary(env.Stdout, &job.Summary{Result: &r.Result, Records: records, Statistics: score.NewStatistics(records, r.Result.NTotalTrials)})
 	printUnfinished(env.Stdout, r)
 	return true, nil
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/proctor-run/proctor/internal/console"
 	"github.com/proctor-run/proctor/report"
 	"github.com/proctor-run/proctor/score"
 )
@@ -33,10 +34,10 @@ func printDifferences(w io.Writer, r *score.Rescored, differences []score.Differ
 		_, _ = fmt.Fprintln(w, clean(d.String()))
 	}
 	if len(differences) == 0 {
-		_, _ = fmt.Fprintf(w, "equal: the stored result is what its %s\n", countGive(len(r.Records), "trial"))
+		_, _ = fmt.Fprintf(w, "equal: the stored result is what its %s\n", console.CountGive(len(r.Records), "trial"))
 		return
 	}
-	_, _ = fmt.Fprintf(w, "%s from what its %s\n", differText(len(differences)), countGive(len(r.Records), "trial"))
+	_, _ = fmt.Fprintf(w, "%s from what its %s\n", differText(len(differences)), console.CountGive(len(r.Records), "trial"))
 }
 
 func differText(n int) string {

@@ -2,44 +2,14 @@ package main
 
 import (
 	"errors"
-	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/proctor-run/proctor/internal/flags"
 	"github.com/proctor-run/proctor/internal/suggest"
 )
-
-// choiceError is a word that is not among those that can be chosen.
-type choiceError struct {
-	word, what string
-	choices    []string // those that are named
-	near       []string
-}
-
-func (e *choiceError) Error() string {
-	return fmt.Sprintf("%q is not %s; choose from %s", e.word, e.what, strings.Join(e.choices, ", "))
-}
-
-// oneOf accepts one of some words; what says with its article what they are.
-// Words that are accepted besides are not named in the error.
-func oneOf(word, what string, choices, besides []string) (string, error) {
-	if slices.Contains(choices, word) || slices.Contains(besides, word) {
-		return word, nil
-	}
-	return "", &choiceError{word, what, choices, suggest.Nearest(word, slices.Concat(choices, besides))}
-}
-
-// didYouMean is the advice for a word that has nearest ones; it is empty
-// without.
-func didYouMean(near []string) string {
-	if len(near) == 0 {
-		return ""
-	}
-	return "did you mean " + strings.Join(near, " or ") + "?"
-}
 
 // flagError makes what is wrong with a command's flags an error of usage, with
 // advice.
@@ -48,13 +18,13 @@ func flagError(cmd *cobra.Command, err error) error {
 		return noUnknownCommand(cmd, cmd.Flags().Args()) // its flags cannot be known
 	}
 	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
-		if r, ok := errors.AsType[refusedError](err); ok {
-			return usageErrorf("--%s is not supported: %s", invalid.GetFlag().Name, r.why)
+		if r, ok := errors.AsType[flags.RefusedError](err); ok {
+			return usageErrorf("--%s is not supported: %s", invalid.GetFlag().Name, r.Why)
 		}
 	}
 	hint := ""
-	if choice, ok := errors.AsType[*choiceError](err); ok {
-		hint = didYouMean(choice.near)
+	if choice, ok := errors.AsType[*flags.ChoiceError](err); ok {
+		hint = flags.DidYouMean(choice.Near)
 	}
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && unknown.GetSpecifiedShortnames() == "" {
 		var names []string
@@ -63,7 +33,7 @@ func flagError(cmd *cobra.Command, err error) error {
 				names = append(names, "--"+f.Name)
 			}
 		})
-		hint = didYouMean(suggest.Nearest("--"+unknown.GetSpecifiedName(), names))
+		hint = flags.DidYouMean(suggest.Nearest("--"+unknown.GetSpecifiedName(), names))
 	}
 	if hint != "" {
 		return withHint(usageErrorf("%w", err), "%s", hint)
@@ -86,7 +56,7 @@ func noUnknownCommand(cmd *cobra.Command, args []string) error {
 	if instead, ok := harborCommands[strings.TrimPrefix(cmd.CommandPath()+" ", "proctor ")+args[0]]; ok {
 		return withHint(err, "%s", instead)
 	}
-	if hint := didYouMean(suggest.Nearest(args[0], names)); hint != "" {
+	if hint := flags.DidYouMean(suggest.Nearest(args[0], names)); hint != "" {
 		return withHint(err, "%s", hint)
 	}
 	return withHint(err, "'%s --help' lists the commands", cmd.CommandPath())

@@ -4,11 +4,13 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/proctor-run/proctor/internal/jobcli"
 )
 
 // checkFlags are the flags of task check.
 type checkFlags struct {
-	run     *runFlags
+	run     *jobcli.Flags
 	repeats int
 	out     string
 	keep    bool
@@ -17,7 +19,7 @@ type checkFlags struct {
 }
 
 func newTaskCheck(env *Env) *cobra.Command {
-	f := &checkFlags{run: &runFlags{}}
+	f := &checkFlags{run: &jobcli.Flags{}}
 	cmd := &cobra.Command{
 		Use:   "check DIR|DATASET...",
 		Short: "Run tasks to find out whether their rewards can be trusted",
@@ -55,11 +57,13 @@ trials are kept then, and removed otherwise.`,
 	fs.StringVarP(&f.out, "output", "o", "", "keep the trials in this `directory`, as jobs")
 	fs.BoolVar(&f.keep, "keep", false, "keep the trials also when all checks pass")
 	fs.BoolVar(&f.json, "json", false, "print one JSON object per task, nothing else")
-	fs.BoolVar(&f.run.sealed, "sealed-verifier", false, "as for run: try the reward channel with the verifier sealed")
-	defineEnvironmentFlags(fs, f.run)
-	defineConcurrencyFlag(fs, f.run)
-	defineMultiplierFlags(fs, &f.run.set)
-	defineConversationFlags(fs, f.run)
+	fs.BoolVar(&f.run.Sealed, "sealed-verifier", false, "as for run: try the reward channel with the verifier sealed")
+	program(env).DefineEnvironment(fs, f.run)
+	jobcli.DefineHarborEnvironment(fs, f.run)
+	jobcli.DefineConcurrency(fs, f.run)
+	jobcli.DefineMultipliers(fs, &f.run.Set)
+	jobcli.DefineProgress(fs, f.run)
+	jobcli.DefineVariables(fs, f.run)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if f.repeats < 1 {
 			return usageErrorf("--repeats %d: the solution has to run at least once", f.repeats)
@@ -79,7 +83,7 @@ trials are kept then, and removed otherwise.`,
 
 // say tells people what is going on.
 func (f *checkFlags) say(env *Env, format string, args ...any) {
-	if !f.run.set.Quiet {
+	if !f.run.Set.Quiet {
 		_, _ = fmt.Fprintf(env.Stderr, "proctor: "+format+"\n", args...)
 	}
 }

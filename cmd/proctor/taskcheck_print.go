@@ -7,6 +7,7 @@ import (
 
 	"charm.land/lipgloss/v2"
 
+	"github.com/proctor-run/proctor/internal/console"
 	"github.com/proctor-run/proctor/job/taskcheck"
 )
 
@@ -45,7 +46,7 @@ func printOneChecked(w io.Writer, r *taskcheck.Report, everything bool) {
 	if !everything && r.Worst() == taskcheck.Pass {
 		return
 	}
-	_, _ = lipgloss.Fprintln(w, styleBold.Render(clean(r.Task)))
+	_, _ = lipgloss.Fprintln(w, console.Bold(clean(r.Task)))
 	for _, c := range r.Checks {
 		if !everything && c.Status == taskcheck.Pass {
 			continue
@@ -66,7 +67,7 @@ func printAttempts(w io.Writer, tried []taskcheck.AttemptResult) {
 	if len(tried) == 0 {
 		return
 	}
-	t := newTable("Attempt on the reward", "Allowed", "Effect", "Noticed")
+	t := console.NewTable("Attempt on the reward", "Allowed", "Effect", "Noticed")
 	for _, a := range tried {
 		noticed := "no"
 		if len(a.Noticed) > 0 {
@@ -99,7 +100,7 @@ func printCheckedPhases(w io.Writer, phases []taskcheck.Phase) {
 	if len(phases) == 0 {
 		return
 	}
-	t := newTable("Phase", "Runs", "Median", "Longest")
+	t := console.NewTable("Phase", "Runs", "Median", "Longest")
 	for _, p := range phases {
 		t.Row(p.Name, fmt.Sprint(p.Trials), seconds(p.Median), seconds(p.Longest))
 	}
@@ -114,9 +115,9 @@ var overviewChecks = []string{
 func printOverview(w io.Writer, tasks []*taskcheck.Subject) {
 	header := []string{"Task"}
 	for _, name := range overviewChecks {
-		header = append(header, titleCase(name))
+		header = append(header, console.TitleCase(name))
 	}
-	t := newTable(append(header, "Time")...)
+	t := console.NewTable(append(header, "Time")...)
 	worst := map[taskcheck.Status]int{}
 	for _, task := range tasks {
 		worst[task.Report.Worst()]++

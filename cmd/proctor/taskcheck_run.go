@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/proctor-run/proctor/internal/jobcli"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/job/taskcheck"
 	"github.com/proctor-run/proctor/jobdir"
@@ -116,10 +117,10 @@ func unlock(dir string) {
 // runChecks runs the trials of all tasks and judges them.
 func runChecks(ctx context.Context, env *Env, f *checkFlags, tasks []*taskcheck.Subject, place string) (err error) {
 	c := &checker{env: env, flags: f, prefix: jobdir.DefaultName(env.Now().Local()) + "-"}
-	if c.fromFile, err = loadEnvFile(env, f.run.envFile); err != nil {
+	if c.fromFile, err = loadEnvFile(env, f.run.EnvFile); err != nil {
 		return err
 	}
-	cfg, names, err := configure(env, f.run)
+	cfg, names, err := program(env).Configure(f.run)
 	if err != nil {
 		return err
 	}
@@ -131,7 +132,7 @@ func runChecks(ctx context.Context, env *Env, f *checkFlags, tasks []*taskcheck.
 		cfg.Tasks = append(cfg.Tasks, jobdir.TaskConfig{Path: &t.Dir})
 	}
 	var opts backendOptions
-	if cfg.Environment, opts, err = chooseEnvironment(ctx, env, cfg.Environment, f.run.runtime, names.backend); err != nil {
+	if cfg.Environment, opts, err = chooseEnvironment(ctx, env, cfg.Environment, f.run.Runtime, names.Environment); err != nil {
 		return err
 	}
 	c.cfg, opts.Mask = cfg, job.Hidden(cfg, env.Getenv("HOME"))
@@ -141,7 +142,7 @@ func runChecks(ctx context.Context, env *Env, f *checkFlags, tasks []*taskcheck.
 	}
 	c.backend = backend
 	course := taskcheck.Course{
-		Repeats: f.repeats, Sealed: f.run.sealed, Environment: backend.Name(), Can: backend.Capabilities(), Run: c.run,
+		Repeats: f.repeats, Sealed: f.run.Sealed, Environment: backend.Name(), Can: backend.Capabilities(), Run: c.run,
 		Say: func(tasks int, text string) { f.say(env, "%s: %s", count(tasks, "task"), text) },
 	}
 	return errors.Join(course.Check(ctx, tasks), closeBackend())
@@ -161,11 +162,11 @@ func (c *checker) run(ctx context.Context, b taskcheck.Batch) (_ [][]taskcheck.T
 	}
 	prepared, err := s.Prepare(cfg)
 	if err != nil {
-		return nil, prepareError(err)
+		return nil, jobcli.PrepareError(err)
 	}
 	prepared.Warnings = nil // they are about files, and said
 	if !c.asked {
-		if err := confirmVariables(ctx, c.env, prepared, c.fromFile, c.flags.run.yes); err != nil {
+		if err := confirmVariables(ctx, c.env, prepared, c.fromFile, c.flags.run.Yes); err != nil {
 			return nil, err
 		}
 		c.asked = true
@@ -177,7 +178,7 @@ func (c *checker) run(ctx context.Context, b taskcheck.Batch) (_ [][]taskcheck.T
 			results[e.Trial.TrialName] = e.Trial.Result
 		}
 	}
-	out, err := execute(ctx, c.env, c.flags.run, s, prepared)
+	out, err := program(c.env).Watch(ctx, c.flags.run, s, prepared)
 	if err != nil {
 		return nil, err
 	}

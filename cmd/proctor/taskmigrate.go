@@ -9,6 +9,7 @@ import (
 
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/harbor/terminalbench"
+	"github.com/proctor-run/proctor/internal/flags"
 )
 
 // migrateFlags are the flags of task migrate.
@@ -42,10 +43,10 @@ code is 2 then.`,
 	fs.SortFlags = false
 	fs.StringVarP(&f.in, "input", "i", "", "`directory` of Terminal-Bench tasks, or of one")
 	fs.StringVarP(&f.out, "output", "o", "", "`directory` to put the tasks in")
-	optionalVar(fs, &f.opts.CPUs, parseInt, "cpus", "", "`number` of processors of each environment")
-	optionalVar(fs, &f.opts.MemoryMB, parseInt, "memory-mb", "", "`MiB` of memory of each environment")
-	optionalVar(fs, &f.opts.StorageMB, parseInt, "storage-mb", "", "`MiB` of storage of each environment")
-	optionalVar(fs, &f.opts.GPUs, parseInt, "gpus", "", "`number` of GPUs of each environment")
+	flags.Optional(fs, &f.opts.CPUs, flags.Int, "cpus", "", "`number` of processors of each environment")
+	flags.Optional(fs, &f.opts.MemoryMB, flags.Int, "memory-mb", "", "`MiB` of memory of each environment")
+	flags.Optional(fs, &f.opts.StorageMB, flags.Int, "storage-mb", "", "`MiB` of storage of each environment")
+	flags.Optional(fs, &f.opts.GPUs, flags.Int, "gpus", "", "`number` of GPUs of each environment")
 	fs.BoolVar(&f.json, "json", false, "print one JSON object, nothing else")
 	return cmd
 }

@@ -9,6 +9,7 @@ import (
 	"charm.land/lipgloss/v2"
 	"github.com/spf13/cobra"
 
+	"github.com/proctor-run/proctor/internal/console"
 	"github.com/proctor-run/proctor/report"
 )
 
@@ -46,11 +47,11 @@ lock.json and of packages.`,
 }
 
 func printTask(w io.Writer, s *report.Task) {
-	_, _ = lipgloss.Fprintln(w, styleBold.Render(clean(s.Name)))
+	_, _ = lipgloss.Fprintln(w, console.Bold(clean(s.Name)))
 	_, _ = fmt.Fprintf(w, "checksum      %s\n", s.Checksum)
 	_, _ = fmt.Fprintf(w, "content hash  %s\n", s.ContentHash)
 	_, _ = fmt.Fprintf(w, "environment   %s, made within %s\n\n", clean(s.Environment), seconds(s.BuildSec))
-	t := newTable("Phase", "User", "Time limit", "Network", "Notes")
+	t := console.NewTable("Phase", "User", "Time limit", "Network", "Notes")
 	for _, stage := range s.Stages {
 		name := func(phase string) string {
 			if stage.Step != "" {

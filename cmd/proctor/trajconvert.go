@@ -14,6 +14,7 @@ import (
 	"github.com/proctor-run/proctor/agent/logs"
 	"github.com/proctor-run/proctor/internal/atomicfile"
 	"github.com/proctor-run/proctor/internal/bounded"
+	"github.com/proctor-run/proctor/internal/flags"
 	"github.com/proctor-run/proctor/internal/suggest"
 )
 
@@ -65,7 +66,7 @@ func (c *trajConvert) run(env *Env, dir string) error {
 	}
 	made, err := agents().ReadLogs(c.agent, in)
 	if bad, ok := errors.AsType[*agent.UnknownLogsError](err); ok {
-		return withHint(usageErrorf("%w", err), "%s", didYouMean(suggest.Nearest(bad.Agent, bad.Known)))
+		return withHint(usageErrorf("%w", err), "%s", flags.DidYouMean(suggest.Nearest(bad.Agent, bad.Known)))
 	}
 	if err != nil {
 		return usageErrorf("%w", err)

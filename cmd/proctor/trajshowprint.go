@@ -9,6 +9,7 @@ import (
 	"charm.land/lipgloss/v2"
 
 	"github.com/proctor-run/proctor/atif"
+	"github.com/proctor-run/proctor/internal/console"
 	"github.com/proctor-run/proctor/report"
 	"github.com/proctor-run/proctor/value"
 )
@@ -39,7 +40,7 @@ func (p *trajPrinter) line(text string) { _, _ = lipgloss.Fprintln(p.w, text) }
 
 func (p *trajPrinter) head(s *report.Trajectory) {
 	t := s.Document
-	p.line(styleBold.Render(clean(s.File)))
+	p.line(console.Bold(clean(s.File)))
 	about := "agent " + clean(t.Agent.Name) + " " + clean(t.Agent.Version)
 	if t.Agent.ModelName != nil {
 		about += ", model " + clean(*t.Agent.ModelName)
@@ -64,7 +65,7 @@ func (p *trajPrinter) head(s *report.Trajectory) {
 
 func (p *trajPrinter) step(s *atif.Step) {
 	p.line("")
-	p.line(sourceStyle(s.Source).Render(strconv.Itoa(s.ID)+" "+string(s.Source)) + styleDim.Render(stepAbout(s)))
+	p.line(sourceStyle(s.Source).Render(strconv.Itoa(s.ID)+" "+string(s.Source)) + console.Dim(stepAbout(s)))
 	if s.ReasoningContent != nil && *s.ReasoningContent != "" {
 		p.dim("  ┆ ", *s.ReasoningContent)
 	}
@@ -83,9 +84,9 @@ func (p *trajPrinter) step(s *atif.Step) {
 // sourceStyle makes the agent's own steps stand out.
 func sourceStyle(s atif.Source) lipgloss.Style {
 	if s == atif.Agent {
-		return styleBold.Foreground(lipgloss.Cyan)
+		return lipgloss.NewStyle().Bold(true).Foreground(lipgloss.Cyan)
 	}
-	return styleBold
+	return lipgloss.NewStyle().Bold(true)
 }
 
 // stepAbout is what is said beside a step's number.
@@ -141,10 +142,10 @@ const maxInlineArguments = 100
 func (p *trajPrinter) call(c *atif.ToolCall) {
 	inline := string(value.AppendDumps(nil, c.Arguments, value.DumpsOptions{Unicode: true}))
 	if len(inline) <= maxInlineArguments && !strings.Contains(inline, `\n`) {
-		p.line("  → " + styleBold.Render(clean(c.FunctionName)) + " " + clean(inline))
+		p.line("  → " + console.Bold(clean(c.FunctionName)) + " " + clean(inline))
 		return
 	}
-	p.line("  → " + styleBold.Render(clean(c.FunctionName)))
+	p.line("  → " + console.Bold(clean(c.FunctionName)))
 	for key, v := range c.Arguments.All() {
 		text := string(value.AppendDumps(nil, v, value.DumpsOptions{Unicode: true}))
 		if s, ok := v.(value.Str); ok {
@@ -207,7 +208,7 @@ func imageText(s *atif.ImageSource) string {
 }
 
 func (p *trajPrinter) text(mark, text string) { p.block(mark, text, lipgloss.NewStyle()) }
-func (p *trajPrinter) dim(mark, text string)  { p.block(mark, text, styleDim) }
+func (p *trajPrinter) dim(mark, text string)  { p.block(mark, text, lipgloss.NewStyle().Faint(true)) }
 
 // block prints the lines of a text, the first behind the mark and the others below
 // it.
@@ -233,6 +234,6 @@ func (p *trajPrinter) block(mark, text string, style lipgloss.Style) {
 		}
 	}
 	if more > 0 {
-		p.line(mark + styleDim.Render("… "+count(more, "more line")))
+		p.line(mark + console.Dim("… "+count(more, "more line")))
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"charm.land/lipgloss/v2"
 	"github.com/spf13/cobra"
 
+	"github.com/proctor-run/proctor/internal/console"
+	"github.com/proctor-run/proctor/internal/jobcli"
 	"github.com/proctor-run/proctor/report"
 )
 
@@ -55,7 +57,7 @@ func readTrial(dir string, lines int) (*report.Trial, error) {
 }
 
 func printTrial(w io.Writer, s *report.Trial) {
-	_, _ = lipgloss.Fprintln(w, styleBold.Render(clean(s.Trial)))
+	_, _ = lipgloss.Fprintln(w, console.Bold(clean(s.Trial)))
 	_, _ = fmt.Fprintf(w, "task %s, agent %s: %s\n", clean(s.Task), clean(s.Agent), endText(s))
 	if s.Cause != nil {
 		printCause(w, s.Cause)
@@ -74,7 +76,7 @@ func printTrial(w io.Writer, s *report.Trial) {
 	printTimeline(w, s)
 	for _, l := range s.Logs {
 		_, _ = fmt.Fprintln(w)
-		_, _ = lipgloss.Fprintln(w, styleBold.Render(clean(l.File)))
+		_, _ = lipgloss.Fprintln(w, console.Bold(clean(l.File)))
 		if l.Cut {
 			_, _ = fmt.Fprintln(w, "  …")
 		}
@@ -86,7 +88,7 @@ func printTrial(w io.Writer, s *report.Trial) {
 
 func endText(s *report.Trial) string {
 	if s.Document != nil {
-		return clean(resultText(s.Document))
+		return clean(jobcli.ResultText(s.Document))
 	}
 	return "it has not ended: it runs, or its process was killed"
 }
@@ -147,7 +149,7 @@ func printTimeline(w io.Writer, s *report.Trial) {
 	for _, p := range s.Phases {
 		end = max(end, p.Offset+p.Seconds)
 	}
-	t := newTable("Phase", "Begins", "Takes", "")
+	t := console.NewTable("Phase", "Begins", "Takes", "")
 	for _, p := range s.Phases {
 		t.Row(clean(p.Name), "+"+seconds(p.Offset), seconds(p.Seconds), bar(p, end))
 	}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/proctor-run/proctor/dataset"
 	"github.com/proctor-run/proctor/harbor"
+	"github.com/proctor-run/proctor/internal/flags"
+	"github.com/proctor-run/proctor/internal/jobcli"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/scan"
@@ -24,13 +26,13 @@ import (
 
 // trialFlags are the flags of trial start; run holds those that run has too.
 type trialFlags struct {
-	run       runFlags
+	run       jobcli.Flags
 	trialName *string
 	set       job.TrialOverrides
 }
 
 func newTrialStart(env *Env) *cobra.Command {
-	f := &trialFlags{run: runFlags{set: job.Overrides{KnownAgents: agents()}}}
+	f := &trialFlags{run: *program(env).NewFlags()}
 	cmd := &cobra.Command{
 		Use:   "start",
 		Short: "Run one agent on one task once",
@@ -42,35 +44,50 @@ Flags shared with Harbor behave as in Harbor.`,
   proctor trial start -c trial.yaml --json`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			f.set.Overrides = f.run.set
-			return asHarbor(startTrial(cmd.Context(), env, f), f.run.harborExitCodes)
+			f.set.Overrides = f.run.Set
+			return asHarbor(startTrial(cmd.Context(), env, f), f.run.HarborExitCodes)
 		},
 	}
-	defineTrialFlags(cmd, f)
+	defineTrialFlags(env, cmd, f)
 	return cmd
 }
 
-func defineTrialFlags(cmd *cobra.Command, f *trialFlags) {
+func defineTrialFlags(env *Env, cmd *cobra.Command, f *trialFlags) {
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	o, t := &f.run.set, &f.set
-	optionalVar(fs, &o.Path, parseString, "path", "p", "the task's `directory`")
-	fs.StringVarP(&f.run.config, "config", "c", "", "trial configuration, a .json or .yaml `file`; other flags go on top of it")
-	optionalVar(fs, &f.trialName, parseString, "trial-name", "", "`name` of the trial (default: the task's with random letters); ignored with --config")
-	optionalVar(fs, &t.TrialsDir, parseString, "trials-dir", "", "`directory` that holds the trials (default trials)")
-	optionalVar(fs, &o.GitURL, parseString, "task-git-url", "", "`URL` of the git repository that --path is in")
-	optionalVar(fs, &o.GitCommit, parseString, "task-git-commit", "", "`commit` of that repository")
-	defineAgentFlags(fs, &f.run)
-	refusePlugins(fs)
-	optionalVar(fs, &t.AgentTimeoutSec, parseFloat, "agent-timeout", "", "`seconds` for the agent instead of the task's")
-	optionalVar(fs, &t.AgentSetupTimeoutSec, parseFloat, "agent-setup-timeout", "", "`seconds` for the agent's set-up (default 360)")
-	optionalVar(fs, &t.VerifierTimeoutSec, parseFloat, "verifier-timeout", "", "`seconds` for the verifier instead of the task's")
-	defineEnvironmentFlags(fs, &f.run)
-	optionalVar(fs, &o.EnvironmentType, parseEnvironment, "environment-type", "", "as --env")
-	defineMultiplierFlags(fs, o)
-	fs.StringVar(&f.run.envFile, "env-file", "", "read variables from this `file` before anything else")
-	fs.BoolVar(&f.run.json, "json", false, "print one JSON object about the trial, as 'trial show' does, nothing else")
-	fs.BoolVar(&f.run.harborExitCodes, "harbor-exit-codes", false, "exit as Harbor does: with 0 also when the trial errored, with 1 when it is refused")
+	o, t := &f.run.Set, &f.set
+	p := program(env)
+	flags.Topic(fs, "Task", func() {
+		flags.Optional(fs, &o.Path, flags.String, "path", "p", "the task's `directory`")
+		flags.Optional(fs, &o.GitURL, flags.String, "task-git-url", "", "`URL` of the git repository that --path is in")
+		flags.Optional(fs, &o.GitCommit, flags.String, "task-git-commit", "", "`commit` of that repository")
+	})
+	flags.Topic(fs, "Agent", func() {
+		p.DefineAgent(fs, &f.run)
+		jobcli.DefineHarborAgent(fs, &f.run)
+	})
+	flags.Topic(fs, "Verifier", func() { jobcli.DefineVerifier(fs, &f.run) })
+	flags.Topic(fs, "Environment", func() {
+		p.DefineEnvironment(fs, &f.run)
+		jobcli.DefineHarborEnvironment(fs, &f.run)
+		p.DefineEnvironmentType(fs, &f.run)
+	})
+	flags.Topic(fs, "Trial", func() {
+		fs.StringVarP(&f.run.Config, "config", "c", "", "trial configuration, a .json or .yaml `file`; other flags go on top of it")
+		flags.Optional(fs, &f.trialName, flags.String, "trial-name", "", "`name` of the trial (default: the task's with random letters); ignored with --config")
+		flags.Optional(fs, &t.TrialsDir, flags.String, "trials-dir", "", "`directory` that holds the trials (default trials)")
+		flags.Optional(fs, &t.AgentTimeoutSec, flags.Float, "agent-timeout", "", "`seconds` for the agent instead of the task's")
+		flags.Optional(fs, &t.AgentSetupTimeoutSec, flags.Float, "agent-setup-timeout", "", "`seconds` for the agent's set-up (default 360)")
+		flags.Optional(fs, &t.VerifierTimeoutSec, flags.Float, "verifier-timeout", "", "`seconds` for the verifier instead of the task's")
+		jobcli.DefineMultipliers(fs, o)
+		jobcli.DefineEnvFile(fs, &f.run)
+	})
+	flags.Topic(fs, "Output", func() {
+		fs.BoolVar(&f.run.JSON, "json", false, "print one JSON object about the trial, as 'trial show' does, nothing else")
+		fs.BoolVar(&f.run.HarborExitCodes, "harbor-exit-codes", false, "exit as Harbor does: with 0 also when the trial errored, with 1 when it is refused")
+	})
+	jobcli.RefusePlugins(fs)
+	flags.ByTopic(cmd)
 	for _, flag := range []string{"path", "trials-dir"} {
 		if err := cmd.MarkFlagDirname(flag); err != nil {
 			panic(err) // the flag is defined a few lines above
@@ -79,7 +96,7 @@ func defineTrialFlags(cmd *cobra.Command, f *trialFlags) {
 }
 
 func startTrial(ctx context.Context, env *Env, f *trialFlags) error {
-	if _, err := loadEnvFile(env, f.run.envFile); err != nil {
+	if _, err := loadEnvFile(env, f.run.EnvFile); err != nil {
 		return err
 	}
 	cfg, named, err := configureTrial(env, f)
@@ -87,10 +104,10 @@ func startTrial(ctx context.Context, env *Env, f *trialFlags) error {
 		return err
 	}
 	var opts backendOptions
-	if cfg.Environment, opts, err = chooseEnvironment(ctx, env, cfg.Environment, f.run.runtime, named); err != nil {
+	if cfg.Environment, opts, err = chooseEnvironment(ctx, env, cfg.Environment, f.run.Runtime, named); err != nil {
 		return err
 	}
-	task, err := findTask(ctx, env, cfg.Task, f.run.json)
+	task, err := findTask(ctx, env, cfg.Task, f.run.JSON)
 	if err != nil {
 		return err
 	}
@@ -107,7 +124,7 @@ func startTrial(ctx context.Context, env *Env, f *trialFlags) error {
 		return err
 	}
 	defer func() { _ = closeBackend() }()
-	if !f.run.json {
+	if !f.run.JSON {
 		printTrialStart(env.Stdout, cfg, task, opts.name)
 	}
 	result, err := runTrial(ctx, env, f, cfg, task, backend)
@@ -121,12 +138,12 @@ func startTrial(ctx context.Context, env *Env, f *trialFlags) error {
 // default, with the command line on top. named tells whether it names an
 // environment.
 func configureTrial(env *Env, f *trialFlags) (cfg jobdir.TrialConfig, named bool, err error) {
-	if f.run.config == "" && f.run.set.Path == nil {
+	if f.run.Config == "" && f.run.Set.Path == nil {
 		return cfg, false, withHint(usageErrorf("%w", job.ErrNoTrialTask), "name a task directory with -p")
 	}
 	cfg = jobdir.NewTrialConfig(jobdir.TaskConfig{})
-	if f.run.config != "" {
-		if cfg, named, err = readTrialConfig(env, f.run.config); err != nil {
+	if f.run.Config != "" {
+		if cfg, named, err = readTrialConfig(env, f.run.Config); err != nil {
 			return cfg, named, err
 		}
 	} else if f.trialName != nil {
@@ -135,7 +152,7 @@ func configureTrial(env *Env, f *trialFlags) (cfg jobdir.TrialConfig, named bool
 	if strings.ContainsAny(cfg.TrialName, `/\`) || cfg.TrialName == ".." || cfg.TrialName == "." {
 		return cfg, named, usageErrorf("trial name %q: want a single name, it becomes a directory", cfg.TrialName)
 	}
-	for _, path := range f.run.mcpConfigs {
+	for _, path := range f.run.MCPConfigs {
 		servers, err := job.ReadMCPServers(path)
 		if err != nil {
 			return cfg, named, usageErrorf("%w", err)
@@ -152,7 +169,7 @@ func configureTrial(env *Env, f *trialFlags) (cfg jobdir.TrialConfig, named bool
 }
 
 func readTrialConfig(env *Env, path string) (cfg jobdir.TrialConfig, named bool, err error) {
-	data, format, names, err := readConfigFile("trial", path)
+	data, format, names, err := program(env).ReadConfigFile("trial", path)
 	if err != nil {
 		return cfg, false, err
 	}
@@ -163,7 +180,7 @@ func readTrialConfig(env *Env, path string) (cfg jobdir.TrialConfig, named bool,
 	for _, loc := range report.Unknown {
 		_, _ = fmt.Fprintf(env.Stderr, "proctor: warning: %s: unknown key %s is ignored\n", path, clean(loc.String()))
 	}
-	return cfg, names.backend, nil
+	return cfg, names.Environment, nil
 }
 
 // findTask finds the task on this machine, or brings it here.
@@ -180,7 +197,7 @@ func findTask(ctx context.Context, env *Env, t jobdir.TaskConfig, quiet bool) (f
 		return err
 	})
 	if err != nil {
-		return found, prepareError(err)
+		return found, jobcli.PrepareError(err)
 	}
 	for _, w := range warnings {
 		_, _ = fmt.Fprintf(env.Stderr, "proctor: warning: %s\n", clean(w))
@@ -196,7 +213,7 @@ func runTrial(ctx context.Context, env *Env, f *trialFlags, cfg jobdir.TrialConf
 	ctx, stop := interruptible(ctx, env)
 	defer stop()
 	runner := trial.Runner{
-		Backend: backend, Lookup: env.Lookup, Now: env.Now, Owner: owner, SealedVerifier: f.run.sealed, Agents: agents(),
+		Backend: backend, Lookup: env.Lookup, Now: env.Now, Owner: owner, SealedVerifier: f.run.Sealed, Agents: agents(),
 		TaskDir: func(jobdir.TaskConfig) (string, error) { return task.Dir, nil },
 	}
 	result, err := runner.Run(ctx, cfg, 1)
@@ -221,7 +238,7 @@ func printTrialStart(w io.Writer, cfg jobdir.TrialConfig, task dataset.FetchedTa
 
 // finish prints the result and turns it into an exit code.
 func (f *trialFlags) finish(env *Env, dir string, r *jobdir.TrialResult) error {
-	if f.run.json {
+	if f.run.JSON {
 		s, err := readTrial(dir, 0)
 		if err == nil {
 			err = encodeJSON(env.Stdout, s)
@@ -232,7 +249,7 @@ func (f *trialFlags) finish(env *Env, dir string, r *jobdir.TrialResult) error {
 	} else {
 		printTrialEnd(env.Stdout, r)
 	}
-	if r.ExceptionInfo != nil && !f.run.harborExitCodes {
+	if r.ExceptionInfo != nil && !f.run.HarborExitCodes {
 		return errQuiet(exitTrialErrors)
 	}
 	return nil

@@ -6,12 +6,13 @@ import (
 	"strings"
 
 	"github.com/proctor-run/proctor/internal/exitcode"
+	"github.com/proctor-run/proctor/internal/jobcli"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/oci"
 )
 
 // Auto is the name that lets Choose choose.
-const Auto = "auto"
+const Auto = jobcli.Auto
 
 // Entry is a backend that can be chosen by name. A backend is added to a program
 // with one entry, in the list that is given to [Attach] or as [Options].Backends:

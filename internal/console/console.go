@@ -32,3 +32,27 @@ func Count(n int, what string) string {
 	}
 	return fmt.Sprintf("%d %ss", n, what)
 }
+
+// CountHave is Count with the verb "to have" behind it.
+func CountHave(n int, what string) string {
+	if n == 1 {
+		return "1 " + what + " has"
+	}
+	return Count(n, what) + " have"
+}
+
+// CountGive is Count with the verb "to give" behind it.
+func CountGive(n int, what string) string {
+	if n == 1 {
+		return "1 " + what + " gives"
+	}
+	return Count(n, what) + " give"
+}
+
+// TitleCase has its first letter in upper case.
+func TitleCase(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}

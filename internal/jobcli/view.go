@@ -1,4 +1,4 @@
-package main
+package jobcli
 
 import (
 	"fmt"
@@ -28,11 +28,14 @@ type view interface {
 }
 
 // noView shows warnings alone.
-type noView struct{ w io.Writer }
+type noView struct {
+	w    io.Writer
+	name string // of the program
+}
 
 func (v noView) event(e job.Event) {
 	if e.Kind == job.EventWarning {
-		_, _ = fmt.Fprintf(v.w, "proctor: warning: %s\n", clean(e.Message))
+		_, _ = fmt.Fprintf(v.w, "%s: warning: %s\n", v.name, console.Clean(e.Message))
 	}
 }
 
@@ -52,7 +55,7 @@ func (v *lineView) event(e job.Event) {
 	if text == "" {
 		return
 	}
-	_, _ = fmt.Fprintf(v.w, "%s %s\n", clockTime(e.Time.Sub(v.started)), text)
+	_, _ = fmt.Fprintf(v.w, "%s %s\n", console.ClockTime(e.Time.Sub(v.started)), text)
 }
 
 func (*lineView) close() {}
@@ -62,13 +65,13 @@ func (*lineView) close() {}
 func eventText(e job.Event) string {
 	switch e.Kind {
 	case job.EventJobStart:
-		return fmt.Sprintf("job %s: %s to run", clean(e.JobName), count(e.Progress.Pending, "trial"))
+		return fmt.Sprintf("job %s: %s to run", console.Clean(e.JobName), console.Count(e.Progress.Pending, "trial"))
 	case job.EventJobEnd:
-		return fmt.Sprintf("job %s: %s", clean(e.JobName), progressText(e.Progress))
+		return fmt.Sprintf("job %s: %s", console.Clean(e.JobName), progressText(e.Progress))
 	case job.EventWarning:
-		return "warning: " + clean(e.Message)
+		return "warning: " + console.Clean(e.Message)
 	case job.EventRetry:
-		return fmt.Sprintf("%s: %s", clean(e.Retry.TrialName), clean(e.Message))
+		return fmt.Sprintf("%s: %s", console.Clean(e.Retry.TrialName), console.Clean(e.Message))
 	case job.EventTrial:
 		return trialText(e)
 	}
@@ -77,12 +80,12 @@ func eventText(e job.Event) string {
 
 func trialText(e job.Event) string {
 	t := e.Trial
-	name := clean(t.TrialName)
+	name := console.Clean(t.TrialName)
 	switch t.Kind {
 	case trial.EventEnd:
-		return fmt.Sprintf("%s: %s  [%d/%d]", name, resultText(t.Result), e.Progress.Ended.Trials, e.Progress.Total)
+		return fmt.Sprintf("%s: %s  [%d/%d]", name, ResultText(t.Result), e.Progress.Ended.Trials, e.Progress.Total)
 	case trial.EventProgress:
-		return fmt.Sprintf("%s: %s", name, clean(t.Message))
+		return fmt.Sprintf("%s: %s", name, console.Clean(t.Message))
 	case trial.EventCancel:
 		return ""
 	}
@@ -108,11 +111,11 @@ func phaseText(k trial.EventKind) string {
 	return string(k)
 }
 
-// resultText is the outcome of a trial in a few words, the cause first.
-func resultText(r *jobdir.TrialResult) string {
+// ResultText is the outcome of a trial in a few words, the cause first.
+func ResultText(r *jobdir.TrialResult) string {
 	took := ""
 	if r.StartedAt != nil && r.FinishedAt != nil {
-		took = fmt.Sprintf(" (%s)", duration(r.FinishedAt.In(time.UTC).Sub(r.StartedAt.In(time.UTC))))
+		took = fmt.Sprintf(" (%s)", console.Duration(r.FinishedAt.In(time.UTC).Sub(r.StartedAt.In(time.UTC))))
 	}
 	rewards := rewardsText(r)
 	if r.ExceptionInfo == nil {
@@ -120,7 +123,7 @@ func resultText(r *jobdir.TrialResult) string {
 	}
 	text := r.ExceptionInfo.Type
 	if m, _, _ := strings.Cut(r.ExceptionInfo.Message, "\n"); m != "" {
-		text += ": " + clean(m)
+		text += ": " + console.Clean(m)
 	}
 	if r.VerifierResult != nil {
 		text = rewards + ", " + text
@@ -146,45 +149,4 @@ func progressText(p job.Progress) string {
 		parts = append(parts, fmt.Sprintf("%d not run", p.Pending))
 	}
 	return strings.Join(parts, ", ")
-}
-
-func count(n int, what string) string { return console.Count(n, what) }
-
-// countHave is count with the verb "to have" behind it.
-func countHave(n int, what string) string {
-	if n == 1 {
-		return "1 " + what + " has"
-	}
-	return count(n, what) + " have"
-}
-
-// countGive is count with the verb "to give" behind it.
-func countGive(n int, what string) string {
-	if n == 1 {
-		return "1 " + what + " gives"
-	}
-	return count(n, what) + " give"
-}
-
-// clean makes text from outside safe for a terminal and a single line.
-func clean(s string) string { return console.Clean(s) }
-
-// clockTime is a duration as a fixed-width time.
-func clockTime(d time.Duration) string {
-	s := int(d.Seconds())
-	if s < 3600 {
-		return fmt.Sprintf("%02d:%02d", s/60, s%60)
-	}
-	return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
-}
-
-// duration is a duration for people.
-func duration(d time.Duration) string {
-	switch {
-	case d < time.Second:
-		return d.Round(time.Millisecond).String()
-	case d < time.Minute:
-		return d.Round(100 * time.Millisecond).String()
-	}
-	return d.Round(time.Second).String()
 }

@@ -1,4 +1,4 @@
-package main
+package jobcli
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 
 	"charm.land/lipgloss/v2"
 
+	"github.com/proctor-run/proctor/internal/console"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/trial"
 )
@@ -142,21 +143,16 @@ func (v *liveView) draw() {
 	v.lines = len(lines)
 }
 
-var (
-	styleBold = lipgloss.NewStyle().Bold(true)
-	styleDim  = lipgloss.NewStyle().Faint(true)
-)
-
 func (v *liveView) render() []string {
 	p := v.progress
 	elapsed := v.now().Sub(v.started)
-	head := []string{styleBold.Render(fmt.Sprintf("%d/%d trials", p.Ended.Trials, p.Total))}
+	head := []string{console.Bold(fmt.Sprintf("%d/%d trials", p.Ended.Trials, p.Total))}
 	for _, m := range p.Metrics {
-		head = append(head, fmt.Sprintf("%s %s (n=%d, %d scored)", clean(m.Name), m.Value, m.N, m.NScored))
+		head = append(head, fmt.Sprintf("%s %s (n=%d, %d scored)", console.Clean(m.Name), m.Value, m.N, m.NScored))
 	}
-	head = append(head, clockTime(elapsed)+" elapsed")
+	head = append(head, console.ClockTime(elapsed)+" elapsed")
 	if left, ok := remaining(elapsed, p); ok {
-		head = append(head, "about "+clockTime(left)+" left")
+		head = append(head, "about "+console.ClockTime(left)+" left")
 	}
 	lines := []string{strings.Join(head, "  ·  ")}
 	if len(p.Ended.Errors) > 0 {
@@ -167,14 +163,14 @@ func (v *liveView) render() []string {
 	}
 	for i, r := range v.running {
 		if i == liveRows {
-			lines = append(lines, styleDim.Render(fmt.Sprintf("  … and %d more", len(v.running)-i)))
+			lines = append(lines, console.Dim(fmt.Sprintf("  … and %d more", len(v.running)-i)))
 			break
 		}
 		note := r.phase
 		if r.note != "" {
-			note += ", " + clean(r.note)
+			note += ", " + console.Clean(r.note)
 		}
-		lines = append(lines, fmt.Sprintf("  %s  %s %s", clean(r.name), note, styleDim.Render(duration(v.now().Sub(r.since).Truncate(time.Second)))))
+		lines = append(lines, fmt.Sprintf("  %s  %s %s", console.Clean(r.name), note, console.Dim(console.Duration(v.now().Sub(r.since).Truncate(time.Second)))))
 	}
 	return lines
 }
@@ -200,7 +196,7 @@ func errorCounts(errs map[string]int) string {
 		return strings.Compare(a, b)
 	})
 	for i, t := range types {
-		types[i] = fmt.Sprintf("%s ×%d", clean(t), errs[t])
+		types[i] = fmt.Sprintf("%s ×%d", console.Clean(t), errs[t])
 	}
 	return strings.Join(types, ", ")
 }

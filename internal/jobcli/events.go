@@ -1,4 +1,4 @@
-package main
+package jobcli
 
 import (
 	"encoding/json"

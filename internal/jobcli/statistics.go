@@ -1,4 +1,4 @@
-package main
+package jobcli
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/proctor-run/proctor/internal/console"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/report"
 	"github.com/proctor-run/proctor/score"
@@ -21,9 +22,9 @@ func groupOf(s *report.Statistics, key string) report.GroupStatistics {
 	return report.GroupStatistics{Group: key}
 }
 
-// printGroupStatistics says on what the numbers of a group rest.
-func printGroupStatistics(w io.Writer, g report.GroupStatistics) {
-	line := fmt.Sprintf("%s: %d scored, %d errored with a reward, %d errored without one (counted as 0)", count(g.Trials, "trial"),
+// PrintGroupStatistics says on what the numbers of a group rest.
+func PrintGroupStatistics(w io.Writer, g report.GroupStatistics) {
+	line := fmt.Sprintf("%s: %d scored, %d errored with a reward, %d errored without one (counted as 0)", console.Count(g.Trials, "trial"),
 		g.Outcomes[jobdir.ClassScored], g.Outcomes[jobdir.ClassErroredWithReward], g.Outcomes[jobdir.ClassErroredWithoutReward])
 	if n := g.Outcomes[jobdir.ClassUnscored]; n > 0 {
 		line += fmt.Sprintf(", %d without error and reward", n)
@@ -36,7 +37,7 @@ func printGroupStatistics(w io.Writer, g report.GroupStatistics) {
 		_, _ = fmt.Fprintln(w, meanText(m, len(g.Means) > 1))
 	}
 	if a := g.Attempts; a.Repeated > 0 {
-		_, _ = fmt.Fprintf(w, "Attempts agree on %d of %s (%s), flake rate %s\n", a.Agreeing, count(a.Repeated, "repeated task"), percent(float64(a.Share)), percent(float64(a.FlakeRate)))
+		_, _ = fmt.Fprintf(w, "Attempts agree on %d of %s (%s), flake rate %s\n", a.Agreeing, console.Count(a.Repeated, "repeated task"), percent(float64(a.Share)), percent(float64(a.FlakeRate)))
 	}
 	_, _ = fmt.Fprintln(w)
 }
@@ -44,13 +45,13 @@ func printGroupStatistics(w io.Writer, g report.GroupStatistics) {
 func meanText(m report.Mean, named bool) string {
 	what := "Mean"
 	if named {
-		what += " " + clean(m.Reward)
+		what += " " + console.Clean(m.Reward)
 	}
-	return fmt.Sprintf("%s %s over %s (%s, %d with %s), %s", what, decimals(float64(m.Mean)), count(m.Tasks, "task"), count(m.Trials, "trial"), m.WithReward, theReward(named), meanInterval(m))
+	return fmt.Sprintf("%s %s over %s (%s, %d with %s), %s", what, console.Decimals(float64(m.Mean)), console.Count(m.Tasks, "task"), console.Count(m.Trials, "trial"), m.WithReward, TheReward(named), meanInterval(m))
 }
 
-// theReward tells the reward of a mean from any: trials may have others only.
-func theReward(named bool) string {
+// TheReward tells the reward of a mean from any: trials may have others only.
+func TheReward(named bool) string {
 	if named {
 		return "it"
 	}
@@ -60,7 +61,7 @@ func theReward(named bool) string {
 func meanInterval(m report.Mean) string {
 	switch {
 	case m.Method != score.MethodNone:
-		return fmt.Sprintf("%g%% interval %s to %s (%s)", 100*m.Confidence, decimals(float64(m.Low)), decimals(float64(m.High)), m.Method)
+		return fmt.Sprintf("%g%% interval %s to %s (%s)", 100*m.Confidence, console.Decimals(float64(m.Low)), console.Decimals(float64(m.High)), m.Method)
 	case m.Tasks < 2:
 		return "no interval with less than two tasks"
 	}
@@ -69,7 +70,7 @@ func meanInterval(m report.Mean) string {
 
 // printCoverage says how many of the planned trials the numbers rest on.
 func printCoverage(w io.Writer, s *report.Statistics) {
-	_, _ = fmt.Fprintf(w, "Coverage: %d of %s a reward", s.WithReward, countHave(s.Planned, "planned trial"))
+	_, _ = fmt.Fprintf(w, "Coverage: %d of %s a reward", s.WithReward, console.CountHave(s.Planned, "planned trial"))
 	if s.Planned > 0 {
 		_, _ = fmt.Fprintf(w, " (%s)", percent(float64(s.Coverage)))
 	}

@@ -1,0 +1,76 @@
+package jobcli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/proctor-run/proctor/internal/console"
+	"github.com/proctor-run/proctor/internal/exitcode"
+	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/outcome"
+	"github.com/proctor-run/proctor/score"
+	"github.com/proctor-run/proctor/value"
+)
+
+// finish prints the result and turns it into an exit code.
+//
+//nolint:contextcheck // an interrupt ends the run, not the report of it
+func (p *Program) finish(f *Flags, prepared *job.Prepared, out *job.Summary) error {
+	dir := prepared.Config.Dir()
+	if f.JUnit.File != "" {
+		// Also of a run that was interrupted: what is pending is skipped.
+		if err := f.JUnit.Export(context.Background(), p.Stdout, dir); err != nil {
+			return err
+		}
+	}
+	if out.Interrupted {
+		if !f.JSON {
+			_, _ = fmt.Fprintf(p.Stderr, "%s: interrupted: %s\n%s: what was done is in %s; '%s %s' resumes the job\n",
+				p.Name, progressText(out.Progress), p.Name, dir, p.Resume, dir)
+		}
+		return exitcode.Quiet(exitcode.Interrupted)
+	}
+	if !f.JSON {
+		PrintSummary(p.Stdout, out)
+		_, _ = fmt.Fprintf(p.Stdout, "Job Info\nTotal runtime: %s\nResults written to %s\n",
+			console.Runtime(p.Now().Sub(out.Result.StartedAt.In(p.Now().Location()))), filepath.Join(dir, "result.json"))
+	}
+	if f.OutcomeLine && !f.JSON {
+		line, err := outcome.Of(out.Result.AppendJSON(nil)).Line()
+		if err != nil {
+			return err
+		}
+		_, _ = fmt.Fprintln(p.Stdout, line)
+	}
+	if err := thresholds(f, out); err != nil {
+		return err
+	}
+	if out.Result.Stats.NErroredTrials > 0 && !f.HarborExitCodes {
+		return exitcode.Quiet(exitcode.TrialErrors)
+	}
+	return nil
+}
+
+// thresholds checks what the user asked for: every metric of every group, and
+// the share of trials with rewards.
+func thresholds(f *Flags, out *job.Summary) error {
+	var missed []error
+	if f.FailUnder != nil {
+		for _, m := range score.BelowThreshold(&out.Result.Stats, *f.FailUnder) {
+			missed = append(missed, fmt.Errorf("%s of %s is %s, below --fail-under %g", console.Clean(m.Metric), console.Clean(m.Group), value.Repr(m.Value), *f.FailUnder))
+		}
+	}
+	if f.FailUnderCoverage != nil {
+		p := out.Progress
+		if coverage := score.Coverage(p.Ended.WithReward, p.Total); coverage < *f.FailUnderCoverage {
+			missed = append(missed, fmt.Errorf("coverage %.3f (%d of %d trials have a reward) is below --fail-under-coverage %g",
+				coverage, p.Ended.WithReward, p.Total, *f.FailUnderCoverage))
+		}
+	}
+	if len(missed) == 0 {
+		return nil
+	}
+	return &exitcode.Error{Code: exitcode.Threshold, Err: errors.Join(missed...)}
+}

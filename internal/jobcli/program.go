@@ -1,0 +1,125 @@
+// Package jobcli is the command line of jobs, as proctor and the programs of cubes'
+// authors share it: the flags of a run, the configuration that they make, what is
+// shown while trials run, results, exit codes.
+package jobcli
+
+import (
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/proctor-run/proctor/agent"
+	"github.com/proctor-run/proctor/internal/exitcode"
+	"github.com/proctor-run/proctor/internal/flags"
+	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/scan"
+	"github.com/proctor-run/proctor/trial"
+)
+
+// Auto is the name that lets the program choose an environment.
+const Auto = "auto"
+
+// Program is a program that runs jobs, and what it takes from the outside world.
+type Program struct {
+	// Name stands before its messages.
+	Name string
+	// Resume is its command that resumes a job, which a hint names.
+	Resume string
+	// Agents can be chosen with -a.
+	Agents agent.Registry
+	// Environments can be chosen with -e, besides Auto. EnvironmentsUsage is how help
+	// lists them; empty means by their names.
+	Environments      []string
+	EnvironmentsUsage string
+
+	Args           []string
+	Stdout, Stderr io.Writer
+	// Lookup finds a variable of the environment.
+	Lookup  func(name string) (string, bool)
+	Now     func() time.Time
+	Signals <-chan os.Signal
+}
+
+func (p *Program) getenv(name string) string {
+	v, _ := p.Lookup(name)
+	return v
+}
+
+// PrepareOptions are what preparing a job takes from the outside world.
+func (p *Program) PrepareOptions() job.PrepareOptions {
+	return job.PrepareOptions{
+		Now: p.Now().Local(), Host: p.Lookup, Home: p.getenv("HOME"), Random: rand.IntN, Invocation: p.Args,
+	}
+}
+
+// Session is a session for a command line.
+func (p *Program) Session(f *Flags) *job.Session {
+	options := p.PrepareOptions()
+	options.AcceptHarmless = f.AcceptHarmless
+	return &job.Session{
+		Runner:  job.Runner{Trials: trial.Runner{Lookup: p.Lookup, Now: p.Now, Agents: p.Agents, SealedVerifier: f.Sealed}},
+		Options: options,
+		Signals: p.Signals,
+	}
+}
+
+// CheckAgents refuses agents that no trial could run with, before anything is
+// done. cube tells that the tasks are those of a cube. What a job directory holds
+// that is there already is let be: others may have made it, and finished trials need
+// no agent.
+func (p *Program) CheckAgents(cfg jobdir.Config, cube bool) error {
+	if info, err := os.Stat(filepath.Join(cfg.Dir(), scan.ResultFile)); err == nil && info.Mode().IsRegular() {
+		return nil
+	}
+	if err := job.CheckAgents(cfg.Agents, p.Agents, cube); err != nil {
+		return exitcode.Usagef("%w", err)
+	}
+	return nil
+}
+
+// CheckCube refuses what a configuration says that a cube, named as an argument,
+// would ignore, and agents that do not play its tasks.
+func (p *Program) CheckCube(cfg jobdir.Config) error {
+	switch {
+	case len(cfg.Tasks)+len(cfg.Datasets) > 0:
+		return exitcode.Usagef("the configuration names tasks, and the cube is named as the argument")
+	case len(cfg.Artifacts) > 0:
+		return exitcode.Usagef("the configuration names artifacts: the tasks of a cube have no artifacts")
+	case len(cfg.ExtraInstructionPaths) > 0:
+		return exitcode.Usagef("the configuration names extra instructions: the first observation is the cube's own")
+	}
+	return p.CheckAgents(cfg, true)
+}
+
+func (p *Program) parseAgent(s string) (string, error) {
+	return flags.OneOf(s, "an agent", p.Agents.Names(), p.Agents.HarborOnly())
+}
+
+func (p *Program) parseEnvironment(s string) (string, error) {
+	return flags.OneOf(s, "an environment", append([]string{Auto}, p.Environments...), jobdir.HarborEnvironments())
+}
+
+func (p *Program) environmentsUsage() string {
+	if p.EnvironmentsUsage != "" {
+		return p.EnvironmentsUsage
+	}
+	return strings.Join(slices.Concat([]string{Auto}, p.Environments), ", ")
+}
+
+// terminalWidth returns the width of w in columns, and whether w is a terminal
+// that can redraw lines.
+func (p *Program) terminalWidth(w io.Writer) (int, bool) {
+	f, ok := w.(*os.File)
+	if !ok || p.getenv("TERM") == "dumb" {
+		return 0, false
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	return width, err == nil && width > 0
+}
