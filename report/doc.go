@@ -7,7 +7,7 @@
 //	proctor job summarize --json      [Job.Digest], a [Digest]
 //	proctor trial show --json         [ReadTrial], a [Trial]
 //	proctor score --json              [NewScore], a [Score] per line
-//	proctor compare --json            [NewComparison], a [Comparison]
+//	proctor compare --json            [Compare], a [Comparison]
 //	proctor task show --json          [ReadTask], a [Task]
 //	proctor task validate --json      [ValidateTask], a [TaskValidation] per line
 //	proctor traj show --json          [ReadTrajectory], a [Trajectory] per line
