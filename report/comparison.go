@@ -1,6 +1,16 @@
 package report
 
-import "github.com/proctor-run/proctor/score"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/scan"
+	"github.com/proctor-run/proctor/score"
+)
 
 // Comparison compares job B with job A on the tasks of both: what proctor compare
 // --json prints. A difference above 0 is in favour of B.
@@ -42,10 +52,75 @@ type Flakes struct {
 	Rate     Number `json:"rate"`
 }
 
-// NewComparison gives a comparison of the jobs in two directories the form in which
-// it is reported.
-func NewComparison(dirA, dirB string, c *score.Comparison) Comparison {
-	out := Comparison{
+// NoGroupError is the error for a group that a job does not have.
+type NoGroupError struct {
+	Dir, Group string
+	Groups     []string // those that it has, sorted
+}
+
+// Error names the job and the group.
+func (e *NoGroupError) Error() string { return fmt.Sprintf("%q has no group %q", e.Dir, e.Group) }
+
+// CompareError is the error for two jobs that cannot be compared: it wraps
+// [score.ErrNothingInCommon], a [*score.DifferentTasksError], or one that names a
+// trial without the reward to compare.
+type CompareError struct{ Err error }
+
+// Error is the text of the reason.
+func (e *CompareError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *CompareError) Unwrap() error { return e.Err }
+
+// Compare reads two job directories and compares them task by task.
+//
+// The error is a [*NotFoundError] for a directory that is no job's, a
+// [*NoGroupError], a [*CompareError], or says which results of trials cannot be
+// read.
+func Compare(ctx context.Context, dirA, dirB string, opts score.CompareOptions) (*Comparison, error) {
+	a, err := recordsIn(ctx, dirA, opts.GroupA)
+	if err != nil {
+		return nil, err
+	}
+	b, err := recordsIn(ctx, dirB, opts.GroupB)
+	if err != nil {
+		return nil, err
+	}
+	c, err := score.Compare(a, b, opts)
+	if err != nil {
+		return nil, &CompareError{err}
+	}
+	return newComparison(dirA, dirB, c), nil
+}
+
+var errNoTrials = errors.New("it holds no trials")
+
+// recordsIn reads the trials of a job, at least one of them in the group.
+func recordsIn(ctx context.Context, dir, group string) ([]jobdir.Record, error) {
+	scanned, err := scan.Dir(ctx, dir)
+	if err != nil && ctx.Err() == nil && !isDirectory(dir) {
+		return nil, &NotFoundError{Path: dir, Kind: "job", Err: err}
+	}
+	if err = errors.Join(append([]error{err}, scanned.Errors...)...); err != nil {
+		return nil, err
+	}
+	if len(scanned.Records) == 0 {
+		return nil, &NotFoundError{Path: dir, Kind: "job", Err: errNoTrials}
+	}
+	records := make([]jobdir.Record, len(scanned.Records))
+	groups := map[string]bool{}
+	for i := range scanned.Records {
+		records[i] = scanned.Records[i].Record
+		groups[records[i].EvalsKey()] = true
+	}
+	if group != "" && !groups[group] {
+		return nil, &NoGroupError{Dir: dir, Group: group, Groups: slices.Sorted(maps.Keys(groups))}
+	}
+	return records, nil
+}
+
+func newComparison(dirA, dirB string, c *score.Comparison) *Comparison {
+	out := &Comparison{
 		A: dirA, B: dirB, MeanA: Number(c.MeanA), MeanB: Number(c.MeanB),
 		Difference: Number(c.Difference), Low: Number(c.Low), High: Number(c.High), Confidence: c.Confidence,
 		Wins: c.Wins, Losses: c.Losses, Ties: c.Ties, SignP: Number(c.SignP),

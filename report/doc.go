@@ -7,7 +7,7 @@
 //	proctor job summarize --json      [Job.Digest], a [Digest]
 //	proctor trial show --json         [ReadTrial], a [Trial]
 //	proctor score --json              [NewScore], a [Score] per line
-//	proctor compare --json            [NewComparison], a [Comparison]
+//	proctor compare --json            [Compare], a [Comparison]
 //	proctor task show --json          [ReadTask], a [Task]
 //	proctor task validate --json      [ValidateTask], a [TaskValidation] per line
 //	proctor traj show --json          [ReadTrajectory], a [Trajectory] per line
@@ -15,7 +15,8 @@
 //
 // [WriteJSON] writes such a value byte for byte as the command does. Fields that
 // are not in the JSON (json:"-") hold the documents that a value was made of, for
-// those who print it for people.
+// those who print it for people. [ReadOutcome] reads what proctor outcome --explain
+// tells.
 //
 // Durations are in seconds and costs in US dollars. Texts come from files that
 // tasks and agents may have written: they are neither cleaned of control

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/internal/jobtest"
-	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/journal"
 	"github.com/proctor-run/proctor/jobdir/traces"
 	"github.com/proctor-run/proctor/procid"
@@ -47,12 +46,8 @@ var jsonCases = map[string]func(*testing.T) any{
 		return s
 	},
 	"comparison": func(t *testing.T) any {
-		a, b := harborJobs+"/mixed-nop", harborJobs+"/mixed-oracle"
-		c, err := score.Compare(records(t, a), records(t, b), score.CompareOptions{Confidence: 0.95})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return report.NewComparison(a, b, c)
+		opts := score.CompareOptions{Confidence: 0.95}
+		return must(t)(report.Compare(t.Context(), harborJobs+"/mixed-nop", harborJobs+"/mixed-oracle", opts))
 	},
 	"task":         func(t *testing.T) any { return must(t)(report.ReadTask(greeter)) },
 	"task-valid":   func(*testing.T) any { return report.ValidateTask(greeter) },
@@ -132,15 +127,6 @@ func rescored(t *testing.T, dir string) *score.Rescored {
 	return r
 }
 
-func records(t *testing.T, dir string) []jobdir.Record {
-	t.Helper()
-	var list []jobdir.Record
-	for _, r := range rescored(t, dir).Records {
-		list = append(list, r.Record)
-	}
-	return list
-}
-
 func file(t *testing.T, path string) traces.File {
 	t.Helper()
 	files, err := traces.Files(path)
@@ -167,6 +153,19 @@ func TestErrors(t *testing.T) {
 	}
 	if _, err := report.ReadJobs(filepath.Join(t.TempDir(), "none"), time.UTC); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no directory of jobs: %v", err)
+	}
+
+	_, err := report.Compare(t.Context(), harborJobs+"/mixed-nop", harborJobs+"/mixed-oracle", score.CompareOptions{GroupB: "none"})
+	if e, ok := errors.AsType[*report.NoGroupError](err); !ok || e.Dir != harborJobs+"/mixed-oracle" || !slices.Equal(e.Groups, []string{"oracle__mixed"}) {
+		t.Errorf("a group that is not there: %v", err)
+	}
+	_, notBoth := report.Compare(t.Context(), harborJobs+"/mixed-nop", t.TempDir(), score.CompareOptions{})
+	if _, ok := errors.AsType[*report.NotFoundError](notBoth); !ok {
+		t.Errorf("compared with no job: %v", notBoth)
+	}
+	_, several := report.Compare(t.Context(), harborJobs+"/mixed-nop", harborJobs+"/multi-oracle", score.CompareOptions{})
+	if e, ok := errors.AsType[*report.CompareError](several); !ok || errors.Unwrap(several) != e.Err || !strings.Contains(several.Error(), "several rewards") {
+		t.Errorf("compared with a job of several rewards: %v", several)
 	}
 
 	broken := filepath.Join(t.TempDir(), "trajectory.json")

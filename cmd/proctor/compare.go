@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"charm.land/lipgloss/v2"
@@ -16,8 +14,6 @@ import (
 
 	"github.com/proctor-run/proctor/internal/console"
 	"github.com/proctor-run/proctor/internal/jobcli"
-	"github.com/proctor-run/proctor/jobdir"
-	"github.com/proctor-run/proctor/jobdir/scan"
 	"github.com/proctor-run/proctor/report"
 	"github.com/proctor-run/proctor/score"
 )
@@ -69,60 +65,43 @@ func compareJobs(ctx context.Context, env *Env, f *compareFlags, dirA, dirB stri
 	if !(f.opts.Confidence > 0 && f.opts.Confidence < 1) {
 		return usageErrorf("--confidence %g: it is a fraction between 0 and 1", f.opts.Confidence)
 	}
-	a, err := recordsIn(ctx, dirA, f.opts.GroupA)
+	c, err := report.Compare(ctx, dirA, dirB, f.opts)
 	if err != nil {
-		return err
+		return f.refusal(err)
 	}
-	b, err := recordsIn(ctx, dirB, f.opts.GroupB)
-	if err != nil {
-		return err
+	if f.json {
+		return encodeJSON(env.Stdout, c)
 	}
-	c, err := score.Compare(a, b, f.opts)
-	var different *score.DifferentTasksError
-	switch {
-	case errors.As(err, &different):
-		return withHint(usageErrorf("%w", err), "--allow-different-tasks compares them all the same")
-	case errors.Is(err, score.ErrNothingInCommon) || err != nil && f.opts.Reward != "":
-		return usageErrorf("%w", err)
-	case err != nil:
-		return withHint(usageErrorf("%w", err), "--reward chooses the reward that is compared")
-	case f.json:
-		return encodeJSON(env.Stdout, report.NewComparison(dirA, dirB, c))
-	}
-	printComparison(env.Stdout, dirA, dirB, c)
+	printComparison(env.Stdout, c)
 	return nil
 }
 
-// recordsIn reads the trials of a job, at least one of them in the group.
-func recordsIn(ctx context.Context, dir, group string) ([]jobdir.Record, error) {
-	scanned, err := scan.Dir(ctx, dir)
-	if err != nil && ctx.Err() == nil && !isDirectory(dir) {
-		return nil, usageErrorf("%q is not a job directory: %w", dir, err)
+// refusal says what to do about jobs that cannot be compared.
+func (f *compareFlags) refusal(err error) error {
+	if _, ok := errors.AsType[*report.NotFoundError](err); ok {
+		return usageErrorf("%w", err)
 	}
-	if err = errors.Join(append([]error{err}, scanned.Errors...)...); err != nil {
-		return nil, err
+	if e, ok := errors.AsType[*report.NoGroupError](err); ok {
+		return withHint(usageErrorf("%w", err), "it has: %s", strings.Join(e.Groups, ", "))
 	}
-	if len(scanned.Records) == 0 {
-		return nil, usageErrorf("%q is not a job directory: it holds no trials", dir)
+	if _, ok := errors.AsType[*report.CompareError](err); !ok {
+		return err
 	}
-	records := make([]jobdir.Record, len(scanned.Records))
-	groups := map[string]bool{}
-	for i := range scanned.Records {
-		records[i] = scanned.Records[i].Record
-		groups[records[i].EvalsKey()] = true
+	if _, ok := errors.AsType[*score.DifferentTasksError](err); ok {
+		return withHint(usageErrorf("%w", err), "--allow-different-tasks compares them all the same")
 	}
-	if group != "" && !groups[group] {
-		return nil, withHint(usageErrorf("%q has no group %q", dir, group), "it has: %s", strings.Join(slices.Sorted(maps.Keys(groups)), ", "))
+	if errors.Is(err, score.ErrNothingInCommon) || f.opts.Reward != "" {
+		return usageErrorf("%w", err)
 	}
-	return records, nil
+	return withHint(usageErrorf("%w", err), "--reward chooses the reward that is compared")
 }
 
-func printComparison(w io.Writer, dirA, dirB string, c *score.Comparison) {
-	nameA, nameB := shortNames(dirA, dirB)
+func printComparison(w io.Writer, c *report.Comparison) {
+	nameA, nameB := shortNames(c.A, c.B)
 	if len(c.Tasks) <= jobcli.Rows {
 		t := console.NewTable("Task", "A", "B", "B - A", "Trials")
 		for _, p := range c.Tasks {
-			t.Row(clean(taskCell(p)), console.Decimals(p.A), console.Decimals(p.B), signed(p.B-p.A), fmt.Sprintf("%d, %d", p.TrialsA, p.TrialsB))
+			t.Row(clean(taskCell(p)), console.Decimals(float64(p.A)), console.Decimals(float64(p.B)), signed(float64(p.B-p.A)), fmt.Sprintf("%d, %d", p.TrialsA, p.TrialsB))
 		}
 		_, _ = lipgloss.Fprintln(w, t.Render())
 		_, _ = fmt.Fprintln(w)
@@ -131,11 +110,11 @@ func printComparison(w io.Writer, dirA, dirB string, c *score.Comparison) {
 	for _, p := range c.Tasks {
 		trialsA, trialsB = trialsA+p.TrialsA, trialsB+p.TrialsB
 	}
-	_, _ = fmt.Fprintf(w, "A  %s: mean %s (%s)\n", clean(nameA), console.Decimals(c.MeanA), count(trialsA, "trial"))
-	_, _ = fmt.Fprintf(w, "B  %s: mean %s (%s)\n", clean(nameB), console.Decimals(c.MeanB), count(trialsB, "trial"))
-	_, _ = fmt.Fprintf(w, "B - A: %s, %s over %s in both\n", signed(c.Difference), intervalText(c), count(len(c.Tasks), "task"))
-	_, _ = fmt.Fprintf(w, "B wins %d, loses %d, ties %d; sign test p = %s\n", c.Wins, c.Losses, c.Ties, console.Decimals(c.SignP))
-	_, _ = fmt.Fprintf(w, "Flaky tasks: A %s, B %s\n", flakeText(c.AgreementA), flakeText(c.AgreementB))
+	_, _ = fmt.Fprintf(w, "A  %s: mean %s (%s)\n", clean(nameA), console.Decimals(float64(c.MeanA)), count(trialsA, "trial"))
+	_, _ = fmt.Fprintf(w, "B  %s: mean %s (%s)\n", clean(nameB), console.Decimals(float64(c.MeanB)), count(trialsB, "trial"))
+	_, _ = fmt.Fprintf(w, "B - A: %s, %s over %s in both\n", signed(float64(c.Difference)), intervalText(c), count(len(c.Tasks), "task"))
+	_, _ = fmt.Fprintf(w, "B wins %d, loses %d, ties %d; sign test p = %s\n", c.Wins, c.Losses, c.Ties, console.Decimals(float64(c.SignP)))
+	_, _ = fmt.Fprintf(w, "Flaky tasks: A %s, B %s\n", flakeText(c.FlakesA), flakeText(c.FlakesB))
 	printOnly(w, "A", c.OnlyA)
 	printOnly(w, "B", c.OnlyB)
 }
@@ -148,7 +127,7 @@ func shortNames(a, b string) (string, string) {
 	return a, b
 }
 
-func taskCell(p score.TaskPair) string {
+func taskCell(p report.TaskPair) string {
 	if p.DifferentContent {
 		return p.Task + " (contents differ)"
 	}
@@ -162,18 +141,18 @@ func signed(x float64) string {
 	return fmt.Sprintf("%+.3f", x)
 }
 
-func intervalText(c *score.Comparison) string {
-	if math.IsNaN(c.Low) {
+func intervalText(c *report.Comparison) string {
+	if math.IsNaN(float64(c.Low)) {
 		return "no interval with less than two tasks,"
 	}
-	return fmt.Sprintf("%g%% interval %s to %s", c.Confidence*100, signed(c.Low), signed(c.High))
+	return fmt.Sprintf("%g%% interval %s to %s", c.Confidence*100, signed(float64(c.Low)), signed(float64(c.High)))
 }
 
-func flakeText(a score.Agreement) string {
-	if a.Repeated == 0 {
+func flakeText(f report.Flakes) string {
+	if f.Repeated == 0 {
 		return "unknown (one attempt each)"
 	}
-	return fmt.Sprintf("%d of %d (%.0f%%)", a.Flaky(), a.Repeated, 100*float64(a.Flaky())/float64(a.Repeated))
+	return fmt.Sprintf("%d of %d (%.0f%%)", f.Flaky, f.Repeated, 100*float64(f.Flaky)/float64(f.Repeated))
 }
 
 func printOnly(w io.Writer, name string, tasks []string) {

@@ -3,21 +3,19 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
-	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/outcome"
+	"github.com/proctor-run/proctor/report"
 	"github.com/proctor-run/proctor/value"
 )
 
 // maxExplained is up to how many trials are named for a field.
 const maxExplained = 10
 
-// explainOutcome says, field by field, how an outcome came about. The trials are
-// those that the result file itself lists.
-func explainOutcome(w io.Writer, x outcome.Explanation, line, path string) {
-	e := explainer{w: w, x: x, result: parsedResult(path)}
+// explainOutcome says, field by field, how an outcome came about.
+func explainOutcome(w io.Writer, x *report.Outcome, line string) {
+	e := explainer{w, x}
 	_, _ = fmt.Fprintln(w)
 	e.status()
 	e.score()
@@ -27,27 +25,9 @@ func explainOutcome(w io.Writer, x outcome.Explanation, line, path string) {
 	e.consumer(line)
 }
 
-// parsedResult reads what the file says about trials; nil if it cannot be read
-// as a whole, which an outcome does not need.
-func parsedResult(path string) *jobdir.Result {
-	if !isFile(path) {
-		return nil
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil
-	}
-	r, err := jobdir.ParseResult(data)
-	if err != nil {
-		return nil
-	}
-	return &r
-}
-
 type explainer struct {
-	w      io.Writer
-	x      outcome.Explanation
-	result *jobdir.Result
+	w io.Writer
+	x *report.Outcome
 }
 
 // field writes a field, its value and a reason.
@@ -81,37 +61,19 @@ func (e *explainer) status() {
 // erroredTrials names the trials whose exceptions made the job a failure, with
 // the reason codes that belong to these.
 func (e *explainer) erroredTrials() {
-	if e.result == nil {
-		return
-	}
-	left := maxExplained
-	for _, group := range e.result.Stats.Evals.All() {
-		for typ, names := range group.ExceptionStats.All() {
-			for _, name := range names {
-				if left--; left < 0 {
-					e.detail("…")
-					return
-				}
-				e.detail("trial %s: %s (%s)", name, typ, outcome.ReasonOfException(typ))
-			}
+	for i, t := range e.x.ErroredTrials {
+		if i == maxExplained {
+			e.detail("…")
+			return
 		}
+		e.detail("trial %s: %s (%s)", t.Trial, t.Exception, t.Reason)
 	}
 }
 
-// unwritable names the trials whose rewards JSON cannot say: these are why a
-// metric is null.
+// unwritable names the trials whose rewards JSON cannot say.
 func (e *explainer) unwritable() {
-	if e.result == nil {
-		return
-	}
-	for _, group := range e.result.Stats.Evals.All() {
-		for _, name := range group.RewardStats.Names() {
-			for _, entry := range group.RewardStats.Entries(name) {
-				if text := value.Repr(entry.Value); text == "nan" || text == "inf" || text == "-inf" {
-					e.detail("reward %s is %s in %s", name, text, someOf(entry.Trials))
-				}
-			}
-		}
+	for _, r := range e.x.Unwritable {
+		e.detail("reward %s is %s in %s", r.Reward, r.Value, someOf(r.Trials))
 	}
 }
 
@@ -147,72 +109,28 @@ func (e *explainer) score() {
 			e.detail("…")
 			return
 		}
-		e.sample(s)
+		text := fmt.Sprintf("%s: metrics[%d].%s is %s", s.Group, s.Metric, s.Key, value.FloatRepr(s.Value))
+		if len(s.Hidden) > 0 {
+			text += fmt.Sprintf("; it hides %s", strings.Join(s.Hidden, ", "))
+		}
+		e.detail("%s%s", text, behind(e.x.Sources[i]))
 	}
-}
-
-func (e *explainer) sample(s outcome.Sample) {
-	text := fmt.Sprintf("%s: metrics[%d].%s is %s", s.Group, s.Metric, s.Key, value.FloatRepr(s.Value))
-	if len(s.Hidden) > 0 {
-		text += fmt.Sprintf("; it hides %s", strings.Join(s.Hidden, ", "))
-	}
-	e.detail("%s%s", text, e.behind(s))
 }
 
 // behind says which trials a metric value comes from: for the highest and the
 // lowest the first that has it, else how many count.
-func (e *explainer) behind(s outcome.Sample) string {
-	if e.result == nil {
+func behind(s report.SampleSource) string {
+	switch {
+	case !s.Known:
 		return ""
+	case s.Trial != "":
+		return ", from trial " + s.Trial
 	}
-	group, ok := e.result.Stats.Evals.Get(s.Group)
-	if !ok {
-		return ""
-	}
-	if name := firstWith(group, s); name != "" {
-		return ", from trial " + name
-	}
-	text := fmt.Sprintf(", from %s with rewards", count(group.NTrials, "trial"))
-	if unscored := unscoredTrials(group); len(unscored) > 0 {
-		text += ", and as 0 " + someOf(unscored)
+	text := fmt.Sprintf(", from %s with rewards", count(s.Rewarded, "trial"))
+	if len(s.Unscored) > 0 {
+		text += ", and as 0 " + someOf(s.Unscored)
 	}
 	return text
-}
-
-// unscoredTrials are the trials that errored and have no rewards.
-func unscoredTrials(group *jobdir.Eval) []string {
-	scored := map[string]bool{}
-	for _, name := range group.RewardStats.Names() {
-		for _, entry := range group.RewardStats.Entries(name) {
-			for _, trial := range entry.Trials {
-				scored[trial] = true
-			}
-		}
-	}
-	var unscored []string
-	for _, names := range group.ExceptionStats.All() {
-		for _, name := range names {
-			if !scored[name] {
-				unscored = append(unscored, name)
-			}
-		}
-	}
-	return unscored
-}
-
-// firstWith finds the trial whose reward a metric of type max or min chose.
-func firstWith(group *jobdir.Eval, s outcome.Sample) string {
-	names := group.RewardStats.Names()
-	if s.Key != string(jobdir.MetricMax) && s.Key != string(jobdir.MetricMin) || len(names) != 1 {
-		return ""
-	}
-	for _, entry := range group.RewardStats.Entries(names[0]) {
-		c, ordered := value.Compare(entry.Value, value.Float(s.Value))
-		if ordered && c == 0 && len(entry.Trials) > 0 {
-			return entry.Trials[0]
-		}
-	}
-	return ""
 }
 
 func (e *explainer) resolved() {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/proctor-run/proctor/jobdir/scan"
 	"github.com/proctor-run/proctor/outcome"
+	"github.com/proctor-run/proctor/report"
 )
 
 func newOutcome(env *Env) *cobra.Command {
@@ -48,7 +49,10 @@ func resultFile(path string) string {
 }
 
 func printOutcome(env *Env, path string, explained bool) error {
-	x := outcome.Read(path)
+	x := &report.Outcome{Explanation: outcome.Read(path)}
+	if explained {
+		x = report.ReadOutcome(path)
+	}
 	line, err := x.Outcome.Line()
 	if err != nil {
 		return fmt.Errorf("printing the outcome of %q: %w", path, err)
@@ -58,7 +62,7 @@ func printOutcome(env *Env, path string, explained bool) error {
 		_, _ = fmt.Fprintf(env.Stderr, "proctor: warning: %s\n", clean(x.Err.Error()))
 	}
 	if explained {
-		explainOutcome(env.Stdout, x, line, path)
+		explainOutcome(env.Stdout, x, line)
 	}
 	return nil
 }

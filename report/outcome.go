@@ -1,0 +1,149 @@
+package report
+
+import (
+	"os"
+
+	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/outcome"
+	"github.com/proctor-run/proctor/value"
+)
+
+// Outcome is the outcome of a job, and the trials that it comes from: what proctor
+// outcome --explain tells. It has no JSON of its own; the result line of
+// [outcome.Outcome.Line] is what programs read.
+//
+// The trials are those that the result file itself lists. There are none when it
+// cannot be read as a whole, which an outcome does not need.
+type Outcome struct {
+	outcome.Explanation
+	// ErroredTrials are those whose exceptions make the job a failure.
+	ErroredTrials []ErroredTrial
+	// Unwritable are the rewards that JSON has no number for: they are why a metric
+	// is null.
+	Unwritable []UnwritableReward
+	// Sources has the trials behind each of the explanation's samples, in order.
+	Sources []SampleSource
+}
+
+// ErroredTrial is a trial that ended with an exception.
+type ErroredTrial struct {
+	Trial     string
+	Exception string       // its type
+	Reason    outcome.Code // that the type stands for
+}
+
+// UnwritableReward is a reward that is nan or infinite in some trials.
+type UnwritableReward struct {
+	Reward string // its name
+	Value  string // as Python shows it
+	Trials []string
+}
+
+// SampleSource is what a number of the job's metrics was computed from. Without a
+// group of that name in the result it is not known.
+type SampleSource struct {
+	Known bool
+	// Trial has the value, where a metric max or min chose it among single rewards;
+	// else it is "".
+	Trial string
+	// Rewarded trials have rewards; Unscored ended with an exception, have none and
+	// count as 0.
+	Rewarded int
+	Unscored []string
+}
+
+// ReadOutcome reads the result file of a job, which may be missing or malformed:
+// that is an outcome too.
+func ReadOutcome(path string) *Outcome {
+	o := &Outcome{Explanation: outcome.Read(path)}
+	result := parsedResult(path)
+	if result == nil {
+		o.Sources = make([]SampleSource, len(o.Samples))
+		return o
+	}
+	for _, group := range result.Stats.Evals.All() {
+		for typ, names := range group.ExceptionStats.All() {
+			for _, name := range names {
+				o.ErroredTrials = append(o.ErroredTrials, ErroredTrial{name, typ, outcome.ReasonOfException(typ)})
+			}
+		}
+		o.Unwritable = append(o.Unwritable, unwritable(group)...)
+	}
+	for _, s := range o.Samples {
+		o.Sources = append(o.Sources, sourceOf(result, s))
+	}
+	return o
+}
+
+// parsedResult is nil where the file cannot be read as a whole. What is no regular
+// file is not opened: reading a pipe could wait for ever.
+func parsedResult(path string) *jobdir.Result {
+	if !isFile(path) {
+		return nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	r, err := jobdir.ParseResult(data)
+	if err != nil {
+		return nil
+	}
+	return &r
+}
+
+func unwritable(group *jobdir.Eval) []UnwritableReward {
+	var list []UnwritableReward
+	for _, name := range group.RewardStats.Names() {
+		for _, entry := range group.RewardStats.Entries(name) {
+			if text := value.Repr(entry.Value); text == "nan" || text == "inf" || text == "-inf" {
+				list = append(list, UnwritableReward{name, text, entry.Trials})
+			}
+		}
+	}
+	return list
+}
+
+func sourceOf(result *jobdir.Result, s outcome.Sample) SampleSource {
+	group, ok := result.Stats.Evals.Get(s.Group)
+	if !ok {
+		return SampleSource{}
+	}
+	return SampleSource{Known: true, Trial: firstWith(group, s), Rewarded: group.NTrials, Unscored: unscoredTrials(group)}
+}
+
+// unscoredTrials are the trials that errored and have no rewards.
+func unscoredTrials(group *jobdir.Eval) []string {
+	scored := map[string]bool{}
+	for _, name := range group.RewardStats.Names() {
+		for _, entry := range group.RewardStats.Entries(name) {
+			for _, trial := range entry.Trials {
+				scored[trial] = true
+			}
+		}
+	}
+	var unscored []string
+	for _, names := range group.ExceptionStats.All() {
+		for _, name := range names {
+			if !scored[name] {
+				unscored = append(unscored, name)
+			}
+		}
+	}
+	return unscored
+}
+
+// firstWith finds the trial whose reward a metric of type max or min chose.
+func firstWith(group *jobdir.Eval, s outcome.Sample) string {
+	names := group.RewardStats.Names()
+	if s.Key != string(jobdir.MetricMax) && s.Key != string(jobdir.MetricMin) || len(names) != 1 {
+		return ""
+	}
+	for _, entry := range group.RewardStats.Entries(names[0]) {
+		c, ordered := value.Compare(entry.Value, value.Float(s.Value))
+		if ordered && c == 0 && len(entry.Trials) > 0 {
+			return entry.Trials[0]
+		}
+	}
+	return ""
+}
