@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/cube"
 	harborcube "github.com/proctor-run/proctor/cube/cubes/harbor"
 	"github.com/proctor-run/proctor/environment"
@@ -33,19 +32,15 @@ type CubeTask struct {
 	Oracle func() cube.Agent
 }
 
-// cubeRun is what an attempt holds of a cube task.
+// cubeRun is a task that an attempt steps through, with the agent that does, and
+// its course.
 type cubeRun struct {
-	*recorder
-	r      *Runner
-	cfg    *jobdir.TrialConfig
-	source *CubeTask
-	agent  cube.Agent
-	info   agent.Info
-	task   *cube.Task      // nil before it is made and after it is closed
-	sb     sandbox.Sandbox // of a cube's own container; nil for none
-	// maxSteps was asked for; 0 for as many as the task recommends.
-	maxSteps int
-	episode  *episode // nil before it begins
+	trial   *attempt
+	source  *CubeTask
+	player  player
+	task    *cube.Task      // nil before it is made and after it is closed
+	sb      sandbox.Sandbox // of a cube's own container; nil for none
+	episode *episode        // nil before it begins
 }
 
 // findCube returns the cube task that the trial runs, nil when it runs a
@@ -58,29 +53,30 @@ func (a *attempt) findCube() (*CubeTask, error) {
 }
 
 // prepareCube builds the agent of a task that runs through CUBE's layer.
-func (a *attempt) prepareCube(source *CubeTask) (err error) {
+func (a *attempt) prepareCube(agents *agentBuilder, source *CubeTask) error {
 	if a.r.SealedVerifier {
 		return exception.Errorf(exception.ValueError, "the verifier of %s cannot be sealed: a task that runs through CUBE's layer judges itself", source.Name)
 	}
-	c := &cubeRun{recorder: a.recorder, r: a.r, cfg: &a.cfg, source: source}
-	a.cube = c
 	a.res.TaskName, a.res.TaskChecksum = source.Name, source.Checksum
-	if c.agent, c.info, c.maxSteps, err = a.agents.newStepAgent(source); err != nil {
+	p, err := agents.newPlayer(source)
+	if err != nil {
 		return err
 	}
-	a.res.AgentInfo = agentInfo(a.cfg.Agent, c.info)
+	a.cube, a.trusted = &cubeRun{trial: a, source: source, player: p}, p.trusted
+	a.res.AgentInfo = agentInfo(a.cfg.Agent, p.info)
 	return nil
 }
 
 // runCube goes through the phases with a cube's task.
 func (a *attempt) runCube(ctx context.Context, source *CubeTask) error {
-	if err := a.prepareCube(source); err != nil {
+	a.limits = limits{cfg: &a.cfg}
+	if err := a.prepareCube(a.agents(nil), source); err != nil {
 		return err
 	}
 	if err := a.cube.setUp(ctx); err != nil {
 		return err
 	}
-	return a.runEpisode(ctx)
+	return a.cube.run(ctx)
 }
 
 // runHarborCube goes through CUBE's layer with the trial's Harbor task, in the
@@ -89,62 +85,52 @@ func (a *attempt) runHarborCube(ctx context.Context) (err error) {
 	if a.cube.task, err = harborcube.NewTask(ctx, a.env); err != nil {
 		return err
 	}
-	return a.runEpisode(ctx)
+	return a.cube.run(ctx)
 }
 
-// runEpisode lets the agent play and scores what it did.
-func (a *attempt) runEpisode(ctx context.Context) error {
-	a.enter(phaseAgentSetup)
-	if err := a.timed(ctx, a.whole(), environment.Limit{}, nil, func(context.Context) error { return nil }); err != nil {
-		return err
-	}
-	defer a.cube.closeEpisode()
-	if err := a.playCube(ctx); err != nil {
-		if !verifiedAnyway(err) {
-			return err
-		}
-		a.record(err)
-	}
-	if a.env != nil {
-		a.artifacts.collectAll(ctx, nil)
-		a.processes.noteLeft(ctx)
-	}
-	if a.cfg.Verifier.Disable {
-		return nil
-	}
-	return a.evaluateCube(ctx)
-}
-
-// setUp sets the task of a cube up: environment setup.
+// setUp makes the task of a cube, and notes the sandbox that it runs in, if there
+// is one. The sandbox belongs to the task, which removes it.
 func (c *cubeRun) setUp(ctx context.Context) error {
-	c.enter(phaseEnvironment)
-	return c.timed(ctx, c.whole(), environment.Limit{}, nil, func(ctx context.Context) (err error) {
-		if c.task, err = c.source.Make(ctx, c.r.Backend); err != nil {
+	a := c.trial
+	a.enter(phaseEnvironment)
+	return a.timed(ctx, a.whole(), environment.Limit{}, nil, func(ctx context.Context) (err error) {
+		if c.task, err = c.source.Make(ctx, a.r.Backend); err != nil {
 			return err
 		}
-		c.useSandbox()
+		if container := c.task.Container(); container != nil {
+			c.sb, _ = cube.SandboxOf(container)
+		}
+		if c.sb != nil {
+			a.notes.SandboxID, a.notes.Supervision = c.sb.ID(), supervision(c.sb)
+		}
 		return nil
 	})
 }
 
-// useSandbox notes the sandbox that the task runs in, if there is one. It
-// belongs to the task, which removes it.
-func (c *cubeRun) useSandbox() {
-	if container := c.task.Container(); container != nil {
-		c.sb, _ = cube.SandboxOf(container)
+// run goes through the task. Its agent needs no set-up; the phase is recorded all
+// the same.
+func (c *cubeRun) run(ctx context.Context) error {
+	a := c.trial
+	a.enter(phaseAgentSetup)
+	if err := a.timed(ctx, a.whole(), environment.Limit{}, nil, func(context.Context) error { return nil }); err != nil {
+		return err
 	}
-	if c.sb != nil {
-		c.notes.SandboxID, c.notes.Supervision = c.sb.ID(), supervision(c.sb)
-	}
+	defer c.closeEpisode()
+	return a.runStage(ctx, c, &stage{results: a.whole(), last: true})
 }
 
-// playCube lets the agent play an episode: agent execution. What the agent
-// started is gone when its time is up, or the error says that this could not
-// be proven.
-func (a *attempt) playCube(ctx context.Context) error {
+func (c *cubeRun) agent(ctx context.Context, s *stage) error {
+	return c.trial.survive(c.play(ctx, s))
+}
+
+// play lets the agent play an episode within its limit. When the limit passes,
+// nothing that the agent started is left when play returns, or the error says that
+// this could not be proven.
+func (c *cubeRun) play(ctx context.Context, s *stage) error {
+	a := c.trial
 	a.enter(phaseAgent)
 	limit := a.limits.agent(nil)
-	a.res.AgentResult = &jobdir.AgentResult{}
+	s.setAgent(&jobdir.AgentResult{})
 	var mark sandbox.Mark
 	if sb := a.sandbox(); sb != nil {
 		var err error
@@ -152,38 +138,39 @@ func (a *attempt) playCube(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := a.cube.beginEpisode(); err != nil {
+	if err := c.beginEpisode(); err != nil {
 		return err
 	}
 	passed := limit.Passed(exception.AgentTimeoutError, "Agent execution")
-	err := a.timed(ctx, a.whole(), limit, passed, a.cube.episode.play)
-	a.cube.noteEpisode(err, passed)
+	err := a.timed(ctx, s.results, limit, passed, c.episode.play)
+	c.noteEpisode(err, passed)
 	if !errors.Is(err, passed) || a.sandbox() == nil {
 		return err
 	}
-	return a.killAgent(ctx, mark, passed)
+	return a.killAgent(ctx, s, mark, passed)
 }
 
-// evaluateCube scores the episode: verification. A Harbor task's rewards are
-// those of its reward file, any other's the one number of the cube.
-func (a *attempt) evaluateCube(ctx context.Context) error {
+// verify scores the episode. A Harbor task's rewards are those of its reward file,
+// any other's the one number of the cube.
+func (c *cubeRun) verify(ctx context.Context, s *stage) error {
+	a := c.trial
 	a.enter(phaseVerification)
 	limit := a.limits.verifier(nil)
 	var score float64
 	var info cube.Info
-	err := a.timed(ctx, a.whole(), limit, environment.VerifierPassed(limit), func(ctx context.Context) (err error) {
-		score, info, err = a.cube.episode.evaluate(ctx)
+	err := a.timed(ctx, s.results, limit, environment.VerifierPassed(limit), func(ctx context.Context) (err error) {
+		score, info, err = c.episode.evaluate(ctx)
 		return err
 	})
-	if p, ok := a.cube.task.Problem().(*harborcube.Task); ok {
-		return a.evidence.take(p.Verdict(), err)
+	if p, ok := c.task.Problem().(*harborcube.Task); ok {
+		return c.takeVerdict(s, p.Verdict(), err)
 	}
 	if err != nil {
 		return err
 	}
 	rewards := &reward.Rewards{}
 	rewards.Set(reward.Name, value.Float(score))
-	a.res.VerifierResult = &jobdir.VerifierResult{Rewards: rewards}
+	s.setVerifier(&jobdir.VerifierResult{Rewards: rewards})
 	if err := atomicfile.WriteIn(a.hostDir("verifier"), reward.JSONFile, value.AppendPydantic(nil, rewards.Object(), 0), 0o644); err != nil {
 		return err
 	}
@@ -193,6 +180,24 @@ func (a *attempt) evaluateCube(ctx context.Context) error {
 	return atomicfile.WriteIn(a.hostDir("verifier"), "info.json", value.AppendPydantic(nil, info, jobdir.Indent), 0o644)
 }
 
+// takeVerdict records the result of a Harbor task's own verifier, which is nil
+// when it did not run. err is why the evaluation failed as a whole.
+func (c *cubeRun) takeVerdict(s *stage, own *harborcube.Verdict, err error) error {
+	if own == nil {
+		return err
+	}
+	v := c.trial.addVerdict(s)
+	v.res = own.Verification
+	if err != nil {
+		return err
+	}
+	if own.Err != nil && v.res.Rewards == nil {
+		return own.Err
+	}
+	s.setVerifier(&jobdir.VerifierResult{Rewards: v.res.Rewards})
+	return nil
+}
+
 // close closes the task. A cube's own sandbox goes with it.
 func (c *cubeRun) close(ctx context.Context) {
 	task := c.task
@@ -200,16 +205,16 @@ func (c *cubeRun) close(ctx context.Context) {
 	if task == nil {
 		return
 	}
-	if c.source.Make != nil && !c.cfg.Environment.Delete {
-		c.warn("the sandbox is not kept: it belongs to the cube's task")
+	if c.source.Make != nil && !c.trial.cfg.Environment.Delete {
+		c.trial.warn("the sandbox is not kept: it belongs to the cube's task")
 	}
 	if err := task.Close(ctx); err != nil {
-		c.enter(phaseTeardown)
-		c.record(fmt.Errorf("closing the task: %w", err))
+		c.trial.enter(phaseTeardown)
+		c.trial.record(fmt.Errorf("closing the task: %w", err))
 	}
 }
 
-// CubePath is how trial configurations name a task of a cube.
+// CubePath names a task of a cube in trial configurations.
 func CubePath(benchmark, taskID string) string {
 	return filepath.ToSlash(filepath.Join("cube", benchmark, taskID))
 }
