@@ -21,6 +21,9 @@ const maxColumns = 120
 // changelog names what is there no longer.
 const changelog = "CHANGELOG.md"
 
+// changes are the kinds of changes that the changelog lists.
+var changes = []string{"Added", "Changed", "Fixed", "Go API"}
+
 // document is a page for people.
 type document struct {
 	name  string // from the root, with slashes
@@ -118,6 +121,27 @@ func TestLinesOfDocuments(t *testing.T) {
 	d := newDocument("x.md", strings.Join([]string{long, "| " + long, "```", long, "```", strings.Repeat("a", 200), "", "    " + long, "", "* " + long, "  " + long}, "\n"))
 	if got := d.tooLong(); !slices.Equal(got, []int{1, 10, 11}) {
 		t.Errorf("the lines %v are found", got)
+	}
+}
+
+// TestChangelog: every change has its place.
+func TestChangelog(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join("../..", changelog))
+	if err != nil {
+		t.Fatal(err)
+	}
+	heading := ""
+	for i, line := range strings.Split(string(text), "\n") {
+		if title, ok := strings.CutPrefix(line, "#"); ok {
+			heading = strings.TrimSpace(strings.TrimLeft(title, "#"))
+			if strings.HasPrefix(title, "## ") && !slices.Contains(changes, heading) {
+				t.Errorf("%s:%d: %s is none of %q", changelog, i+1, heading, changes)
+			}
+		}
+		if strings.HasPrefix(line, "* ") && !slices.Contains(changes, heading) {
+			t.Errorf("%s:%d: the line stands under none of %q", changelog, i+1, changes)
+		}
 	}
 }
 
