@@ -55,7 +55,7 @@ type Runner struct {
 	// redacted. Files keep the redacted text.
 	Secrets func(jobdir.TrialConfig) jobdir.TrialConfig
 	// Amend, when set, changes a Harbor task after it was loaded and before
-	// anything is done with it. Its checksum stays that of the directory.
+	// anything else. Its checksum stays that of the directory.
 	Amend func(cfg jobdir.TrialConfig, task *harbor.Task)
 }
 
@@ -63,8 +63,7 @@ type Runner struct {
 // bytes. The beginning and the end are kept, the cut is marked.
 const defaultOutputLimit = 16 << 20
 
-// Bounds of what is done after the work, when the trial's own context may
-// have ended.
+// Time limits after the work, when the trial's own context may have ended.
 const (
 	recoverLimit = 60 * time.Second
 	killLimit    = 30 * time.Second
@@ -93,7 +92,7 @@ func (r *Runner) Run(ctx context.Context, cfg jobdir.TrialConfig, attemptNumber 
 		a.fail(ctx, err)
 	}
 	a.destroy(ctx)
-	a.evidence.recheck()
+	a.recheck()
 	res, err := a.finish(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("writing the result of trial %q: %w", cfg.TrialName, err)
@@ -103,25 +102,25 @@ func (r *Runner) Run(ctx context.Context, cfg jobdir.TrialConfig, attemptNumber 
 
 // attempt is one run of a trial. It is confined to one goroutine.
 type attempt struct {
-	*recorder
-	r      *Runner
-	cfg    jobdir.TrialConfig
-	limits limits
+	recorder
+	r   *Runner
+	cfg jobdir.TrialConfig
 
-	// Set by prepare.
+	// Set by prepare and, where they need no Harbor task, by prepareCube.
+	limits    limits
 	task      *harbor.Task
-	agent     agent.Agent
-	equipment equipment
-	env       *environment.Environment
-
-	cube *cubeRun // nil for a Harbor task that is run the usual way
-
-	agents    *agentBuilder
 	net       *networks
 	plans     *planner
 	artifacts *artifacts
-	evidence  *evidence
-	processes *watcher
+	equipment equipment
+	agent     agent.Agent // nil for a task that is stepped
+	cube      *cubeRun    // nil for any other
+	trusted   bool        // the agent, see agent.Entry
+	env       *environment.Environment
+
+	baseline  baseline   // when the environment was ready
+	collected bool       // the artifacts of the current stage
+	verdicts  []*verdict // in the order of the verifications
 }
 
 func (r *Runner) begin(cfg jobdir.TrialConfig, n int) (*attempt, error) {
@@ -137,7 +136,7 @@ func (r *Runner) begin(cfg jobdir.TrialConfig, n int) (*attempt, error) {
 		return nil, err
 	}
 	started := jobdir.UTC(r.Now())
-	rec := &recorder{
+	rec := recorder{
 		dir: dir, log: log, phase: phasePreparation, now: r.Now, onEvent: r.Emit,
 		res: &jobdir.TrialResult{
 			ID:        uuid.New(),
@@ -153,12 +152,6 @@ func (r *Runner) begin(cfg jobdir.TrialConfig, n int) (*attempt, error) {
 		notes: &jobdir.Notes{Schema: jobdir.NotesSchema, Attempt: n, Backend: r.Backend.Name(), Errors: []jobdir.NotedError{}},
 	}
 	a := &attempt{recorder: rec, r: r, cfg: cfg}
-	a.limits.cfg = &a.cfg
-	a.agents = &agentBuilder{r: r, cfg: &a.cfg, logDir: a.hostDir("agent")}
-	mounted := r.Backend.Capabilities().Mounted
-	a.artifacts = &artifacts{recorder: rec, cfg: &a.cfg, mounted: mounted, sandbox: a.sandbox}
-	a.evidence = &evidence{recorder: rec, mounted: mounted, sealed: r.SealedVerifier}
-	a.processes = &watcher{recorder: rec, sealed: r.SealedVerifier, sandbox: a.sandbox}
 	if err := atomicfile.WriteUnsynced(filepath.Join(dir, "config.json"), cfg.AppendJSON(nil, r.Lookup), 0o644); err != nil {
 		return nil, errors.Join(err, log.close())
 	}
@@ -169,7 +162,7 @@ func (r *Runner) begin(cfg jobdir.TrialConfig, n int) (*attempt, error) {
 }
 
 // work goes through the phases. The error that it returns is the one that
-// ended the trial; errors after which the trial goes on are recorded inside.
+// ended the trial; errors that the trial survives are recorded inside.
 func (a *attempt) work(ctx context.Context) error {
 	source, err := a.findCube()
 	if err != nil {
@@ -184,7 +177,7 @@ func (a *attempt) work(ctx context.Context) error {
 	if err := a.setUpEnvironment(ctx); err != nil {
 		return err
 	}
-	if err := a.processes.begin(ctx, a.agents.entry.Trusted); err != nil {
+	if err := a.setBaseline(ctx); err != nil {
 		return err
 	}
 	if err := a.equip(ctx); err != nil {
@@ -199,59 +192,26 @@ func (a *attempt) work(ctx context.Context) error {
 	if a.task.Config.HasSteps() {
 		return a.runSteps(ctx)
 	}
-	return a.runSingle(ctx)
+	return a.runStage(ctx, singleCourse{a}, &stage{results: a.whole(), instruction: a.task.Instruction, last: true})
 }
 
-// stage is what an agent works on and a verifier judges: a single-step task,
-// or one step of another.
-type stage struct {
-	results
-	step        *harbor.Step // nil for a single-step task
-	instruction string
-}
-
-// runSingle is the course of a single-step task (Harbor task format, section
-// 6.1).
-func (a *attempt) runSingle(ctx context.Context) error {
-	s := &stage{results: a.whole(), instruction: a.task.Instruction}
-	if err := a.runAgent(ctx, s); err != nil {
-		if !verifiedAnyway(err) {
-			return err
-		}
-		a.record(err)
-	}
-	a.artifacts.collectAll(ctx, nil)
-	a.processes.noteLeft(ctx)
-	if separate(a.task, nil) {
-		a.destroy(ctx)
-	}
-	if a.cfg.Verifier.Disable {
-		return nil
-	}
-	err := a.verify(ctx, s)
-	if errors.Is(err, errVerifierLimit) {
-		return environment.VerifierPassed(a.limits.verifier(nil))
-	}
-	return err
-}
-
-// fail records what ended the trial and saves what the agent left. The manifest
-// of artifacts is there also when the environment never was.
+// fail records the error that ended the trial and saves what the agent left. The
+// manifest of artifacts is written even if the environment never started.
 func (a *attempt) fail(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		err = errCancelled
 	}
 	a.record(err)
-	if a.env == nil || a.artifacts.collected {
+	if a.env == nil || a.collected {
 		return
 	}
 	rctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recoverLimit)
 	defer cancel()
-	a.artifacts.collectAll(rctx, nil)
+	a.collectArtifacts(rctx, nil)
 }
 
-// destroy removes the sandbox, or stops it when it is to be kept. An error of
-// it is the trial's only when there is no other.
+// destroy removes the sandbox, or stops it when it is to be kept. Its error is the
+// trial's exception only if there is no other.
 func (a *attempt) destroy(ctx context.Context) {
 	if a.cube != nil {
 		a.cube.close(ctx)
@@ -277,7 +237,9 @@ func (a *attempt) destroy(ctx context.Context) {
 
 func (a *attempt) finish(ctx context.Context) (*jobdir.TrialResult, error) {
 	if a.net != nil {
-		a.net.close()
+		if err := a.net.close(a.now()); err != nil {
+			a.warn("keeping the log of the egress proxy: %v", err)
+		}
 	}
 	finished := jobdir.UTC(a.r.Now())
 	a.res.FinishedAt = &finished
@@ -321,7 +283,7 @@ func (r *Runner) outputLimit() int64 {
 	return defaultOutputLimit
 }
 
-// agentInfo is what results say of the agent.
+// agentInfo describes the agent in results.
 func agentInfo(cfg jobdir.AgentConfig, info agent.Info) jobdir.AgentInfo {
 	name := info.Name
 	if name == "" && cfg.Name != nil {

@@ -44,7 +44,7 @@ func JudgeNetwork(r *Report, o Outcome) {
 		c.Status = Warn
 		c.Message = fmt.Sprintf("the solution or the tests need the network (this environment can only take it from both): without it the solution gets %s%s",
 			outcomeText(t.Result), solutionExit(*t))
-		c.Fix = "put what they fetch into the image; an environment that can switch networks (see docs/sandboxes.md) tells which of the two it is"
+		c.Fix = "put what they fetch into the image; an environment that can switch networks (see docs/networks.md) tells which of the two it is"
 	}
 	r.Add(c)
 }

@@ -11,11 +11,11 @@ import (
 )
 
 // CheckAgent reports whether trials can be run with an agent of this
-// configuration. cube tells that their tasks are those of a cube. What it finds
-// every trial would find: it is for before the first one.
+// configuration; cube: their tasks are those of a cube. Every trial would find
+// what it finds: it is for before the first one.
 //
-// Templates in the agent's variables are not looked at, and no trial calls it:
-// job directories that other programs made may hold what it refuses.
+// Templates in the agent's variables are not resolved, and no trial calls it: job
+// directories that other programs made may hold what it refuses.
 func CheckAgent(known agent.Registry, cfg jobdir.AgentConfig, cube bool) error {
 	if cfg.Name == nil && cfg.ImportPath != nil {
 		return pythonAgent(cfg)
@@ -27,7 +27,7 @@ func pythonAgent(cfg jobdir.AgentConfig) error {
 	return exception.Errorf(exception.ValueError, "agent %q is Python code, which proctor cannot run; use -a command", *cfg.ImportPath)
 }
 
-// agentConfig is what a configuration alone says of an agent.
+// agentConfig has the settings of an agent that the configuration alone gives.
 func agentConfig(cfg jobdir.AgentConfig) agent.Config {
 	c := agent.Config{Name: agentName(cfg), Settings: cfg.Kwargs}
 	if cfg.ModelName != nil {
@@ -49,7 +49,6 @@ type agentBuilder struct {
 	cfg    *jobdir.TrialConfig
 	task   *harbor.Task // nil for a cube's
 	logDir string
-	entry  agent.Entry // once the agent was found
 }
 
 // stepped reports whether the agent works through CUBE's layer.
@@ -60,31 +59,32 @@ func (b *agentBuilder) stepped() bool {
 
 // resolve finds the agent that the trial names and what it is made of
 // (Harbor agent format, section 1.4).
-func (b *agentBuilder) resolve(stepped bool) (agent.Config, error) {
+func (b *agentBuilder) resolve(stepped bool) (agent.Config, agent.Entry, error) {
 	env, err := harbor.ResolveEnv(b.cfg.Agent.Env.Map, b.r.Lookup)
 	if err != nil {
-		return agent.Config{}, err
+		return agent.Config{}, agent.Entry{}, err
 	}
 	made := agentConfig(b.cfg.Agent)
 	made.Env = harbor.Assignments(env)
 	made.LogDir, made.OutputLimit = b.logDir, b.r.outputLimit()
 	if _, known := b.r.Agents.Find(made.Name); !known && b.cfg.Agent.ImportPath != nil {
-		return made, pythonAgent(b.cfg.Agent)
+		return made, agent.Entry{}, pythonAgent(b.cfg.Agent)
 	}
-	b.entry, err = b.r.Agents.Resolve(made, stepped)
-	return made, err
+	entry, err := b.r.Agents.Resolve(made, stepped)
+	return made, entry, err
 }
 
-// newAgent builds the agent of a trial in a sandbox.
-func (b *agentBuilder) newAgent() (agent.Agent, error) {
-	made, err := b.resolve(false)
+// newAgent builds the agent of a trial in a sandbox; trusted is its entry's.
+func (b *agentBuilder) newAgent() (built agent.Agent, trusted bool, err error) {
+	made, entry, err := b.resolve(false)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	if b.entry.Solves {
+	if entry.Solves {
 		made.Solution = func(step string) agent.Solution { return b.solution(made.Env, step) }
 	}
-	return b.entry.Sandboxed(made)
+	built, err = entry.Sandboxed(made)
+	return built, entry.Trusted, err
 }
 
 // solution finds the solution of the task or of one of its steps. The agent's own
@@ -115,24 +115,32 @@ func stepNamed(task *harbor.Task, name string) *harbor.Step {
 	return nil
 }
 
-// newStepAgent builds the agent of a task that is stepped, and finds how many
-// steps it may take, 0 for as many as the task recommends.
-func (b *agentBuilder) newStepAgent(source *CubeTask) (cube.Agent, agent.Info, int, error) {
-	made, err := b.resolve(true)
+// player is the agent of a task that is stepped.
+type player struct {
+	cube.Agent
+	info     agent.Info
+	maxSteps int  // that it may take; 0 for as many as the task recommends
+	trusted  bool // its entry's
+}
+
+// newPlayer builds the agent of a task that is stepped.
+func (b *agentBuilder) newPlayer(source *CubeTask) (player, error) {
+	made, entry, err := b.resolve(true)
 	if err != nil {
-		return nil, agent.Info{}, 0, err
+		return player{}, err
 	}
-	maxSteps, err := made.MaxSteps()
-	if err != nil {
-		return nil, agent.Info{}, 0, err
+	p := player{info: agent.Info{Name: made.Name}, trusted: entry.Trusted}
+	if p.maxSteps, err = made.MaxSteps(); err != nil {
+		return player{}, err
 	}
-	if b.entry.Solves && source.Oracle != nil {
+	if entry.Solves && source.Oracle != nil {
 		made.Solver = source.Oracle()
 	}
-	stepper, err := b.entry.Stepped(made)
-	info := agent.Info{Name: made.Name}
-	if r, ok := stepper.(agent.Reporter); ok && err == nil {
-		info = r.Info()
+	if p.Agent, err = entry.Stepped(made); err != nil {
+		return player{}, err
 	}
-	return stepper, info, maxSteps, err
+	if r, ok := p.Agent.(agent.Reporter); ok {
+		p.info = r.Info()
+	}
+	return p, nil
 }

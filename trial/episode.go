@@ -29,7 +29,7 @@ type episode struct {
 	steps int
 	// obs is what the agent saw last, or would have seen next.
 	obs *cube.Observation
-	// out is what the last step brought; nil before the first.
+	// out is the result of the last step; nil before the first.
 	out *cube.EnvironmentOutput
 	end string // one of jobdir's ends of episodes; empty while it is being played
 	// stop is the stop action that ended the episode and that the task accepts:
@@ -37,8 +37,8 @@ type episode struct {
 	stop *cube.Action
 }
 
-// limitOf is how many steps an agent may take: what was asked for, else what the
-// task recommends.
+// limitOf returns how many steps an agent may take: the number asked for, else the
+// one that the task recommends.
 func limitOf(asked int, task *cube.Task) int {
 	recommended := task.Metadata().Base().RecommendedMaxSteps
 	switch {
@@ -51,8 +51,8 @@ func limitOf(asked int, task *cube.Task) int {
 }
 
 // play resets the task and steps until it is done, the agent stops or the limit
-// is reached. A stop that the task accepts is not stepped: the evaluation that it
-// brings is the verification's.
+// is reached. A stop that the task accepts is not stepped: the evaluation that
+// follows from it is the verification's.
 func (e *episode) play(ctx context.Context) (err error) {
 	defer func() {
 		if err != nil {
@@ -86,7 +86,7 @@ func (e *episode) play(ctx context.Context) (err error) {
 	return nil
 }
 
-// offered is what the agent can do: the action set, with the stop action where
+// offered are the agent's actions: the action set, with the stop action where
 // the task accepts it.
 func (e *episode) offered() []cube.ActionSchema {
 	actions := e.task.ActionSet()
@@ -120,7 +120,7 @@ func (e *episode) step(ctx context.Context, actions []cube.Action) error {
 	out, err := e.task.Step(ctx, actions...)
 	e.steps++
 	if err != nil {
-		// What the actions brought before the failure is kept.
+		// The results of the actions before the failure are kept.
 		if logErr := e.record(actions, out, err); logErr != nil {
 			return errors.Join(err, logErr)
 		}
@@ -195,36 +195,36 @@ func (e *episode) record(actions []cube.Action, out *cube.EnvironmentOutput, fai
 
 // beginEpisode opens the episode's log. It is closed by closeEpisode.
 func (c *cubeRun) beginEpisode() error {
-	log, err := bounded.Create(c.hostDir("agent"), stepsFile, c.r.outputLimit())
+	log, err := bounded.Create(c.trial.hostDir("agent"), stepsFile, c.trial.r.outputLimit())
 	if err != nil {
 		return fmt.Errorf("keeping the steps: %w", err)
 	}
-	c.episode = &episode{task: c.task, agent: c.agent, maxSteps: limitOf(c.maxSteps, c.task), log: log}
+	c.episode = &episode{task: c.task, agent: c.player.Agent, maxSteps: limitOf(c.player.maxSteps, c.task), log: log}
 	return nil
 }
 
-// noteEpisode records how the episode went. passed is the error of a deadline.
+// noteEpisode records how the episode ended. passed is the error of a deadline.
 func (c *cubeRun) noteEpisode(err, passed error) {
-	e := c.episode
+	a, e := c.trial, c.episode
 	if errors.Is(err, passed) {
 		e.end = jobdir.EpisodeTimeout
 	}
 	if e.end == jobdir.EpisodeMaxSteps {
-		c.warn("the agent did not stop within %d steps", e.maxSteps)
+		a.warn("the agent did not stop within %d steps", e.maxSteps)
 	}
-	c.notes.Episode = &jobdir.EpisodeNote{Steps: e.steps, MaxSteps: e.maxSteps, End: e.end, Truncated: e.truncated()}
+	a.notes.Episode = &jobdir.EpisodeNote{Steps: e.steps, MaxSteps: e.maxSteps, End: e.end, Truncated: e.truncated()}
 	metadata := cube.Pairs("n_steps", e.steps, "truncated", e.truncated())
 	if r, ok := e.agent.(agent.Reporter); ok {
 		reported := r.Report()
-		c.res.AgentResult = newAgentResult(reported)
+		a.res.AgentResult = newAgentResult(reported)
 		if reported.Metadata != nil {
 			for k, v := range reported.Metadata.All() {
 				metadata.Set(k, v)
 			}
 		}
-		c.res.AgentInfo = agentInfo(c.cfg.Agent, r.Info())
+		a.res.AgentInfo = agentInfo(a.cfg.Agent, r.Info())
 	}
-	c.res.AgentResult.Metadata = metadata
+	a.res.AgentResult.Metadata = metadata
 }
 
 // closeEpisode closes the log.
@@ -233,6 +233,6 @@ func (c *cubeRun) closeEpisode() {
 		return
 	}
 	if err := c.episode.log.Close(); err != nil {
-		c.warn("keeping the steps: %v", err)
+		c.trial.warn("keeping the steps: %v", err)
 	}
 }

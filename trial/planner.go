@@ -9,15 +9,16 @@ import (
 
 // planner describes a trial's sandboxes.
 type planner struct {
-	*recorder
 	r    *Runner
 	cfg  *jobdir.TrialConfig
 	task *harbor.Task
 	net  *networks
+	dir  string // of the trial
+	warn func(format string, args ...any)
 }
 
-// check names what the task asks for and no backend here has, in
-// Harbor's words where it has them (Harbor task format, section 4.1).
+// check refuses what the task asks for and the backend lacks, in Harbor's words
+// where it has them (Harbor task format, section 4.1).
 func (p *planner) check() error {
 	if err := p.environment().Check(); err != nil {
 		return err
@@ -82,7 +83,7 @@ func (p *planner) spec(r environment.Request, switches bool) (sandbox.Spec, erro
 	return spec, p.net.watch(&spec, switches)
 }
 
-// environment has what the trial's configuration says of sandboxes.
+// environment has the settings of sandboxes in the trial's configuration.
 func (p *planner) environment() *environment.Planner {
 	cfg := p.cfg.Environment
 	labels := sandbox.Labels{Trial: p.cfg.TrialName, Owner: p.r.Owner}

@@ -16,9 +16,9 @@ import (
 	"github.com/proctor-run/proctor/sandbox/egress"
 )
 
-// EgressLog is the file in a trial's directory that says, one JSON object per
-// line, what its sandboxes asked the egress proxy for (egress.Line). It is
-// there when a sandbox had an allow list, or a network that is switched.
+// EgressLog is the file in a trial's directory that records, one JSON object per
+// line, the requests of its sandboxes to the egress proxy (egress.Line). It is
+// written when a sandbox has an allow list, or a network that is switched.
 const EgressLog = "egress.jsonl"
 
 const (
@@ -31,7 +31,7 @@ const (
 
 // networks are the network policies of a trial's sandboxes and phases.
 type networks struct {
-	*recorder
+	dir     string // of the trial
 	backend sandbox.Backend
 	cfg     *jobdir.TrialConfig
 	task    *harbor.Task
@@ -134,25 +134,48 @@ func (n *networks) watch(spec *sandbox.Spec, switches bool) error {
 	return nil
 }
 
-// during does work while a sandbox has the policy of a phase, and goes
-// back to its baseline. Where that fails the trial cannot go on.
-func (n *networks) during(ctx context.Context, sb sandbox.Sandbox, base, phase harbor.Network, work func() error) error {
+// close ends the log when every sandbox is gone.
+func (n *networks) close(now time.Time) error {
+	if n.egress == nil {
+		return nil
+	}
+	err := n.egress.Close(now)
+	n.egress = nil
+	return err
+}
+
+// withNetwork does work while a sandbox has the policy of a phase, and goes back
+// to its baseline. If that fails, the trial ends.
+func (a *attempt) withNetwork(ctx context.Context, sb sandbox.Sandbox, base, phase harbor.Network, work func() error) error {
 	if phase.Equal(base) {
 		return work()
 	}
-	if err := n.set(ctx, sb, phase); err != nil {
+	if err := a.setNetwork(ctx, sb, phase); err != nil {
 		return err
 	}
 	err := work()
 	bctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), switchLimit)
 	defer cancel()
-	if back := n.set(bctx, sb, base); back != nil {
+	if back := a.setNetwork(bctx, sb, base); back != nil {
 		if err != nil {
-			n.note(err)
+			a.note(err)
 		}
 		return back
 	}
 	return err
+}
+
+// setNetwork gives a sandbox a policy.
+func (a *attempt) setNetwork(ctx context.Context, sb sandbox.Sandbox, policy harbor.Network) error {
+	sw, ok := sandbox.As[sandbox.NetworkSwitcher](sb)
+	if !ok {
+		return &networkError{sandbox.ErrUnsupported}
+	}
+	if err := sw.SetNetwork(ctx, sandbox.NetworkMode(policy.Mode), policy.AllowedHosts); err != nil {
+		return &networkError{err}
+	}
+	a.log.printf("The network policy is now %s %s", policy.Mode, strings.Join(policy.AllowedHosts, " "))
+	return nil
 }
 
 // networkError ends a trial whose sandbox may not have the network policy that
@@ -163,36 +186,12 @@ func (e *networkError) Error() string { return "changing the network policy: " +
 
 func (e *networkError) Unwrap() error { return e.err }
 
-// ErrorType is the name under which results record the error.
+// ErrorType returns RuntimeError.
 func (e *networkError) ErrorType() string { return exception.RuntimeError }
 
-// endsTrial tells errors after which no further step may be run.
+// endsTrial reports whether no further step may be run after an error.
 func endsTrial(err error) bool {
 	_, unproven := errors.AsType[*unprovenError](err)
 	_, network := errors.AsType[*networkError](err)
 	return unproven || network
-}
-
-// set gives a sandbox a policy.
-func (n *networks) set(ctx context.Context, sb sandbox.Sandbox, policy harbor.Network) error {
-	sw, ok := sandbox.As[sandbox.NetworkSwitcher](sb)
-	if !ok {
-		return &networkError{sandbox.ErrUnsupported}
-	}
-	if err := sw.SetNetwork(ctx, sandbox.NetworkMode(policy.Mode), policy.AllowedHosts); err != nil {
-		return &networkError{err}
-	}
-	n.log.printf("The network policy is now %s %s", policy.Mode, strings.Join(policy.AllowedHosts, " "))
-	return nil
-}
-
-// close ends the log when every sandbox is gone.
-func (n *networks) close() {
-	if n.egress == nil {
-		return
-	}
-	if err := n.egress.Close(n.now()); err != nil {
-		n.warn("keeping the log of the egress proxy: %v", err)
-	}
-	n.egress = nil
 }

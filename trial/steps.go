@@ -26,8 +26,8 @@ func (a *attempt) runSteps(ctx context.Context) error {
 		step := &a.task.Config.Steps[i]
 		a.res.StepResults = append(a.res.StepResults, jobdir.StepResult{StepName: step.Name})
 		res := &a.res.StepResults[i]
-		run := &stepRun{recorder: a.recorder, trial: a, step: step, res: res, last: i == len(a.task.Config.Steps)-1}
-		if err := run.run(ctx); err != nil {
+		s := &stage{results: results{trial: a.res, step: res}, step: step, last: i == len(a.task.Config.Steps)-1}
+		if err := (&stepRun{trial: a, step: step, res: res}).run(ctx, s); err != nil {
 			return err
 		}
 		stop, reason := reward.Stop(stepReward(res), res.ExceptionInfo != nil, minReward(step), a.cfg.Verifier.Disable)
@@ -82,36 +82,36 @@ func minReward(step *harbor.Step) reward.MinReward {
 	return m
 }
 
-// stepRun is one step of a trial.
+// stepRun is one step of a trial, and its course.
 type stepRun struct {
-	*recorder
 	trial *attempt
 	step  *harbor.Step
 	res   *jobdir.StepResult
-	last  bool
 }
 
-func (run *stepRun) run(ctx context.Context) error {
-	run.enter(stepPhase(run.step.Name))
+func (run *stepRun) run(ctx context.Context, s *stage) error {
+	run.trial.enter(stepPhase(run.step.Name))
 	dir := filepath.Join("steps", filepath.FromSlash(run.step.Name))
 	if !filepath.IsLocal(dir) || filepath.Clean(dir) == "steps" {
 		return exception.Errorf(exception.ValueError, "step name '%s' leads out of the trial's directory", run.step.Name)
 	}
 	for _, name := range []string{"agent", "verifier"} {
-		if err := os.MkdirAll(filepath.Join(run.dir, dir, name), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Join(run.trial.dir, dir, name), 0o755); err != nil {
 			return err
 		}
 	}
-	run.trial.artifacts.collected = false
-	if err := run.work(ctx); err != nil {
+	run.trial.collected = false
+	if err := run.work(ctx, s); err != nil {
 		return err
 	}
-	run.trial.evidence.movedTo(filepath.Join(dir, "verifier"))
+	if s.verdict != nil {
+		s.verdict.dir = filepath.Join(run.trial.dir, dir, "verifier")
+	}
 	return run.archive(dir)
 }
 
-// work sets the step up, lets the agent work and verifies.
-func (run *stepRun) work(ctx context.Context) error {
+// work sets the step up and goes through it.
+func (run *stepRun) work(ctx context.Context, s *stage) (err error) {
 	if err := run.setUp(ctx); err != nil {
 		if typ, _ := describe(err); typ != exception.HealthcheckError && !errors.Is(err, errStepSetup) {
 			return err
@@ -119,31 +119,23 @@ func (run *stepRun) work(ctx context.Context) error {
 		run.fail(err)
 		return nil
 	}
-	instruction, err := run.trial.task.StepInstruction(run.step.Name)
-	if err != nil {
+	if s.instruction, err = run.trial.task.StepInstruction(run.step.Name); err != nil {
 		return err
 	}
-	s := &stage{results: results{trial: run.recorder.res, step: run.res}, step: run.step, instruction: instruction}
-	if err := run.trial.runAgent(ctx, s); err != nil {
-		if endsTrial(err) || ctx.Err() != nil {
-			return err
-		}
-		run.fail(err)
-	}
-	run.trial.artifacts.collectAll(ctx, run.step)
-	run.trial.processes.noteLeft(ctx)
-	if run.last && separate(run.trial.task, run.step) {
-		run.trial.destroy(ctx)
-	}
-	if run.trial.cfg.Verifier.Disable {
-		return nil
-	}
-	return run.verify(ctx, s)
+	return run.trial.runStage(ctx, run, s)
 }
 
-// verify records what goes wrong with the step.
+func (run *stepRun) agent(ctx context.Context, s *stage) error {
+	err := run.trial.runAgent(ctx, s)
+	if err == nil || endsTrial(err) || ctx.Err() != nil {
+		return err
+	}
+	run.fail(err)
+	return nil
+}
+
 func (run *stepRun) verify(ctx context.Context, s *stage) error {
-	err := run.trial.verify(ctx, s)
+	err := run.trial.judge(ctx, s)
 	switch {
 	case err == nil:
 		return nil
@@ -162,8 +154,8 @@ func (run *stepRun) verify(ctx context.Context, s *stage) error {
 // fail keeps an error with its step; the first one counts, and the trial
 // itself has no exception.
 func (run *stepRun) fail(err error) {
-	info := run.note(err)
-	run.log.printf("Step %s failed: %s", run.res.StepName, info.Message)
+	info := run.trial.note(err)
+	run.trial.log.printf("Step %s failed: %s", run.res.StepName, info.Message)
 	if run.res.ExceptionInfo == nil {
 		run.res.ExceptionInfo = info
 	}
@@ -215,7 +207,7 @@ func (run *stepRun) stageFiles(ctx context.Context, files, user string) error {
 	if status.Code == 0 {
 		return nil
 	}
-	run.log.printf("%s", tail)
+	run.trial.log.printf("%s", tail)
 	message := fmt.Sprintf("Step '%s' setup.sh exited with code %d: None", run.step.Name, status.Code)
 	return &exception.Error{Type: exception.RuntimeError, Message: message, Err: errStepSetup}
 }
@@ -224,7 +216,7 @@ func (run *stepRun) stageFiles(ctx context.Context, files, user string) error {
 // directory of the step.
 func (run *stepRun) archive(dir string) error {
 	for _, d := range environment.LogDirs() {
-		entries, err := os.ReadDir(run.hostDir(d.Name))
+		entries, err := os.ReadDir(run.trial.hostDir(d.Name))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -234,7 +226,7 @@ func (run *stepRun) archive(dir string) error {
 		if len(entries) == 0 {
 			continue // a step that never began has no artifacts
 		}
-		to := filepath.Join(run.dir, dir, d.Name)
+		to := filepath.Join(run.trial.dir, dir, d.Name)
 		if err := os.MkdirAll(to, 0o755); err != nil {
 			return err
 		}
@@ -243,7 +235,7 @@ func (run *stepRun) archive(dir string) error {
 			if err := os.RemoveAll(target); err != nil {
 				return err
 			}
-			if err := os.Rename(filepath.Join(run.hostDir(d.Name), e.Name()), target); err != nil {
+			if err := os.Rename(filepath.Join(run.trial.hostDir(d.Name), e.Name()), target); err != nil {
 				return err
 			}
 		}

@@ -22,30 +22,38 @@ import (
 
 // artifacts are the files that a trial keeps of what the agent made.
 type artifacts struct {
-	*recorder
-	cfg       *jobdir.TrialConfig
-	task      *harbor.Task
-	mounted   bool
-	sandbox   func() sandbox.Sandbox // of the agent; it may return nil
-	collected bool
+	dir     string // on the host
+	cfg     *jobdir.TrialConfig
+	task    *harbor.Task
+	mounted bool
 }
 
-// collectAll saves what the task and the job want kept, and says in a
-// manifest what became of each (Harbor task format, section 6.6). It never
-// fails the trial.
-func (a *artifacts) collectAll(ctx context.Context, step *harbor.Step) {
-	a.collected = true
+// collectAll saves what the task and the job want kept from the agent's sandbox,
+// which may be nil, and lists the status of each in a manifest (Harbor task
+// format, section 6.6). failed has why artifacts could not be saved; the error is
+// that of the manifest.
+func (a *artifacts) collectAll(ctx context.Context, sb sandbox.Sandbox, step *harbor.Step) (failed []error, err error) {
 	var entries []harbor.ManifestEntry
 	for _, artifact := range a.wanted(step) {
 		entry := harbor.ManifestEntry{Source: artifact.Source, Destination: artifact.ManifestDestination()}
 		var err error
-		if entry.Type, entry.Status, err = a.collect(ctx, artifact); err != nil {
+		if entry.Type, entry.Status, err = a.collect(ctx, sb, artifact); err != nil {
 			entry.Status = harbor.ManifestFailed
-			a.log.printf("Failed to collect artifact %s: %v", artifact.Source, err)
+			failed = append(failed, fmt.Errorf("%s: %w", artifact.Source, err))
 		}
 		entries = append(entries, entry)
 	}
-	if err := atomicfile.WriteIn(a.hostDir("artifacts"), "manifest.json", harbor.AppendManifest(nil, entries), 0o644); err != nil {
+	return failed, atomicfile.WriteIn(a.dir, "manifest.json", harbor.AppendManifest(nil, entries), 0o644)
+}
+
+// collectArtifacts saves artifacts. What cannot be saved does not fail the trial.
+func (a *attempt) collectArtifacts(ctx context.Context, step *harbor.Step) {
+	a.collected = true
+	failed, err := a.artifacts.collectAll(ctx, a.sandbox(), step)
+	for _, f := range failed {
+		a.log.printf("Failed to collect artifact %v", f)
+	}
+	if err != nil {
 		a.warn("writing the manifest of artifacts: %v", err)
 	}
 }
@@ -61,7 +69,7 @@ func (a *artifacts) wanted(step *harbor.Step) []harbor.Artifact {
 
 // collect saves one artifact. What the sandbox writes to a mounted directory
 // is on the host already.
-func (a *artifacts) collect(ctx context.Context, artifact harbor.Artifact) (kind, status string, err error) {
+func (a *artifacts) collect(ctx context.Context, sb sandbox.Sandbox, artifact harbor.Artifact) (kind, status string, err error) {
 	if artifact.IsConvention() && a.mounted && len(artifact.Exclude) == 0 {
 		return harbor.ManifestDirectory, a.conventionStatus(artifact), nil
 	}
@@ -69,24 +77,24 @@ func (a *artifacts) collect(ctx context.Context, artifact harbor.Artifact) (kind
 	if artifact.Escapes() {
 		return kind, "", fmt.Errorf("destination %q leads out of the artifacts directory", artifact.RelPath())
 	}
-	isDir, err := a.isDir(ctx, artifact.Source)
+	isDir, err := isDir(ctx, sb, artifact.Source)
 	if err != nil {
 		return kind, "", err
 	}
-	root, err := os.OpenRoot(a.hostDir("artifacts"))
+	root, err := os.OpenRoot(a.dir)
 	if err != nil {
 		return kind, "", err
 	}
 	defer func() { _ = root.Close() }()
 	target := filepath.FromSlash(artifact.RelPath())
 	if !isDir {
-		return harbor.ManifestFile, harbor.ManifestOK, a.downloadFile(ctx, artifact.Source, root, target)
+		return harbor.ManifestFile, harbor.ManifestOK, downloadFile(ctx, sb, artifact.Source, root, target)
 	}
-	return harbor.ManifestDirectory, harbor.ManifestOK, a.downloadDir(ctx, artifact, root, target)
+	return harbor.ManifestDirectory, harbor.ManifestOK, downloadDir(ctx, sb, artifact, root, target)
 }
 
 func (a *artifacts) conventionStatus(artifact harbor.Artifact) string {
-	dir, err := os.OpenRoot(a.hostDir("artifacts"))
+	dir, err := os.OpenRoot(a.dir)
 	if err != nil {
 		return harbor.ManifestEmpty
 	}
@@ -107,8 +115,7 @@ func guessKind(source string) string {
 	return harbor.ManifestFile
 }
 
-func (a *artifacts) isDir(ctx context.Context, source string) (bool, error) {
-	sb := a.sandbox()
+func isDir(ctx context.Context, sb sandbox.Sandbox, source string) (bool, error) {
 	if sb == nil {
 		return false, sandbox.ErrDestroyed
 	}
@@ -119,14 +126,14 @@ func (a *artifacts) isDir(ctx context.Context, source string) (bool, error) {
 	return status.Code == 0, nil
 }
 
-func (a *artifacts) downloadFile(ctx context.Context, source string, root *os.Root, target string) error {
+func downloadFile(ctx context.Context, sb sandbox.Sandbox, source string, root *os.Root, target string) error {
 	if err := root.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 		return err
 	}
-	return sandbox.DownloadFile(ctx, a.sandbox(), source, root, target, sandbox.DefaultDownloadLimits)
+	return sandbox.DownloadFile(ctx, sb, source, root, target, sandbox.DefaultDownloadLimits)
 }
 
-func (a *artifacts) downloadDir(ctx context.Context, artifact harbor.Artifact, root *os.Root, target string) error {
+func downloadDir(ctx context.Context, sb sandbox.Sandbox, artifact harbor.Artifact, root *os.Root, target string) error {
 	if err := root.MkdirAll(target, 0o755); err != nil {
 		return err
 	}
@@ -135,7 +142,6 @@ func (a *artifacts) downloadDir(ctx context.Context, artifact harbor.Artifact, r
 		return err
 	}
 	defer func() { _ = dir.Close() }()
-	sb := a.sandbox()
 	if len(artifact.Exclude) > 0 {
 		sb = excluding{sb, artifact.Exclude}
 	}
@@ -212,7 +218,7 @@ func (e excluding) excluded(name string) bool {
 // upload gives a separate verifier what was collected, each where it
 // came from (section 6.6).
 func (a *artifacts) upload(ctx context.Context, sb sandbox.Sandbox, step *harbor.Step) error {
-	root, err := os.OpenRoot(a.hostDir("artifacts"))
+	root, err := os.OpenRoot(a.dir)
 	if err != nil {
 		return err
 	}

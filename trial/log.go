@@ -9,7 +9,7 @@ import (
 )
 
 // logFile is a trial.log: bare messages, one a line (Harbor job format,
-// section 2.4). What goes wrong while logging is not worth failing a trial.
+// section 2.4). Errors of logging do not fail the trial.
 type logFile struct {
 	mu   sync.Mutex
 	f    *os.File

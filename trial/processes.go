@@ -18,10 +18,11 @@ import (
 )
 
 const (
+	// leftLimit bounds listing processes.
 	leftLimit = 10 * time.Second
 	// leftOutput bounds the process list that is read, in bytes.
 	leftOutput = 1 << 20
-	maxNames   = 20
+	maxNames   = 20 // that a note lists
 )
 
 // leftScript lists all processes, then its own number.
@@ -30,24 +31,13 @@ const leftScript = `cat /proc/[0-9]*/stat 2>/dev/null; echo; echo $$`
 // processes are names by process number and start time.
 type processes map[string]string
 
-// watcher knows which processes were there before the agent, and ends those that
-// came later.
-type watcher struct {
-	*recorder
-	sealed   bool
-	sandbox  func() sandbox.Sandbox // of the agent; it may return nil
-	trusted  bool                   // what the agent leaves is what the task's author wants to be left
-	killed   bool                   // the agent, after its last deadline
-	baseline baseline               // when the environment was ready
-}
-
-// list is nil when the processes cannot be told: then only a note is missing,
-// and what is really wrong shows in what follows. Where the sandbox can list
-// them itself, programs inside are not asked.
-func (w *watcher) list(ctx context.Context) processes {
+// listProcesses returns nil when the processes cannot be listed: then only a note
+// is missing, and the cause shows in what follows. Where the sandbox can list them
+// itself, no program inside is trusted with it.
+func listProcesses(ctx context.Context, sb sandbox.Sandbox) processes {
 	lctx, cancel := context.WithTimeout(ctx, leftLimit)
 	defer cancel()
-	if lister, ok := sandbox.As[sandbox.ProcessLister](w.sandbox()); ok {
+	if lister, ok := sandbox.As[sandbox.ProcessLister](sb); ok {
 		list, err := lister.Processes(lctx)
 		if err == nil {
 			return living(list)
@@ -57,7 +47,7 @@ func (w *watcher) list(ctx context.Context) processes {
 		}
 	}
 	out := bounded.NewTail(leftOutput)
-	if _, err := w.sandbox().Exec(lctx, sandbox.Command{Shell: leftScript, User: "root", Stdout: out}); err != nil {
+	if _, err := sb.Exec(lctx, sandbox.Command{Shell: leftScript, User: "root", Stdout: out}); err != nil {
 		return nil
 	}
 	return parseProcesses(out.Bytes())
@@ -74,31 +64,12 @@ func living(list []sandbox.Process) processes {
 	return found
 }
 
-// supervision says what supervises a sandbox, empty where it does not tell.
+// supervision names the supervisor of a sandbox; empty where it is unknown.
 func supervision(sb sandbox.Sandbox) string {
 	if s, ok := sandbox.As[sandbox.Supervised](sb); ok {
 		return s.Supervision()
 	}
 	return ""
-}
-
-// noteLeft notes which processes an agent that ended by itself has left
-// running. They stay, since tasks rely on them; but they can write wherever
-// the tests do.
-func (w *watcher) noteLeft(ctx context.Context) {
-	w.notes.AgentLeft = nil
-	if w.sandbox() == nil || w.killed || w.trusted || w.baseline.processes == nil {
-		return
-	}
-	left := w.list(ctx)
-	maps.DeleteFunc(left, func(id, _ string) bool {
-		_, before := w.baseline.processes[id]
-		return before
-	})
-	if len(left) > 0 {
-		names := slices.Sorted(maps.Values(left))
-		w.notes.AgentLeft = &jobdir.LeftNote{Processes: len(names), Names: names[:min(len(names), maxNames)]}
-	}
 }
 
 // parseProcesses reads the output of leftScript: what lives, but for the first
@@ -137,32 +108,71 @@ type baseline struct {
 	processes processes    // nil for an agent that is trusted
 }
 
-// begin is called before the agent is set up.
-func (w *watcher) begin(ctx context.Context, trusted bool) (err error) {
-	w.trusted = trusted
-	w.notes.SealedVerifier = w.sealed
+// takeBaseline is called before the agent is set up.
+func takeBaseline(ctx context.Context, sb sandbox.Sandbox, trusted, sealed bool) (b baseline, err error) {
 	if !trusted {
-		w.baseline.processes = w.list(ctx)
+		b.processes = listProcesses(ctx, sb)
 	}
-	if w.sealed {
-		w.baseline.mark, err = w.sandbox().Mark(ctx)
+	if sealed {
+		b.mark, err = sb.Mark(ctx)
 	}
+	return b, err
+}
+
+// left returns which processes were started since and still run, nil when there
+// are none or they are unknown.
+func (b *baseline) left(ctx context.Context, sb sandbox.Sandbox) *jobdir.LeftNote {
+	if sb == nil || b.processes == nil {
+		return nil
+	}
+	left := listProcesses(ctx, sb)
+	maps.DeleteFunc(left, func(id, _ string) bool {
+		_, before := b.processes[id]
+		return before
+	})
+	if len(left) == 0 {
+		return nil
+	}
+	names := slices.Sorted(maps.Values(left))
+	return &jobdir.LeftNote{Processes: len(names), Names: names[:min(len(names), maxNames)]}
+}
+
+// killTree ends what a sandbox started since a mark. The error says that it may
+// still be running.
+func killTree(ctx context.Context, sb sandbox.Sandbox, mark sandbox.Mark, reason string) (*jobdir.KillNote, error) {
+	kctx, cancel := context.WithTimeout(ctx, killLimit)
+	defer cancel()
+	err := sb.KillTree(kctx, mark, agentGrace)
+	note := &jobdir.KillNote{Reason: reason, ProvenGone: err == nil}
+	if err != nil {
+		note.Error = err.Error()
+		return note, &unprovenError{err}
+	}
+	return note, nil
+}
+
+// setBaseline notes what runs before the agent.
+func (a *attempt) setBaseline(ctx context.Context) (err error) {
+	a.notes.SealedVerifier = a.r.SealedVerifier
+	a.baseline, err = takeBaseline(ctx, a.sandbox(), a.trusted, a.r.SealedVerifier)
 	return err
 }
 
+// noteLeft notes which processes an agent that ended by itself has left
+// running. They stay, since tasks rely on them; but they can write wherever
+// the tests do.
+func (a *attempt) noteLeft(ctx context.Context, s *stage) {
+	a.notes.AgentLeft = nil
+	if !s.killed {
+		a.notes.AgentLeft = a.baseline.left(ctx, a.sandbox())
+	}
+}
+
 // killBeforeSeal ends everything that was started since the environment was
-// ready.
-func (w *watcher) killBeforeSeal(ctx context.Context) error {
-	if !w.sealed || w.sandbox() == nil {
-		return nil
+// ready, for a sealed verifier.
+func (a *attempt) killBeforeSeal(ctx context.Context) (err error) {
+	if sb := a.sandbox(); a.r.SealedVerifier && sb != nil {
+		a.notes.AgentKilled, err = killTree(ctx, sb, a.baseline.mark, "sealed verifier")
 	}
-	kctx, cancel := context.WithTimeout(ctx, killLimit)
-	defer cancel()
-	err := w.sandbox().KillTree(kctx, w.baseline.mark, agentGrace)
-	w.notes.AgentKilled = &jobdir.KillNote{Reason: "sealed verifier", ProvenGone: err == nil}
-	if err != nil {
-		w.notes.AgentKilled.Error = err.Error()
-		return &unprovenError{err}
-	}
-	return nil
+	return err
 }

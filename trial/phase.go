@@ -5,9 +5,9 @@ import "github.com/proctor-run/proctor/jobdir"
 // phase is one thing that a trial does. Errors are noted under its name.
 type phase struct {
 	name string
-	// start is what observers are told when it begins; empty for nothing.
+	// start is the event when it begins; empty for none.
 	start EventKind
-	// times keeps when it began and ended; nil where results do not say it.
+	// times keeps when it began and ended; nil for a phase that results do not time.
 	times func(results, *jobdir.Timing)
 }
 

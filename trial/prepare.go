@@ -18,10 +18,13 @@ func (a *attempt) prepare() error {
 	if err != nil {
 		return err
 	}
-	a.task, a.limits.task, a.artifacts.task, a.agents.task = task, task, task, task
-	a.net = &networks{recorder: a.recorder, backend: a.r.Backend, cfg: &a.cfg, task: task, fixed: a.agents.stepped()} // a reset brings another sandbox
-	a.plans = &planner{recorder: a.recorder, r: a.r, cfg: &a.cfg, task: task, net: a.net}
-	a.res.TaskName = task.Name
+	agents := a.agents(task)
+	stepped := agents.stepped()
+	a.task, a.res.TaskName = task, task.Name
+	a.limits = limits{cfg: &a.cfg, task: task}
+	a.artifacts = &artifacts{dir: a.hostDir("artifacts"), cfg: &a.cfg, task: task, mounted: a.r.Backend.Capabilities().Mounted}
+	a.net = &networks{dir: a.dir, backend: a.r.Backend, cfg: &a.cfg, task: task, fixed: stepped} // a reset brings another sandbox
+	a.plans = &planner{r: a.r, cfg: &a.cfg, task: task, net: a.net, dir: a.dir, warn: a.warn}
 	sum, err := harbor.Checksum(task.Dir)
 	if err != nil {
 		return err
@@ -30,7 +33,7 @@ func (a *attempt) prepare() error {
 	if a.r.Amend != nil {
 		a.r.Amend(a.cfg, task)
 	}
-	if a.agents.stepped() {
+	if stepped {
 		if err := harborcube.Check(task); err != nil {
 			return err
 		}
@@ -41,15 +44,20 @@ func (a *attempt) prepare() error {
 	if a.equipment, err = findEquipment(task, a.cfg.Agent, a.r.home()); err != nil {
 		return err
 	}
-	if a.agents.stepped() {
-		err = a.prepareCube(&CubeTask{Name: task.Name, Checksum: sum})
-	} else if a.agent, err = a.agents.newAgent(); err == nil {
+	if stepped {
+		err = a.prepareCube(agents, &CubeTask{Name: task.Name, Checksum: sum})
+	} else if a.agent, a.trusted, err = agents.newAgent(); err == nil {
 		a.res.AgentInfo = agentInfo(a.cfg.Agent, a.agent.Info())
 	}
 	if err != nil {
 		return err
 	}
 	return a.planEnvironment()
+}
+
+// agents builds agents for a task, nil for one of a cube.
+func (a *attempt) agents(task *harbor.Task) *agentBuilder {
+	return &agentBuilder{r: a.r, cfg: &a.cfg, task: task, logDir: a.hostDir("agent")}
 }
 
 // planEnvironment describes the trial's environment, which is started later.
@@ -77,7 +85,7 @@ func (r *Runner) load(cfg *jobdir.TrialConfig) (*harbor.Task, error) {
 	return harbor.Load(dir, harbor.LoadOptions{ExtraInstructions: cfg.ExtraInstructionPaths, Home: r.home()})
 }
 
-// taskDir is where the task lies on this machine.
+// taskDir returns the task's directory on this machine.
 func (r *Runner) taskDir(cfg *jobdir.TrialConfig) (string, error) {
 	if cfg.Task.Kind() == jobdir.LocalTask {
 		return *cfg.Task.Path, nil
@@ -88,7 +96,7 @@ func (r *Runner) taskDir(cfg *jobdir.TrialConfig) (string, error) {
 	return r.TaskDir(cfg.Task)
 }
 
-// taskBaseName is what a task is called before it is loaded.
+// taskBaseName is the name of a task before it is loaded.
 func taskBaseName(t jobdir.TaskConfig) string {
 	switch {
 	case t.Name != nil:

@@ -15,7 +15,7 @@ type limits struct {
 // The limits of the phases (Harbor job format, section 3.3), overrides and
 // multipliers applied. step may be nil.
 
-func (l *limits) environment() environment.Limit {
+func (l limits) environment() environment.Limit {
 	return l.of(harbor.Timeout{
 		Base:            &l.task.Config.Environment.BuildTimeoutSec,
 		PhaseMultiplier: l.cfg.EnvironmentBuildTimeoutMultiplier,
@@ -23,7 +23,7 @@ func (l *limits) environment() environment.Limit {
 }
 
 // agentSetup: an override of 0 seconds counts here, and nowhere else.
-func (l *limits) agentSetup() environment.Limit {
+func (l limits) agentSetup() environment.Limit {
 	base := float64(harbor.AgentSetupTimeoutSec)
 	if o := l.cfg.Agent.OverrideSetupTimeoutSec; o != nil {
 		base = *o
@@ -31,7 +31,7 @@ func (l *limits) agentSetup() environment.Limit {
 	return l.of(harbor.Timeout{Base: &base, PhaseMultiplier: l.cfg.AgentSetupTimeoutMultiplier})
 }
 
-func (l *limits) agent(step *harbor.Step) environment.Limit {
+func (l limits) agent(step *harbor.Step) environment.Limit {
 	if l.task == nil { // a cube's
 		return l.of(harbor.Timeout{Override: l.cfg.Agent.OverrideTimeoutSec, Max: l.cfg.Agent.MaxTimeoutSec, PhaseMultiplier: l.cfg.AgentTimeoutMultiplier})
 	}
@@ -41,7 +41,7 @@ func (l *limits) agent(step *harbor.Step) environment.Limit {
 	})
 }
 
-func (l *limits) verifier(step *harbor.Step) environment.Limit {
+func (l limits) verifier(step *harbor.Step) environment.Limit {
 	if l.task == nil {
 		return l.of(harbor.Timeout{Override: l.cfg.Verifier.OverrideTimeoutSec, Max: l.cfg.Verifier.MaxTimeoutSec, PhaseMultiplier: l.cfg.VerifierTimeoutMultiplier})
 	}
@@ -51,7 +51,7 @@ func (l *limits) verifier(step *harbor.Step) environment.Limit {
 	})
 }
 
-func (l *limits) of(t harbor.Timeout) environment.Limit {
+func (l limits) of(t harbor.Timeout) environment.Limit {
 	t.Multiplier = l.cfg.TimeoutMultiplier
 	return environment.Limit{Sec: t.Seconds()}
 }

@@ -27,7 +27,7 @@ func describe(err error) (typ, message string) {
 	return exception.RuntimeError, err.Error()
 }
 
-// newExceptionInfo records an error. phase says where it happened.
+// newExceptionInfo describes an error that occurred in a phase.
 func newExceptionInfo(err error, phase string, now time.Time) *jobdir.ExceptionInfo {
 	typ, message := describe(err)
 	var trace strings.Builder

@@ -14,8 +14,8 @@ import (
 	"github.com/proctor-run/proctor/jobdir"
 )
 
-// equipment is what an agent is given besides its task (Harbor agent format,
-// section 8).
+// equipment has what an agent gets besides its task (Harbor agent format, section
+// 8).
 type equipment struct {
 	skills    []agent.Skill // to be uploaded
 	skillsDir string        // in the sandbox; empty when there are no skills

@@ -36,7 +36,7 @@ func (a *attempt) setUpAgent(ctx context.Context) error {
 // runAgent lets the agent work on a stage under the policy of its phase.
 func (a *attempt) runAgent(ctx context.Context, s *stage) error {
 	plan := a.net.plan(s.step)
-	return a.net.during(ctx, a.sandbox(), plan.AgentBaseline, plan.AgentPhase, func() error { return a.execute(ctx, s) })
+	return a.withNetwork(ctx, a.sandbox(), plan.AgentBaseline, plan.AgentPhase, func() error { return a.execute(ctx, s) })
 }
 
 // execute lets the agent work on a stage within its limit. When the limit passes, nothing
@@ -45,7 +45,6 @@ func (a *attempt) runAgent(ctx context.Context, s *stage) error {
 func (a *attempt) execute(ctx context.Context, s *stage) error {
 	a.enter(phaseAgent)
 	s.setAgent(&jobdir.AgentResult{})
-	a.processes.killed = false
 	mark, err := a.sandbox().Mark(ctx)
 	if err != nil {
 		return err
@@ -67,28 +66,24 @@ func (a *attempt) execute(ctx context.Context, s *stage) error {
 	if !errors.Is(err, passed) {
 		return err
 	}
-	return a.killAgent(ctx, mark, passed)
+	return a.killAgent(ctx, s, mark, passed)
 }
 
 // killAgent ends what the agent left running when its time is up.
-func (a *attempt) killAgent(ctx context.Context, mark sandbox.Mark, passed error) error {
-	kctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killLimit)
-	defer cancel()
-	killErr := a.sandbox().KillTree(kctx, mark, agentGrace)
-	a.processes.killed = true
-	a.notes.AgentKilled = &jobdir.KillNote{Reason: "deadline", ProvenGone: killErr == nil}
-	if killErr == nil {
-		return passed
+func (a *attempt) killAgent(ctx context.Context, s *stage, mark sandbox.Mark, passed error) (err error) {
+	s.killed = true
+	a.notes.AgentKilled, err = killTree(context.WithoutCancel(ctx), a.sandbox(), mark, "deadline")
+	if err != nil {
+		a.note(passed)
+		return err
 	}
-	a.notes.AgentKilled.Error = killErr.Error()
-	a.note(passed)
-	return &unprovenError{killErr}
+	return passed
 }
 
 // unprovenError ends a trial whose agent may still be running.
 type unprovenError struct{ err error }
 
-// ErrorType is the name under which results record the error.
+// ErrorType returns AgentNotGoneError.
 func (e *unprovenError) ErrorType() string { return exception.AgentNotGoneError }
 
 func (e *unprovenError) Error() string {
@@ -101,11 +96,21 @@ func (e *unprovenError) Unwrap() error { return e.err }
 // SIGKILL after its deadline.
 const agentGrace = 2 * time.Second
 
-// verifiedAnyway tells errors of the agent after which the trial goes on to
-// the verifier.
+// verifiedAnyway reports whether the verifier runs in spite of an error of the
+// agent.
 func verifiedAnyway(err error) bool {
 	typ, _ := describe(err)
 	return typ == exception.AgentTimeoutError || typ == exception.NonZeroAgentExitCodeError
+}
+
+// survive records an error of the agent in spite of which the verifier runs. Any
+// other is returned, and ends the trial.
+func (a *attempt) survive(err error) error {
+	if err == nil || !verifiedAnyway(err) {
+		return err
+	}
+	a.record(err)
+	return nil
 }
 
 func newAgentResult(r agent.Result) *jobdir.AgentResult {

@@ -20,8 +20,8 @@ const (
 	EventVerificationStart EventKind = "verification_start"
 	EventCancel            EventKind = "cancel"
 	EventEnd               EventKind = "end"
-	// EventProgress tells of something long inside a phase, such as an image
-	// being pulled; Message says what. Proctor's own.
+	// EventProgress reports something long inside a phase, such as an image
+	// being pulled; Message describes it. Proctor's own.
 	EventProgress EventKind = "progress"
 )
 
@@ -34,9 +34,9 @@ type Event struct {
 	// Attempt counts from 1.
 	Attempt int
 	Message string
-	// Result is set for EventEnd alone. It is not changed any more.
+	// Result is set for EventEnd alone; it no longer changes.
 	Result *jobdir.TrialResult
-	// ResultFile is of result.json, for EventEnd; nil when it could not be
-	// written.
+	// ResultFile is the digest of result.json, for EventEnd; nil when it could
+	// not be written.
 	ResultFile *jobdir.FileDigest
 }

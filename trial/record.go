@@ -11,13 +11,14 @@ import (
 	"github.com/proctor-run/proctor/jobdir"
 )
 
-// recorder keeps what happens in a trial: its result, its notes and its log.
+// recorder keeps what happens in a trial: its result, its notes and its log. The
+// attempt alone has one: its parts return what it records.
 type recorder struct {
 	dir     string // of the trial, absolute
 	log     *logFile
 	res     *jobdir.TrialResult
 	notes   *jobdir.Notes
-	phase   phase // what is being done
+	phase   phase // the current one; enter sets it
 	now     func() time.Time
 	onEvent func(Event) // may be nil
 }
@@ -25,9 +26,12 @@ type recorder struct {
 // hostDir is a directory of the trial.
 func (r *recorder) hostDir(name string) string { return filepath.Join(r.dir, name) }
 
-// record keeps an error; the first one is the trial's exception.
-func (r *recorder) record(err error) {
-	info := r.note(err)
+// record keeps an error of the current phase; the first one is the trial's
+// exception.
+func (r *recorder) record(err error) { r.recordIn(r.phase, err) }
+
+func (r *recorder) recordIn(p phase, err error) {
+	info := r.noteIn(p, err)
 	r.log.printf("Trial %s failed: %s", r.res.TrialName, info.Message)
 	if r.res.ExceptionInfo != nil {
 		return
@@ -39,10 +43,12 @@ func (r *recorder) record(err error) {
 	}
 }
 
-// note keeps an error among the trial's notes.
-func (r *recorder) note(err error) *jobdir.ExceptionInfo {
-	info := newExceptionInfo(err, r.phase.name, r.now())
-	r.notes.Errors = append(r.notes.Errors, jobdir.NotedError{Phase: r.phase.name, Type: info.Type, Message: info.Message})
+// note keeps an error of the current phase among the trial's notes.
+func (r *recorder) note(err error) *jobdir.ExceptionInfo { return r.noteIn(r.phase, err) }
+
+func (r *recorder) noteIn(p phase, err error) *jobdir.ExceptionInfo {
+	info := newExceptionInfo(err, p.name, r.now())
+	r.notes.Errors = append(r.notes.Errors, jobdir.NotedError{Phase: p.name, Type: info.Type, Message: info.Message})
 	return info
 }
 
@@ -73,11 +79,11 @@ func (r *recorder) enter(p phase) {
 	}
 }
 
-// whole is where the phases of the trial as a whole are kept.
+// whole is the destination of the phases of the trial as a whole.
 func (r *recorder) whole() results { return results{trial: r.res} }
 
-// timed does the work of the phase that was entered last, with a time limit, and
-// keeps how long it took; passed is its error when the limit passes.
+// timed does the work of the current phase within a time limit, and keeps how long
+// it took; passed is its error when the limit passes.
 func (r *recorder) timed(ctx context.Context, into results, limit environment.Limit, passed error, f func(context.Context) error) error {
 	started := jobdir.UTC(r.now())
 	times := &jobdir.Timing{StartedAt: &started}

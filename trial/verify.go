@@ -15,14 +15,14 @@ import (
 // name and text under which it is recorded differ between tasks and steps.
 var errVerifierLimit = errors.New("the verifier's time limit passed")
 
-// verify runs the tests of a stage and reads the rewards, in the agent's
+// judge runs the tests of a stage and reads the rewards, in the agent's
 // sandbox or in one of the verifier's own (Harbor task format, sections 6.2
 // and 6.4).
-func (a *attempt) verify(ctx context.Context, s *stage) error {
+func (a *attempt) judge(ctx context.Context, s *stage) error {
 	a.enter(phaseVerification)
-	v := a.evidence.add(s)
+	v := a.addVerdict(s)
 	err := a.timed(ctx, s.results, a.limits.verifier(s.step), errVerifierLimit, func(ctx context.Context) (err error) {
-		if err := a.processes.killBeforeSeal(ctx); err != nil {
+		if err := a.killBeforeSeal(ctx); err != nil {
 			return err
 		}
 		if separate(a.task, s.step) {
@@ -30,7 +30,7 @@ func (a *attempt) verify(ctx context.Context, s *stage) error {
 			return err
 		}
 		plan := a.net.plan(s.step)
-		return a.net.during(ctx, a.sandbox(), plan.AgentBaseline, plan.VerifierPhase, func() (err error) {
+		return a.withNetwork(ctx, a.sandbox(), plan.AgentBaseline, plan.VerifierPhase, func() (err error) {
 			if v.res, err = a.env.Verify(ctx, s.step); err == nil {
 				// Also when the baseline cannot be brought back.
 				s.setVerifier(&jobdir.VerifierResult{Rewards: v.res.Rewards})
@@ -80,7 +80,7 @@ func (a *attempt) verifySeparately(ctx context.Context, step *harbor.Step) (veri
 		return a.artifacts.upload(ctx, sb, step)
 	}
 	if plan := a.net.plan(step); verifierSwitches(plan) {
-		if err := a.net.set(ctx, sb, plan.VerifierPhase); err != nil {
+		if err := a.setNetwork(ctx, sb, plan.VerifierPhase); err != nil {
 			return none, err
 		}
 	}

@@ -1,0 +1,220 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/proctor-run/proctor/cube"
+	harborcube "github.com/proctor-run/proctor/cube/cubes/harbor"
+	"github.com/proctor-run/proctor/environment"
+	"github.com/proctor-run/proctor/exception"
+	"github.com/proctor-run/proctor/internal/atomicfile"
+	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/reward"
+	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/value"
+)
+
+// CubeTask is a task that a trial runs through CUBE's layer: making it is the
+// environment's setup, reset and steps are the agent's execution, evaluating
+// is the verification.
+type CubeTask struct {
+	// Make sets the task up; its containers run in sandboxes of the backend.
+	Make func(ctx context.Context, b sandbox.Backend) (*cube.Task, error)
+	// Name of the task in results.
+	Name string
+	// Checksum identifies the task's content.
+	Checksum string
+	// Oracle makes an agent that plays the task's solution once; nil when the
+	// solution is not known.
+	Oracle func() cube.Agent
+}
+
+// cubeRun is a task that an attempt steps through, with the agent that does, and
+// its course.
+type cubeRun struct {
+	trial   *attempt
+	source  *CubeTask
+	player  player
+	task    *cube.Task      // nil before it is made and after it is closed
+	sb      sandbox.Sandbox // of a cube's own container; nil for none
+	episode *episode        // nil before it begins
+}
+
+// findCube returns the cube task that the trial runs, nil when it runs a
+// Harbor task.
+func (a *attempt) findCube() (*CubeTask, error) {
+	if a.r.Cube == nil {
+		return nil, nil
+	}
+	return a.r.Cube(a.cfg)
+}
+
+// prepareCube builds the agent of a task that runs through CUBE's layer.
+func (a *attempt) prepareCube(agents *agentBuilder, source *CubeTask) error {
+	if a.r.SealedVerifier {
+		return exception.Errorf(exception.ValueError, "the verifier of %s cannot be sealed: a task that runs through CUBE's layer judges itself", source.Name)
+	}
+	a.res.TaskName, a.res.TaskChecksum = source.Name, source.Checksum
+	p, err := agents.newPlayer(source)
+	if err != nil {
+		return err
+	}
+	a.cube, a.trusted = &cubeRun{trial: a, source: source, player: p}, p.trusted
+	a.res.AgentInfo = agentInfo(a.cfg.Agent, p.info)
+	return nil
+}
+
+// runCube goes through the phases with a cube's task.
+func (a *attempt) runCube(ctx context.Context, source *CubeTask) error {
+	a.limits = limits{cfg: &a.cfg}
+	if err := a.prepareCube(a.agents(nil), source); err != nil {
+		return err
+	}
+	if err := a.cube.setUp(ctx); err != nil {
+		return err
+	}
+	return a.cube.run(ctx)
+}
+
+// runHarborCube goes through CUBE's layer with the trial's Harbor task, in the
+// trial's own environment.
+func (a *attempt) runHarborCube(ctx context.Context) (err error) {
+	if a.cube.task, err = harborcube.NewTask(ctx, a.env); err != nil {
+		return err
+	}
+	return a.cube.run(ctx)
+}
+
+// setUp makes the task of a cube, and notes the sandbox that it runs in, if there
+// is one. The sandbox belongs to the task, which removes it.
+func (c *cubeRun) setUp(ctx context.Context) error {
+	a := c.trial
+	a.enter(phaseEnvironment)
+	return a.timed(ctx, a.whole(), environment.Limit{}, nil, func(ctx context.Context) (err error) {
+		if c.task, err = c.source.Make(ctx, a.r.Backend); err != nil {
+			return err
+		}
+		if container := c.task.Container(); container != nil {
+			c.sb, _ = cube.SandboxOf(container)
+		}
+		if c.sb != nil {
+			a.notes.SandboxID, a.notes.Supervision = c.sb.ID(), supervision(c.sb)
+		}
+		return nil
+	})
+}
+
+// run goes through the task. Its agent needs no set-up; the phase is recorded all
+// the same.
+func (c *cubeRun) run(ctx context.Context) error {
+	a := c.trial
+	a.enter(phaseAgentSetup)
+	if err := a.timed(ctx, a.whole(), environment.Limit{}, nil, func(context.Context) error { return nil }); err != nil {
+		return err
+	}
+	defer c.closeEpisode()
+	return a.runStage(ctx, c, &stage{results: a.whole(), last: true})
+}
+
+func (c *cubeRun) agent(ctx context.Context, s *stage) error {
+	return c.trial.survive(c.play(ctx, s))
+}
+
+// play lets the agent play an episode within its limit. When the limit passes,
+// nothing that the agent started is left when play returns, or the error says that
+// this could not be proven.
+func (c *cubeRun) play(ctx context.Context, s *stage) error {
+	a := c.trial
+	a.enter(phaseAgent)
+	limit := a.limits.agent(nil)
+	s.setAgent(&jobdir.AgentResult{})
+	var mark sandbox.Mark
+	if sb := a.sandbox(); sb != nil {
+		var err error
+		if mark, err = sb.Mark(ctx); err != nil {
+			return err
+		}
+	}
+	if err := c.beginEpisode(); err != nil {
+		return err
+	}
+	passed := limit.Passed(exception.AgentTimeoutError, "Agent execution")
+	err := a.timed(ctx, s.results, limit, passed, c.episode.play)
+	c.noteEpisode(err, passed)
+	if !errors.Is(err, passed) || a.sandbox() == nil {
+		return err
+	}
+	return a.killAgent(ctx, s, mark, passed)
+}
+
+// verify scores the episode. A Harbor task's rewards are those of its reward file,
+// any other's the one number of the cube.
+func (c *cubeRun) verify(ctx context.Context, s *stage) error {
+	a := c.trial
+	a.enter(phaseVerification)
+	limit := a.limits.verifier(nil)
+	var score float64
+	var info cube.Info
+	err := a.timed(ctx, s.results, limit, environment.VerifierPassed(limit), func(ctx context.Context) (err error) {
+		score, info, err = c.episode.evaluate(ctx)
+		return err
+	})
+	if p, ok := c.task.Problem().(*harborcube.Task); ok {
+		return c.takeVerdict(s, p.Verdict(), err)
+	}
+	if err != nil {
+		return err
+	}
+	rewards := &reward.Rewards{}
+	rewards.Set(reward.Name, value.Float(score))
+	s.setVerifier(&jobdir.VerifierResult{Rewards: rewards})
+	if err := atomicfile.WriteIn(a.hostDir("verifier"), reward.JSONFile, value.AppendPydantic(nil, rewards.Object(), 0), 0o644); err != nil {
+		return err
+	}
+	if info == nil {
+		return nil
+	}
+	return atomicfile.WriteIn(a.hostDir("verifier"), "info.json", value.AppendPydantic(nil, info, jobdir.Indent), 0o644)
+}
+
+// takeVerdict records the result of a Harbor task's own verifier, which is nil
+// when it did not run. err is why the evaluation failed as a whole.
+func (c *cubeRun) takeVerdict(s *stage, own *harborcube.Verdict, err error) error {
+	if own == nil {
+		return err
+	}
+	v := c.trial.addVerdict(s)
+	v.res = own.Verification
+	if err != nil {
+		return err
+	}
+	if own.Err != nil && v.res.Rewards == nil {
+		return own.Err
+	}
+	s.setVerifier(&jobdir.VerifierResult{Rewards: v.res.Rewards})
+	return nil
+}
+
+// close closes the task. A cube's own sandbox goes with it.
+func (c *cubeRun) close(ctx context.Context) {
+	task := c.task
+	c.task, c.sb = nil, nil
+	if task == nil {
+		return
+	}
+	if c.source.Make != nil && !c.trial.cfg.Environment.Delete {
+		c.trial.warn("the sandbox is not kept: it belongs to the cube's task")
+	}
+	if err := task.Close(ctx); err != nil {
+		c.trial.enter(phaseTeardown)
+		c.trial.record(fmt.Errorf("closing the task: %w", err))
+	}
+}
+
+// CubePath names a task of a cube in trial configurations.
+func CubePath(benchmark, taskID string) string {
+	return filepath.ToSlash(filepath.Join("cube", benchmark, taskID))
+}
