@@ -164,7 +164,7 @@ func TestErrors(t *testing.T) {
 		t.Errorf("compared with no job: %v", notBoth)
 	}
 	_, several := report.Compare(t.Context(), harborJobs+"/mixed-nop", harborJobs+"/multi-oracle", score.CompareOptions{})
-	if e, ok := errors.AsType[*report.CompareError](several); !ok || errors.Unwrap(several) != e.Err || !strings.Contains(several.Error(), "several rewards") {
+	if e, ok := errors.AsType[*report.CompareError](several); !ok || !errors.Is(several, e.Err) || !strings.Contains(several.Error(), "several rewards") {
 		t.Errorf("compared with a job of several rewards: %v", several)
 	}
 

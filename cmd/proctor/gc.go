@@ -10,8 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/proctor-run/proctor/cubecli/sandboxes"
-	"github.com/proctor-run/proctor/procid"
-	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/oci/build"
 	"github.com/proctor-run/proctor/sandbox/oci/image"
 )
@@ -35,8 +33,13 @@ Every run removes what killed runs left of the backend it uses, before it starts
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := interruptible(cmd.Context(), env)
 			defer stop()
-			done, err := collectAll(ctx, env, f.dryRun)
-			return errors.Join(err, printGarbage(env, f, done, err == nil))
+			g := garbage{DryRun: f.dryRun}
+			var opts backendOptions
+			opts.Cleaning = true
+			var err error
+			g.Removed, err = sandboxes.CollectAll(ctx, opts.in(env), f.dryRun)
+			err = errors.Join(err, g.pruneImages(ctx, env))
+			return errors.Join(err, printGarbage(env, f, g, err == nil))
 		},
 	}
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "say what would be removed, and remove nothing")
@@ -72,39 +75,6 @@ func printGarbage(env *Env, f *gcFlags, g garbage, whole bool) error {
 	return nil
 }
 
-// collectAll cleans up behind every backend that works here. A backend that
-// does not has left nothing that could be reached.
-func collectAll(ctx context.Context, env *Env, dry bool) (garbage, error) {
-	g := garbage{DryRun: dry}
-	var errs []error
-	var cleaning backendOptions
-	cleaning.Cleaning = true
-	for _, e := range backends().Entries() {
-		if e.With != "" {
-			continue
-		}
-		b, closeBackend, err := sandboxes.New(ctx, e.Name, cleaning.in(env))
-		if errors.Is(err, sandbox.ErrUnavailable) {
-			continue
-		}
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		look := sandboxes.Collect
-		if dry {
-			look = survey
-		}
-		removed, err := look(ctx, b)
-		g.Removed = append(g.Removed, removed...)
-		if !errors.Is(err, sandbox.ErrUnavailable) {
-			errs = append(errs, err)
-		}
-		errs = append(errs, closeBackend())
-	}
-	return g, errors.Join(append(errs, g.pruneImages(ctx, env))...)
-}
-
 // imageTTL is how long a built image stays that nobody uses.
 const imageTTL = 7 * 24 * time.Hour
 
@@ -129,13 +99,4 @@ func (g *garbage) pruneImages(ctx context.Context, env *Env) (err error) {
 		return fmt.Errorf("removing built images: %w", err)
 	}
 	return nil
-}
-
-// survey tells what collect would remove.
-func survey(ctx context.Context, b sandbox.Backend) ([]string, error) {
-	s, ok := b.(sandbox.Surveyor)
-	if !ok {
-		return nil, nil
-	}
-	return s.Survey(ctx, procid.ID.Alive)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/proctor-run/proctor/cubecli/sandboxes"
 	"github.com/proctor-run/proctor/internal/need"
 	"github.com/proctor-run/proctor/internal/programtest"
 )
@@ -100,11 +101,11 @@ func TestOrdinaryUser(t *testing.T) {
 // needRuntime skips where the doctor says that the user cannot use a runtime.
 func needRuntime(t *testing.T, doctor finished, runtime string) {
 	t.Helper()
-	var found []diagnosis
+	var found []sandboxes.Diagnosis
 	if err := json.Unmarshal([]byte(doctor.stdout), &found); err != nil {
 		t.Fatalf("%v: %s%s", err, doctor.stdout, doctor.stderr)
 	}
-	i := slices.IndexFunc(found, func(d diagnosis) bool { return d.Kind == "runtime" && d.Name == runtime })
+	i := slices.IndexFunc(found, func(d sandboxes.Diagnosis) bool { return d.Kind == sandboxes.KindRuntime && d.Name == runtime })
 	if i < 0 {
 		t.Fatalf("the doctor does not tell of %s: %s", runtime, doctor.stdout)
 	}

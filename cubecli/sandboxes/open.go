@@ -12,7 +12,6 @@ import (
 	"github.com/proctor-run/proctor/internal/clock"
 	"github.com/proctor-run/proctor/internal/exitcode"
 	"github.com/proctor-run/proctor/internal/version"
-	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/docker"
 	"github.com/proctor-run/proctor/sandbox/oci"
@@ -47,19 +46,6 @@ func Open(ctx context.Context, environment string, o Options) (b sandbox.Backend
 		o.Notice("-e " + name + " shows this machine's own files to the agent (home directories and credentials masked): for demos and trusted agents only")
 	}
 	return b, closeBackend, nil
-}
-
-// Collect removes what dead owners left in a backend, and lists it.
-func Collect(ctx context.Context, b sandbox.Backend) ([]string, error) {
-	collector, ok := b.(sandbox.Collector)
-	if !ok {
-		return nil, nil
-	}
-	removed, err := collector.Collect(ctx, procid.ID.Alive)
-	if err != nil {
-		return removed, fmt.Errorf("cleaning up behind killed runs (%s): %w", b.Name(), err)
-	}
-	return removed, nil
 }
 
 // Choose resolves "auto", for which an empty name stands too: the first entry for

@@ -1,0 +1,104 @@
+package sandboxes
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/proctor-run/proctor/procid"
+	"github.com/proctor-run/proctor/sandbox"
+)
+
+// DiagnosisKind says what a [Diagnosis] is about.
+type DiagnosisKind string
+
+// The kinds.
+const (
+	KindEnvironment DiagnosisKind = "environment" // what -e chooses
+	KindRuntime     DiagnosisKind = "runtime"     // what --runtime chooses
+	KindNetwork     DiagnosisKind = "network"     // of public sandboxes of the runtimes
+)
+
+// Diagnosis is one thing that works on this machine or does not: what proctor doctor
+// --json lists.
+type Diagnosis struct {
+	Kind      DiagnosisKind `json:"kind"`
+	Name      string        `json:"name"`
+	Available bool          `json:"available"`
+	Detail    string        `json:"detail,omitempty"` // why not, or where it is
+	Fix       string        `json:"fix,omitempty"`
+}
+
+// Diagnose tries every environment of the options' registry and every runtime, and
+// says of each whether it works here. It makes no sandbox that stays.
+func Diagnose(ctx context.Context, o Options) []Diagnosis {
+	var all []Diagnosis
+	for _, name := range o.Backends.Names() {
+		all = append(all, diagnoseEnvironment(ctx, o, name))
+	}
+	runtimes, err := Runtimes(ctx, o)
+	if err != nil {
+		return append(all, Diagnosis{Kind: KindRuntime, Name: "all", Detail: err.Error()})
+	}
+	for _, r := range runtimes {
+		d := Diagnosis{Kind: KindRuntime, Name: r.Name, Available: r.Available, Detail: r.Reason, Fix: r.Fix}
+		if r.Available {
+			d.Detail = r.Path
+		}
+		all = append(all, d)
+	}
+	return append(all, diagnoseNetwork())
+}
+
+// diagnoseNetwork says whether public sandboxes of the runtimes are apart from this
+// machine's network.
+func diagnoseNetwork() Diagnosis {
+	d := Diagnosis{Kind: KindNetwork, Name: "own", Available: true}
+	if fix, err := OwnNetwork(); err != nil {
+		d.Available, d.Fix = false, fix
+		d.Detail = fmt.Sprintf("public sandboxes of -e sandbox and -e host share this machine's network: %v", err)
+	}
+	return d
+}
+
+func diagnoseEnvironment(ctx context.Context, o Options, name string) Diagnosis {
+	d := Diagnosis{Kind: KindEnvironment, Name: name}
+	b, closeBackend, err := New(ctx, name, o)
+	if err != nil {
+		d.Detail = err.Error()
+		return d
+	}
+	defer func() { _ = closeBackend() }()
+	if err := b.Check(ctx); err != nil {
+		d.Detail = err.Error()
+		return d
+	}
+	d.Available = true
+	if engine, ok := b.(supervised); ok {
+		d.Detail, d.Fix = diagnoseSupervision(ctx, engine)
+	}
+	return d
+}
+
+// supervised is a backend that may have to do without the guest.
+type supervised interface {
+	Supervision(ctx context.Context, labels sandbox.Labels) (kind string, why error)
+}
+
+// diagnoseSupervision says what the engine's containers promise of processes
+// that are ended.
+func diagnoseSupervision(ctx context.Context, engine supervised) (detail, fix string) {
+	self, err := procid.Self()
+	if err != nil {
+		return err.Error(), ""
+	}
+	kind, why := engine.Supervision(ctx, sandbox.Labels{Job: "doctor", Trial: "doctor", Owner: self})
+	switch kind {
+	case sandbox.SupervisionGuest:
+		return "commands are supervised by the guest in each container", ""
+	case sandbox.SupervisionEngine:
+		return fmt.Sprintf("commands are supervised by the engine alone, so that ending one ends everything in its container, and there are no allow lists: %v", why),
+			"put proctor-guest, or proctor-guest-linux-ARCH for the engine's processor, beside proctor"
+	default:
+		return fmt.Sprintf("what supervises commands cannot be told: %v", why), ""
+	}
+}
