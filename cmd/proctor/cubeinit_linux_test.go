@@ -63,7 +63,7 @@ func TestCubeInitContainer(t *testing.T) { //nolint:tparallel // what both leave
 			need.That(t, "host", hostSandboxes() == nil, "needs sandboxes on the host's files")
 			for _, c := range []struct{ command, want string }{
 				{"./cube.test -test.v -env host -runtime " + runtime, "--- PASS: TestConformance"},
-				{"./program run -e host -o jobs --runtime " + runtime + " --job-name " + runtime, "mean 1.0"},
+				{"./program run -e host -o jobs --runtime " + runtime + " --job-name " + runtime, "Mean 1.000"},
 			} {
 				words := strings.Fields(c.command)
 				if out, err := run(words[0], words[1:]...); err != nil || !strings.Contains(out, c.want) {

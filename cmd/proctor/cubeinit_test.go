@@ -54,13 +54,13 @@ func TestCubeInit(t *testing.T) {
 		{"show", "benchmark"},
 		{"test", "word-puzzles: 15 of 15 checks passed"},
 		{"install", "nothing to install"},
-		{"run -o jobs --job-name j", "mean 1.0"},
+		{"run -o jobs --job-name j", "Mean 1.000"},
 	} {
 		if out := run("./program", strings.Fields(c.command)...); !strings.Contains(out, c.want) {
 			t.Errorf("%s says\n%s\nwant %q", c.command, out, c.want)
 		}
 	}
-	if out := run("./program", "run", "-t", "cat", "-a", "nop", "-o", "jobs", "--job-name", "n"); !strings.Contains(out, "over 1 trial, 1 with a reward") {
+	if out := run("./program", "run", "-t", "cat", "-a", "nop", "-o", "jobs", "--job-name", "n"); !strings.Contains(out, "Mean 0.000 over 1 task (1 trial, 1 with a reward)") {
 		t.Errorf("one task with agent nop: %s", out)
 	}
 	// A killed run is resumed by the same program.
@@ -73,7 +73,7 @@ func TestCubeInit(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if out := run("./program", "resume", "jobs/j"); !strings.Contains(out, "1 of 2 trials are kept, 1 to run") || !strings.Contains(out, "mean 1.0") {
+	if out := run("./program", "resume", "jobs/j"); !strings.Contains(out, "1 of 2 trials are kept, 1 to run") || !strings.Contains(out, "Mean 1.000") {
 		t.Errorf("resume says\n%s", out)
 	}
 }
