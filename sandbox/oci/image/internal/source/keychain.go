@@ -1,4 +1,4 @@
-package image
+package source
 
 import (
 	"bytes"
@@ -21,30 +21,19 @@ import (
 // maxKeys bounds a file of credentials.
 const maxKeys = 4 << 20
 
-// DockerKeychain finds credentials where docker login and podman login put
-// them: in the first of these files that exists, or with the credential helper
-// that it names, a program docker-credential-NAME.
-//
-//   - $DOCKER_CONFIG/config.json, or without that variable ~/.docker/config.json
-//   - $REGISTRY_AUTH_FILE
-//   - $XDG_RUNTIME_DIR/containers/auth.json
-//   - $XDG_CONFIG_HOME/containers/auth.json, or ~/.config/containers/auth.json
-//
-// The file is read at each request for credentials, so that a login counts at
-// once. Getenv looks up the environment's variables.
-func DockerKeychain(getenv func(string) string) authn.Keychain { return dockerKeychain(getenv) }
+// Keychain finds credentials where docker login and podman login put them, see
+// image.DockerKeychain. It looks up the environment's variables.
+type Keychain func(string) string
 
-type dockerKeychain func(string) string
-
-var _ authn.ContextKeychain = dockerKeychain(nil)
+var _ authn.ContextKeychain = Keychain(nil)
 
 // Resolve is ResolveContext without a context.
-func (k dockerKeychain) Resolve(r authn.Resource) (authn.Authenticator, error) {
+func (k Keychain) Resolve(r authn.Resource) (authn.Authenticator, error) {
 	return k.ResolveContext(context.Background(), r)
 }
 
 // ResolveContext returns the credentials for a repository or its registry.
-func (k dockerKeychain) ResolveContext(_ context.Context, r authn.Resource) (authn.Authenticator, error) {
+func (k Keychain) ResolveContext(_ context.Context, r authn.Resource) (authn.Authenticator, error) {
 	file, err := k.load()
 	if err != nil || file == nil {
 		return authn.Anonymous, err
@@ -69,7 +58,7 @@ func (k dockerKeychain) ResolveContext(_ context.Context, r authn.Resource) (aut
 }
 
 // places lists the files that may hold credentials, the first one first.
-func (k dockerKeychain) places() []string {
+func (k Keychain) places() []string {
 	var places []string
 	add := func(dir string, below ...string) {
 		if dir != "" {
@@ -93,7 +82,7 @@ func (k dockerKeychain) places() []string {
 }
 
 // load returns nil when there is no file.
-func (k dockerKeychain) load() (*configfile.ConfigFile, error) {
+func (k Keychain) load() (*configfile.ConfigFile, error) {
 	for _, place := range k.places() {
 		f, err := os.Open(place)
 		if errors.Is(err, fs.ErrNotExist) {

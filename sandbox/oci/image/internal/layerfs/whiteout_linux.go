@@ -1,4 +1,4 @@
-package image
+package layerfs
 
 import (
 	"errors"
@@ -22,13 +22,14 @@ const (
 )
 
 // xattrOpaque is the attribute of directories that hide what is below them.
-func (f format) xattrOpaque() string { return string(f) + ".overlay.opaque" }
+func (f Format) xattrOpaque() string { return string(f) + ".overlay.opaque" }
 
-func isWhiteout(st *unix.Stat_t) bool {
+func isWhiteoutStat(st *unix.Stat_t) bool {
 	return st.Mode&unix.S_IFMT == unix.S_IFCHR && st.Rdev == 0
 }
 
-func isWhiteoutInfo(info fs.FileInfo) bool {
+// IsWhiteout reports whether a file hides what lower layers have of its name.
+func IsWhiteout(info fs.FileInfo) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	return ok && st.Mode&unix.S_IFMT == unix.S_IFCHR && st.Rdev == 0
 }
@@ -99,16 +100,17 @@ func (u *unpacker) opaque(name string) error {
 	return nil
 }
 
-// probeFormat finds out which attributes this process may set.
-func probeFormat(dir string) format {
+// ProbeFormat finds out, in a directory of the file system, which attributes this
+// process may set.
+func ProbeFormat(dir string) Format {
 	probe := filepath.Join(dir, "probe")
 	if os.Geteuid() != 0 || os.Mkdir(probe, 0o700) != nil {
-		return formatUser
+		return User
 	}
-	err := unix.Setxattr(probe, formatTrusted.xattrOpaque(), []byte("y"), 0)
+	err := unix.Setxattr(probe, Trusted.xattrOpaque(), []byte("y"), 0)
 	_ = os.Remove(probe) // it goes with the session at the latest
 	if err != nil {
-		return formatUser
+		return User
 	}
-	return formatTrusted
+	return Trusted
 }

@@ -1,11 +1,9 @@
-package image
+package layerfs
 
 import (
 	"archive/tar"
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/blob"
 )
 
 // packer writes a directory in the form of an overlay's upper or lower
@@ -24,14 +24,16 @@ import (
 type packer struct {
 	dir    string
 	tw     *tar.Writer
-	format format
+	format Format
 	notes  Notes
 	links  map[inode]string // first name of what has several
 }
 
 type inode struct{ dev, ino uint64 }
 
-func pack(ctx context.Context, w io.Writer, dir string, f format) (Notes, error) {
+// Pack writes the tar of a layer from dir, which has the form of an overlay's upper
+// directory. Devices and sockets in it are removed.
+func Pack(ctx context.Context, w io.Writer, dir string, f Format) (Notes, error) {
 	p := &packer{dir: dir, tw: tar.NewWriter(w), format: f, links: map[inode]string{}}
 	if err := p.children(ctx, ""); err != nil {
 		return Notes{}, err
@@ -66,7 +68,7 @@ func (p *packer) children(ctx context.Context, name string) (err error) {
 		}
 		child := join(name, e.Name())
 		if len(child) > maxPath {
-			return fmt.Errorf("packing %q: %w: name of %d bytes", shorten(child), ErrLimit, len(child))
+			return fmt.Errorf("packing %q: %w: name of %d bytes", shorten(child), blob.ErrLimit, len(child))
 		}
 		if err := p.entry(ctx, child); err != nil {
 			return err
@@ -93,7 +95,7 @@ func (p *packer) entry(ctx context.Context, name string) error {
 	if err := unix.Lstat(p.path(name), &st); err != nil {
 		return fmt.Errorf("packing %q: %w", shorten(name), err)
 	}
-	if isWhiteout(&st) {
+	if isWhiteoutStat(&st) {
 		dir, base := filepath.Split(name)
 		return p.mark(dir + whiteoutPrefix + base)
 	}
@@ -118,7 +120,7 @@ func (p *packer) entry(ctx context.Context, name string) error {
 			return fmt.Errorf("packing %q: %w", shorten(name), err)
 		}
 	case tar.TypeDir:
-		if isOpaque(p.path(name)) {
+		if IsOpaque(p.path(name)) {
 			if err := p.mark(name + "/" + whiteoutOpaque); err != nil {
 				return err
 			}
@@ -142,7 +144,7 @@ func (p *packer) mark(name string) error {
 func (p *packer) header(name string, st *unix.Stat_t) (*tar.Header, error) {
 	hdr := &tar.Header{Name: name, Mode: int64(st.Mode & 0o7777), Format: tar.FormatPAX}
 	hdr.ModTime = timeOf(st.Mtim)
-	if p.format == formatTrusted {
+	if p.format == Trusted {
 		hdr.Uid, hdr.Gid = int(st.Uid), int(st.Gid)
 	}
 	switch st.Mode & unix.S_IFMT {
@@ -192,7 +194,7 @@ func (p *packer) xattrs(name string) (map[string]string, error) {
 	var records map[string]string
 	for _, attr := range slices.Sorted(strings.SplitSeq(strings.TrimRight(string(list[:n]), "\x00"), "\x00")) {
 		if _, rest, ok := strings.Cut(attr, ".overlay."); ok && (rest == "redirect" || rest == "metacopy") {
-			return nil, fmt.Errorf("attribute %s: mount what is to be committed with redirect_dir=off and metacopy=off: %w", attr, ErrMalformed)
+			return nil, fmt.Errorf("attribute %s: mount what is to be committed with redirect_dir=off and metacopy=off: %w", attr, blob.ErrMalformed)
 		}
 		if attr != "security.capability" && (!strings.HasPrefix(attr, "user.") || strings.HasPrefix(attr, "user.overlay.")) {
 			continue
@@ -226,7 +228,7 @@ func (p *packer) content(ctx context.Context, name string, size int64) (err erro
 	if err != nil {
 		return err
 	}
-	n, err := io.Copy(p.tw, io.LimitReader(&contextReader{ctx, f}, size))
+	n, err := io.Copy(p.tw, io.LimitReader(blob.WithContext(ctx, f), size))
 	if err == nil && n != size {
 		err = fmt.Errorf("%d bytes of %d: it changes while it is read", n, size)
 	}
@@ -235,55 +237,3 @@ func (p *packer) content(ctx context.Context, name string, size int64) (err erro
 }
 
 func timeOf(ts unix.Timespec) time.Time { return time.Unix(ts.Unix()) }
-
-// takeUpper moves an overlay's upper directory into the store as a layer.
-func (s *Store) takeUpper(ctx context.Context, upper string) (Layer, error) {
-	sum := sha256.New()
-	notes, err := pack(ctx, sum, upper, s.format)
-	if err != nil {
-		return Layer{}, err
-	}
-	diffID := "sha256:" + hex.EncodeToString(sum.Sum(nil))
-	layer, err := s.ensureLayer(ctx, fileKey(diffID), func(ctx context.Context, diff string) (layerInfo, error) {
-		if err := os.Remove(diff); err != nil {
-			return layerInfo{}, fmt.Errorf("moving %q into the store: %w", upper, err)
-		}
-		err := os.Rename(upper, diff)
-		if errors.Is(err, unix.EXDEV) {
-			return s.copyUpper(ctx, upper, diff, diffID)
-		}
-		if err != nil {
-			return layerInfo{}, fmt.Errorf("moving %q into the store: %w", upper, err)
-		}
-		return layerInfo{DiffID: diffID, Notes: notes}, nil
-	})
-	if err != nil {
-		return Layer{}, err
-	}
-	// Where the store had the content already, the directory was not moved.
-	return layer, removeTree(upper)
-}
-
-// copyUpper is the long way into a store on another file system.
-func (s *Store) copyUpper(ctx context.Context, upper, diff, diffID string) (layerInfo, error) {
-	if err := os.Mkdir(diff, 0o700); err != nil {
-		return layerInfo{}, fmt.Errorf("copying %q into the store: %w", upper, err)
-	}
-	pr, pw := io.Pipe()
-	packed := make(chan error, 1)
-	go func() {
-		_, err := pack(ctx, pw, upper, s.format)
-		pw.CloseWithError(err)
-		packed <- err
-	}()
-	info, err := unpack(ctx, diff, pr, s.format, s.limits)
-	if err == nil {
-		_, err = io.Copy(io.Discard, pr) // the end of the archive
-	}
-	pr.CloseWithError(err)
-	if err = errors.Join(err, <-packed); err != nil {
-		return layerInfo{}, fmt.Errorf("copying %q into the store: %w", upper, err)
-	}
-	info.DiffID = diffID
-	return info, nil
-}

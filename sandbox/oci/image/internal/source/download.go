@@ -1,4 +1,4 @@
-package image
+package source
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/blob"
 )
 
 // Bounds of one download.
@@ -29,15 +31,17 @@ type remoteLayer struct {
 	desc v1.Descriptor
 }
 
-func (l remoteLayer) size() int64 { return l.desc.Size }
+func (l remoteLayer) Size() int64 { return l.desc.Size }
 
-func (l remoteLayer) origin() any { return l.repo.repo.Name() }
+func (l remoteLayer) Estimate() (download, disk int64) { return compressed(l.desc.Size) }
 
-// open downloads the layer to a temporary file and verifies it there, so that
+func (l remoteLayer) Origin() any { return l.repo.repo.Name() }
+
+// Open downloads the layer to a temporary file and verifies it there, so that
 // nothing unverified is unpacked and a connection that breaks costs only what
 // had not arrived.
-func (l remoteLayer) open(ctx context.Context, work *session, count func(int)) (layerStream, error) {
-	f, err := work.file("blob-*")
+func (l remoteLayer) Open(ctx context.Context, count func(int)) (Stream, error) {
+	f, err := l.repo.scratch("blob-*")
 	if err != nil {
 		return nil, fmt.Errorf("downloading layer %s: %w", l.desc.Digest, err)
 	}
@@ -55,7 +59,7 @@ func (l remoteLayer) open(ctx context.Context, work *session, count func(int)) (
 // blobFile is a downloaded and verified layer; closing removes it.
 type blobFile struct{ *os.File }
 
-func (*blobFile) check() error { return nil }
+func (*blobFile) Check() error { return nil }
 
 func (b *blobFile) Close() error { return errors.Join(b.File.Close(), os.Remove(b.Name())) }
 
@@ -64,7 +68,7 @@ type download struct {
 	layer    remoteLayer
 	file     *os.File
 	count    func(int)
-	verifier *verifier
+	verifier *blob.Verifier
 	have     int64 // bytes in file, all of them hashed
 }
 
@@ -77,14 +81,14 @@ func (d *download) run(ctx context.Context) error {
 		before := d.have
 		err := d.fetch(ctx)
 		if err == nil {
-			if err = d.verifier.check("layer"); err == nil {
+			if err = d.verifier.Check("layer"); err == nil {
 				return nil
 			}
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if _, wrong := errors.AsType[*digestError](err); wrong {
+		if _, wrong := errors.AsType[*blob.DigestError](err); wrong {
 			if mismatches++; mismatches == maxMismatches {
 				return err
 			}
@@ -108,7 +112,7 @@ func (d *download) run(ctx context.Context) error {
 }
 
 func (d *download) restart() error {
-	v, err := newVerifier(nil, d.layer.desc.Digest, d.layer.desc.Size)
+	v, err := blob.NewVerifier(nil, d.layer.desc.Digest, d.layer.desc.Size)
 	if err != nil {
 		return err
 	}
@@ -145,12 +149,12 @@ func (d *download) fetch(ctx context.Context) error {
 	}
 	stall := time.AfterFunc(stallTimeout, func() { cancel(errStalled) })
 	defer stall.Stop()
-	d.verifier.r = &counter{resp.Body, func(n int) {
+	d.verifier.From(blob.Count(resp.Body, func(n int) {
 		stall.Reset(stallTimeout)
 		if d.count != nil {
 			d.count(n)
 		}
-	}}
+	}))
 	n, err := io.Copy(d.file, d.verifier)
 	d.have += n
 	if err != nil && errors.Is(context.Cause(ctx), errStalled) {

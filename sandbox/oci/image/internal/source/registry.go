@@ -1,13 +1,13 @@
-package image
+package source
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"github.com/proctor-run/proctor/internal/bounded"
-	"github.com/proctor-run/proctor/internal/clock"
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/blob"
 )
 
 // Bounds on how long a registry may take.
@@ -35,19 +35,20 @@ var accept = strings.Join([]string{
 	string(types.OCIManifestSchema1), string(types.DockerManifestSchema2),
 }, ", ")
 
-// errPlain refuses to talk to a registry without TLS, unless it is on this machine.
-var errPlain = errors.New("no TLS, which is accepted from registries on this machine only")
+// ErrPlain refuses to talk to a registry without TLS, unless it is on this machine.
+var ErrPlain = errors.New("no TLS, which is accepted from registries on this machine only")
 
 // registry asks registries as the OCI distribution specification says.
 type registry struct {
 	keychain authn.Keychain
 	retrier  *retrier
+	scratch  func(pattern string) (*os.File, error)
 	base     http.RoundTripper
-	owned    *http.Transport // closed with the store; nil when it is the user's
+	owned    *http.Transport // closed with the Finder; nil when it is the user's
 }
 
-func newRegistry(opts Options, log *slog.Logger) *registry {
-	r := &registry{keychain: opts.Keychain}
+func newRegistry(opts Options) *registry {
+	r := &registry{keychain: opts.Keychain, scratch: opts.Scratch}
 	if r.keychain == nil {
 		r.keychain = authn.DefaultKeychain
 	}
@@ -55,7 +56,7 @@ func newRegistry(opts Options, log *slog.Logger) *registry {
 	if table == nil {
 		table = defaultRetries()
 	}
-	r.retrier = &retrier{table: table, log: log, sleep: clock.Sleep, now: opts.Now}
+	r.retrier = &retrier{table: table, log: opts.Log, sleep: opts.Sleep, now: opts.Now}
 	next := opts.Transport
 	if next == nil {
 		r.owned = &http.Transport{
@@ -85,7 +86,7 @@ type guard struct{ next http.RoundTripper }
 
 func (g guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL.Scheme != "https" && !isLoopback(req.URL.Hostname()) {
-		return nil, fmt.Errorf("%s: %w", req.URL.Host, errPlain)
+		return nil, fmt.Errorf("%s: %w", req.URL.Host, ErrPlain)
 	}
 	return g.next.RoundTrip(req)
 }
@@ -119,6 +120,7 @@ type repository struct {
 	scheme  string
 	client  *http.Client
 	retrier *retrier
+	scratch func(pattern string) (*os.File, error)
 }
 
 var _ shelf = (*repository)(nil)
@@ -142,6 +144,7 @@ func (r *registry) repository(ctx context.Context, repo name.Repository) (*repos
 		scheme:  repo.Scheme(),
 		client:  &http.Client{Transport: tr, CheckRedirect: checkRedirect},
 		retrier: r.retrier,
+		scratch: r.scratch,
 	}, nil
 }
 
@@ -167,7 +170,7 @@ func (r *repository) manifestBy(ctx context.Context, id string) (raw []byte, med
 	if err := transport.CheckError(resp, http.StatusOK); err != nil {
 		return nil, "", fmt.Errorf("asking for manifest %s: %w", id, err)
 	}
-	if raw, err = bounded.Read(resp.Body, maxManifest); err != nil {
+	if raw, err = bounded.Read(resp.Body, MaxManifest); err != nil {
 		err = fmt.Errorf("reading manifest %s of %s: %w", id, r.repo.Name(), err)
 	}
 	return raw, types.MediaType(resp.Header.Get("Content-Type")), err
@@ -190,19 +193,20 @@ func (r *repository) config(ctx context.Context, d v1.Descriptor) ([]byte, error
 	return bounded.Read(resp.Body, maxConfig)
 }
 
-func (r *repository) layer(d v1.Descriptor) layerSource { return remoteLayer{r, d} }
+func (r *repository) layer(d v1.Descriptor) Layer { return remoteLayer{r, d} }
 
-// fromRegistry asks the registry for a reference.
-func (s *Store) fromRegistry(ctx context.Context, r reference) (*candidate, error) {
-	c, err := s.askRegistry(ctx, r)
+// Registry asks the registry for a reference. Errors: *MissingError, *PlatformError,
+// *UnauthorizedError, *UnreachableError, *blob.DigestError.
+func (f *Finder) Registry(ctx context.Context, r Reference) (*Candidate, error) {
+	c, err := f.askRegistry(ctx, r)
 	if err != nil {
-		return nil, registryError(ctx, r, err)
+		return nil, RegistryError(ctx, r, err)
 	}
 	return c, nil
 }
 
-func (s *Store) askRegistry(ctx context.Context, r reference) (*candidate, error) {
-	repo, err := s.registry.repository(ctx, r.name.Context())
+func (f *Finder) askRegistry(ctx context.Context, r Reference) (*Candidate, error) {
+	repo, err := f.registry.repository(ctx, r.name.Context())
 	if err != nil {
 		return nil, err
 	}
@@ -213,37 +217,37 @@ func (s *Store) askRegistry(ctx context.Context, r reference) (*candidate, error
 	desc := v1.Descriptor{MediaType: mediaType, Size: int64(len(raw))}
 	if want, err := v1.NewHash(r.name.Identifier()); err == nil {
 		desc.Digest = want
-		if err := verifyBytes(fmt.Sprintf("manifest of %q", r.raw), want, raw); err != nil {
+		if err := blob.VerifyBytes(fmt.Sprintf("manifest of %q", r.Raw), want, raw); err != nil {
 			return nil, err
 		}
-	} else if desc.Digest, err = v1.NewHash(digestOf(raw)); err != nil {
-		return nil, fmt.Errorf("manifest of %q: %w", r.raw, err)
+	} else if desc.Digest, err = v1.NewHash(blob.DigestOf(raw)); err != nil {
+		return nil, fmt.Errorf("manifest of %q: %w", r.Raw, err)
 	}
-	return s.readCandidate(ctx, r.raw, repo, desc, raw)
+	return f.readCandidate(ctx, r.Raw, repo, desc, raw)
 }
 
-// registryError sorts what went wrong with a registry into the errors that
+// RegistryError sorts what went wrong with a registry into the errors that
 // callers know.
-func registryError(ctx context.Context, r reference, err error) error {
+func RegistryError(ctx context.Context, r Reference, err error) error {
 	if ctx.Err() != nil {
-		return fmt.Errorf("pulling %q: %w", r.raw, context.Cause(ctx))
+		return fmt.Errorf("pulling %q: %w", r.Raw, context.Cause(ctx))
 	}
 	host := r.name.Context().RegistryStr()
 	if terr, ok := errors.AsType[*transport.Error](err); ok {
 		switch terr.StatusCode {
 		case http.StatusUnauthorized, http.StatusForbidden:
-			return &unauthorizedError{Ref: r.raw, Registry: host, Err: err}
+			return &UnauthorizedError{Ref: r.Raw, Registry: host, Err: err}
 		case http.StatusNotFound:
-			return &NotFoundError{Ref: r.raw, Looked: []string{fmt.Sprintf("registry %s: %v", host, err)}}
+			return &MissingError{Ref: r.Raw, Looked: []string{fmt.Sprintf("registry %s: %v", host, err)}}
 		default:
-			return &unreachableError{Ref: r.raw, Registry: host, Err: err}
+			return &UnreachableError{Ref: r.Raw, Registry: host, Err: err}
 		}
 	}
-	if errors.Is(err, errPlain) {
-		return &unreachableError{Ref: r.raw, Registry: host, Err: err}
+	if errors.Is(err, ErrPlain) {
+		return &UnreachableError{Ref: r.Raw, Registry: host, Err: err}
 	}
 	if _, ok := errors.AsType[net.Error](err); ok || breaks(err) {
-		return &unreachableError{Ref: r.raw, Registry: host, Err: err}
+		return &UnreachableError{Ref: r.Raw, Registry: host, Err: err}
 	}
 	return err
 }

@@ -1,85 +1,40 @@
-package image
+package layerfs
 
 import (
 	"archive/tar"
 	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/sys/unix"
+
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/blob"
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/imagetest"
 )
 
-// listing describes a tree: one line per path.
-func listing(t testing.TB, root string) map[string]string {
-	t.Helper()
-	lines := map[string]string{}
-	err := filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(root, path)
-		if err != nil || rel == "." {
-			return err
-		}
-		lines[filepath.ToSlash(rel)] = describe(t, path)
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return lines
-}
-
-func describe(t testing.TB, path string) string {
-	t.Helper()
-	var st unix.Stat_t
-	if err := unix.Lstat(path, &st); err != nil {
-		t.Fatal(err)
-	}
-	switch st.Mode & unix.S_IFMT {
-	case unix.S_IFDIR:
-		opaque := ""
-		if isOpaque(path) {
-			opaque = " opaque"
-		}
-		return fmt.Sprintf("dir %o%s", st.Mode&0o7777, opaque)
-	case unix.S_IFLNK:
-		target, err := os.Readlink(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return "link " + target
-	case unix.S_IFREG:
-		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(data) > 40 {
-			return fmt.Sprintf("file %o %d bytes", st.Mode&0o7777, len(data))
-		}
-		return fmt.Sprintf("file %o %s", st.Mode&0o7777, data)
-	case unix.S_IFIFO:
-		return fmt.Sprintf("fifo %o", st.Mode&0o7777)
-	case unix.S_IFCHR:
-		if st.Rdev == 0 {
-			return "whiteout"
-		}
-	}
-	return fmt.Sprintf("mode %o", st.Mode)
-}
-
 // testFormat is the one that this process can use.
-func testFormat(t testing.TB) format { return probeFormat(t.TempDir()) }
+func testFormat(t testing.TB) Format { return ProbeFormat(t.TempDir()) }
+
+// orDefaults has bounds for what a test does not bound.
+func orDefaults(l Limits) Limits {
+	for field, most := range map[*int]int{&l.Entries: 1 << 20, &l.Depth: 256} {
+		if *field == 0 {
+			*field = most
+		}
+	}
+	if l.Bytes == 0 {
+		l.Bytes = 64 << 30
+	}
+	return l
+}
 
 // unpackIn unpacks into layer below a directory that also holds a file that
 // nobody may touch.
-func unpackIn(t testing.TB, raw []byte, limits Limits) (dir string, info layerInfo, err error) {
+func unpackIn(t testing.TB, raw []byte, limits Limits) (dir string, info Found, err error) {
 	t.Helper()
 	top := t.TempDir()
 	dir = filepath.Join(top, "layer")
@@ -91,13 +46,13 @@ func unpackIn(t testing.TB, raw []byte, limits Limits) (dir string, info layerIn
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := removeTree(dir); err != nil {
+		if err := RemoveTree(dir); err != nil {
 			t.Error(err)
 		}
 	})
-	before := describe(t, canary)
-	info, err = unpack(t.Context(), dir, bytes.NewReader(raw), testFormat(t), limits.withDefaults())
-	if after := describe(t, canary); after != before {
+	before := imagetest.Describe(t, canary)
+	info, err = Unpack(t.Context(), dir, bytes.NewReader(raw), testFormat(t), orDefaults(limits))
+	if after := imagetest.Describe(t, canary); after != before {
 		t.Errorf("the file beside the layer was %q, is %q", before, after)
 	}
 	if entries, err := os.ReadDir(top); err != nil || len(entries) != 2 {
@@ -108,9 +63,9 @@ func unpackIn(t testing.TB, raw []byte, limits Limits) (dir string, info layerIn
 
 func TestUnpack(t *testing.T) {
 	t.Parallel()
-	fifo := entry{tar.Header{Typeflag: tar.TypeFifo, Name: "pipe", Mode: 0o622}, ""}
-	null := entry{tar.Header{Typeflag: tar.TypeChar, Name: "dev/null", Devmajor: 1, Devminor: 3, Mode: 0o666}, ""}
-	forged := entry{tar.Header{Typeflag: tar.TypeChar, Name: "forged", Mode: 0o666}, ""}
+	fifo := entry{Header: tar.Header{Typeflag: tar.TypeFifo, Name: "pipe", Mode: 0o622}, Content: ""}
+	null := entry{Header: tar.Header{Typeflag: tar.TypeChar, Name: "dev/null", Devmajor: 1, Devminor: 3, Mode: 0o666}, Content: ""}
+	forged := entry{Header: tar.Header{Typeflag: tar.TypeChar, Name: "forged", Mode: 0o666}, Content: ""}
 	for _, tc := range []struct {
 		name     string
 		entries  []entry
@@ -132,7 +87,7 @@ func TestUnpack(t *testing.T) {
 		},
 		{
 			name:    "setuid",
-			entries: []entry{{tar.Header{Typeflag: tar.TypeReg, Name: "su", Mode: 0o4755}, "x"}},
+			entries: []entry{{Header: tar.Header{Typeflag: tar.TypeReg, Name: "su", Mode: 0o4755}, Content: "x"}},
 			want:    map[string]string{"su": "file 4755 x"},
 		},
 		{
@@ -243,7 +198,7 @@ func TestUnpack(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.want, listing(t, root)); diff != "" {
+			if diff := cmp.Diff(tc.want, imagetest.Listing(t, root)); diff != "" {
 				t.Errorf("tree (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(tc.implicit, info.Implicit); diff != "" {
@@ -283,36 +238,36 @@ func TestUnpackHostile(t *testing.T) {
 		{name: "dotdot symlink name", entries: []entry{symlink("../canary", "x")}, want: errUnsafe},
 		{name: "hardlink out", entries: []entry{hardlink("a", "../canary")}, want: errUnsafe},
 		{name: "hardlink out absolute", entries: []entry{hardlink("a", "/../canary")}, want: errUnsafe},
-		{name: "hardlink to host file", entries: []entry{hardlink("a", "/etc/passwd")}, want: ErrMalformed},
-		{name: "hardlink through symlink", entries: []entry{symlink("s", ".."), hardlink("a", "s/canary")}, want: ErrMalformed},
-		{name: "hardlink through absolute symlink", entries: []entry{symlink("s", "/etc"), hardlink("a", "s/passwd")}, want: ErrMalformed},
-		{name: "hardlink to directory", entries: []entry{dir("d", 0o755), hardlink("a", "d")}, want: ErrMalformed},
-		{name: "hardlink to root", entries: []entry{hardlink("a", "/")}, want: ErrMalformed},
-		{name: "hardlink to whiteout", entries: []entry{whiteout(".wh.w"), hardlink("a", "w")}, want: ErrMalformed},
-		{name: "hardlink to later entry", entries: []entry{hardlink("a", "b"), file("b", "x")}, want: ErrMalformed},
+		{name: "hardlink to host file", entries: []entry{hardlink("a", "/etc/passwd")}, want: blob.ErrMalformed},
+		{name: "hardlink through symlink", entries: []entry{symlink("s", ".."), hardlink("a", "s/canary")}, want: blob.ErrMalformed},
+		{name: "hardlink through absolute symlink", entries: []entry{symlink("s", "/etc"), hardlink("a", "s/passwd")}, want: blob.ErrMalformed},
+		{name: "hardlink to directory", entries: []entry{dir("d", 0o755), hardlink("a", "d")}, want: blob.ErrMalformed},
+		{name: "hardlink to root", entries: []entry{hardlink("a", "/")}, want: blob.ErrMalformed},
+		{name: "hardlink to whiteout", entries: []entry{whiteout(".wh.w"), hardlink("a", "w")}, want: blob.ErrMalformed},
+		{name: "hardlink to later entry", entries: []entry{hardlink("a", "b"), file("b", "x")}, want: blob.ErrMalformed},
 		{name: "whiteout of dotdot", entries: []entry{whiteout(".wh...")}, want: errUnsafe},
 		{name: "whiteout of dot", entries: []entry{whiteout(".wh..")}, want: errUnsafe},
 		{name: "whiteout of nothing", entries: []entry{whiteout(".wh.")}, want: errUnsafe},
 		{name: "whiteout outside", entries: []entry{whiteout("../.wh.canary")}, want: errUnsafe},
-		{name: "parent is a file", entries: []entry{file("f", "x"), file("f/x", "x")}, want: ErrMalformed},
-		{name: "parent is a pipe", entries: []entry{{tar.Header{Typeflag: tar.TypeFifo, Name: "p"}, ""}, file("p/x", "x")}, want: ErrMalformed},
-		{name: "symlink to itself as parent", entries: []entry{symlink("s", "s"), file("s/x", "x")}, want: ErrMalformed},
-		{name: "symlink ring as parent", entries: []entry{symlink("a", "b"), symlink("b", "a"), file("a/x", "x")}, want: ErrMalformed},
-		{name: "symlink chain as parent", entries: append(links, file("l0/x", "x")), want: ErrMalformed},
-		{name: "symlink growing as parent", entries: []entry{symlink("g", strings.Repeat("g/", 1000)+"x"), file("g/x", "x")}, want: ErrLimit},
-		{name: "symlink to nothing", entries: []entry{symlink("s", "")}, want: ErrMalformed},
-		{name: "symlink to a very long name", entries: []entry{symlink("s", strings.Repeat("x", 5000))}, want: ErrLimit},
-		{name: "root as file", entries: []entry{file(".", "")}, want: ErrMalformed},
-		{name: "root as symlink", entries: []entry{symlink(".", "/etc")}, want: ErrMalformed},
-		{name: "long component", entries: []entry{file(long, "x")}, want: ErrLimit},
-		{name: "long name", entries: []entry{file(strings.Repeat("a/", 2100)+"x", "x")}, want: ErrLimit},
-		{name: "deep name", entries: []entry{file(deep+"x", "x")}, want: ErrLimit},
-		{name: "too many entries", entries: []entry{file("a", ""), file("b", ""), file("c", "")}, limits: Limits{Entries: 2}, want: ErrLimit},
-		{name: "too many implicit directories", entries: []entry{file("a/b/c/d", "")}, limits: Limits{Entries: 3}, want: ErrLimit},
-		{name: "too large", entries: []entry{file("a", "12345")}, limits: Limits{Bytes: 4}, want: ErrLimit},
-		{name: "too large in sum", entries: []entry{file("a", "123"), file("b", "45")}, limits: Limits{Bytes: 4}, want: ErrLimit},
-		{name: "owner beyond 32 bits", entries: []entry{{tar.Header{Typeflag: tar.TypeReg, Name: "a", Uid: int(nobody)}, ""}}, want: ErrMalformed},
-		{name: "unknown type", entries: []entry{{tar.Header{Typeflag: 'V', Name: "a"}, ""}}, want: ErrMalformed},
+		{name: "parent is a file", entries: []entry{file("f", "x"), file("f/x", "x")}, want: blob.ErrMalformed},
+		{name: "parent is a pipe", entries: []entry{{Header: tar.Header{Typeflag: tar.TypeFifo, Name: "p"}}, file("p/x", "x")}, want: blob.ErrMalformed},
+		{name: "symlink to itself as parent", entries: []entry{symlink("s", "s"), file("s/x", "x")}, want: blob.ErrMalformed},
+		{name: "symlink ring as parent", entries: []entry{symlink("a", "b"), symlink("b", "a"), file("a/x", "x")}, want: blob.ErrMalformed},
+		{name: "symlink chain as parent", entries: append(links, file("l0/x", "x")), want: blob.ErrMalformed},
+		{name: "symlink growing as parent", entries: []entry{symlink("g", strings.Repeat("g/", 1000)+"x"), file("g/x", "x")}, want: blob.ErrLimit},
+		{name: "symlink to nothing", entries: []entry{symlink("s", "")}, want: blob.ErrMalformed},
+		{name: "symlink to a very long name", entries: []entry{symlink("s", strings.Repeat("x", 5000))}, want: blob.ErrLimit},
+		{name: "root as file", entries: []entry{file(".", "")}, want: blob.ErrMalformed},
+		{name: "root as symlink", entries: []entry{symlink(".", "/etc")}, want: blob.ErrMalformed},
+		{name: "long component", entries: []entry{file(long, "x")}, want: blob.ErrLimit},
+		{name: "long name", entries: []entry{file(strings.Repeat("a/", 2100)+"x", "x")}, want: blob.ErrLimit},
+		{name: "deep name", entries: []entry{file(deep+"x", "x")}, want: blob.ErrLimit},
+		{name: "too many entries", entries: []entry{file("a", ""), file("b", ""), file("c", "")}, limits: Limits{Entries: 2}, want: blob.ErrLimit},
+		{name: "too many implicit directories", entries: []entry{file("a/b/c/d", "")}, limits: Limits{Entries: 3}, want: blob.ErrLimit},
+		{name: "too large", entries: []entry{file("a", "12345")}, limits: Limits{Bytes: 4}, want: blob.ErrLimit},
+		{name: "too large in sum", entries: []entry{file("a", "123"), file("b", "45")}, limits: Limits{Bytes: 4}, want: blob.ErrLimit},
+		{name: "owner beyond 32 bits", entries: []entry{{Header: tar.Header{Typeflag: tar.TypeReg, Name: "a", Uid: int(nobody)}}}, want: blob.ErrMalformed},
+		{name: "unknown type", entries: []entry{{Header: tar.Header{Typeflag: 'V', Name: "a"}}}, want: blob.ErrMalformed},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -320,7 +275,7 @@ func TestUnpackHostile(t *testing.T) {
 			if !errors.Is(err, tc.want) {
 				t.Fatalf("got %v, want %v", err, tc.want)
 			}
-			var le *layerError
+			var le *EntryError
 			if !errors.As(err, &le) || le.Entry == "" {
 				t.Errorf("got %v, want a *LayerError that names the entry", err)
 			}
@@ -359,7 +314,7 @@ func TestUnpackContained(t *testing.T) {
 		},
 		{
 			name:    "mode of symlink out",
-			entries: []entry{{tar.Header{Typeflag: tar.TypeSymlink, Name: "evil", Linkname: "../canary", Mode: 0o4777, Uid: 1}, ""}},
+			entries: []entry{{Header: tar.Header{Typeflag: tar.TypeSymlink, Name: "evil", Linkname: "../canary", Mode: 0o4777, Uid: 1}}},
 			want:    map[string]string{"evil": "link ../canary"},
 		},
 		{
@@ -389,7 +344,7 @@ func TestUnpackContained(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.want, listing(t, root)); diff != "" {
+			if diff := cmp.Diff(tc.want, imagetest.Listing(t, root)); diff != "" {
 				t.Errorf("tree (-want +got):\n%s", diff)
 			}
 		})
@@ -403,9 +358,9 @@ func TestTruncatedContent(t *testing.T) {
 	raw := layerTar(t, file("a", strings.Repeat("x", 10000)))
 	for _, size := range []int{600, 5000} {
 		cut := raw[:size]
-		_, err := unpack(t.Context(), t.TempDir(), bytes.NewReader(cut), testFormat(t), Limits{}.withDefaults())
-		if !errors.Is(err, ErrMalformed) {
-			t.Errorf("cut to %d bytes: error %v, want %v", len(cut), err, ErrMalformed)
+		_, err := Unpack(t.Context(), t.TempDir(), bytes.NewReader(cut), testFormat(t), orDefaults(Limits{}))
+		if !errors.Is(err, blob.ErrMalformed) {
+			t.Errorf("cut to %d bytes: error %v, want %v", len(cut), err, blob.ErrMalformed)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package image
 
 import (
+	"errors"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -26,4 +27,22 @@ func spread(dir string) {
 		return
 	}
 	_ = unix.IoctlSetPointerInt(int(f.Fd()), unix.FS_IOC_SETFLAGS, int(flags|topDirFlag))
+}
+
+// syncTree makes the file system that holds dir write out what it has.
+func syncTree(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(unix.Syncfs(int(f.Fd())), f.Close())
+}
+
+// freeBytes is what an ordinary user may still write to the file system of dir.
+func freeBytes(dir string) (int64, bool) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return 0, false
+	}
+	return int64(st.Bavail) * st.Bsize, true
 }

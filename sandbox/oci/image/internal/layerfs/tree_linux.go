@@ -1,4 +1,4 @@
-package image
+package layerfs
 
 import (
 	"errors"
@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/blob"
 )
 
 // tree gives out the directories of a layer that is being unpacked, as open
@@ -158,14 +160,14 @@ func (t *tree) walk(rel string, create bool) (*node, error) {
 			continue
 		}
 		if links++; links > maxLinks {
-			return nil, fmt.Errorf("%w: more than %d links on the way", ErrMalformed, maxLinks)
+			return nil, fmt.Errorf("%w: more than %d links on the way", blob.ErrMalformed, maxLinks)
 		}
 		if strings.HasPrefix(target, "/") {
 			at = t.top
 		}
 		rest = target + "/" + rest
 		if len(rest) > maxPath {
-			return nil, fmt.Errorf("%w: links lead to a path of more than %d bytes", ErrLimit, maxPath)
+			return nil, fmt.Errorf("%w: links lead to a path of more than %d bytes", blob.ErrLimit, maxPath)
 		}
 	}
 	return at, nil
@@ -206,8 +208,8 @@ func (t *tree) follow(at place, create bool) (next *node, target string, err err
 	if err := unix.Fstatat(at.dir.fd, at.base, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return nil, "", fmt.Errorf("opening a parent directory: %w", err)
 	}
-	if !isWhiteout(&st) || !create {
-		return nil, "", fmt.Errorf("%w: a parent is not a directory", ErrMalformed)
+	if !isWhiteoutStat(&st) || !create {
+		return nil, "", fmt.Errorf("%w: a parent is not a directory", blob.ErrMalformed)
 	}
 	if err := t.make(at); err != nil {
 		return nil, "", err

@@ -1,8 +1,7 @@
-package image
+package source
 
 import (
 	"archive/tar"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +13,7 @@ import (
 	"slices"
 
 	"github.com/proctor-run/proctor/internal/bounded"
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/blob"
 )
 
 // archive is a tar as docker save writes it: manifest.json lists images, each
@@ -30,8 +30,8 @@ type archiveEntry struct {
 	link         string
 }
 
-// archiveImage is an element of manifest.json.
-type archiveImage struct {
+// ArchiveImage is an element of an archive's manifest.json.
+type ArchiveImage struct {
 	Config   string
 	RepoTags []string
 	Layers   []string
@@ -41,16 +41,16 @@ type archiveImage struct {
 // three entries in the oldest form.
 const maxArchiveEntries = 1 << 16
 
-func (s *Store) openArchive(ctx context.Context, name string) (*archive, error) {
-	f, err := os.Open(name)
+func (f *Finder) openArchive(ctx context.Context, name string) (*archive, error) {
+	file, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
-	a := &archive{path: name, file: f, entries: map[string]archiveEntry{}}
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(fmt.Errorf("reading docker archive %q: %w", name, errors.New("not a regular file")), err, f.Close())
+	a := &archive{path: name, file: file, entries: map[string]archiveEntry{}}
+	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(fmt.Errorf("reading docker archive %q: %w", name, errors.New("not a regular file")), err, file.Close())
 	}
-	if err := s.inflate(ctx, a); err != nil {
+	if err := f.inflate(ctx, a); err != nil {
 		return nil, errors.Join(fmt.Errorf("reading docker archive %q: %w", name, err), a.Close())
 	}
 	if err := a.scan(ctx); err != nil {
@@ -68,8 +68,8 @@ func (a *archive) Close() error {
 
 // inflate replaces a compressed archive by an uncompressed copy, because its
 // parts are read in any order.
-func (s *Store) inflate(ctx context.Context, a *archive) error {
-	r, compressed, err := Decompress(&contextReader{ctx, a.file})
+func (f *Finder) inflate(ctx context.Context, a *archive) error {
+	r, compressed, err := blob.Decompress(blob.WithContext(ctx, a.file))
 	if err != nil || !compressed {
 		if err == nil {
 			_, err = a.file.Seek(0, io.SeekStart)
@@ -77,16 +77,16 @@ func (s *Store) inflate(ctx context.Context, a *archive) error {
 		return err
 	}
 	defer func() { _ = r.Close() }()
-	tmp, err := s.session.file("archive-*")
+	tmp, err := f.opts.Scratch("archive-*")
 	if err != nil {
 		return err
 	}
 	if err := os.Remove(tmp.Name()); err != nil { // it lives as long as it is open
 		return errors.Join(err, tmp.Close())
 	}
-	n, err := io.Copy(tmp, io.LimitReader(r, s.limits.Bytes+1))
-	if err == nil && n > s.limits.Bytes {
-		err = fmt.Errorf("%w: more than %d bytes uncompressed", ErrLimit, s.limits.Bytes)
+	n, err := io.Copy(tmp, io.LimitReader(r, f.opts.MaxBytes+1))
+	if err == nil && n > f.opts.MaxBytes {
+		err = fmt.Errorf("%w: more than %d bytes uncompressed", blob.ErrLimit, f.opts.MaxBytes)
 	}
 	if err == nil {
 		_, err = tmp.Seek(0, io.SeekStart)
@@ -114,7 +114,7 @@ func (a *archive) scan(ctx context.Context) error {
 			return fmt.Errorf("after %d entries: %w", len(a.entries), err)
 		}
 		if len(a.entries) == maxArchiveEntries {
-			return fmt.Errorf("%w: more than %d entries", ErrLimit, maxArchiveEntries)
+			return fmt.Errorf("%w: more than %d entries", blob.ErrLimit, maxArchiveEntries)
 		}
 		offset, err := a.file.Seek(0, io.SeekCurrent)
 		if err != nil {
@@ -148,16 +148,16 @@ func (a *archive) open(name string) (*io.SectionReader, error) {
 	return nil, fmt.Errorf("docker archive %q: too many links from %q", a.path, name)
 }
 
-func (a *archive) images() ([]archiveImage, error) {
+func (a *archive) images() ([]ArchiveImage, error) {
 	r, err := a.open("manifest.json")
 	if err != nil {
 		return nil, err
 	}
-	raw, err := bounded.Read(r, maxManifest)
+	raw, err := bounded.Read(r, MaxManifest)
 	if err != nil {
 		return nil, fmt.Errorf("reading manifest.json of docker archive %q: %w", a.path, err)
 	}
-	var images []archiveImage
+	var images []ArchiveImage
 	if err := json.Unmarshal(raw, &images); err != nil {
 		return nil, fmt.Errorf("reading manifest.json of docker archive %q: %w", a.path, err)
 	}
@@ -165,22 +165,22 @@ func (a *archive) images() ([]archiveImage, error) {
 }
 
 // fromArchive finds an image in a docker archive.
-func (s *Store) fromArchive(ctx context.Context, r reference) (*candidate, error) {
-	a, err := s.openArchive(ctx, r.path)
+func (f *Finder) fromArchive(ctx context.Context, r Reference) (*Candidate, error) {
+	a, err := f.openArchive(ctx, r.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &NotFoundError{Ref: r.raw, Looked: []string{fmt.Sprintf("no docker archive at %q", r.path)}}
+		return nil, &MissingError{Ref: r.Raw, Looked: []string{fmt.Sprintf("no docker archive at %q", r.path)}}
 	}
 	if err != nil {
 		return nil, err
 	}
-	c, err := s.archiveCandidate(r, a)
+	c, err := f.archiveCandidate(r, a)
 	if err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
 	return c, nil
 }
 
-func (s *Store) archiveCandidate(r reference, a *archive) (*candidate, error) {
+func (f *Finder) archiveCandidate(r Reference, a *archive) (*Candidate, error) {
 	images, err := a.images()
 	if err != nil {
 		return nil, err
@@ -190,32 +190,32 @@ func (s *Store) archiveCandidate(r reference, a *archive) (*candidate, error) {
 		tags = append(tags, m.RepoTags...)
 	}
 	if r.tag != "" {
-		images = slices.DeleteFunc(images, func(m archiveImage) bool {
+		images = slices.DeleteFunc(images, func(m ArchiveImage) bool {
 			return !slices.ContainsFunc(m.RepoTags, func(have string) bool { return tagged(have, r.tag) })
 		})
 	}
 	switch {
 	case len(images) == 0:
-		return nil, &NotFoundError{Ref: r.raw, Looked: []string{fmt.Sprintf("docker archive %q has only %q", r.path, tags)}}
+		return nil, &MissingError{Ref: r.Raw, Looked: []string{fmt.Sprintf("docker archive %q has only %q", r.path, tags)}}
 	case len(images) > 1:
-		return nil, fmt.Errorf("reading %q: the archive has %d images that fit, named %q; give one's name after the file", r.raw, len(images), tags)
+		return nil, fmt.Errorf("reading %q: the archive has %d images that fit, named %q; give one's name after the file", r.Raw, len(images), tags)
 	}
 	file, err := a.open(images[0].Config)
 	if err != nil {
 		return nil, err
 	}
-	c := &candidate{source: a}
-	if c.config, err = bounded.Read(file, maxConfig); err != nil {
-		return nil, fmt.Errorf("reading the config of %q: %w", r.raw, err)
+	c := &Candidate{source: a}
+	if c.Config, err = bounded.Read(file, maxConfig); err != nil {
+		return nil, fmt.Errorf("reading the config of %q: %w", r.Raw, err)
 	}
 	for _, l := range images[0].Layers {
 		content, err := a.open(l)
 		if err != nil {
 			return nil, err
 		}
-		c.layers = append(c.layers, archiveLayer{a, content})
+		c.Layers = append(c.Layers, archiveLayer{a, content})
 	}
-	return c, s.checkCandidate(r.raw, c)
+	return c, f.checkCandidate(r.Raw, c)
 }
 
 // archiveLayer has no digest of its own: what it holds is verified by the diff
@@ -225,19 +225,21 @@ type archiveLayer struct {
 	content *io.SectionReader
 }
 
-func (l archiveLayer) size() int64 { return l.content.Size() }
+func (l archiveLayer) Size() int64 { return l.content.Size() }
 
-func (l archiveLayer) origin() any { return l.archive }
+// Estimate counts nothing as fetched: the layer is read where it lies, and is not
+// compressed.
+func (l archiveLayer) Estimate() (download, disk int64) { return 0, l.content.Size() }
 
-func (l archiveLayer) open(_ context.Context, _ *session, count func(int)) (layerStream, error) {
+func (l archiveLayer) Origin() any { return l.archive }
+
+func (l archiveLayer) Open(_ context.Context, count func(int)) (Stream, error) {
 	section := io.NewSectionReader(l.content, 0, l.content.Size())
-	return unverified{&counter{section, count}}, nil
+	return unverified{blob.Count(section, count)}, nil
 }
 
 type unverified struct{ io.Reader }
 
-func (unverified) check() error { return nil }
+func (unverified) Check() error { return nil }
 
 func (unverified) Close() error { return nil }
-
-var _ layerStream = unverified{bytes.NewReader(nil)}

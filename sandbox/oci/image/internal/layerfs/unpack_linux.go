@@ -1,4 +1,4 @@
-package image
+package layerfs
 
 import (
 	"archive/tar"
@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/blob"
 )
 
 // unpacker turns the entries of one layer into files below a directory that
@@ -22,11 +24,11 @@ import (
 // can reach outside.
 type unpacker struct {
 	tree   *tree
-	format format
+	format Format
 	chown  bool
 	ours   bool // new files belong to this process's user and group
 	limits Limits
-	info   layerInfo
+	info   Found
 
 	// What is to be set on directories at the end, when nothing is written
 	// into them any more, by resolved path.
@@ -58,12 +60,12 @@ const (
 	maxReplaced   = 4096
 )
 
-// unpack reads a layer's tar to its end mark and makes its files in dir, which
+// Unpack reads a layer's tar to its end mark and makes its files in dir, which
 // exists and is empty. After an error dir is in no defined state.
-func unpack(ctx context.Context, dir string, layer io.Reader, f format, limits Limits) (info layerInfo, err error) {
+func Unpack(ctx context.Context, dir string, layer io.Reader, f Format, limits Limits) (info Found, err error) {
 	t, err := openTree(dir)
 	if err != nil {
-		return layerInfo{}, fmt.Errorf("unpacking a layer: %w", err)
+		return Found{}, fmt.Errorf("unpacking a layer: %w", err)
 	}
 	defer func() { err = errors.Join(err, t.close()) }()
 	u := &unpacker{
@@ -79,26 +81,26 @@ func unpack(ctx context.Context, dir string, layer io.Reader, f format, limits L
 	}
 	t.make = u.makeParent
 	if u.ours, err = ownsNew(t.top.fd); err != nil {
-		return layerInfo{}, fmt.Errorf("unpacking a layer: %w", err)
+		return Found{}, fmt.Errorf("unpacking a layer: %w", err)
 	}
 	tr := tar.NewReader(layer)
 	for {
 		if ctx.Err() != nil {
-			return layerInfo{}, context.Cause(ctx)
+			return Found{}, context.Cause(ctx)
 		}
 		hdr, err := tr.Next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
-			return layerInfo{}, malformed(err)
+			return Found{}, malformed(err)
 		}
 		if err := u.entry(hdr, tr); err != nil {
-			return layerInfo{}, &layerError{Entry: shorten(hdr.Name), Err: err}
+			return Found{}, &EntryError{Entry: shorten(hdr.Name), Err: err}
 		}
 	}
 	if err := u.finish(); err != nil {
-		return layerInfo{}, fmt.Errorf("unpacking a layer: %w", err)
+		return Found{}, fmt.Errorf("unpacking a layer: %w", err)
 	}
 	return u.info, nil
 }
@@ -116,10 +118,13 @@ func ownsNew(dir int) (bool, error) {
 // malformed distinguishes errors of the archive's form from those of reading it.
 func malformed(err error) error {
 	if errors.Is(err, tar.ErrHeader) || errors.Is(err, tar.ErrFieldTooLong) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("%w: %w", ErrMalformed, err)
+		return fmt.Errorf("%w: %w", blob.ErrMalformed, err)
 	}
 	return fmt.Errorf("reading a layer: %w", err)
 }
+
+// errUnsafe marks an entry that would reach out of the layer.
+var errUnsafe = errors.New("entry leads out of the layer")
 
 func shorten(name string) string {
 	const most = 200
@@ -145,7 +150,7 @@ func (u *unpacker) entry(hdr *tar.Header, content io.Reader) error {
 		return u.rootEntry(hdr)
 	}
 	if !isOwner(hdr.Uid) || !isOwner(hdr.Gid) {
-		return fmt.Errorf("%w: owner %d:%d", ErrMalformed, hdr.Uid, hdr.Gid)
+		return fmt.Errorf("%w: owner %d:%d", blob.ErrMalformed, hdr.Uid, hdr.Gid)
 	}
 	parent, base := path.Split(rel)
 	if strings.HasPrefix(base, whiteoutPrefix) {
@@ -176,7 +181,7 @@ func (u *unpacker) make(at place, hdr *tar.Header, content io.Reader) error {
 	case tar.TypeChar, tar.TypeBlock:
 		return u.deviceEntry(at)
 	default:
-		return fmt.Errorf("%w: entry of type %q", ErrMalformed, hdr.Typeflag)
+		return fmt.Errorf("%w: entry of type %q", blob.ErrMalformed, hdr.Typeflag)
 	}
 }
 
@@ -185,10 +190,10 @@ func (u *unpacker) make(at place, hdr *tar.Header, content io.Reader) error {
 // it are refused, not bent.
 func (u *unpacker) clean(name string) (string, error) {
 	if len(name) > maxPath {
-		return "", fmt.Errorf("%w: name of %d bytes, at most %d", ErrLimit, len(name), maxPath)
+		return "", fmt.Errorf("%w: name of %d bytes, at most %d", blob.ErrLimit, len(name), maxPath)
 	}
 	if strings.ContainsRune(name, 0) {
-		return "", fmt.Errorf("%w: zero byte in a name", ErrMalformed)
+		return "", fmt.Errorf("%w: zero byte in a name", blob.ErrMalformed)
 	}
 	rel := path.Clean(strings.TrimLeft(name, "/"))
 	if rel == ".." || strings.HasPrefix(rel, "../") {
@@ -201,11 +206,11 @@ func (u *unpacker) clean(name string) (string, error) {
 	for part := range strings.SplitSeq(rel, "/") {
 		depth++
 		if len(part) > maxComponent {
-			return "", fmt.Errorf("%w: %d bytes between slashes, at most %d", ErrLimit, len(part), maxComponent)
+			return "", fmt.Errorf("%w: %d bytes between slashes, at most %d", blob.ErrLimit, len(part), maxComponent)
 		}
 	}
 	if depth > u.limits.Depth {
-		return "", fmt.Errorf("%w: %d directories deep, at most %d", ErrLimit, depth, u.limits.Depth)
+		return "", fmt.Errorf("%w: %d directories deep, at most %d", blob.ErrLimit, depth, u.limits.Depth)
 	}
 	return rel, nil
 }
@@ -213,7 +218,7 @@ func (u *unpacker) clean(name string) (string, error) {
 func (u *unpacker) countEntry() error {
 	u.info.Notes.Entries++
 	if u.info.Notes.Entries > u.limits.Entries {
-		return fmt.Errorf("%w: more than %d entries", ErrLimit, u.limits.Entries)
+		return fmt.Errorf("%w: more than %d entries", blob.ErrLimit, u.limits.Entries)
 	}
 	return nil
 }
@@ -226,7 +231,7 @@ func (u *unpacker) remember(set map[string]bool, name string) error {
 func (u *unpacker) rememberBytes(name string) error {
 	u.remembered += len(name)
 	if u.remembered > maxRemembered {
-		return fmt.Errorf("%w: names of more than %d bytes in all", ErrLimit, maxRemembered)
+		return fmt.Errorf("%w: names of more than %d bytes in all", blob.ErrLimit, maxRemembered)
 	}
 	return nil
 }
@@ -234,7 +239,7 @@ func (u *unpacker) rememberBytes(name string) error {
 // rootEntry sets attributes of the layer's root directory.
 func (u *unpacker) rootEntry(hdr *tar.Header) error {
 	if hdr.Typeflag != tar.TypeDir {
-		return fmt.Errorf("%w: the root is not a directory", ErrMalformed)
+		return fmt.Errorf("%w: the root is not a directory", blob.ErrMalformed)
 	}
 	return u.setDir("", hdr)
 }
@@ -323,7 +328,7 @@ func (u *unpacker) clear(at place, forDir bool) error {
 		return u.tree.forget(name)
 	}
 	if u.replaced++; u.replaced > maxReplaced {
-		return fmt.Errorf("%w: more than %d directories replaced by files", ErrLimit, maxReplaced)
+		return fmt.Errorf("%w: more than %d directories replaced by files", blob.ErrLimit, maxReplaced)
 	}
 	below := func(p string) bool { return p == name || strings.HasPrefix(p, name+"/") }
 	for p := range u.dirs {

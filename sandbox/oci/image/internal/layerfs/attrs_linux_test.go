@@ -1,8 +1,9 @@
-package image
+package layerfs
 
 import (
 	"archive/tar"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -16,6 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/proctor-run/proctor/internal/need"
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/blob"
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/imagetest"
 )
 
 func TestUnpackTimesOwnersXattrs(t *testing.T) {
@@ -29,7 +32,7 @@ func TestUnpackTimesOwnersXattrs(t *testing.T) {
 	}
 	owned := func(h tar.Header) entry {
 		h.Uid, h.Gid, h.ModTime, h.Format = 1234, 2345, at, tar.FormatPAX
-		return entry{h, ""}
+		return entry{Header: h}
 	}
 	root, info, err := unpackIn(t, layerTar(t,
 		owned(tar.Header{Typeflag: tar.TypeDir, Name: "d", Mode: 0o755, PAXRecords: records}),
@@ -47,14 +50,14 @@ func TestUnpackTimesOwnersXattrs(t *testing.T) {
 		if got := timeOf(st.Mtim); !got.Equal(at) {
 			t.Errorf("time of %s is %v, want %v", name, got, at)
 		}
-		if os.Geteuid() == 0 && testFormat(t) == formatTrusted && (st.Uid != 1234 || st.Gid != 2345) {
+		if os.Geteuid() == 0 && testFormat(t) == Trusted && (st.Uid != 1234 || st.Gid != 2345) {
 			t.Errorf("owner of %s is %d:%d, want 1234:2345", name, st.Uid, st.Gid)
 		}
 	}
-	if got := describe(t, filepath.Join(root, "d/f")); got != "file 4755 " {
+	if got := imagetest.Describe(t, filepath.Join(root, "d/f")); got != "file 4755 " {
 		t.Errorf("file is %q: its setuid bit must survive the change of owner", got)
 	}
-	if isOpaque(filepath.Join(root, "d")) {
+	if IsOpaque(filepath.Join(root, "d")) {
 		t.Error("a layer could make a directory opaque by an attribute")
 	}
 	if os.Geteuid() != 0 && info.Notes.ForeignOwners != 3 {
@@ -76,13 +79,13 @@ func TestUnpackTimesOwnersXattrs(t *testing.T) {
 func TestUnpackCapability(t *testing.T) {
 	t.Parallel()
 	need.Root(t)
-	need.That(t, "trusted-xattrs", testFormat(t) == formatTrusted, "needs the right to set trusted attributes")
+	need.That(t, "trusted-xattrs", testFormat(t) == Trusted, "needs the right to set trusted attributes")
 	// VFS_CAP_REVISION_2, cap_net_raw permitted and effective.
 	capability := "\x01\x00\x00\x02\x00\x20\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
-	root, _, err := unpackIn(t, layerTar(t, entry{tar.Header{
+	root, _, err := unpackIn(t, layerTar(t, entry{Header: tar.Header{
 		Typeflag: tar.TypeReg, Name: "ping", Mode: 0o755, Format: tar.FormatPAX,
 		PAXRecords: map[string]string{paxXattr + "security.capability": capability},
-	}, "x"}), Limits{})
+	}, Content: "x"}), Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,8 +130,8 @@ func TestUnpackSparse(t *testing.T) {
 	}
 
 	records["GNU.sparse.size"] = fmt.Sprint(int64(1) << 60)
-	if _, _, err := unpackIn(t, sparseTar(t, records, "data"), Limits{}); !errors.Is(err, ErrLimit) {
-		t.Errorf("a file of an exabyte of holes: got %v, want %v", err, ErrLimit)
+	if _, _, err := unpackIn(t, sparseTar(t, records, "data"), Limits{}); !errors.Is(err, blob.ErrLimit) {
+		t.Errorf("a file of an exabyte of holes: got %v, want %v", err, blob.ErrLimit)
 	}
 }
 
@@ -145,7 +148,7 @@ func sparseTar(t testing.TB, records map[string]string, content string) []byte {
 		}
 		fmt.Fprintf(&pax, "%d%s", n, body)
 	}
-	header := layerTar(t, entry{tar.Header{Typeflag: tar.TypeReg, Name: "pax", Mode: 0o644}, pax.String()})
+	header := layerTar(t, entry{Header: tar.Header{Typeflag: tar.TypeReg, Name: "pax", Mode: 0o644}, Content: pax.String()})
 	header = header[:len(header)-1024]
 	header[156] = 'x'
 	checksum(header[:512])
@@ -164,9 +167,10 @@ func checksum(header []byte) {
 func TestUnpackCancelled(t *testing.T) {
 	t.Parallel()
 	raw := layerTar(t, file("a", "x"))
-	ctx, cancel := cancelled(t)
-	defer cancel()
-	if _, err := unpack(ctx, t.TempDir(), bytes.NewReader(raw), testFormat(t), Limits{}.withDefaults()); !errors.Is(err, errTest) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	errTest := errors.New("the test says so")
+	cancel(errTest)
+	if _, err := Unpack(ctx, t.TempDir(), bytes.NewReader(raw), testFormat(t), orDefaults(Limits{})); !errors.Is(err, errTest) {
 		t.Errorf("got %v, want the cause of the cancellation", err)
 	}
 }
@@ -175,8 +179,8 @@ func TestUnpackTruncated(t *testing.T) {
 	t.Parallel()
 	raw := layerTar(t, file("a", strings.Repeat("x", 4096)))
 	for _, n := range []int{1, 511, 600, 3000} {
-		if _, _, err := unpackIn(t, raw[:n], Limits{}); !errors.Is(err, ErrMalformed) {
-			t.Errorf("cut after %d bytes: got %v, want %v", n, err, ErrMalformed)
+		if _, _, err := unpackIn(t, raw[:n], Limits{}); !errors.Is(err, blob.ErrMalformed) {
+			t.Errorf("cut after %d bytes: got %v, want %v", n, err, blob.ErrMalformed)
 		}
 	}
 }

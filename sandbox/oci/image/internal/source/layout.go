@@ -1,4 +1,4 @@
-package image
+package source
 
 import (
 	"bytes"
@@ -15,13 +15,14 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"github.com/proctor-run/proctor/internal/bounded"
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/blob"
 )
 
 // The annotations that name an image in an OCI layout: the one of the image
 // specification, and containerd's, whose value is always a full name.
 const (
-	annotationRef        = "org.opencontainers.image.ref.name"
-	annotationContainerd = "io.containerd.image.name"
+	AnnotationRef        = "org.opencontainers.image.ref.name"
+	AnnotationContainerd = "io.containerd.image.name"
 )
 
 // layout is an OCI image layout directory.
@@ -39,7 +40,7 @@ func openLayout(dir string) (*layout, error) {
 		return nil, err
 	}
 	l := &layout{dir: dir, root: root}
-	raw, err := l.read("index.json", maxManifest)
+	raw, err := l.read("index.json", MaxManifest)
 	if err == nil {
 		l.index, err = v1.ParseIndexManifest(bytes.NewReader(raw))
 	}
@@ -56,7 +57,7 @@ func (l *layout) Close() error { return l.root.Close() }
 func (l *layout) named(same func(have string) bool) []v1.Descriptor {
 	var found []v1.Descriptor
 	for _, d := range l.index.Manifests {
-		if same(d.Annotations[annotationRef]) || same(d.Annotations[annotationContainerd]) {
+		if same(d.Annotations[AnnotationRef]) || same(d.Annotations[AnnotationContainerd]) {
 			found = append(found, d)
 		}
 	}
@@ -66,7 +67,7 @@ func (l *layout) named(same func(have string) bool) []v1.Descriptor {
 func (l *layout) names() []string {
 	var names []string
 	for _, d := range l.index.Manifests {
-		if n := d.Annotations[annotationRef]; n != "" {
+		if n := d.Annotations[AnnotationRef]; n != "" {
 			names = append(names, n)
 		}
 	}
@@ -95,74 +96,63 @@ func (l *layout) read(name string, limit int64) ([]byte, error) {
 	return data, errors.Join(err, f.Close())
 }
 
-func blobPath(h v1.Hash) string { return path.Join("blobs", h.Algorithm, h.Hex) }
+func BlobPath(h v1.Hash) string { return path.Join("blobs", h.Algorithm, h.Hex) }
 
 func (l *layout) manifest(_ context.Context, d v1.Descriptor) ([]byte, error) {
-	return l.read(blobPath(d.Digest), maxManifest)
+	return l.read(BlobPath(d.Digest), MaxManifest)
 }
 
 func (l *layout) config(_ context.Context, d v1.Descriptor) ([]byte, error) {
-	return l.read(blobPath(d.Digest), maxConfig)
+	return l.read(BlobPath(d.Digest), maxConfig)
 }
 
-func (l *layout) layer(d v1.Descriptor) layerSource { return layoutLayer{l, d} }
+func (l *layout) layer(d v1.Descriptor) Layer { return layoutLayer{l, d} }
 
 type layoutLayer struct {
 	layout *layout
 	desc   v1.Descriptor
 }
 
-func (l layoutLayer) size() int64 { return l.desc.Size }
+func (l layoutLayer) Size() int64 { return l.desc.Size }
 
-func (l layoutLayer) origin() any { return l.layout }
+func (l layoutLayer) Estimate() (download, disk int64) { return compressed(l.desc.Size) }
 
-func (l layoutLayer) open(_ context.Context, _ *session, count func(int)) (layerStream, error) {
-	f, err := l.layout.open(blobPath(l.desc.Digest))
+func (l layoutLayer) Origin() any { return l.layout }
+
+func (l layoutLayer) Open(_ context.Context, count func(int)) (Stream, error) {
+	f, err := l.layout.open(BlobPath(l.desc.Digest))
 	if err != nil {
 		return nil, fmt.Errorf("reading a layer from OCI layout %q: %w", l.layout.dir, err)
 	}
-	v, err := newVerifier(&counter{f, count}, l.desc.Digest, l.desc.Size)
+	v, err := blob.NewVerifier(blob.Count(f, count), l.desc.Digest, l.desc.Size)
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return &verifiedFile{v, f}, nil
+	return &verifiedFile{v, f, l.desc.Digest}, nil
 }
 
 // verifiedFile is a blob that is verified while it is read.
 type verifiedFile struct {
-	*verifier
-	file io.Closer
+	*blob.Verifier
+	file   io.Closer
+	digest v1.Hash
 }
 
-func (f *verifiedFile) check() error { return f.verifier.check("layer " + f.want.String()) }
+func (f *verifiedFile) Check() error { return f.Verifier.Check("layer " + f.digest.String()) }
 
 func (f *verifiedFile) Close() error {
 	if err := f.file.Close(); err != nil {
-		return fmt.Errorf("closing layer %s: %w", f.want, err)
+		return fmt.Errorf("closing layer %s: %w", f.digest, err)
 	}
 	return nil
 }
 
-// counter reports how many bytes pass.
-type counter struct {
-	r     io.Reader
-	count func(int)
-}
-
-func (c *counter) Read(p []byte) (int, error) {
-	n, err := c.r.Read(p)
-	if n > 0 && c.count != nil {
-		c.count(n)
-	}
-	return n, err
-}
-
 // fromLayout finds an image in a layout by the name that a user gave after the
 // directory, or its only one.
-func (s *Store) fromLayout(ctx context.Context, r reference) (*candidate, error) {
+func (f *Finder) fromLayout(ctx context.Context, r Reference) (*Candidate, error) {
 	l, err := openLayout(r.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &NotFoundError{Ref: r.raw, Looked: []string{fmt.Sprintf("no OCI layout at %q", r.path)}}
+		return nil, &MissingError{Ref: r.Raw, Looked: []string{fmt.Sprintf("no OCI layout at %q", r.path)}}
 	}
 	if err != nil {
 		return nil, err
@@ -171,7 +161,7 @@ func (s *Store) fromLayout(ctx context.Context, r reference) (*candidate, error)
 	if r.tag != "" {
 		found = l.named(func(have string) bool { return have != "" && tagged(have, r.tag) })
 	}
-	c, err := s.fromManifests(ctx, r, l, found)
+	c, err := f.fromManifests(ctx, r, l, found)
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
@@ -180,10 +170,10 @@ func (s *Store) fromLayout(ctx context.Context, r reference) (*candidate, error)
 
 // fromManifests reads the one image that a layout has under a name. Several
 // manifests are an image for several platforms when each names one.
-func (s *Store) fromManifests(ctx context.Context, r reference, l *layout, found []v1.Descriptor) (*candidate, error) {
+func (f *Finder) fromManifests(ctx context.Context, r Reference, l *layout, found []v1.Descriptor) (*Candidate, error) {
 	if len(found) == 0 {
 		where := fmt.Sprintf("OCI layout %q has none of that name, only %q", l.dir, l.names())
-		return nil, &NotFoundError{Ref: r.raw, Looked: []string{where}}
+		return nil, &MissingError{Ref: r.Raw, Looked: []string{where}}
 	}
 	// Several names of one manifest are one image.
 	slices.SortStableFunc(found, func(a, b v1.Descriptor) int { return strings.Compare(a.Digest.String(), b.Digest.String()) })
@@ -191,21 +181,21 @@ func (s *Store) fromManifests(ctx context.Context, r reference, l *layout, found
 	desc := found[0]
 	if len(found) > 1 {
 		if slices.ContainsFunc(found, func(d v1.Descriptor) bool { return d.Platform == nil }) {
-			return nil, fmt.Errorf("reading %q: OCI layout %q has %d images that fit, named %q; give one's name after the directory", r.raw, l.dir, len(found), l.names())
+			return nil, fmt.Errorf("reading %q: OCI layout %q has %d images that fit, named %q; give one's name after the directory", r.Raw, l.dir, len(found), l.names())
 		}
 		var err error
-		if desc, err = s.choose(r.raw, found); err != nil {
+		if desc, err = f.choose(r.Raw, found); err != nil {
 			return nil, err
 		}
 	}
 	raw, err := l.manifest(ctx, desc)
 	if err != nil {
-		return nil, fmt.Errorf("reading the manifest of %q: %w", r.raw, err)
+		return nil, fmt.Errorf("reading the manifest of %q: %w", r.Raw, err)
 	}
-	if err := verifyBytes(fmt.Sprintf("manifest of %q", r.raw), desc.Digest, raw); err != nil {
+	if err := blob.VerifyBytes(fmt.Sprintf("manifest of %q", r.Raw), desc.Digest, raw); err != nil {
 		return nil, err
 	}
-	c, err := s.readCandidate(ctx, r.raw, l, desc, raw)
+	c, err := f.readCandidate(ctx, r.Raw, l, desc, raw)
 	if err != nil {
 		return nil, err
 	}
@@ -215,7 +205,7 @@ func (s *Store) fromManifests(ctx context.Context, r reference, l *layout, found
 
 // fromMirror looks an ordinary reference up in one mirror layout; nil when it
 // has none of that name.
-func (s *Store) fromMirror(ctx context.Context, r reference, dir string) (*candidate, error) {
+func (f *Finder) fromMirror(ctx context.Context, r Reference, dir string) (*Candidate, error) {
 	l, err := openLayout(dir)
 	if err != nil {
 		return nil, err
@@ -229,12 +219,12 @@ func (s *Store) fromMirror(ctx context.Context, r reference, dir string) (*candi
 			}
 		}
 	} else {
-		found = l.named(func(have string) bool { return have != "" && sameName(have, r.full()) })
+		found = l.named(func(have string) bool { return have != "" && sameName(have, r.Full()) })
 	}
 	if len(found) == 0 {
 		return nil, l.Close()
 	}
-	c, err := s.fromManifests(ctx, r, l, found)
+	c, err := f.fromManifests(ctx, r, l, found)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("looking in mirror %q: %w", dir, err), l.Close())
 	}

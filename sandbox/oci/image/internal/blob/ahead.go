@@ -1,4 +1,4 @@
-package image
+package blob
 
 import (
 	"io"
@@ -21,8 +21,7 @@ type aheadPart struct {
 	err error
 }
 
-// ahead reads from r in a goroutine of its own. Close ends that and waits for
-// it; then r is nobody's any more.
+// ahead is the reader of ReadAhead.
 type ahead struct {
 	parts chan aheadPart
 	stop  chan struct{}
@@ -31,7 +30,10 @@ type ahead struct {
 	once  sync.Once
 }
 
-func readAhead(r io.Reader) *ahead {
+// ReadAhead reads from r in a goroutine of its own, a few buffers ahead. Close ends
+// that and waits for it; before that nothing else may read from r. It may be called
+// again.
+func ReadAhead(r io.Reader) io.ReadCloser {
 	a := &ahead{parts: make(chan aheadPart, aheadBuffers), stop: make(chan struct{})}
 	go a.run(r)
 	return a
@@ -81,7 +83,6 @@ func (a *ahead) release() {
 	}
 }
 
-// Close may be called again.
 func (a *ahead) Close() error {
 	a.once.Do(func() {
 		close(a.stop)

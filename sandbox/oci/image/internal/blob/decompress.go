@@ -1,9 +1,8 @@
-package image
+package blob
 
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -50,21 +49,11 @@ func Decompress(r io.Reader) (plain io.ReadCloser, compressed bool, err error) {
 	return io.NopCloser(in), false, nil
 }
 
+// maxWindow bounds the memory for what zstd refers back to.
+const maxWindow = 128 << 20
+
 // isZstd knows also the skippable frames that a seekable zstd file may begin with.
 func isZstd(magic []byte) bool {
 	skippable := len(magic) >= 4 && magic[0]&0xf0 == 0x50 && bytes.Equal(magic[1:4], []byte{0x2a, 0x4d, 0x18})
 	return bytes.HasPrefix(magic, magicZstd) || skippable
-}
-
-// contextReader stops reading when its context ends.
-type contextReader struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (c *contextReader) Read(p []byte) (int, error) {
-	if c.ctx.Err() != nil {
-		return 0, context.Cause(c.ctx)
-	}
-	return c.r.Read(p)
 }

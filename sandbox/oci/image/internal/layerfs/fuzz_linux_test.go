@@ -1,4 +1,4 @@
-package image
+package layerfs
 
 import (
 	"archive/tar"
@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/imagetest"
 )
 
 // FuzzUnpack: whatever the bytes are, nothing beside the layer changes.
@@ -20,7 +22,7 @@ func FuzzUnpack(f *testing.F) {
 		if err == nil && info.Notes.Entries > limits.Entries {
 			t.Errorf("%d entries, at most %d", info.Notes.Entries, limits.Entries)
 		}
-		if err := removeTree(root); err != nil {
+		if err := RemoveTree(root); err != nil {
 			t.Error(err)
 		}
 		if err := os.Mkdir(root, 0o700); err != nil {
@@ -47,11 +49,11 @@ func FuzzEntries(f *testing.F) {
 			if tar.NewWriter(&bytes.Buffer{}).WriteHeader(&hdr) != nil {
 				continue
 			}
-			entries = append(entries, entry{hdr, ""})
+			entries = append(entries, entry{Header: hdr, Content: ""})
 		}
 		root, _, err := unpackIn(t, layerTar(t, entries...), Limits{Entries: 200, Depth: 20})
 		if err == nil {
-			listing(t, root)
+			imagetest.Listing(t, root)
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package image
+package source
 
 import (
 	"errors"
@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
+
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/blob"
 )
 
 type kind int
@@ -23,16 +25,19 @@ const (
 	prefixArchive = "docker-archive:"
 )
 
-// reference is a parsed image reference.
-type reference struct {
-	raw  string
+// Reference is a parsed image reference.
+type Reference struct {
+	Raw string // as a user gave it
+
 	kind kind
 	name name.Reference // of kindRegistry
 	path string         // of the others
 	tag  string         // of the others; empty means the only image
 }
 
-func parseReference(raw string) (reference, error) {
+// ParseReference reads a registry reference, "oci:DIR[:TAG]" or
+// "docker-archive:FILE[:TAG]".
+func ParseReference(raw string) (Reference, error) {
 	if rest, ok := strings.CutPrefix(raw, prefixLayout); ok {
 		return localReference(raw, rest, kindLayout)
 	}
@@ -41,17 +46,25 @@ func parseReference(raw string) (reference, error) {
 	}
 	n, err := name.ParseReference(raw)
 	if err != nil {
-		return reference{}, fmt.Errorf("reading image reference %q: %w", raw, err)
+		return Reference{}, fmt.Errorf("reading image reference %q: %w", raw, err)
 	}
-	return reference{raw: raw, kind: kindRegistry, name: n}, nil
+	return Reference{Raw: raw, kind: kindRegistry, name: n}, nil
 }
 
-func localReference(raw, rest string, k kind) (reference, error) {
+// Local reports whether the reference names a layout or an archive on this machine.
+func (r Reference) Local() bool { return r.kind != kindRegistry }
+
+// Tagged reports whether the reference names a tag of a registry's repository.
+func (r Reference) Tagged() bool {
+	return !r.Local() && r.name.Identifier() != "" && !blob.IsDigest(r.name.Identifier())
+}
+
+func localReference(raw, rest string, k kind) (Reference, error) {
 	if rest == "" {
-		return reference{}, fmt.Errorf("reading image reference %q: %w", raw, errors.New("the path is missing"))
+		return Reference{}, fmt.Errorf("reading image reference %q: %w", raw, errors.New("the path is missing"))
 	}
 	path, tag := splitTag(rest)
-	return reference{raw: raw, kind: k, path: path, tag: tag}, nil
+	return Reference{Raw: raw, kind: k, path: path, tag: tag}, nil
 }
 
 // splitTag cuts PATH[:TAG]. Both may hold colons, so the longest prefix that
@@ -65,12 +78,12 @@ func splitTag(s string) (path, tag string) {
 	return s, ""
 }
 
-// full is the reference in the form that equal references share.
-func (r reference) full() string {
+// Full is the reference in the form that equal references share.
+func (r Reference) Full() string {
 	if r.kind == kindRegistry {
 		return r.name.Name()
 	}
-	return r.raw
+	return r.Raw
 }
 
 // sameName reports whether two names mean the same image once the defaults for

@@ -1,4 +1,4 @@
-package image
+package layerfs
 
 import (
 	"archive/tar"
@@ -11,12 +11,14 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/blob"
 )
 
 func (u *unpacker) fileEntry(at place, hdr *tar.Header, content io.Reader) error {
 	// Holes count: a sparse header of a few bytes can promise exabytes.
 	if hdr.Size > u.limits.Bytes-u.info.Notes.Bytes {
-		return fmt.Errorf("%w: more than %d bytes of content", ErrLimit, u.limits.Bytes)
+		return fmt.Errorf("%w: more than %d bytes of content", blob.ErrLimit, u.limits.Bytes)
 	}
 	fd, err := u.create(at)
 	if err != nil {
@@ -127,10 +129,10 @@ func allZero(p []byte) bool {
 
 func (u *unpacker) symlinkEntry(at place, hdr *tar.Header) error {
 	if hdr.Linkname == "" || strings.ContainsRune(hdr.Linkname, 0) {
-		return fmt.Errorf("%w: link to %q", ErrMalformed, shorten(hdr.Linkname))
+		return fmt.Errorf("%w: link to %q", blob.ErrMalformed, shorten(hdr.Linkname))
 	}
 	if len(hdr.Linkname) > maxPath {
-		return fmt.Errorf("%w: link to a name of %d bytes, at most %d", ErrLimit, len(hdr.Linkname), maxPath)
+		return fmt.Errorf("%w: link to a name of %d bytes, at most %d", blob.ErrLimit, len(hdr.Linkname), maxPath)
 	}
 	// Where the link leads is of no concern: nothing is ever written through
 	// it but what walk resolves inside the layer.
@@ -154,7 +156,7 @@ func (u *unpacker) linkEntry(at place, hdr *tar.Header) error {
 		return fmt.Errorf("hard link to %q: %w", shorten(hdr.Linkname), err)
 	}
 	if rel == "" {
-		return fmt.Errorf("hard link to the root: %w", ErrMalformed)
+		return fmt.Errorf("hard link to the root: %w", blob.ErrMalformed)
 	}
 	parent, base := path.Split(rel)
 	// The parents of the link itself were opened before; hold on to the name,
@@ -190,8 +192,8 @@ func (u *unpacker) link(fromFD int, base string, at place, name string) error {
 	if err := unix.Fstatat(fromFD, base, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return fmt.Errorf("hard link to %q: %w", shorten(name), missing(err))
 	}
-	if st.Mode&unix.S_IFMT == unix.S_IFDIR || isWhiteout(&st) {
-		return fmt.Errorf("hard link to %q: %w: not a file", shorten(name), ErrMalformed)
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR || isWhiteoutStat(&st) {
+		return fmt.Errorf("hard link to %q: %w: not a file", shorten(name), blob.ErrMalformed)
 	}
 	if err := u.clear(at, false); err != nil {
 		return err
@@ -205,7 +207,7 @@ func (u *unpacker) link(fromFD int, base string, at place, name string) error {
 // missing says of a link whose target is not in the layer what is wrong.
 func missing(err error) error {
 	if errors.Is(err, unix.ENOENT) {
-		return fmt.Errorf("%w: no such entry before it in the layer", ErrMalformed)
+		return fmt.Errorf("%w: no such entry before it in the layer", blob.ErrMalformed)
 	}
 	return err
 }
@@ -268,7 +270,7 @@ func (u *unpacker) ownerError(err error) error {
 	if err == nil {
 		return nil
 	}
-	if u.format == formatUser && (errors.Is(err, unix.EPERM) || errors.Is(err, unix.EINVAL)) {
+	if u.format == User && (errors.Is(err, unix.EPERM) || errors.Is(err, unix.EINVAL)) {
 		u.info.Notes.ForeignOwners++
 		return nil
 	}
@@ -318,7 +320,7 @@ func (u *unpacker) setXattrs(fd int, hdr *tar.Header) error {
 			continue
 		}
 		if len(value) > maxXattr {
-			return fmt.Errorf("%w: attribute of %d bytes, at most %d", ErrLimit, len(value), maxXattr)
+			return fmt.Errorf("%w: attribute of %d bytes, at most %d", blob.ErrLimit, len(value), maxXattr)
 		}
 		if !u.allowedXattr(name) {
 			u.info.Notes.Xattrs++
@@ -338,7 +340,7 @@ func (u *unpacker) setXattrs(fd int, hdr *tar.Header) error {
 
 func (u *unpacker) allowedXattr(name string) bool {
 	if name == "security.capability" {
-		return u.chown && u.format == formatTrusted
+		return u.chown && u.format == Trusted
 	}
 	return strings.HasPrefix(name, "user.") && !strings.HasPrefix(name, "user.overlay.")
 }
