@@ -1,4 +1,4 @@
-package oci
+package cgroup
 
 import (
 	"context"
@@ -10,37 +10,40 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/proctor-run/proctor/sandbox/oci/internal/hostfile"
 )
 
 const (
-	cgroupRoot = "/sys/fs/cgroup"
-	// cgroupParent holds a group per sandbox, in each hierarchy.
-	cgroupParent = "proctor"
+	// Root is where the cgroup file systems are mounted.
+	Root = "/sys/fs/cgroup"
+	// parentGroup holds a group per sandbox, in each hierarchy.
+	parentGroup = "proctor"
 )
 
-// cgroupsWritable reports whether root can make groups with CPU and memory limits.
-func cgroupsWritable() bool {
-	if !unified(cgroupRoot) {
-		return writableDir(filepath.Join(cgroupRoot, "cpu")) && writableDir(filepath.Join(cgroupRoot, "memory"))
+// Writable reports whether root can make groups with CPU and memory limits.
+func Writable() bool {
+	if !unified(Root) {
+		return writableDir(filepath.Join(Root, "cpu")) && writableDir(filepath.Join(Root, "memory"))
 	}
 	// Controllers can be passed on from the real root only; a container's root
 	// group is full of processes.
-	controllers, err := os.ReadFile(filepath.Join(cgroupRoot, "cgroup.subtree_control"))
-	if err != nil || !writableDir(cgroupRoot) {
+	controllers, err := os.ReadFile(filepath.Join(Root, "cgroup.subtree_control"))
+	if err != nil || !writableDir(Root) {
 		return false
 	}
 	have := strings.Fields(string(controllers))
-	_, err = os.Stat(filepath.Join(cgroupRoot, "cgroup.type")) // the real root has none
+	_, err = os.Stat(filepath.Join(Root, "cgroup.type")) // the real root has none
 	passed := containsAll(have, "cpu", "memory")
 	return passed || errors.Is(err, fs.ErrNotExist)
 }
 
-// pidsCounted reports whether groups bound how many processes there are.
-func pidsCounted(root string) bool {
+// CountsPIDs reports whether groups bound how many processes there are.
+func CountsPIDs(root string) bool {
 	if writableDir(filepath.Join(root, "pids")) {
 		return true
 	}
-	return containsAll(strings.Fields(readSmall(filepath.Join(root, "cgroup.controllers"))), "pids")
+	return containsAll(strings.Fields(hostfile.Small(filepath.Join(root, "cgroup.controllers"))), "pids")
 }
 
 func containsAll(have []string, want ...string) bool {
@@ -63,12 +66,12 @@ func unified(dir string) bool {
 
 func writableDir(dir string) bool { return unix.Access(dir, unix.W_OK) == nil }
 
-// cgroupDirs lists the groups of a sandbox that are left.
-func cgroupDirs(id string) []string {
+// Dirs lists the groups of a sandbox that are left.
+func Dirs(id string) []string {
 	var dirs []string
 	for _, pattern := range []string{
-		filepath.Join(cgroupRoot, cgroupParent, id),
-		filepath.Join(cgroupRoot, "*", cgroupParent, id),
+		filepath.Join(Root, parentGroup, id),
+		filepath.Join(Root, "*", parentGroup, id),
 	} {
 		found, _ := filepath.Glob(pattern) // the pattern is correct
 		dirs = append(dirs, found...)
@@ -76,12 +79,12 @@ func cgroupDirs(id string) []string {
 	return dirs
 }
 
-// removeCgroups removes the groups of a sandbox whose processes have ended. The
+// Remove removes the groups of a sandbox whose processes have ended. The
 // kernel counts a process to its group for a moment longer than it lives.
-func removeCgroups(ctx context.Context, id string) error {
+func Remove(ctx context.Context, id string) error {
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
 		var busy error
-		for _, dir := range cgroupDirs(id) {
+		for _, dir := range Dirs(id) {
 			err := os.Remove(dir)
 			if errors.Is(err, unix.EBUSY) {
 				busy = err
@@ -99,3 +102,6 @@ func removeCgroups(ctx context.Context, id string) error {
 		}
 	}
 }
+
+// Path is the group of a sandbox in a hierarchy.
+func Path(id string) string { return "/" + parentGroup + "/" + id }

@@ -1,4 +1,4 @@
-package oci
+package cgroup
 
 import (
 	"errors"
@@ -13,10 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/hostfile"
 )
 
-// groups are the control groups of a sandbox that no other runtime makes.
-type groups struct {
+// Groups are the control groups of a sandbox that no other runtime makes.
+type Groups struct {
 	// dirs are those of version 1, one for each controller, and where this
 	// process is instead.
 	dirs []groupDir
@@ -26,18 +27,19 @@ type groups struct {
 
 type groupDir struct{ dir, home string }
 
-const cpuPeriod = 100_000 // microseconds, the kernel's default
+// CPUPeriod is the period of limits of CPU time in microseconds, the kernel's default.
+const CPUPeriod = 100_000
 
-// cpuQuota is the time that a period has for that many processors.
-func cpuQuota(cpus float64) int64 { return int64(math.Max(1000, cpus*cpuPeriod)) }
+// CPUQuota is the time that a period has for that many processors.
+func CPUQuota(cpus float64) int64 { return int64(math.Max(1000, cpus*CPUPeriod)) }
 
-// makeGroups makes the groups of a sandbox below a cgroup file system's root.
+// Make makes the groups of a sandbox below a cgroup file system's root.
 // What it leaves when it fails is found by the sandbox's id.
-func makeGroups(root, id string, r sandbox.Resources) (*groups, error) {
+func Make(root, id string, r sandbox.Resources) (*Groups, error) {
 	if unified(root) {
 		return makeUnified(root, id, r)
 	}
-	g := &groups{}
+	g := &Groups{}
 	homes := homeGroups(root)
 	for _, c := range []struct {
 		controller string
@@ -51,7 +53,7 @@ func makeGroups(root, id string, r sandbox.Resources) (*groups, error) {
 		if len(c.files) == 0 || !writableDir(filepath.Join(root, c.controller)) {
 			continue // what must be enforced was looked for before
 		}
-		dir := filepath.Join(root, c.controller, cgroupParent, id)
+		dir := filepath.Join(root, c.controller, parentGroup, id)
 		if err := makeGroup(dir, c.files); err != nil {
 			return nil, err
 		}
@@ -64,7 +66,7 @@ func quotaOf(r sandbox.Resources) int64 {
 	if r.CPUs <= 0 {
 		return 0
 	}
-	return cpuQuota(r.CPUs)
+	return CPUQuota(r.CPUs)
 }
 
 // limitFile sets a limit; none without one.
@@ -117,8 +119,8 @@ func writeGroup(dir, name, text string) error {
 }
 
 // makeUnified makes the one group of version 2.
-func makeUnified(root, id string, r sandbox.Resources) (*groups, error) {
-	parent := filepath.Join(root, cgroupParent)
+func makeUnified(root, id string, r sandbox.Resources) (*Groups, error) {
+	parent := filepath.Join(root, parentGroup)
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return nil, fmt.Errorf("making a control group: %w", err)
 	}
@@ -134,7 +136,7 @@ func makeUnified(root, id string, r sandbox.Resources) (*groups, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening a control group: %w", err)
 	}
-	return &groups{unified: f}, nil
+	return &Groups{unified: f}, nil
 }
 
 // unifiedLimits are the files of a group of version 2. The groups above pass the
@@ -142,10 +144,10 @@ func makeUnified(root, id string, r sandbox.Resources) (*groups, error) {
 func unifiedLimits(root string, r sandbox.Resources) ([][2]string, error) {
 	var cpu [][2]string
 	if quota := quotaOf(r); quota > 0 {
-		cpu = [][2]string{{"cpu.max", fmt.Sprintf("%d %d", quota, cpuPeriod)}}
+		cpu = [][2]string{{"cpu.max", fmt.Sprintf("%d %d", quota, CPUPeriod)}}
 	}
 	pids := limitFile("pids.max", r.PIDs)
-	if !pidsCounted(root) {
+	if !CountsPIDs(root) {
 		pids = nil
 	}
 	var files [][2]string
@@ -157,7 +159,7 @@ func unifiedLimits(root string, r sandbox.Resources) ([][2]string, error) {
 			continue
 		}
 		files = append(files, c.limits...)
-		for _, dir := range []string{root, filepath.Join(root, cgroupParent)} {
+		for _, dir := range []string{root, filepath.Join(root, parentGroup)} {
 			if err := writeGroup(dir, "cgroup.subtree_control", "+"+c.controller); err != nil {
 				return nil, err
 			}
@@ -166,10 +168,10 @@ func unifiedLimits(root string, r sandbox.Resources) ([][2]string, error) {
 	return files, nil
 }
 
-// enter puts the calling thread into the groups of version 1, so that what it
+// Enter puts the calling thread into the groups of version 1, so that what it
 // starts is born there. That is much cheaper than to move a process: the
 // kernel has to keep all others from forking meanwhile, and waits for it.
-func (g *groups) enter() error {
+func (g *Groups) Enter() error {
 	for _, d := range g.dirs {
 		if err := writeGroup(d.dir, "tasks", "0"); err != nil {
 			return err
@@ -178,9 +180,9 @@ func (g *groups) enter() error {
 	return nil
 }
 
-// leave brings the calling thread back to where the process is. A thread that
+// Leave brings the calling thread back to where the process is. A thread that
 // cannot leave does not matter: it ends with the sandbox.
-func (g *groups) leave() {
+func (g *Groups) Leave() {
 	for _, d := range g.dirs {
 		if d.home != "" {
 			_ = writeGroup(d.home, "tasks", "0")
@@ -192,7 +194,7 @@ func (g *groups) leave() {
 // (cgroups(7), /proc/pid/cgroup).
 func homeGroups(root string) map[string]string {
 	homes := map[string]string{}
-	for line := range strings.Lines(readSmall("/proc/self/cgroup")) {
+	for line := range strings.Lines(hostfile.Small("/proc/self/cgroup")) {
 		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
 		if len(fields) != 3 {
 			continue
@@ -204,14 +206,19 @@ func homeGroups(root string) map[string]string {
 	return homes
 }
 
-func (g *groups) close() {
+// Unified is the directory of the group of version 2, in which processes are to be
+// started; nil with groups of version 1.
+func (g *Groups) Unified() *os.File { return g.unified }
+
+// Close closes what Unified returns.
+func (g *Groups) Close() {
 	if g != nil && g.unified != nil {
 		_ = g.unified.Close() // nothing was written
 	}
 }
 
-// devicesGuarded reports whether a group refuses to open the nodes of devices
+// GuardsDevices reports whether a group refuses to open the nodes of devices
 // that containers do not have.
-func devicesGuarded() bool {
-	return !unified(cgroupRoot) && unix.Access(filepath.Join(cgroupRoot, "devices"), unix.W_OK) == nil
+func GuardsDevices() bool {
+	return !unified(Root) && unix.Access(filepath.Join(Root, "devices"), unix.W_OK) == nil
 }

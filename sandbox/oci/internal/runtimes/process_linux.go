@@ -1,13 +1,14 @@
-package oci
+package runtimes
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 
@@ -53,24 +54,29 @@ func (l *launch) mountAll() error {
 	return l.Mount()
 }
 
-// process is a runtime, or the helper that becomes one. The kernel kills it
+// Process is a runtime, or the helper that becomes one. The kernel kills it
 // when this process dies.
-type process struct {
-	stdin  *os.File // of the guest
-	stdout *os.File
+type Process struct {
+	// Stdin and Stdout are the guest's.
+	Stdin, Stdout *os.File
+
 	stderr *bounded.Tail
 	device *os.File // of the sandbox's own network, or nil
 	cmd    *exec.Cmd
-	first  *os.File      // pidfd of the sandbox's first process, where the runtime is that; or nil
-	done   chan struct{} // closed when the process has been waited for
+	// first is a pidfd of the sandbox's first process, where the runtime is that.
+	first *os.File
+	// pidFile is where another runtime writes the first process down.
+	pidFile string
+	done    chan struct{} // closed when the process has been waited for
 }
 
 // startRuntime starts the runtime of a sandbox in a mount namespace that only
 // the sandbox has. As root the namespace belongs to the thread that starts the
 // runtime, and no other process is needed.
-func startRuntime(l *launch, launchFile string, ids *idMap, executable string) (*process, error) {
-	p := &process{stderr: bounded.NewTail(diagnosticsLimit), done: make(chan struct{})}
-	cmd, err := runtimeCommand(l, launchFile, ids, executable)
+func startRuntime(l *launch, b *Bundle) (*Process, error) {
+	ids := b.Users
+	p := &Process{stderr: bounded.NewTail(diagnosticsLimit), done: make(chan struct{}), pidFile: filepath.Join(b.Dir, filePID)}
+	cmd, err := runtimeCommand(l, filepath.Join(b.Dir, fileLaunch), ids, b.Executable)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +88,7 @@ func startRuntime(l *launch, launchFile string, ids *idMap, executable string) (
 	if err != nil {
 		return nil, errors.Join(err, guestIn.Close(), stdin.Close())
 	}
-	p.cmd, p.stdin, p.stdout = cmd, stdin, stdout
+	p.cmd, p.Stdin, p.Stdout = cmd, stdin, stdout
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = guestIn, guestOut, p.stderr
 	cmd.WaitDelay = time.Second // for what still holds standard error
 
@@ -105,14 +111,14 @@ func startRuntime(l *launch, launchFile string, ids *idMap, executable string) (
 		}
 		_ = stdin.Close()
 		_ = stdout.Close()
-		p.kill()
+		p.Kill()
 		<-p.done
 		return nil, err
 	}
 	return p, nil
 }
 
-func runtimeCommand(l *launch, launchFile string, ids *idMap, executable string) (*exec.Cmd, error) {
+func runtimeCommand(l *launch, launchFile string, ids *Users, executable string) (*exec.Cmd, error) {
 	argv, path := l.Argv, l.Argv[0]
 	if l.Builtin {
 		path = executable
@@ -156,13 +162,13 @@ func (l *launch) enterAsRoot() (*os.File, error) {
 // startOnThread runs enter, starts the command and runs leave on a thread that
 // lives until the command has ended, because the kernel kills the command with
 // it, and that is not used again, because of what enter did to it.
-func (p *process) startOnThread(enter func() error, leave func()) error {
+func (p *Process) startOnThread(enter func() error, leave func()) error {
 	started := make(chan error)
 	go p.onThread(enter, leave, started)
 	return <-started
 }
 
-func (p *process) onThread(enter func() error, leave func(), started chan<- error) {
+func (p *Process) onThread(enter func() error, leave func(), started chan<- error) {
 	runtime.LockOSThread()
 	if unix.Gettid() == os.Getpid() {
 		// The main thread never ends, and it is what /proc/self shows.
@@ -187,15 +193,15 @@ func (p *process) onThread(enter func() error, leave func(), started chan<- erro
 	close(p.done)
 }
 
-// kill ends the process itself. Its sandbox dies with it, or with its pipes.
-func (p *process) kill() {
+// Kill ends the process itself. Its sandbox dies with it, or with its pipes.
+func (p *Process) Kill() {
 	if p.cmd.Process != nil {
 		_ = p.cmd.Process.Kill() // an error means that it has ended
 	}
 }
 
-// wait returns when the process has ended or ctx has.
-func (p *process) wait(ctx context.Context) error {
+// Wait returns when the process has ended or ctx has.
+func (p *Process) Wait(ctx context.Context) error {
 	select {
 	case <-p.done:
 		return nil
@@ -204,4 +210,30 @@ func (p *process) wait(ctx context.Context) error {
 	}
 }
 
-var _ io.Writer = (*bounded.Tail)(nil)
+// TakeDevice returns the device of the sandbox's own network, or nil. The caller
+// closes it.
+func (p *Process) TakeDevice() *os.File {
+	device := p.device
+	p.device = nil
+	return device
+}
+
+func (p *Process) closeDevice() {
+	if device := p.TakeDevice(); device != nil {
+		_ = device.Close() // nothing that was written waits in it
+	}
+}
+
+// Diagnose adds what the runtime said to the error that its end caused.
+func (p *Process) Diagnose(err error) error {
+	select {
+	case <-p.done:
+	case <-time.After(time.Second): // it hangs instead of failing
+		p.Kill()
+		<-p.done
+	}
+	if said := strings.TrimSpace(p.stderr.String()); said != "" {
+		return fmt.Errorf("%w: %s", err, said)
+	}
+	return fmt.Errorf("%w: %v", err, p.cmd.ProcessState)
+}

@@ -1,4 +1,4 @@
-package oci
+package runtimes
 
 import (
 	"slices"
@@ -7,6 +7,8 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/internal/rootfs"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/network"
 )
 
 func mountAt(s *specs.Spec, target string) (specs.Mount, bool) {
@@ -23,19 +25,19 @@ func hasNamespace(s *specs.Spec, kind specs.LinuxNamespaceType) bool {
 
 func TestBundle(t *testing.T) {
 	t.Parallel()
-	b := bundle{
-		id: "p1", rootfs: "/state/root", hostname: "p1", guest: "/bin/guest", seccomp: true, ttyGroup: true,
-		mounts:      []sandbox.Mount{{Source: "/logs", Target: "/logs"}, {Source: "/tests", Target: "/tests", ReadOnly: true}},
-		cgroupsPath: "/proctor/p1", resources: sandbox.Resources{CPUs: 1.5, MemoryMB: 64},
-	}
-	s := b.spec()
-	if !slices.Equal(s.Process.Args, []string{guestPath}) || s.Root.Path != "/state/root" || s.Root.Readonly {
+	b := spec{cgroupsPath: "/proctor/p1", Bundle: &Bundle{
+		ID: "p1", Root: rootfs.Root{Dir: "/state/root"}, Hostname: "p1", Guest: "/bin/guest",
+		Mounts:    []sandbox.Mount{{Source: "/logs", Target: "/logs"}, {Source: "/tests", Target: "/tests", ReadOnly: true}},
+		Resources: sandbox.Resources{CPUs: 1.5, MemoryMB: 64},
+	}}
+	s := b.config()
+	if !slices.Equal(s.Process.Args, []string{GuestPath}) || s.Root.Path != "/state/root" || s.Root.Readonly {
 		t.Errorf("process %q in %+v", s.Process.Args, s.Root)
 	}
 	if s.Process.NoNewPrivileges {
 		t.Error("setuid programs cannot work")
 	}
-	for target, mode := range map[string]string{"/logs": "rw", "/tests": "ro", guestPath: "ro"} {
+	for target, mode := range map[string]string{"/logs": "rw", "/tests": "ro", GuestPath: "ro"} {
 		if m, ok := mountAt(s, target); !ok || !slices.Contains(m.Options, mode) {
 			t.Errorf("mount at %s: %+v", target, m)
 		}
@@ -56,38 +58,26 @@ func TestBundle(t *testing.T) {
 
 func TestBundleVariants(t *testing.T) {
 	t.Parallel()
-	if s := (&bundle{network: noNetwork}).spec(); !hasNamespace(s, specs.NetworkNamespace) {
+	if s := (&spec{Bundle: &Bundle{Network: network.None}}).config(); !hasNamespace(s, specs.NetworkNamespace) {
 		t.Error("no-network has the host's network namespace")
 	}
-	if s := (&bundle{}).spec(); slices.Contains(s.Process.Capabilities.Bounding, "CAP_MKNOD") || s.Linux.Resources != nil {
+	if s := (&spec{Bundle: &Bundle{}}).config(); slices.Contains(s.Process.Capabilities.Bounding, "CAP_MKNOD") || s.Linux.Resources != nil {
 		t.Error("device nodes can be made without a cgroup that refuses them")
 	}
-	if s := (&bundle{emulated: true, seccomp: true}).spec(); s.Linux.Seccomp != nil || len(s.Linux.MaskedPaths) > 0 {
+	if s := (&spec{emulated: true, Bundle: &Bundle{}}).config(); s.Linux.Seccomp != nil || len(s.Linux.MaskedPaths) > 0 {
 		t.Error("a runtime with its own kernel is told to mask the host's")
 	}
 	for _, dangerous := range []string{"CAP_SYS_ADMIN", "CAP_SYS_MODULE", "CAP_SYS_PTRACE", "CAP_NET_ADMIN", "CAP_SYS_RAWIO", "CAP_DAC_READ_SEARCH"} {
-		if slices.Contains((&bundle{emulated: true, cgroupsPath: "/x"}).capabilities(), dangerous) {
+		if slices.Contains((&spec{emulated: true, cgroupsPath: "/x", Bundle: &Bundle{}}).capabilities(), dangerous) {
 			t.Errorf("sandboxes have %s", dangerous)
 		}
 	}
-	m, _ := mountAt((&bundle{userNS: true, network: hostNetwork}).spec(), "/sys")
+	m, _ := mountAt((&spec{Bundle: &Bundle{Users: &Users{}, Network: network.Host}}).config(), "/sys")
 	if m.Type == "sysfs" {
 		t.Error("a user namespace cannot mount sysfs for the host's network")
 	}
-	pts, _ := mountAt((&bundle{userNS: true}).spec(), "/dev/pts")
+	pts, _ := mountAt((&spec{Bundle: &Bundle{Users: &Users{}}}).config(), "/dev/pts")
 	if slices.Contains(pts.Options, "gid=5") {
 		t.Error("group 5 is not mapped")
-	}
-}
-
-func TestValidMounts(t *testing.T) {
-	t.Parallel()
-	for _, m := range []sandbox.Mount{{Source: "a", Target: "/a"}, {Source: "/a", Target: "a"}, {Source: "/a", Target: "/"}, {Source: "", Target: "/a"}, {Source: "/a"}} {
-		if validMounts([]sandbox.Mount{m}) == nil {
-			t.Errorf("%+v: no error", m)
-		}
-	}
-	if err := validMounts([]sandbox.Mount{{Source: "/a", Target: "/b"}}); err != nil {
-		t.Error(err)
 	}
 }

@@ -1,4 +1,4 @@
-package oci
+package runtimes
 
 import (
 	"encoding/json"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"sync"
 	"syscall"
@@ -16,6 +17,8 @@ import (
 	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/sandbox/internal/native"
 	"github.com/proctor-run/proctor/sandbox/internal/rootfs"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/cgroup"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/network"
 	"github.com/proctor-run/proctor/sandbox/oci/internal/seccomp"
 )
 
@@ -26,10 +29,41 @@ import (
 // defaultFilter is compiled once: it is the same for all sandboxes.
 var defaultFilter = sync.OnceValue(seccomp.Default)
 
+type nativeRuntime struct{}
+
+func (nativeRuntime) Name() string { return Native }
+
+func (nativeRuntime) Path() string { return "" }
+
+func (nativeRuntime) Snapshots() bool { return true }
+
+func (nativeRuntime) LateMounts() bool { return true }
+
+func (nativeRuntime) Limits() bool { return true }
+
+func (nativeRuntime) Static() bool { return false }
+
+// Prepare writes something down only for the helper.
+func (nativeRuntime) Prepare(b *Bundle) (Start, error) {
+	bn := &spec{Bundle: b}
+	if b.Limited && cgroup.GuardsDevices() {
+		bn.cgroupsPath = cgroup.Path(b.ID)
+	}
+	l := b.launch()
+	l.native, l.Guest = bn.setup(b.Root), b.Guest
+	n := nativeStart{launch: l, bundle: b}
+	if n.viaHelper() {
+		if err := writeJSON(filepath.Join(b.Dir, fileLaunch), l); err != nil {
+			return nil, err
+		}
+	}
+	return n.limited, nil
+}
+
 // setup says what the guest makes of the bundle.
-func (b *bundle) setup(root rootfs.Root) *native.Setup {
+func (b *spec) setup(root rootfs.Root) *native.Setup {
 	s := &native.Setup{
-		Root: root, Hostname: b.hostname, UserNS: b.userNS, Loopback: b.network == noNetwork,
+		Root: root, Hostname: b.Hostname, UserNS: b.Users != nil, Loopback: b.Network == network.None,
 		Masked: maskedPaths(), ReadOnly: readonlyPaths(), Filter: defaultFilter(),
 	}
 	for _, name := range b.capabilities() {
@@ -77,16 +111,27 @@ func mountOf(target, fsType, source string, options []string) native.Mount {
 // nativeStart is what has to happen between the start of a guest and its
 // making the sandbox.
 type nativeStart struct {
-	launch     *launch
-	launchFile string
-	executable string // of the helpers
-	ids        *idMap // nil as root of the host
-	groups     *groups
+	launch *launch
+	bundle *Bundle
+	groups *cgroup.Groups // nil without limits
+}
+
+// limited starts the guest in its groups.
+func (n nativeStart) limited() (*Process, error) {
+	if n.bundle.Limited {
+		g, err := cgroup.Make(cgroup.Root, n.bundle.ID, n.bundle.Resources)
+		if err != nil {
+			return nil, err
+		}
+		defer g.Close()
+		n.groups = g
+	}
+	return n.start()
 }
 
 // start starts the guest. It greets when the sandbox is made.
-func (n *nativeStart) start() (_ *process, err error) {
-	p := &process{stderr: bounded.NewTail(diagnosticsLimit), done: make(chan struct{})}
+func (n *nativeStart) start() (_ *Process, err error) {
+	p := &Process{stderr: bounded.NewTail(diagnosticsLimit), done: make(chan struct{})}
 	var files []*os.File
 	pipe := func() (r, w *os.File) {
 		if err == nil {
@@ -109,7 +154,7 @@ func (n *nativeStart) start() (_ *process, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("making pipes: %w", err)
 	}
-	p.stdin, p.stdout = stdin, stdout
+	p.Stdin, p.Stdout = stdin, stdout
 	p.cmd = &exec.Cmd{Env: runtimeEnv(), Dir: "/", WaitDelay: time.Second, Stdin: guestIn, Stdout: guestOut, Stderr: p.stderr}
 	pidfd := -1
 	if err := n.prepare(p.cmd, &pidfd); err != nil {
@@ -126,7 +171,7 @@ func (n *nativeStart) start() (_ *process, err error) {
 	_ = setup.Close() // so that who tells notices that nobody listens
 	if err := n.arrange(p, tell); err != nil {
 		p.closeDevice()
-		p.kill()
+		p.Kill()
 		<-p.done
 		return nil, err
 	}
@@ -135,7 +180,7 @@ func (n *nativeStart) start() (_ *process, err error) {
 
 // viaHelper: only in the user namespace can the device of the network be made,
 // with more code than the guest has.
-func (n *nativeStart) viaHelper() bool { return n.ids != nil && n.launch.TUN != "" }
+func (n *nativeStart) viaHelper() bool { return n.bundle.Users != nil && n.launch.TUN != "" }
 
 // prepare says what is started, and in which namespaces.
 func (n *nativeStart) prepare(cmd *exec.Cmd, pidfd *int) error {
@@ -143,30 +188,30 @@ func (n *nativeStart) prepare(cmd *exec.Cmd, pidfd *int) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true, PidFD: pidfd}
 	cmd.Path, cmd.Args = n.launch.Guest, []string{GuestArg0, native.Mode}
 	if n.viaHelper() {
-		cmd.Path, cmd.Args = n.executable, []string{launchArg0, n.launchFile}
-		if err := n.ids.prepare(cmd); err != nil {
+		cmd.Path, cmd.Args = n.bundle.Executable, []string{launchArg0, filepath.Join(n.bundle.Dir, fileLaunch)}
+		if err := n.bundle.Users.prepare(cmd); err != nil {
 			return err
 		}
-		if err := n.ids.prepareNetwork(cmd); err != nil {
+		if err := n.bundle.Users.prepareNetwork(cmd); err != nil {
 			return err
 		}
-	} else if n.ids != nil {
+	} else if n.bundle.Users != nil {
 		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
-		n.ids.users(cmd.SysProcAttr)
+		n.bundle.Users.users(cmd.SysProcAttr)
 	}
 	cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 	if n.launch.native.Loopback {
 		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWNET
 	}
-	if n.groups != nil && n.groups.unified != nil {
-		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(n.groups.unified.Fd())
+	if n.groups != nil && n.groups.Unified() != nil {
+		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(n.groups.Unified().Fd())
 	}
 	return nil
 }
 
 // enter prepares the thread that starts the guest.
-func (n *nativeStart) enter(p *process) (err error) {
-	if n.ids != nil {
+func (n *nativeStart) enter(p *Process) (err error) {
+	if n.bundle.Users != nil {
 		return nil
 	}
 	if n.launch.TUN != "" {
@@ -183,33 +228,33 @@ func (n *nativeStart) enter(p *process) (err error) {
 	if n.groups == nil {
 		return nil
 	}
-	return n.groups.enter()
+	return n.groups.Enter()
 }
 
 // leave takes the thread out of the sandbox's groups, which could not be removed
 // with it.
 func (n *nativeStart) leave() {
 	if n.groups != nil {
-		n.groups.leave()
+		n.groups.Leave()
 	}
 }
 
 // arrange does what the guest waits for, from outside, and tells it what to make.
-func (n *nativeStart) arrange(p *process, tell *os.File) (err error) {
+func (n *nativeStart) arrange(p *Process, tell *os.File) (err error) {
 	switch {
 	case n.viaHelper():
-		if err := n.ids.apply(p.cmd); err != nil {
-			n.ids.closeDevices()
+		if err := n.bundle.Users.apply(p.cmd); err != nil {
+			n.bundle.Users.closeDevices()
 			return err
 		}
-		if p.device, err = n.ids.device(); err != nil {
+		if p.device, err = n.bundle.Users.device(); err != nil {
 			return err
 		}
-	case n.ids != nil:
-		if err := n.ids.mapRanges(p.cmd.Process.Pid); err != nil {
+	case n.bundle.Users != nil:
+		if err := n.bundle.Users.mapRanges(p.cmd.Process.Pid); err != nil {
 			return err
 		}
-		n.launch.native.Mapped = n.ids.ranged()
+		n.launch.native.Mapped = n.bundle.Users.Ranged()
 	}
 	err = json.NewEncoder(tell).Encode(n.launch.native)
 	if errors.Is(err, unix.EPIPE) {

@@ -1,57 +1,40 @@
-package oci
+package runtimes
 
 import (
-	"fmt"
-
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
-	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/cgroup"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/network"
 )
 
 // Places inside a sandbox.
 const (
-	// guestPath is where the guest supervisor is mounted.
-	guestPath = "/.proctor/" + GuestArg0
+	// GuestPath is where the guest supervisor is mounted.
+	GuestPath = "/.proctor/" + GuestArg0
 	// defaultPath is used where neither the image nor the Spec sets PATH.
 	defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 )
 
-// bundle is what an OCI config.json says about one sandbox.
-type bundle struct {
-	id       string
-	rootfs   string // absolute path on the host
-	hostname string
-	guest    string // host path of the guest program
-	mounts   []sandbox.Mount
-
-	network networkKind
+// spec is what an OCI config.json says about one sandbox.
+type spec struct {
+	*Bundle
 	// emulated: the runtime has a kernel of its own, which masks and filters
 	// by itself.
 	emulated bool
-	// userNS: the runtime is root of a user namespace only. It cannot mount
-	// what belongs to namespaces of the host.
-	userNS bool
-	// ttyGroup: group 5 is mapped, so that terminals can belong to it.
-	ttyGroup bool
-	// seccomp: the runtime was built with filters.
-	seccomp bool
-
-	// layer: what commands write is wanted in the upper directory.
-	layer bool
-
+	// cgroupsPath is the group of the sandbox, in which devices are refused; empty
+	// for none.
 	cgroupsPath string
-	resources   sandbox.Resources
 }
 
 // capabilities are those that container engines give by default.
-func (b *bundle) capabilities() []string {
+func (b *spec) capabilities() []string {
 	caps := []string{
 		"CAP_AUDIT_WRITE", "CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID",
 		"CAP_KILL", "CAP_NET_BIND_SERVICE", "CAP_SETFCAP",
 		"CAP_SETGID", "CAP_SETPCAP", "CAP_SETUID", "CAP_SYS_CHROOT",
 	}
 	// Raw sockets would show the traffic of the host.
-	if b.network != hostNetwork {
+	if b.Network != network.Host {
 		caps = append(caps, "CAP_NET_RAW")
 	}
 	// Whoever can make the node of a disk can read the disk, unless a cgroup
@@ -62,16 +45,16 @@ func (b *bundle) capabilities() []string {
 	return caps
 }
 
-// spec is the runtime configuration (OCI runtime specification 1.2, sections
+// config is the runtime configuration (OCI runtime specification 1.2, sections
 // "Configuration" and "Linux Container Configuration").
-func (b *bundle) spec() *specs.Spec {
+func (b *spec) config() *specs.Spec {
 	caps := b.capabilities()
 	s := &specs.Spec{
 		Version:  "1.0.2", // what every runc and crun in use understands
-		Hostname: b.hostname,
-		Root:     &specs.Root{Path: b.rootfs},
+		Hostname: b.Hostname,
+		Root:     &specs.Root{Path: b.Root.Dir},
 		Process: &specs.Process{
-			Args: []string{guestPath},
+			Args: []string{GuestPath},
 			Env:  []string{"PATH=" + defaultPath},
 			Cwd:  "/",
 			Capabilities: &specs.LinuxCapabilities{
@@ -88,26 +71,24 @@ func (b *bundle) spec() *specs.Spec {
 	if !b.emulated {
 		s.Linux.MaskedPaths = maskedPaths()
 		s.Linux.ReadonlyPaths = readonlyPaths()
-		if b.seccomp {
-			s.Linux.Seccomp = refusedCalls()
-		}
+		s.Linux.Seccomp = refusedCalls()
 	}
 	return s
 }
 
-func (b *bundle) namespaces() []specs.LinuxNamespace {
+func (b *spec) namespaces() []specs.LinuxNamespace {
 	ns := []specs.LinuxNamespace{
 		{Type: specs.PIDNamespace}, {Type: specs.MountNamespace}, {Type: specs.IPCNamespace}, {Type: specs.UTSNamespace},
 	}
-	if b.network == noNetwork {
+	if b.Network == network.None {
 		ns = append(ns, specs.LinuxNamespace{Type: specs.NetworkNamespace})
 	}
 	return ns
 }
 
-func (b *bundle) specMounts() []specs.Mount {
+func (b *spec) specMounts() []specs.Mount {
 	pts := []string{"nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620"}
-	if b.ttyGroup {
+	if b.Users == nil || b.Users.Ranged() { // group 5 is mapped
 		pts = append(pts, "gid=5")
 	}
 	mounts := []specs.Mount{
@@ -117,9 +98,9 @@ func (b *bundle) specMounts() []specs.Mount {
 		{Destination: "/dev/shm", Type: "tmpfs", Source: "shm", Options: []string{"nosuid", "noexec", "nodev", "mode=1777", "size=67108864"}},
 		{Destination: "/dev/mqueue", Type: "mqueue", Source: "mqueue", Options: []string{"nosuid", "noexec", "nodev"}},
 		b.sysMount(),
-		{Destination: guestPath, Type: "bind", Source: b.guest, Options: []string{"bind", "ro", "nosuid", "nodev"}},
+		{Destination: GuestPath, Type: "bind", Source: b.Guest, Options: []string{"bind", "ro", "nosuid", "nodev"}},
 	}
-	for _, m := range b.mounts {
+	for _, m := range b.Mounts {
 		mode := "rw"
 		if m.ReadOnly {
 			mode = "ro"
@@ -135,30 +116,30 @@ func (b *bundle) specMounts() []specs.Mount {
 // sysMount shows /sys read-only. A new sysfs belongs to the network namespace,
 // so that the root of a user namespace can mount one only together with a
 // network namespace of its own; otherwise it can just bind the host's.
-func (b *bundle) sysMount() specs.Mount {
-	if b.userNS && b.network == hostNetwork && !b.emulated {
+func (b *spec) sysMount() specs.Mount {
+	if b.Users != nil && b.Network == network.Host && !b.emulated {
 		return specs.Mount{Destination: "/sys", Type: "none", Source: "/sys", Options: []string{"rbind", "nosuid", "noexec", "nodev", "ro"}}
 	}
 	return specs.Mount{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"nosuid", "noexec", "nodev", "ro"}}
 }
 
-func (b *bundle) limits() *specs.LinuxResources {
+func (b *spec) limits() *specs.LinuxResources {
 	if b.cgroupsPath == "" {
 		return nil
 	}
 	// The runtime allows /dev/null and its like again.
 	r := &specs.LinuxResources{Devices: []specs.LinuxDeviceCgroup{{Allow: false, Access: "rwm"}}}
-	if b.resources.CPUs > 0 {
-		period := uint64(cpuPeriod)
-		quota := cpuQuota(b.resources.CPUs)
+	if b.Resources.CPUs > 0 {
+		period := uint64(cgroup.CPUPeriod)
+		quota := cgroup.CPUQuota(b.Resources.CPUs)
 		r.CPU = &specs.LinuxCPU{Quota: &quota, Period: &period}
 	}
-	if b.resources.MemoryMB > 0 {
-		bytes := b.resources.MemoryMB << 20
+	if b.Resources.MemoryMB > 0 {
+		bytes := b.Resources.MemoryMB << 20
 		r.Memory = &specs.LinuxMemory{Limit: &bytes}
 	}
-	if b.resources.PIDs > 0 {
-		r.Pids = &specs.LinuxPids{Limit: b.resources.PIDs}
+	if b.Resources.PIDs > 0 {
+		r.Pids = &specs.LinuxPids{Limit: b.Resources.PIDs}
 	}
 	return r
 }
@@ -208,16 +189,3 @@ func refusedCalls() *specs.LinuxSeccomp {
 }
 
 const cloneNewUser = 0x10000000
-
-// validMounts refuses what a runtime would mount somewhere else than asked.
-func validMounts(mounts []sandbox.Mount) error {
-	for _, m := range mounts {
-		if len(m.Source) == 0 || m.Source[0] != '/' {
-			return fmt.Errorf("mount source %q: want an absolute path", m.Source)
-		}
-		if len(m.Target) < 2 || m.Target[0] != '/' {
-			return fmt.Errorf("mount target %q: want an absolute path other than /", m.Target)
-		}
-	}
-	return nil
-}

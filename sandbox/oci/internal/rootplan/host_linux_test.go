@@ -1,4 +1,4 @@
-package oci
+package rootplan
 
 import (
 	"io/fs"
@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/proctor-run/proctor/sandbox/internal/rootfs"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/network"
 )
 
 func testHost(mounts ...mountPoint) host {
@@ -33,17 +34,17 @@ func testHost(mounts ...mountPoint) host {
 	}}
 }
 
-func planTest(t *testing.T, h host, masks ...string) *rootPlan {
+func planTest(t *testing.T, h host, masks ...string) *Plan {
 	t.Helper()
 	p := hostPlanner{host: h}
-	plan, err := planHost(h, hostMasks(h.files, masks), identity("box", noNetwork, p.below))
+	plan, err := planHost(h, hostMasks(h.files, masks), network.Identity("box", network.None, p.below))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return plan
 }
 
-func partPaths(p *rootPlan) []string {
+func partPaths(p *Plan) []string {
 	var paths []string
 	for _, pt := range p.parts {
 		paths = append(paths, pt.Path)
@@ -185,30 +186,6 @@ func TestUnescapeMount(t *testing.T) {
 	for _, odd := range []string{`\`, `\0`, `\04`, `\999`, `a\b`} {
 		if got := unescapeMount(odd); got != odd {
 			t.Errorf("%q became %q", odd, got)
-		}
-	}
-}
-
-func TestParseSubordinate(t *testing.T) {
-	t.Parallel()
-	names := []string{"1000", "ann"}
-	tests := []struct {
-		line string
-		want idRange
-		ok   bool
-	}{
-		{"ann:100000:65536", idRange{100000, 65536}, true},
-		{"1000:1:2", idRange{1, 2}, true},
-		{"bob:100000:65536", idRange{}, false},
-		{"ann:x:65536", idRange{}, false},
-		{"ann:1:-5", idRange{}, false},
-		{"ann:1:99999999999", idRange{}, false},
-		{"ann:1", idRange{}, false},
-		{"", idRange{}, false},
-	}
-	for _, tt := range tests {
-		if got, ok := parseSubordinate(tt.line, names); got != tt.want || ok != tt.ok {
-			t.Errorf("%q: got %v, %v, want %v, %v", tt.line, got, ok, tt.want, tt.ok)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package oci
+package runtimes
 
 import specs "github.com/opencontainers/runtime-spec/specs-go"
 

@@ -1,7 +1,9 @@
-package oci
+package runtimes
 
 import (
 	"bufio"
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -12,12 +14,14 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/proctor-run/proctor/sandbox/oci/internal/hostfile"
 )
 
-// hostRoot reports whether the caller is root, and not just in a user namespace
+// HostRoot reports whether the caller is root, and not just in a user namespace
 // whose root it is: there overlays and devices are as for ordinary users.
-func hostRoot() bool {
-	fields := strings.Fields(readSmall("/proc/self/uid_map"))
+func HostRoot() bool {
+	fields := strings.Fields(hostfile.Small("/proc/self/uid_map"))
 	initial := len(fields) == 0 || len(fields) == 3 && fields[0] == "0" && fields[1] == "0" && fields[2] == "4294967295"
 	return os.Geteuid() == 0 && initial
 }
@@ -25,10 +29,10 @@ func hostRoot() bool {
 // idRange is a range of user or group ids of the host.
 type idRange struct{ first, count int }
 
-// idMap says how the users of a sandbox's user namespace are mapped to the
+// Users says how the users of a sandbox's user namespace are mapped to the
 // host's. The caller is root in it. With ranges there are other users too, as
 // far as subuid(5) and subgid(5) give the caller any.
-type idMap struct {
+type Users struct {
 	uid, gid               int
 	uids, gids             idRange // of users from 1 on; count 0 means none
 	newuidmap, newgidmap   string
@@ -36,10 +40,10 @@ type idMap struct {
 	devices                *deviceSocket
 }
 
-// callerIDs makes the map for the calling user; ranges false means that the
+// CallerUsers makes the map for the calling user; ranges false means that the
 // caller is the only user.
-func callerIDs(ranges bool) *idMap {
-	m := &idMap{uid: os.Geteuid(), gid: os.Getegid()}
+func CallerUsers(ranges bool) *Users {
+	m := &Users{uid: os.Geteuid(), gid: os.Getegid()}
 	if !ranges {
 		return m
 	}
@@ -52,7 +56,8 @@ func callerIDs(ranges bool) *idMap {
 	return m
 }
 
-func (m *idMap) ranged() bool { return m.uids.count > 0 }
+// Ranged reports whether there are other users than root.
+func (m *Users) Ranged() bool { return m.uids.count > 0 }
 
 // subordinate returns the largest range that the file gives to the user, at
 // most as many ids as there are on one system.
@@ -97,10 +102,10 @@ func parseSubordinate(line string, names []string) (idRange, bool) {
 }
 
 // prepare makes cmd start in new user and mount namespaces.
-func (m *idMap) prepare(cmd *exec.Cmd) error {
+func (m *Users) prepare(cmd *exec.Cmd) error {
 	cmd.SysProcAttr.Cloneflags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS
 	m.users(cmd.SysProcAttr)
-	if !m.ranged() {
+	if !m.Ranged() {
 		return nil
 	}
 	var err error
@@ -113,8 +118,8 @@ func (m *idMap) prepare(cmd *exec.Cmd) error {
 }
 
 // users maps the caller, as far as that can be done before the start.
-func (m *idMap) users(attr *syscall.SysProcAttr) {
-	if !m.ranged() {
+func (m *Users) users(attr *syscall.SysProcAttr) {
+	if !m.Ranged() {
 		attr.UidMappings = []syscall.SysProcIDMap{{HostID: m.uid, Size: 1}}
 		attr.GidMappings = []syscall.SysProcIDMap{{HostID: m.gid, Size: 1}}
 		return
@@ -134,12 +139,12 @@ func lastCapability() uintptr {
 	return unix.CAP_LAST_CAP
 }
 
-// errMapping says that the programs that map ranges do not work here.
-var errMapping = errors.New("mapping the subordinate ids")
+// ErrMapping says that the programs that map ranges do not work here.
+var ErrMapping = errors.New("mapping the subordinate ids")
 
 // apply maps the ids of a started helper and lets it continue.
-func (m *idMap) apply(cmd *exec.Cmd) error {
-	if !m.ranged() {
+func (m *Users) apply(cmd *exec.Cmd) error {
+	if !m.Ranged() {
 		return nil
 	}
 	defer func() { _ = m.callersSide.Close() }()
@@ -154,8 +159,8 @@ func (m *idMap) apply(cmd *exec.Cmd) error {
 }
 
 // mapRanges maps the ids of a started process that has none yet.
-func (m *idMap) mapRanges(pid int) error {
-	if !m.ranged() {
+func (m *Users) mapRanges(pid int) error {
+	if !m.Ranged() {
 		return nil
 	}
 	for program, args := range map[string][]string{
@@ -163,16 +168,39 @@ func (m *idMap) mapRanges(pid int) error {
 		m.newgidmap: m.arguments(pid, m.gid, m.gids),
 	} {
 		if out, err := exec.Command(program, args...).CombinedOutput(); err != nil {
-			return fmt.Errorf("%w: %s %s: %w: %s", errMapping, program, strings.Join(args, " "), err, strings.TrimSpace(string(out)))
+			return fmt.Errorf("%w: %s %s: %w: %s", ErrMapping, program, strings.Join(args, " "), err, strings.TrimSpace(string(out)))
 		}
 	}
 	return nil
 }
 
-func (m *idMap) arguments(pid, id int, r idRange) []string {
+func (m *Users) arguments(pid, id int, r idRange) []string {
 	var args []string
 	for _, n := range []int{pid, 0, id, 1, 1, r.first, r.count} {
 		args = append(args, strconv.Itoa(n))
 	}
 	return args
+}
+
+// RemoveTree removes the directory of a sandbox as root of a user namespace, which may
+// hold files of other users. Executable is the running program, which must call Reexec.
+func (m *Users) RemoveTree(ctx context.Context, executable, dir string) error {
+	cmd := exec.CommandContext(ctx, executable)
+	cmd.Args, cmd.Env = []string{removeArg0, dir}, runtimeEnv()
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	cmd.SysProcAttr = &syscall.SysProcAttr{}
+	if err := m.prepare(cmd); err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("removing %q: %w", dir, err)
+	}
+	if err := m.apply(cmd); err != nil {
+		return errors.Join(err, cmd.Process.Kill(), cmd.Wait())
+	}
+	if err := cmd.Wait(); err != nil {
+		return fmt.Errorf("removing %q: %w: %s", dir, err, strings.TrimSpace(said.String()))
+	}
+	return nil
 }

@@ -1,25 +1,17 @@
-package oci
+package rootplan
 
 import (
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path"
 	"slices"
 	"strings"
 
 	"github.com/proctor-run/proctor/sandbox/internal/rootfs"
 )
-
-// rootPlan says how a root file system is put together.
-type rootPlan struct {
-	// fresh lies on all lower directories, hide between it and them.
-	fresh, hide rootfs.Tree
-	// skeleton holds the parts when there are several; nil when "/" is one.
-	skeleton rootfs.Tree
-	parts    []rootfs.Part
-}
 
 // host is the part of the host that planning looks at.
 type host struct {
@@ -45,10 +37,28 @@ var written = []string{
 // copyLimit bounds a file that is copied into a skeleton.
 const copyLimit = 1 << 20
 
+// Host lays out backend host's root: everything of this machine's root that is not
+// below one of extra or of the paths that are always masked, with what fresh has on
+// top. Paths in extra are absolute. Locked says that the plan is carried out in a user
+// namespace.
+func Host(extra []string, locked bool, fresh func(rootfs.Attributes) rootfs.Tree) (*Plan, error) {
+	mounts, err := hostMounts()
+	if err != nil {
+		return nil, err
+	}
+	files, ok := os.DirFS("/").(fs.ReadLinkFS)
+	if !ok {
+		return nil, errors.New("the host's file system cannot be read")
+	}
+	h := host{files: files, mounts: mounts, locked: locked}
+	p := hostPlanner{host: h}
+	return planHost(h, hostMasks(files, extra), fresh(p.below))
+}
+
 // planHost lays out backend host's root: everything of the host's root that is
 // not below one of masks, with what fresh has on top.
-func planHost(h host, masks []string, fresh rootfs.Tree) (*rootPlan, error) {
-	p := &hostPlanner{host: h, plan: &rootPlan{fresh: fresh, hide: rootfs.Tree{}}, hidden: map[string]bool{}}
+func planHost(h host, masks []string, fresh rootfs.Tree) (*Plan, error) {
+	p := &hostPlanner{host: h, plan: &Plan{fresh: fresh, hide: rootfs.Tree{}}, hidden: map[string]bool{}}
 	p.hideMasks(masks)
 	if h.locked {
 		p.ownWritten()
@@ -80,7 +90,7 @@ func fsName(name string) string {
 
 type hostPlanner struct {
 	host
-	plan   *rootPlan
+	plan   *Plan
 	hidden map[string]bool // resolved masks that exist
 	cuts   []mountPoint    // mounts that have to be parts, or to be left out
 }
