@@ -1,4 +1,4 @@
-package docker_test
+package compose_test
 
 import (
 	"encoding/json"
@@ -11,13 +11,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/moby/moby/client"
 
 	"github.com/proctor-run/proctor/sandbox"
-	"github.com/proctor-run/proctor/sandbox/docker"
 )
 
 // refusals are keys that are not carried out, one of each kind.
-func TestComposeRefusesKeys(t *testing.T) {
+func TestRefusesKeys(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ text, key string }{
 		{"services:\n  main:\n    init: true\n    annotations: {a: b}", "docker-compose.yaml:4: key services.main.annotations: not carried out"},
@@ -33,16 +33,16 @@ func TestComposeRefusesKeys(t *testing.T) {
 		{"services:\n  main: {networks: {default: {interface_name: x}}}", "key services.main.networks.default.interface_name"},
 	} {
 		_, b := newProjectEngine(t)
-		_, err := b.Create(t.Context(), composeSpec(t, map[string]string{"docker-compose.yaml": tt.text + "\n"}))
+		_, err := b.Create(t.Context(), specOf(t, map[string]string{"docker-compose.yaml": tt.text + "\n"}))
 		if !errors.Is(err, sandbox.ErrUnsupported) || !strings.Contains(err.Error(), tt.key) {
 			t.Errorf("%q: got error %v, want %q", tt.text, err, tt.key)
 		}
 	}
 }
 
-// TestComposeBadFiles gives files that no project can be made of: one error
+// TestBadFiles gives files that no project can be made of: one error
 // names the file, or the key.
-func TestComposeBadFiles(t *testing.T) {
+func TestBadFiles(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ text, want string }{
 		"no YAML":              {"services: [", "docker-compose.yaml"},
@@ -69,7 +69,7 @@ func TestComposeBadFiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e, b := newProjectEngine(t)
-			spec := composeSpec(t, map[string]string{"docker-compose.yaml": tt.text + "\n", "other.yaml": "include: [/dev/zero]\n"})
+			spec := specOf(t, map[string]string{"docker-compose.yaml": tt.text + "\n", "other.yaml": "include: [/dev/zero]\n"})
 			_, err := b.Create(t.Context(), spec)
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got error %v, want %q", err, tt.want)
@@ -93,25 +93,25 @@ func bomb() string {
 	return b.String()
 }
 
-func TestComposeIncludesAndExtends(t *testing.T) {
+func TestIncludesAndExtends(t *testing.T) {
 	t.Parallel()
 	_, b := newProjectEngine(t)
-	spec := composeSpec(t, map[string]string{
+	spec := specOf(t, map[string]string{
 		"docker-compose.yaml": "include:\n  - {path: sub/more.yaml, project_directory: sub}\nservices:\n  main: {extends: {file: base.yaml, service: b}}\n",
 		"base.yaml":           "services: {b: {hostname: from-base}}\n",
 		"sub/more.yaml":       "services: {more: {image: img, hostname: '${NAME}'}}\n",
 		"sub/.env":            "NAME=from-include\n",
 	})
-	text, err := b.ProjectJSON(t.Context(), spec)
+	text, err := b.JSON(t.Context(), spec)
 	if err != nil || !strings.Contains(string(text), "from-base") || !strings.Contains(string(text), "from-include") {
 		t.Errorf("%v: %s", err, text)
 	}
 }
 
-func TestComposeWarnings(t *testing.T) {
+func TestWarnings(t *testing.T) {
 	t.Parallel()
 	_, b := newProjectEngine(t)
-	spec := composeSpec(t, map[string]string{"inside/x": "", "docker-compose.yaml": `
+	spec := specOf(t, map[string]string{"inside/x": "", "docker-compose.yaml": `
 version: "3"
 services:
   main:
@@ -137,7 +137,6 @@ volumes: {}
 	want := []string{
 		"DIR/docker-compose.yaml:15: key services.side.deploy.labels has no effect",
 		"DIR/docker-compose.yaml:15: key services.side.deploy.placement has no effect",
-		"commands are supervised by the container engine alone, so that ending one ends everything in the container: there is no supervisor program for the engine's containers here",
 		"compose service main is privileged: it can take over this machine",
 		"compose service main is reachable at this machine's port 8080",
 		"compose service main mounts a container engine's socket, /var/run/docker.sock: it can take over this machine",
@@ -157,12 +156,12 @@ volumes: {}
 	}
 }
 
-// TestComposeTranslates looks at what the engine is told for the keys of a
+// TestTranslates looks at what the engine is told for the keys of a
 // service.
-func TestComposeTranslates(t *testing.T) {
+func TestTranslates(t *testing.T) {
 	t.Parallel()
 	e, b := newProjectEngine(t)
-	spec := composeSpec(t, map[string]string{"docker-compose.yaml": `
+	spec := specOf(t, map[string]string{"docker-compose.yaml": `
 services:
   main:
     command: sleep 5
@@ -265,21 +264,22 @@ func member(t testing.TB, body map[string]any, path string) string {
 	return string(text)
 }
 
-func FuzzComposeFile(f *testing.F) {
+func FuzzFile(f *testing.F) {
 	f.Add("services: {main: {environment: [A], volumes: ['/a:/b']}}")
 	f.Add(fakeProject)
 	f.Add(bomb())
 	dir := f.TempDir()
-	b, err := docker.New(docker.Options{Host: "unix:///nowhere"})
+	api, err := client.New(client.WithHost("unix:///nowhere"))
 	if err != nil {
 		f.Fatal(err)
 	}
+	b := engineOf(f, api)
 	f.Fuzz(func(t *testing.T, text string) {
 		file := filepath.Join(dir, "docker-compose.yaml")
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		_, _ = b.ProjectJSON(t.Context(), sandbox.Spec{
+		_, _ = b.JSON(t.Context(), sandbox.Spec{
 			Image: sandbox.Image{Ref: "img"}, Compose: &sandbox.Compose{Project: "p", Dir: dir, Files: []string{file}},
 		})
 	})
