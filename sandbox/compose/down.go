@@ -49,7 +49,7 @@ func (p *project) mine() client.Filters {
 
 // down removes everything of the project. It may be repeated.
 func (p *project) down(ctx context.Context) error {
-	return errors.Join(p.e.removeAll(ctx, p.mine()), p.e.untag(ctx, p.tags))
+	return errors.Join(p.e.removeAll(ctx, p.mine()), p.e.untag(ctx, p.images.tags))
 }
 
 func (p *project) removeContainers(ctx context.Context) error {

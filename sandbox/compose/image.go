@@ -20,9 +20,20 @@ import (
 	"github.com/proctor-run/proctor/sandbox/internal/engine"
 )
 
-// findImages builds or fetches the image of every service. Builds come first:
+// projectImages are the images of a project's services.
+type projectImages struct {
+	from  Images
+	spec  sandbox.Spec
+	model *model
+
+	of   map[string]Image // by service
+	made map[string]Image // built ones by the name that the files give them
+	tags []string         // names that were given to images
+}
+
+// find builds or fetches the image of every service. Builds come first:
 // another service may name what is built.
-func (p *project) findImages(ctx context.Context) error {
+func (p *projectImages) find(ctx context.Context) error {
 	names := slices.Sorted(maps.Keys(p.model.Services))
 	for _, name := range names {
 		s := p.model.Services[name]
@@ -33,7 +44,7 @@ func (p *project) findImages(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("service %q: %w", name, err)
 		}
-		p.images[name] = img
+		p.of[name] = img
 		if s.Image != "" {
 			p.made[s.Image] = img
 		}
@@ -50,7 +61,7 @@ func (p *project) findImages(ctx context.Context) error {
 				return fmt.Errorf("service %q: %w", name, err)
 			}
 		}
-		p.images[name] = img
+		p.of[name] = img
 	}
 	return nil
 }
@@ -58,7 +69,7 @@ func (p *project) findImages(ctx context.Context) error {
 // buildOrPull makes the image of a service that can be built. Where main is a
 // prebuilt image nothing is built before it is needed, as Harbor then runs no
 // build: an image that is there, or can be pulled, is taken.
-func (p *project) buildOrPull(ctx context.Context, s *types.ServiceConfig) (Image, error) {
+func (p *projectImages) buildOrPull(ctx context.Context, s *types.ServiceConfig) (Image, error) {
 	if p.prebuilt() && s.Image != "" && s.PullPolicy != types.PullPolicyBuild {
 		img, err := p.fetched(ctx, s)
 		if err == nil || !errors.Is(err, sandbox.ErrImageNotFound) && !cerrdefs.IsNotFound(err) {
@@ -69,17 +80,17 @@ func (p *project) buildOrPull(ctx context.Context, s *types.ServiceConfig) (Imag
 	if err != nil {
 		return Image{}, err
 	}
-	return p.e.Images.Built(ctx, plan, p.spec.Progress)
+	return p.from.Built(ctx, plan, p.spec.Progress)
 }
 
 // prebuilt reports whether the Spec gives main an image (section 5.3).
-func (p *project) prebuilt() bool {
+func (p *projectImages) prebuilt() bool {
 	img := p.spec.Image
 	return img.Ref != "" && (img.Build == nil || !img.ForceBuild)
 }
 
 // fetched returns an image that the files name.
-func (p *project) fetched(ctx context.Context, s *types.ServiceConfig) (Image, error) {
+func (p *projectImages) fetched(ctx context.Context, s *types.ServiceConfig) (Image, error) {
 	policy, _, err := s.GetPullPolicy()
 	if err != nil {
 		return Image{}, fmt.Errorf("service %q: %w", s.Name, err)
@@ -91,22 +102,22 @@ func (p *project) fetched(ctx context.Context, s *types.ServiceConfig) (Image, e
 	}
 	switch policy {
 	case types.PullPolicyNever:
-		img, err := p.e.Images.Inspect(ctx, s.Image)
+		img, err := p.from.Inspect(ctx, s.Image)
 		if cerrdefs.IsNotFound(err) {
 			err = fmt.Errorf("image %q with pull_policy never: %w: %w", s.Image, sandbox.ErrImageNotFound, err)
 		}
 		return img, err
 	case types.PullPolicyAlways, types.PullPolicyRefresh:
-		if err := p.e.Images.Pull(ctx, s.Image, s.Platform, p.spec.Progress); err != nil {
+		if err := p.from.Pull(ctx, s.Image, s.Platform, p.spec.Progress); err != nil {
 			return Image{}, err
 		}
-		return p.e.Images.Inspect(ctx, s.Image)
+		return p.from.Inspect(ctx, s.Image)
 	}
-	return p.e.Images.Pulled(ctx, s.Image, s.Platform, p.spec.Progress)
+	return p.from.Pulled(ctx, s.Image, s.Platform, p.spec.Progress)
 }
 
 // build translates the build section of a service.
-func (p *project) build(s *types.ServiceConfig) (Build, error) {
+func (p *projectImages) build(s *types.ServiceConfig) (Build, error) {
 	c := s.Build
 	plan := Build{
 		Name:  s.Name,
@@ -196,9 +207,9 @@ func findDockerfile(plan *Build, c *types.BuildConfig) error {
 	return nil
 }
 
-// imageTag is what docker compose calls the image that it builds for a service
+// tag is what docker compose calls the image that it builds for a service
 // whose files name none.
-func (p *project) imageTag(s *types.ServiceConfig) string {
+func (p *projectImages) tag(s *types.ServiceConfig) string {
 	if s.Build == nil || s.Image != "" {
 		return ""
 	}
@@ -229,27 +240,27 @@ func readClaim(claim string) (tag string, owner procid.ID, ok bool) {
 	return tag, owner, err == nil
 }
 
-// nameImages gives built images the names that docker compose would give them.
+// name gives built images the names that docker compose would give them.
 // The claim comes first, so that a name is never without one. A name that no
 // image can have is left out.
-func (p *project) nameImages(ctx context.Context) error {
-	for _, name := range slices.Sorted(maps.Keys(p.images)) {
+func (p *projectImages) name(ctx context.Context) error {
+	for _, name := range slices.Sorted(maps.Keys(p.of)) {
 		s := p.model.Services[name]
-		tag := p.imageTag(&s)
+		tag := p.tag(&s)
 		if tag == "" || !nameable(tag) {
 			continue
 		}
-		img := p.images[name]
+		img := p.of[name]
 		claim := claimOf(tag, p.spec.Labels.Owner)
 		p.tags = append(p.tags, tag, claim)
-		if err := p.e.Images.Tag(ctx, img.ID, claim); err != nil {
+		if err := p.from.Tag(ctx, img.ID, claim); err != nil {
 			return err
 		}
-		if err := p.e.Images.Tag(ctx, img.ID, tag); err != nil {
+		if err := p.from.Tag(ctx, img.ID, tag); err != nil {
 			return err
 		}
 		img.Ref = tag
-		p.images[name] = img
+		p.of[name] = img
 	}
 	return nil
 }

@@ -81,7 +81,8 @@ func (e *Engine) Create(ctx context.Context, spec sandbox.Spec) (_ *Project, err
 	}
 	p := &project{
 		e: e, spec: spec, model: m, id: engine.Secret(), main: e.Main(spec),
-		images: map[string]Image{}, made: map[string]Image{}, containers: map[string][]string{},
+		images:     &projectImages{from: e.Images, spec: spec, model: m, of: map[string]Image{}, made: map[string]Image{}},
+		containers: map[string][]string{},
 	}
 	for _, text := range m.notes {
 		p.note(true, "%s", text)
@@ -89,7 +90,7 @@ func (e *Engine) Create(ctx context.Context, spec sandbox.Spec) (_ *Project, err
 	if err := p.supported(ctx); err != nil {
 		return nil, err
 	}
-	if err := p.findImages(ctx); err != nil {
+	if err := p.images.find(ctx); err != nil {
 		return nil, err
 	}
 	if err := p.clear(ctx); err != nil {

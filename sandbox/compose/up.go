@@ -42,9 +42,7 @@ type project struct {
 	id    string // value of labelSandbox
 	main  Main
 
-	images     map[string]Image    // by service
-	made       map[string]Image    // built ones by the name that the files give them
-	tags       []string            // names that were given to images
+	images     *projectImages
 	containers map[string][]string // ids by service, in order
 	started    map[string]time.Time
 }
@@ -75,7 +73,7 @@ func (p *project) labels(own map[string]string) map[string]string {
 // up makes networks, volumes and containers, and starts the services in the
 // order of their dependencies, as "docker compose up --detach --wait" does.
 func (p *project) up(ctx context.Context) error {
-	if err := p.nameImages(ctx); err != nil {
+	if err := p.images.name(ctx); err != nil {
 		return err
 	}
 	if err := p.makeNetworks(ctx); err != nil {
@@ -138,13 +136,13 @@ func (p *project) order() ([]string, error) {
 func (p *project) createContainers(ctx context.Context, name string) error {
 	s := p.model.Services[name]
 	for n := 1; n <= s.GetScale(); n++ {
-		o, err := p.containerOptions(&s, p.images[name], n)
+		o, err := p.containerOptions(&s, p.images.of[name], n)
 		if err != nil {
 			return err
 		}
 		isMain := name == mainService && n == 1
 		if isMain {
-			if err := p.main.Prepare(ctx, &o, p.images[name]); err != nil {
+			if err := p.main.Prepare(ctx, &o, p.images.of[name]); err != nil {
 				return err
 			}
 		}
@@ -345,7 +343,7 @@ func (p *project) judge(service, name string, state *container.State, condition 
 // time when its command is our own.
 func (p *project) hasSettled(service string) bool {
 	s := p.model.Services[service]
-	if service == mainService && slices.Equal(s.Command, waits) && s.Entrypoint == nil && len(p.images[service].Entrypoint) == 0 {
+	if service == mainService && slices.Equal(s.Command, waits) && s.Entrypoint == nil && len(p.images.of[service].Entrypoint) == 0 {
 		return true
 	}
 	return p.e.Now().Sub(p.started[service]) >= settled

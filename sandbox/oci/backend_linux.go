@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -15,12 +14,16 @@ import (
 	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/internal/rootfs"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/cgroup"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/network"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/rootplan"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/runtimes"
 )
 
 // Backend makes sandboxes with an OCI runtime.
 type Backend struct {
 	opts    Options
-	runtime runtimeProgram
+	runtime runtimes.Runtime
 	owner   procid.ID
 	root    bool // of the host, not of a user namespace only
 	cgroups bool // can be made
@@ -52,14 +55,14 @@ func New(opts Options) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := findRuntime(opts.Runtime)
+	r, err := runtimes.Find(opts.Runtime)
 	if err != nil {
 		return nil, err
 	}
-	root := hostRoot()
+	root := runtimes.HostRoot()
 	return &Backend{
 		opts: opts, runtime: r, owner: owner, root: root,
-		cgroups: root && !r.builtin() && cgroupsWritable(), noTUN: tryTUN(),
+		cgroups: root && r.Limits() && cgroup.Writable(), noTUN: network.Try(tunPath),
 	}, nil
 }
 
@@ -72,14 +75,14 @@ func (b *Backend) Name() string {
 }
 
 // Runtime is the name of the runtime in use.
-func (b *Backend) Runtime() string { return b.runtime.name }
+func (b *Backend) Runtime() string { return b.runtime.Name() }
 
 // Capabilities are those of this machine: limits are enforced with native, runc
 // and crun by root where the cgroup file system can be written.
 func (b *Backend) Capabilities() sandbox.Capabilities {
 	return sandbox.Capabilities{
 		Mounted: true, OwnRoot: b.opts.Host, Build: !b.opts.Host, NoNetwork: true, Allowlist: true, SwitchNetwork: true,
-		CPULimit: b.cgroups, MemoryLimit: b.cgroups, PIDsLimit: b.cgroups && pidsCounted(cgroupRoot),
+		CPULimit: b.cgroups, MemoryLimit: b.cgroups, PIDsLimit: b.cgroups && cgroup.CountsPIDs(cgroup.Root),
 	}
 }
 
@@ -105,7 +108,7 @@ func (b *Backend) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbo
 	if err := b.accept(spec); err != nil {
 		return nil, fmt.Errorf("creating sandbox %q: %w", spec.Name, err)
 	}
-	if b.networkKind(spec.Network) == hostNetwork && spec.Warn != nil {
+	if b.networkKind(spec.Network) == network.Host && spec.Warn != nil {
 		spec.Warn(b.sharedNetwork())
 	}
 	base, err := b.base(ctx, spec)
@@ -113,7 +116,7 @@ func (b *Backend) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbo
 		return nil, fmt.Errorf("creating sandbox %q: %w", spec.Name, err)
 	}
 	s, err := b.start(ctx, spec, base)
-	if errors.Is(err, errMapping) && b.single.CompareAndSwap(false, true) {
+	if errors.Is(err, runtimes.ErrMapping) && b.single.CompareAndSwap(false, true) {
 		b.opts.Log.Warn("sandboxes have one user", "cause", err)
 		s, err = b.start(ctx, spec, base)
 	}
@@ -131,7 +134,7 @@ func (b *Backend) start(ctx context.Context, spec sandbox.Spec, base *base) (_ *
 		owner = b.owner
 	}
 	dir, err := newRecord(b.opts.StateDir, record{
-		ID: id, Name: spec.Name, Backend: b.Name(), Runtime: b.runtime.name,
+		ID: id, Name: spec.Name, Backend: b.Name(), Runtime: b.runtime.Name(),
 		Job: spec.Labels.Job, Trial: spec.Labels.Trial, Owner: owner,
 	})
 	if err != nil {
@@ -145,15 +148,11 @@ func (b *Backend) start(ctx context.Context, spec sandbox.Spec, base *base) (_ *
 			err = errors.Join(err, s.Destroy(cleanup))
 		}
 	}()
-	if !b.root {
-		// An ordinary user's layers have one user.
-		s.ids = callerIDs(!b.single.Load() && !base.layer)
-	}
-	l, err := b.prepare(s, spec, base)
+	start, err := b.prepare(s, spec, base)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.run(ctx, l, base, spec); err != nil {
+	if err := s.run(ctx, start, base, spec); err != nil {
 		if ctx.Err() == nil {
 			err = b.explain(err)
 		}
@@ -163,7 +162,7 @@ func (b *Backend) start(ctx context.Context, spec sandbox.Spec, base *base) (_ *
 }
 
 // prepare writes everything that the runtime needs into the sandbox's directory.
-func (b *Backend) prepare(s *Sandbox, spec sandbox.Spec, base *base) (*launch, error) {
+func (b *Backend) prepare(s *Sandbox, spec sandbox.Spec, base *base) (runtimes.Start, error) {
 	mounts := spec.Mounts
 	if base.mounts != nil {
 		own := filepath.Join(s.dir, dirMounts)
@@ -176,51 +175,29 @@ func (b *Backend) prepare(s *Sandbox, spec sandbox.Spec, base *base) (*launch, e
 		}
 		mounts = append(slices.Clone(mounts), more...)
 	}
-	bn := &bundle{
-		id: s.id, rootfs: filepath.Join(s.dir, dirRoot), hostname: s.hostname, guest: b.opts.Guest, mounts: mounts,
-		network: b.networkKind(spec.Network), emulated: b.runtime.builtin(),
-		userNS: !b.root, ttyGroup: s.ids == nil || s.ids.ranged(), seccomp: true, resources: b.resources(spec), layer: base.layer,
+	bundle := &runtimes.Bundle{
+		ID: s.id, Dir: s.dir, Hostname: s.hostname, Guest: b.opts.Guest, Executable: b.opts.Executable, Mounts: mounts,
+		Network: b.networkKind(spec.Network), TUN: tunPath, Layer: base.layer, Limited: b.cgroups, Resources: b.resources(spec),
 	}
-	if b.cgroups && (!b.runtime.native() || devicesGuarded()) {
-		bn.cgroupsPath = "/" + cgroupParent + "/" + s.id
+	if !b.root {
+		// An ordinary user's layers have one user.
+		bundle.Users = runtimes.CallerUsers(!b.single.Load() && !base.layer)
 	}
-	plan, err := b.plan(bn, base)
+	plan, err := b.plan(s.hostname, bundle.Network, base)
 	if err != nil {
 		return nil, err
 	}
-	if err := plan.write(s.dir); err != nil {
+	if err := plan.Write(s.dir); err != nil {
 		return nil, fmt.Errorf("laying out the root file system: %w", err)
 	}
-	return b.launchOf(s, bn, base, plan.root(s.dir, base))
-}
-
-// launchOf writes what the runtime reads.
-func (b *Backend) launchOf(s *Sandbox, bn *bundle, base *base, root rootfs.Root) (*launch, error) {
-	if err := b.putOn(&root, base.stack, s.dir); err != nil {
+	bundle.Root = plan.Root(s.dir, base.userXattr, base.layer)
+	if err := b.putOn(&bundle.Root, base.stack, s.dir); err != nil {
 		return nil, fmt.Errorf("laying out the root file system: %w", err)
 	}
-	for _, p := range root.Parts {
+	for _, p := range bundle.Root.Parts {
 		s.parts = append(s.parts, p.Path)
 	}
-	l := &launch{Root: root, HideUnified: b.runtime.hideUnified()}
-	if bn.network == ownNetwork {
-		l.TUN, l.IPv6 = tunPath, hasIPv6()
-	}
-	if b.runtime.native() {
-		l.native, l.Guest = bn.setup(root), b.opts.Guest
-		if s.ids != nil && bn.network == ownNetwork {
-			return l, writeJSON(filepath.Join(s.dir, fileLaunch), l)
-		}
-		return l, nil
-	}
-	l.Argv, l.Builtin = b.runtime.argv(s.dir, bn), b.runtime.builtin()
-	if err := writeJSON(filepath.Join(s.dir, fileConfig), bn.spec()); err != nil {
-		return nil, err
-	}
-	if s.ids != nil {
-		return l, writeJSON(filepath.Join(s.dir, fileLaunch), l)
-	}
-	return l, nil
+	return b.runtime.Prepare(bundle)
 }
 
 // resources are those of a Spec, with the bound on processes that holds when
@@ -232,20 +209,23 @@ func (b *Backend) resources(spec sandbox.Spec) sandbox.Resources {
 }
 
 // plan lays out the root file system.
-func (b *Backend) plan(bn *bundle, base *base) (*rootPlan, error) {
+func (b *Backend) plan(hostname string, kind network.Kind, base *base) (*rootplan.Plan, error) {
+	fresh := func(below rootfs.Attributes) rootfs.Tree { return network.Identity(hostname, kind, below) }
 	if !b.opts.Host {
-		return planImage(base.layers, func(below rootfs.Attributes) rootfs.Tree { return identity(bn.hostname, bn.network, below) }), nil
+		return rootplan.Image(base.layers, fresh), nil
 	}
-	mounts, err := hostMounts()
-	if err != nil {
-		return nil, err
+	return rootplan.Host(append(slices.Clone(b.opts.Mask), b.opts.StateDir), !b.root, fresh)
+}
+
+// validMounts refuses what a runtime would mount somewhere else than asked.
+func validMounts(mounts []sandbox.Mount) error {
+	for _, m := range mounts {
+		if len(m.Source) == 0 || m.Source[0] != '/' {
+			return fmt.Errorf("mount source %q: want an absolute path", m.Source)
+		}
+		if len(m.Target) < 2 || m.Target[0] != '/' {
+			return fmt.Errorf("mount target %q: want an absolute path other than /", m.Target)
+		}
 	}
-	files, ok := os.DirFS("/").(fs.ReadLinkFS)
-	if !ok {
-		return nil, errors.New("the host's file system cannot be read")
-	}
-	h := host{files: files, mounts: mounts, locked: !b.root}
-	masks := hostMasks(files, append(slices.Clone(b.opts.Mask), b.opts.StateDir))
-	p := hostPlanner{host: h}
-	return planHost(h, masks, identity(bn.hostname, bn.network, p.below))
+	return nil
 }

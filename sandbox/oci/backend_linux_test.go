@@ -179,3 +179,15 @@ func TestConcurrentSandboxes(t *testing.T) { //nolint:tparallel // the group end
 	})
 	assertNothingLeft(t, b.opts.StateDir)
 }
+
+func TestValidMounts(t *testing.T) {
+	t.Parallel()
+	for _, m := range []sandbox.Mount{{Source: "a", Target: "/a"}, {Source: "/a", Target: "a"}, {Source: "/a", Target: "/"}, {Source: "", Target: "/a"}, {Source: "/a"}} {
+		if validMounts([]sandbox.Mount{m}) == nil {
+			t.Errorf("%+v: no error", m)
+		}
+	}
+	if err := validMounts([]sandbox.Mount{{Source: "/a", Target: "/b"}}); err != nil {
+		t.Error(err)
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/proctor-run/proctor/internal/need"
 	"github.com/proctor-run/proctor/internal/version"
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/network"
 	"github.com/proctor-run/proctor/sandbox/sandboxtest"
 )
 
@@ -58,7 +59,7 @@ func BenchmarkEgress(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			needRuntime(b, name)
 			world := &sandboxtest.World{}
-			sandboxtest.BenchmarkEgress(b, sandboxtest.Config{World: world, Outside: tryTUN() == nil, New: func(t testing.TB) sandbox.Backend {
+			sandboxtest.BenchmarkEgress(b, sandboxtest.Config{World: world, Outside: network.Try(tunPath) == nil, New: func(t testing.TB) sandbox.Backend {
 				opts := testOptions(t, name)
 				opts.Egress = world.Upstream()
 				return newBackend(t, opts)

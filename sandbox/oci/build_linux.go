@@ -11,6 +11,9 @@ import (
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/internal/rootfs"
 	"github.com/proctor-run/proctor/sandbox/oci/build"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/network"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/rootplan"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/runtimes"
 )
 
 // stepRunner gives the steps of builds sandboxes of a backend.
@@ -52,17 +55,17 @@ func (s *Sandbox) takeUpper(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("ending the sandbox: %w", err)
 	}
 	s.process = nil
-	if _, err := os.Lstat(filepath.Join(s.dir, dirMemory)); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(filepath.Join(s.dir, rootplan.DirMemory)); !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("building an image: the file system of %q cannot hold the upper layer of an overlay; put the state directory on a disk with ext4, xfs or btrfs",
 			s.backend.opts.StateDir)
 	}
-	upper := filepath.Join(s.dir, dirUpper, "0")
+	upper := filepath.Join(s.dir, rootplan.DirUpper, "0")
 	root, err := os.OpenRoot(upper) // commands decided what is in it
 	if err != nil {
 		return "", err
 	}
 	defer func() { _ = root.Close() }()
-	for name := range identity("", noNetwork, func(string) (rootfs.Entry, bool) { return rootfs.Entry{}, false }) {
+	for name := range network.Identity("", network.None, func(string) (rootfs.Entry, bool) { return rootfs.Entry{}, false }) {
 		if name == "/" || filepath.Dir(name) == "/" {
 			continue // directories
 		}
@@ -70,7 +73,7 @@ func (s *Sandbox) takeUpper(ctx context.Context) (string, error) {
 			return "", err
 		}
 	}
-	return upper, root.RemoveAll(filepath.Dir(guestPath)[1:])
+	return upper, root.RemoveAll(filepath.Dir(runtimes.GuestPath)[1:])
 }
 
 // gone reports whether a name leads nowhere, also when what leads there is a file

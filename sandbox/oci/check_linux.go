@@ -13,6 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/hostfile"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/runtimes"
 )
 
 // Check makes a sandbox, on the host's root so that it needs no image, and
@@ -41,7 +43,7 @@ func Runtimes(ctx context.Context, opts Options) []RuntimeStatus {
 		status := RuntimeStatus{Name: name}
 		b, err := New(opts)
 		if err == nil {
-			status.Path = b.runtime.path
+			status.Path = b.runtime.Path()
 			err = b.Check(ctx)
 		}
 		status.Available = err == nil
@@ -83,7 +85,7 @@ func (e *unavailableError) Hint() string { return e.fix }
 // can be told.
 func (b *Backend) explain(err error) error {
 	const otherwise = ", or run as root, or use -e docker"
-	if dynamic, _ := needsLibraries(b.opts.Executable); dynamic && b.runtime.builtin() {
+	if dynamic, _ := needsLibraries(b.opts.Executable); dynamic && b.runtime.Static() {
 		return &unavailableError{
 			missing: fmt.Sprintf("%q needs shared libraries, and the built-in gVisor executes it where there are none", b.opts.Executable),
 			fix:     "build it with CGO_ENABLED=0, or choose another runtime, or use -e docker", err: err,
@@ -99,26 +101,20 @@ func (b *Backend) explain(err error) error {
 		return err
 	}
 	for _, s := range userNamespaceSwitches {
-		if strings.TrimSpace(readSmall(s.file)) == s.off {
+		if strings.TrimSpace(hostfile.Small(s.file)) == s.off {
 			return &unavailableError{missing: s.missing, fix: s.fix + otherwise, err: err}
 		}
 	}
 	if _, statErr := os.Stat("/proc/self/ns/user"); errors.Is(statErr, fs.ErrNotExist) {
 		return &unavailableError{missing: "the kernel has no user namespaces", fix: "use another kernel" + otherwise, err: err}
 	}
-	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EACCES) || helperRefused(err) {
+	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EACCES) || runtimes.Refused(err) {
 		return &unavailableError{
 			missing: "ordinary users are not allowed to make user namespaces here",
 			fix:     "allow them (in a container: run it with a seccomp and AppArmor profile that permits unshare and mount)" + otherwise, err: err,
 		}
 	}
 	return err
-}
-
-// helperRefused recognises what the helper in a user namespace printed.
-func helperRefused(err error) bool {
-	text := err.Error()
-	return (strings.Contains(text, launchArg0+": ") || strings.Contains(text, "making the sandbox: ")) && strings.Contains(text, unix.EPERM.Error())
 }
 
 // needsLibraries reports whether a program is linked with shared libraries.

@@ -16,6 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/proctor-run/proctor/procid"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/cgroup"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/runtimes"
 )
 
 // recordLimit is how old a directory without a readable record must be before
@@ -99,10 +101,10 @@ func (b *Backend) collect(ctx context.Context, dir string, r record) ([]string, 
 	if err := killOf(ctx, r.ID); err != nil {
 		return nil, err
 	}
-	for _, group := range cgroupDirs(r.ID) {
+	for _, group := range cgroup.Dirs(r.ID) {
 		lines = append(lines, "cgroup "+group)
 	}
-	if err := removeCgroups(ctx, r.ID); err != nil {
+	if err := cgroup.Remove(ctx, r.ID); err != nil {
 		return lines, err
 	}
 	lines = append(lines, removeSockets(r.ID)...)
@@ -217,10 +219,7 @@ func belongs(pid int, id string) bool {
 func helperOf(cmdline, id string) bool {
 	name, rest, _ := strings.Cut(cmdline, "\x00")
 	name = filepath.Base(name)
-	if name != launchArg0 && name != removeArg0 && !isRunsc(name) {
-		return false
-	}
-	return strings.Contains(rest, id)
+	return runtimes.IsHelper(name) && strings.Contains(rest, id)
 }
 
 // mountsOf looks for the sandbox's directory as the root or the options of a

@@ -6,8 +6,12 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/proctor-run/proctor/internal/need"
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/network"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/runtimes"
 	"github.com/proctor-run/proctor/sandbox/sandboxtest"
 )
 
@@ -15,7 +19,7 @@ import (
 func needRuntime(t testing.TB, name string) {
 	t.Helper()
 	if name != RuntimeGVisor {
-		_, err := findRuntime(name)
+		_, err := runtimes.Find(name)
 		need.That(t, name, err == nil, "needs "+name)
 	}
 	if os.Geteuid() != 0 {
@@ -26,8 +30,12 @@ func needRuntime(t testing.TB, name string) {
 // userNamespaces reports whether an ordinary user is root in a new user namespace.
 func userNamespaces() bool {
 	cmd := exec.Command("/bin/true")
-	cmd.SysProcAttr = &syscall.SysProcAttr{}
-	return callerIDs(false).prepare(cmd) == nil && cmd.Run() == nil
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  unix.CLONE_NEWUSER | unix.CLONE_NEWNS,
+		UidMappings: []syscall.SysProcIDMap{{HostID: os.Geteuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{HostID: os.Getegid(), Size: 1}},
+	}
+	return cmd.Run() == nil
 }
 
 func runtimeNames() []string { return []string{RuntimeGVisor, RuntimeNative, RuntimeRunc, RuntimeCrun} }
@@ -49,7 +57,7 @@ func TestContractHost(t *testing.T) {
 					return newBackend(t, opts)
 				},
 				World:   world,
-				Outside: tryTUN() == nil,
+				Outside: network.Try(tunPath) == nil,
 				Spec:    sandbox.Spec{Name: "contract"},
 				OneUser: oneUser(),
 			})
@@ -57,7 +65,7 @@ func TestContractHost(t *testing.T) {
 	}
 }
 
-func oneUser() bool { return os.Geteuid() != 0 && !callerIDs(true).ranged() }
+func oneUser() bool { return os.Geteuid() != 0 && !runtimes.CallerUsers(true).Ranged() }
 
 func newBackend(t testing.TB, opts Options) *Backend {
 	t.Helper()

@@ -18,6 +18,7 @@ import (
 	"github.com/proctor-run/proctor/internal/need"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/oci/image"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/network"
 	"github.com/proctor-run/proctor/sandbox/sandboxtest"
 )
 
@@ -119,7 +120,7 @@ func TestContractImage(t *testing.T) {
 			sandboxtest.Run(t, sandboxtest.Config{
 				New:     func(t testing.TB) sandbox.Backend { return newBackend(t, opts) },
 				World:   world,
-				Outside: tryTUN() == nil,
+				Outside: network.Try(tunPath) == nil,
 				Spec:    sandbox.Spec{Name: "contract", Image: sandbox.Image{Ref: ref}},
 				OneUser: oneUser(),
 			})

@@ -18,6 +18,8 @@ import (
 
 	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/cgroup"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/rootplan"
 )
 
 // ownerArg0 makes the test program create a sandbox and wait to be killed.
@@ -48,6 +50,8 @@ func runOwner(args []string) int {
 // and holds that Collect leaves nothing of it.
 func TestKilledOwner(t *testing.T) {
 	t.Parallel()
+	// Files of runtimes.
+	const fileConfig, dirRuntime, filePID = "config.json", "run", "pid"
 	phases := []struct {
 		name string
 		// file of the sandbox's directory whose appearance ends the phase;
@@ -67,7 +71,7 @@ func TestKilledOwner(t *testing.T) {
 			switch {
 			case name != RuntimeNative:
 			case phase.file == fileConfig:
-				phase.file = dirWork // it has no bundle
+				phase.file = rootplan.DirWork // it has no bundle
 			case phase.file == dirRuntime || phase.file == filePID:
 				continue // and no runtime
 			}
@@ -178,7 +182,7 @@ func collectAll(t *testing.T, b *Backend, id string) {
 	if found, err := processesOf(id); err != nil || len(found) > 0 {
 		t.Errorf("processes %v are left, %v", found, err)
 	}
-	if left := cgroupDirs(id); len(left) > 0 {
+	if left := cgroup.Dirs(id); len(left) > 0 {
 		t.Errorf("groups are left: %v", left)
 	}
 	assertNothingLeft(t, b.opts.StateDir)

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/hostfile"
 )
 
 // mountLate makes mounts in the mount namespace of a sandbox in which no command
@@ -78,7 +79,7 @@ func (s *Sandbox) firstPID() (int, error) {
 	if s.first == nil {
 		return 0, errors.New("the kernel has no handle of the sandbox's first process")
 	}
-	info := readSmall("/proc/self/fdinfo/" + strconv.Itoa(int(s.first.Fd())))
+	info := hostfile.Small("/proc/self/fdinfo/" + strconv.Itoa(int(s.first.Fd())))
 	return parsePidfd(info)
 }
 

@@ -11,6 +11,8 @@ import (
 
 	"github.com/proctor-run/proctor/internal/need"
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/cgroup"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/runtimes"
 )
 
 // outputOf runs a shell text, whatever its exit code, and returns what it wrote.
@@ -32,9 +34,9 @@ func TestNativeRights(t *testing.T) {
 	s := create(t, b, sandbox.Spec{Network: sandbox.Network{Mode: sandbox.NetworkNone}})
 	const sets = "grep -E '^(Cap|NoNewPrivs|Seccomp:)' /proc/self/status"
 	have := outputOf(t, s, sets)
-	if _, err := findRuntime(RuntimeRunc); err == nil {
+	if _, err := runtimes.Find(RuntimeRunc); err == nil {
 		other := create(t, newBackend(t, testOptions(t, RuntimeRunc)), sandbox.Spec{Network: sandbox.Network{Mode: sandbox.NetworkNone}})
-		if want := outputOf(t, other, sets); devicesGuarded() && have != want {
+		if want := outputOf(t, other, sets); cgroup.GuardsDevices() && have != want {
 			t.Errorf("rights are\n%s\nwith runc they are\n%s", have, want)
 		}
 	}
@@ -63,7 +65,7 @@ func TestNativeRights(t *testing.T) {
 			t.Errorf("%s: %q, want %q", shell, got, want)
 		}
 	}
-	if devicesGuarded() {
+	if cgroup.GuardsDevices() {
 		got := outputOf(t, s, "mknod /disk b 254 0 && head -c1 /disk; rm -f /disk")
 		if !strings.Contains(got, "ermi") {
 			t.Errorf("the node of a disk: %q", got)
@@ -107,62 +109,5 @@ func TestNativeLinks(t *testing.T) {
 	say(t, s, "test -d "+outside+"/below")
 	if list, err := os.ReadDir(outside); err != nil || len(list) != 0 {
 		t.Errorf("a link led out of the sandbox: %v, %v", list, err)
-	}
-}
-
-// TestMountOf: what a bundle says means the same to package native.
-func TestMountOf(t *testing.T) {
-	t.Parallel()
-	b := bundle{guest: "/bin/guest", ttyGroup: true, mounts: []sandbox.Mount{{Source: "/a", Target: "/b", ReadOnly: true}}}
-	for _, m := range b.specMounts() {
-		got := mountOf(m.Destination, m.Type, m.Source, m.Options)
-		for _, o := range m.Options {
-			if _, flag := mountFlags[o]; flag == strings.Contains(","+got.Data+",", ","+o+",") {
-				t.Errorf("%s: option %q is lost, or there twice: %+v", m.Destination, o, got)
-			}
-		}
-		if (got.Type == "") != (m.Type == "bind") {
-			t.Errorf("%s: %+v", m.Destination, got)
-		}
-	}
-	if m := mountOf("/b", "bind", "/a", []string{"rbind", "rprivate", "ro"}); m.Flags != unix.MS_REC|unix.MS_RDONLY || m.Data != "" {
-		t.Errorf("%+v", m)
-	}
-	for _, name := range (&bundle{emulated: true}).capabilities() {
-		if _, ok := capabilityNumbers[name]; !ok {
-			t.Errorf("capability %s has no number", name)
-		}
-	}
-}
-
-// TestUnifiedGroups: with version 2 the limits stand in the files of one group,
-// whose parents pass the controllers on.
-func TestUnifiedGroups(t *testing.T) {
-	t.Parallel()
-	root := t.TempDir()
-	files := map[string]string{}
-	for _, dir := range []string{"", cgroupParent, cgroupParent + "/p1"} {
-		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, name := range []string{"cgroup.subtree_control", cgroupParent + "/cgroup.subtree_control"} {
-		files[name] = ""
-	}
-	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.WriteFile(filepath.Join(root, "cgroup.controllers"), []byte("cpu memory pids\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	limits, err := unifiedLimits(root, sandbox.Resources{CPUs: 1.5, MemoryMB: 64, PIDs: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := [][2]string{{"pids.max", "100"}, {"memory.max", "67108864"}, {"cpu.max", "150000 100000"}}
-	if len(limits) != len(want) || limits[0] != want[0] || limits[1] != want[1] || limits[2] != want[2] {
-		t.Errorf("limits %q, want %q", limits, want)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/egress"
 	"github.com/proctor-run/proctor/sandbox/guest"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/runtimes"
 )
 
 var _ sandbox.NetworkSwitcher = (*Sandbox)(nil)
@@ -25,7 +26,7 @@ func (s *Sandbox) openGate(ctx context.Context, n sandbox.Network) (err error) {
 		return nil
 	}
 	s.gate, err = egress.Open(ctx, egress.Options{
-		Exec: s.client.Exec, Relay: []string{guestPath, guest.RelayMode},
+		Exec: s.client.Exec, Relay: []string{runtimes.GuestPath, guest.RelayMode},
 		Policy: egress.Policy{Mode: n.Mode, Hosts: n.Hosts}, Log: n.Log, Upstream: s.backend.opts.Egress, Now: s.backend.opts.Now,
 	})
 	return err

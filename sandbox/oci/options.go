@@ -6,21 +6,22 @@ import (
 
 	"github.com/proctor-run/proctor/sandbox/egress"
 	"github.com/proctor-run/proctor/sandbox/oci/image"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/runtimes"
 )
 
 // Names of the runtimes. Any other value of Options.Runtime is the path of a
 // program with runc's command line.
 const (
-	RuntimeGVisor = "gvisor"
-	RuntimeNative = "native" // the namespaces of the host's kernel, without a runtime's program
-	RuntimeRunc   = "runc"
-	RuntimeCrun   = "crun"
+	RuntimeGVisor = runtimes.GVisor // "gvisor"
+	RuntimeNative = runtimes.Native // "native": the namespaces of the host's kernel, without a runtime's program
+	RuntimeRunc   = runtimes.Runc   // "runc"
+	RuntimeCrun   = runtimes.Crun   // "crun"
 )
 
 // GuestArg0 is the base name of os.Args[0] of the guest supervisor inside a
 // sandbox. A program that is its own guest knows by it that it has to call
 // guest.Main.
-const GuestArg0 = "proctor-guest"
+const GuestArg0 = runtimes.GuestArg0 // "proctor-guest"
 
 // Options of a backend.
 type Options struct {

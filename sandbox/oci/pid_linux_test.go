@@ -1,18 +1,16 @@
 package oci
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/proctor-run/proctor/internal/need"
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/runtimes"
 )
 
 // TestRuntimeSaysPIDLate: a runtime may write the pid of the sandbox's first
@@ -22,7 +20,7 @@ func TestRuntimeSaysPIDLate(t *testing.T) {
 	need.Root(t) // ordinary users have no late mounts
 	need.Program(t, "bash")
 	needRuntime(t, RuntimeRunc)
-	real, err := findRuntime(RuntimeRunc)
+	real, err := runtimes.Find(RuntimeRunc)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +39,7 @@ late() {
 }
 late </dev/null >/dev/null 2>&1 &
 %s "${args[@]}"
-`, real.path)
+`, real.Path())
 	path := filepath.Join(t.TempDir(), "late-runc")
 	// Written by another process: who is forked by another test while this one
 	// has the file open for writing keeps it from being executed.
@@ -68,64 +66,4 @@ late </dev/null >/dev/null 2>&1 &
 	if got := say(t, s, "cat /logs/f"); got != "here\n" {
 		t.Errorf("got %q", got)
 	}
-}
-
-// TestOpenFirst: the wait for the pid ends with it, with the runtime, and with
-// the context.
-func TestOpenFirst(t *testing.T) {
-	t.Parallel()
-	mine := errors.New("mine")
-	given, cancel := context.WithCancelCause(t.Context())
-	cancel(mine)
-	closed := make(chan struct{})
-	close(closed)
-	for name, c := range map[string]struct {
-		ctx   context.Context
-		ended chan struct{}
-		file  string // "-" for none
-		want  string
-	}{
-		"the runtime has ended":         {t.Context(), closed, "-", "the runtime has ended"},
-		"it has ended and left nothing": {t.Context(), closed, "", "the runtime has ended"},
-		"the context has ended":         {given, nil, "-", "mine"},
-		"no pid":                        {t.Context(), nil, "x1\n", `"x1"`},
-		"not a sandbox's":               {t.Context(), nil, "1", `"1"`},
-		"said, and ended":               {t.Context(), closed, fmt.Sprint(os.Getpid()), ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := &Sandbox{dir: t.TempDir()}
-			if c.file != "-" {
-				if err := os.WriteFile(filepath.Join(s.dir, filePID), []byte(c.file), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			f, err := s.openFirst(c.ctx, c.ended)
-			if f != nil {
-				_ = f.Close()
-			}
-			if (c.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.want) {
-				t.Errorf("got %v, want %q", err, c.want)
-			}
-		})
-	}
-	t.Run("written while it waits", func(t *testing.T) {
-		t.Parallel()
-		s := &Sandbox{dir: t.TempDir()}
-		write := time.AfterFunc(50*time.Millisecond, func() {
-			if err := os.WriteFile(filepath.Join(s.dir, filePID), []byte(fmt.Sprintln(os.Getpid())), 0o600); err != nil {
-				t.Error(err)
-			}
-		})
-		defer write.Stop()
-		f, err := s.openFirst(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.first = f
-		defer func() { _ = f.Close() }()
-		if pid, err := s.firstPID(); err != nil || pid != os.Getpid() {
-			t.Errorf("got %d, %v", pid, err)
-		}
-	})
 }

@@ -2,6 +2,7 @@ package oci
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/hostfile"
 )
 
 var _ sandbox.Preparer = (*Backend)(nil)
@@ -51,7 +53,7 @@ func (b *Backend) Prepare(ctx context.Context, spec sandbox.Spec) (sandbox.Prepa
 // lateMounts reports whether mounts can be made in a sandbox that runs: not by
 // ordinary users, who cannot enter its namespaces, and not with gVisor, whose
 // kernel knows only what it was started with.
-func (b *Backend) lateMounts() bool { return b.root && !b.runtime.builtin() }
+func (b *Backend) lateMounts() bool { return b.root && b.runtime.LateMounts() }
 
 // Take makes it the sandbox of a Spec.
 func (p *prepared) Take(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
@@ -89,7 +91,7 @@ func (p *prepared) adopt(ctx context.Context, spec sandbox.Spec) error {
 		owner = p.backend.owner
 	}
 	if err := writeRecord(s.dir, record{
-		ID: s.id, Name: spec.Name, Backend: p.backend.Name(), Runtime: p.backend.runtime.name,
+		ID: s.id, Name: spec.Name, Backend: p.backend.Name(), Runtime: p.backend.runtime.Name(),
 		Job: spec.Labels.Job, Trial: spec.Labels.Trial, Owner: owner,
 	}); err != nil {
 		return err
@@ -119,7 +121,7 @@ func (p *prepared) Memory() int64 {
 	}
 	var sum int64
 	for _, pid := range found {
-		text := readSmall(filepath.Join("/proc", strconv.Itoa(pid), "smaps_rollup"))
+		text := hostfile.Small(filepath.Join("/proc", strconv.Itoa(pid), "smaps_rollup"))
 		for line := range strings.Lines(text) {
 			fields := strings.Fields(line)
 			if len(fields) < 2 || fields[0] != "Pss:" {
@@ -146,7 +148,11 @@ func (p *prepared) Destroy(ctx context.Context) error {
 // writeRecord replaces the record of a sandbox.
 func writeRecord(dir string, r record) error {
 	tmp := filepath.Join(dir, fileOwner+".new")
-	if err := writeJSON(tmp, r); err != nil {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("writing %q: %w", tmp, err)
+	}
+	if err := os.WriteFile(tmp, data, 0o600); err != nil {
 		return err
 	}
 	return os.Rename(tmp, filepath.Join(dir, fileOwner))

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"github.com/proctor-run/proctor/procid"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/rootplan"
 )
 
 // record is owner.json: it stands in a sandbox's directory before anything
@@ -85,8 +86,8 @@ func removeTree(dir string) error {
 		if d.Name() == fileOwner {
 			continue
 		}
-		if d.Name() == dirWork {
-			openWork(filepath.Join(dir, dirWork))
+		if d.Name() == rootplan.DirWork {
+			openWork(filepath.Join(dir, rootplan.DirWork))
 		}
 		if err := os.RemoveAll(filepath.Join(dir, d.Name())); err != nil {
 			return err

@@ -4,17 +4,11 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -23,6 +17,9 @@ import (
 	"github.com/proctor-run/proctor/sandbox/egress"
 	"github.com/proctor-run/proctor/sandbox/guest"
 	"github.com/proctor-run/proctor/sandbox/internal/usernet"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/cgroup"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/network"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/runtimes"
 )
 
 const (
@@ -42,11 +39,10 @@ type Sandbox struct {
 	id       string
 	dir      string
 	hostname string
-	ids      *idMap   // nil as root of the host
 	parts    []string // of the root file system, by their paths in the sandbox
 	stack    []*layer // of snapshots that it stands on
 
-	process *process
+	process *runtimes.Process
 	net     *usernet.Net // nil unless the network is the sandbox's own
 	client  *guest.Client
 	first   *os.File     // pidfd of the sandbox's first process on the host, or nil
@@ -61,10 +57,10 @@ type Sandbox struct {
 var _ sandbox.Sandbox = (*Sandbox)(nil)
 
 // run starts the runtime and waits for the guest's greeting.
-func (s *Sandbox) run(ctx context.Context, l *launch, base *base, spec sandbox.Spec) error {
-	p, err := s.startProcess(l, spec)
+func (s *Sandbox) run(ctx context.Context, begin runtimes.Start, base *base, spec sandbox.Spec) error {
+	p, err := begin()
 	if err != nil {
-		return fmt.Errorf("starting runtime %q: %w", s.backend.runtime.name, err)
+		return fmt.Errorf("starting runtime %q: %w", s.backend.runtime.Name(), err)
 	}
 	s.process = p
 	if err := s.openNetwork(spec.Network); err != nil {
@@ -73,21 +69,19 @@ func (s *Sandbox) run(ctx context.Context, l *launch, base *base, spec sandbox.S
 	start, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("no answer within %v", startLimit))
 	defer cancel()
 	opts := base.guestOptions(s.backend.opts.Build, spec)
-	c, err := guest.Dial(start, p.stdout, p.stdin, opts)
+	c, err := guest.Dial(start, p.Stdout, p.Stdin, opts)
 	if err != nil {
 		if ctx.Err() == nil {
-			err = p.diagnose(err)
+			err = p.Diagnose(err)
 		}
-		return fmt.Errorf("starting runtime %q: %w", s.backend.runtime.name, err)
+		return fmt.Errorf("starting runtime %q: %w", s.backend.runtime.Name(), err)
 	}
-	if l.TUN != "" && s.net == nil {
-		return fmt.Errorf("starting runtime %q: it runs, but there is no device for its network", s.backend.runtime.name)
+	if s.backend.networkKind(spec.Network) == network.Own && s.net == nil {
+		return fmt.Errorf("starting runtime %q: it runs, but there is no device for its network", s.backend.runtime.Name())
 	}
 	s.client, s.env = c, opts.Env
-	if s.first = p.first; l.native == nil {
-		if s.first, err = s.openFirst(start, p.done); err != nil {
-			return fmt.Errorf("starting runtime %q: %w", s.backend.runtime.name, err)
-		}
+	if s.first, err = p.First(start); err != nil {
+		return fmt.Errorf("starting runtime %q: %w", s.backend.runtime.Name(), err)
 	}
 	if err := s.openGate(ctx, spec.Network); err != nil {
 		return err
@@ -103,85 +97,6 @@ func (s *Sandbox) run(ctx context.Context, l *launch, base *base, spec sandbox.S
 		return fmt.Errorf("creating the working directory %q: %w", base.workdir, err)
 	}
 	return nil
-}
-
-// startProcess starts the runtime, or the guest that makes the sandbox itself.
-func (s *Sandbox) startProcess(l *launch, spec sandbox.Spec) (*process, error) {
-	if l.native == nil {
-		return startRuntime(l, filepath.Join(s.dir, fileLaunch), s.ids, s.backend.opts.Executable)
-	}
-	n := nativeStart{launch: l, launchFile: filepath.Join(s.dir, fileLaunch), executable: s.backend.opts.Executable, ids: s.ids}
-	if s.backend.cgroups {
-		g, err := makeGroups(cgroupRoot, s.id, s.backend.resources(spec))
-		if err != nil {
-			return nil, err
-		}
-		defer g.close()
-		n.groups = g
-	}
-	return n.start()
-}
-
-// diagnose adds what the runtime said to the error that its end caused.
-func (p *process) diagnose(err error) error {
-	select {
-	case <-p.done:
-	case <-time.After(time.Second): // it hangs instead of failing
-		p.kill()
-		<-p.done
-	}
-	if said := strings.TrimSpace(p.stderr.String()); said != "" {
-		return fmt.Errorf("%w: %s", err, said)
-	}
-	return fmt.Errorf("%w: %v", err, p.cmd.ProcessState)
-}
-
-// pidPoll is how often it is looked whether the runtime has written a pid down.
-const pidPoll = 2 * time.Millisecond
-
-// openFirst returns a handle of the process that the runtime writes down, or nil
-// where the kernel has no such handles. Runtimes write when the process runs, so
-// that the guest may have greeted before. While the guest is connected it lives,
-// so that its pid means nothing else. ended is closed when the runtime has ended.
-func (s *Sandbox) openFirst(ctx context.Context, ended <-chan struct{}) (*os.File, error) {
-	for {
-		pid, err := readPID(filepath.Join(s.dir, filePID))
-		if err != nil {
-			return nil, err
-		}
-		if pid != 0 {
-			fd, err := unix.PidfdOpen(pid, 0)
-			if err != nil {
-				return nil, nil // the sandbox works without, see end
-			}
-			return os.NewFile(uintptr(fd), "pidfd"), nil
-		}
-		select {
-		case <-time.After(pidPoll):
-		case <-ended:
-			return nil, errors.New("the runtime has ended and has not said which process is the sandbox's first")
-		case <-ctx.Done():
-			return nil, fmt.Errorf("the runtime has not said which process is the sandbox's first: %w", context.Cause(ctx))
-		}
-	}
-}
-
-// readPID reads a file with a pid. It is 0 as long as the file is not there or
-// empty.
-func readPID(name string) (int, error) {
-	data, err := os.ReadFile(name)
-	text := strings.TrimSpace(string(data))
-	if errors.Is(err, os.ErrNotExist) || (err == nil && text == "") {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, fmt.Errorf("reading which process is the sandbox's first: %w", err)
-	}
-	pid, err := strconv.Atoi(text)
-	if err != nil || pid <= 1 {
-		return 0, fmt.Errorf("the runtime says that the sandbox's first process is %.40q", text)
-	}
-	return pid, nil
 }
 
 // ID is the container id that the runtime knows.
@@ -250,7 +165,7 @@ func (s *Sandbox) destroy(ctx context.Context) error {
 		}
 	}
 	// Runtimes give up on groups that are busy.
-	if err := removeCgroups(ctx, s.id); err != nil {
+	if err := cgroup.Remove(ctx, s.id); err != nil {
 		return err
 	}
 	removeSockets(s.id)
@@ -275,12 +190,12 @@ func (s *Sandbox) end(ctx context.Context) error {
 		_ = unix.PidfdSendSignal(int(s.first.Fd()), unix.SIGKILL, nil, 0) // an error means that it is gone
 		exit, cancel := context.WithTimeout(ctx, exitLimit)
 		defer cancel()
-		if s.process.wait(exit) == nil {
+		if s.process.Wait(exit) == nil {
 			return s.awaitFirst(ctx)
 		}
 	}
-	s.process.kill()
-	if err := s.process.wait(ctx); err != nil {
+	s.process.Kill()
+	if err := s.process.Wait(ctx); err != nil {
 		return fmt.Errorf("waiting for the runtime: %w", err)
 	}
 	return killOf(ctx, s.id)
@@ -310,31 +225,5 @@ func (b *Backend) removeDir(ctx context.Context, dir string) error {
 	if b.root || !errors.Is(err, os.ErrPermission) {
 		return err
 	}
-	ids := callerIDs(!b.single.Load())
-	cmd := exec.CommandContext(ctx, b.opts.Executable)
-	cmd.Args, cmd.Env = []string{removeArg0, dir}, runtimeEnv()
-	var said bytes.Buffer
-	cmd.Stderr = &said
-	cmd.SysProcAttr = &syscall.SysProcAttr{}
-	if err := ids.prepare(cmd); err != nil {
-		return err
-	}
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("removing %q: %w", dir, err)
-	}
-	if err := ids.apply(cmd); err != nil {
-		return errors.Join(err, cmd.Process.Kill(), cmd.Wait())
-	}
-	if err := cmd.Wait(); err != nil {
-		return fmt.Errorf("removing %q: %w: %s", dir, err, strings.TrimSpace(said.String()))
-	}
-	return nil
-}
-
-func writeJSON(name string, v any) error {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Errorf("writing %q: %w", name, err)
-	}
-	return os.WriteFile(name, data, 0o600)
+	return runtimes.CallerUsers(!b.single.Load()).RemoveTree(ctx, b.opts.Executable, dir)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/internal/rootfs"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/rootplan"
 )
 
 // layer holds what the commands of a sandbox had written when a snapshot was
@@ -55,7 +56,9 @@ func (l *layer) release(ctx context.Context) error {
 }
 
 // upper is the directory that belongs to a part.
-func (l *layer) upper(part int) string { return filepath.Join(l.dir, dirUpper, strconv.Itoa(part)) }
+func (l *layer) upper(part int) string {
+	return filepath.Join(l.dir, rootplan.DirUpper, strconv.Itoa(part))
+}
 
 // putOn puts the layers of snapshots, highest first, on a root file system for a
 // sandbox in dir, and gives its upper directories the attributes that the merged
@@ -118,8 +121,8 @@ func (r *renewable) Snapshot(ctx context.Context, name string) (sandbox.Snapshot
 	fail := func(err error) (sandbox.Snapshot, error) {
 		return nil, fmt.Errorf("taking snapshot %q of sandbox %q: %w", name, r.id, err)
 	}
-	if r.backend.runtime.builtin() {
-		return fail(fmt.Errorf("runtime %q keeps what is written in its own kernel: %w", r.backend.runtime.name, sandbox.ErrUnsupported))
+	if !r.backend.runtime.Snapshots() {
+		return fail(fmt.Errorf("runtime %q keeps what is written in its own kernel: %w", r.backend.runtime.Name(), sandbox.ErrUnsupported))
 	}
 	release, err := r.hold(ctx)
 	if err != nil {
@@ -132,7 +135,7 @@ func (r *renewable) Snapshot(ctx context.Context, name string) (sandbox.Snapshot
 	if err != nil {
 		return fail(err)
 	}
-	if _, err := os.Lstat(filepath.Join(old.dir, dirMemory)); err == nil {
+	if _, err := os.Lstat(filepath.Join(old.dir, rootplan.DirMemory)); err == nil {
 		return fail(fmt.Errorf("the file system of %q cannot hold what sandboxes write; put the state directory on a disk with ext4, xfs or btrfs: %w",
 			r.backend.opts.StateDir, sandbox.ErrUnsupported))
 	}
@@ -179,7 +182,7 @@ func (r *renewable) seal(ctx context.Context, old *Sandbox, name string) (*base,
 	}
 	id := newID()
 	dir, err := newRecord(r.backend.opts.StateDir, record{
-		ID: id, Name: "snapshot " + name + " of " + r.spec.Name, Backend: r.backend.Name(), Runtime: r.backend.runtime.name,
+		ID: id, Name: "snapshot " + name + " of " + r.spec.Name, Backend: r.backend.Name(), Runtime: r.backend.runtime.Name(),
 		Job: r.spec.Labels.Job, Trial: r.spec.Labels.Trial, Owner: owner,
 	})
 	if err != nil {
@@ -188,7 +191,7 @@ func (r *renewable) seal(ctx context.Context, old *Sandbox, name string) (*base,
 	top := &layer{backend: r.backend, dir: dir, parts: old.parts}
 	r.held = append(r.held, top.hold())
 	// The runtime is gone, and with it the namespace in which this was mounted.
-	if err := os.Rename(filepath.Join(old.dir, dirUpper), filepath.Join(dir, dirUpper)); err != nil {
+	if err := os.Rename(filepath.Join(old.dir, rootplan.DirUpper), filepath.Join(dir, rootplan.DirUpper)); err != nil {
 		return nil, err
 	}
 	now := *r.base

@@ -14,6 +14,7 @@ import (
 
 	"github.com/proctor-run/proctor/internal/need"
 	"github.com/proctor-run/proctor/internal/programtest"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/hostfile"
 )
 
 // TestOrdinaryUser runs the tests again as users other than root: one who has
@@ -50,16 +51,17 @@ func TestOrdinaryUser(t *testing.T) { //nolint:tparallel // each user's run fill
 	}
 }
 
-// userWithRange finds a user to whom /etc/subuid gives ids.
+// userWithRange finds a user to whom /etc/subuid and /etc/subgid give ids.
 func userWithRange() (int, bool) {
-	for line := range strings.Lines(readSmall("/etc/subuid")) {
+	groups := "\n" + hostfile.Small("/etc/subgid")
+	for line := range strings.Lines(hostfile.Small("/etc/subuid")) {
 		name, _, _ := strings.Cut(line, ":")
 		u, err := user.Lookup(name)
 		if err != nil {
 			continue
 		}
 		uid, err := strconv.Atoi(u.Uid)
-		if err == nil && uid != 0 && subordinate("/etc/subuid", uid).count > 0 && subordinate("/etc/subgid", uid).count > 0 {
+		if err == nil && uid != 0 && strings.Contains(groups, "\n"+name+":") {
 			return uid, true
 		}
 	}

@@ -14,6 +14,8 @@ import (
 	"github.com/gofrs/flock"
 
 	"github.com/proctor-run/proctor/internal/clock"
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/blob"
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/layerfs"
 )
 
 // Sharing says who may use a cache at once (Dockerfile reference, "RUN
@@ -41,34 +43,41 @@ type Cache struct {
 	// Fresh: it was made just now, and is empty.
 	Fresh bool
 
-	store *Store
-	key   string
-	id    string
-	lock  *flock.Flock
+	disk *disk
+	key  string
+	id   string
+	lock *flock.Flock
 }
 
 // OpenCache returns the directory that is kept under an id, making it when
 // there is none. Until it is closed no process removes it.
 func (s *Store) OpenCache(ctx context.Context, id string, sharing Sharing) (*Cache, error) {
-	base := fileKey(digestOf([]byte(string(s.format) + " " + id)))
+	return s.upkeep.caches.open(ctx, id, sharing)
+}
+
+// caches are those of a store.
+type caches struct{ disk *disk }
+
+func (c *caches) open(ctx context.Context, id string, sharing Sharing) (*Cache, error) {
+	base := fileKey(blob.DigestOf([]byte(string(c.disk.format) + " " + id)))
 	for n := 0; ; n++ {
 		key := base
 		if sharing == privateCache {
 			key += "-" + strconv.Itoa(n)
 		}
-		c, err := s.openCache(ctx, key, id, sharing)
+		opened, err := c.openOne(ctx, key, id, sharing)
 		if err != nil {
 			return nil, fmt.Errorf("opening cache %q: %w", id, err)
 		}
-		if c != nil {
-			return c, nil
+		if opened != nil {
+			return opened, nil
 		}
 	}
 }
 
-// openCache returns nil when a private cache is another one's.
-func (s *Store) openCache(ctx context.Context, key, id string, sharing Sharing) (*Cache, error) {
-	lock := flock.New(s.cacheLock(key), flock.SetPermissions(0o600))
+// openOne returns nil when a private cache is another one's.
+func (c *caches) openOne(ctx context.Context, key, id string, sharing Sharing) (*Cache, error) {
+	lock := c.disk.cacheLock(key)
 	take := lock.TryLock
 	if sharing == SharedCache || sharing == "" {
 		take = lock.TryRLock
@@ -88,27 +97,21 @@ func (s *Store) openCache(ctx context.Context, key, id string, sharing Sharing) 
 			return nil, errors.Join(err, lock.Close())
 		}
 	}
-	c := &Cache{Dir: filepath.Join(s.cacheDir(key), "data"), store: s, key: key, id: id, lock: lock}
-	if err := os.MkdirAll(s.cacheDir(key), 0o700); err != nil {
+	opened := &Cache{Dir: filepath.Join(c.disk.cacheDir(key), "data"), disk: c.disk, key: key, id: id, lock: lock}
+	if err := os.MkdirAll(c.disk.cacheDir(key), 0o700); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
-	err := os.Mkdir(c.Dir, 0o700)
-	c.Fresh = err == nil
+	err := os.Mkdir(opened.Dir, 0o700)
+	opened.Fresh = err == nil
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, errors.Join(err, lock.Close())
 	}
-	return c, nil
-}
-
-func (s *Store) cacheDir(key string) string { return filepath.Join(s.dir, "caches", key) }
-
-func (s *Store) cacheLock(key string) string {
-	return filepath.Join(s.dir, "locks", "cache-"+key+lockSuffix)
+	return opened, nil
 }
 
 // Close notes how large the cache is, and lets others have it.
 func (c *Cache) Close() error {
-	err := c.store.writeJSON(filepath.Join(c.store.cacheDir(c.key), cacheFile), cacheRecord{ID: c.id, Bytes: treeSize(c.Dir)})
+	err := c.disk.writeJSON(filepath.Join(c.disk.cacheDir(c.key), cacheFile), cacheRecord{ID: c.id, Bytes: treeSize(c.Dir)})
 	return errors.Join(err, c.lock.Close())
 }
 
@@ -134,21 +137,21 @@ type storedCache struct {
 	used  time.Time
 }
 
-// caches lists the caches, the one that was used last first.
-func (s *Store) caches() ([]storedCache, error) {
-	entries, err := os.ReadDir(filepath.Join(s.dir, "caches"))
+// list returns the caches, the one that was used last first.
+func (c *caches) list() ([]storedCache, error) {
+	entries, err := os.ReadDir(filepath.Join(c.disk.dir, "caches"))
 	if err != nil {
 		return nil, fmt.Errorf("reading the image store: %w", err)
 	}
 	var all []storedCache
 	for _, e := range entries {
-		c := storedCache{key: e.Name()}
+		one := storedCache{key: e.Name()}
 		var rec cacheRecord
-		at := filepath.Join(s.cacheDir(c.key), cacheFile)
+		at := filepath.Join(c.disk.cacheDir(one.key), cacheFile)
 		if _, err := readJSON(at, &rec); err != nil {
 			return nil, err
 		}
-		c.bytes = rec.Bytes
+		one.bytes = rec.Bytes
 		info, err := os.Stat(at)
 		if errors.Is(err, fs.ErrNotExist) {
 			info, err = e.Info() // in its first use, or that was killed
@@ -156,57 +159,57 @@ func (s *Store) caches() ([]storedCache, error) {
 		if err != nil {
 			continue // removed meanwhile
 		}
-		c.used = info.ModTime()
-		all = append(all, c)
+		one.used = info.ModTime()
+		all = append(all, one)
 	}
 	slices.SortFunc(all, func(a, b storedCache) int { return b.used.Compare(a.used) })
 	return all, nil
 }
 
-// discardCache removes a cache unless somebody uses it.
-func (s *Store) discardCache(c storedCache) (gone bool, err error) {
-	lock := flock.New(s.cacheLock(c.key), flock.SetPermissions(0o600))
+// discard removes a cache unless somebody uses it.
+func (c *caches) discard(one storedCache) (gone bool, err error) {
+	lock := c.disk.cacheLock(one.key)
 	defer func() { err = errors.Join(err, lock.Close()) }()
 	if ok, err := tryLock(lock); err != nil || !ok {
 		return false, err
 	}
 	// Renamed first, so that a cache is never there in part.
-	trash, err := s.session.mkdir("prune-*")
+	trash, err := c.disk.session.mkdir("prune-*")
 	if err != nil {
 		return false, fmt.Errorf("removing a cache: %w", err)
 	}
-	if err := os.Rename(s.cacheDir(c.key), filepath.Join(trash, "cache")); err != nil {
+	if err := os.Rename(c.disk.cacheDir(one.key), filepath.Join(trash, "cache")); err != nil {
 		return false, fmt.Errorf("removing a cache: %w", errors.Join(err, os.Remove(trash)))
 	}
-	if err := removeTree(trash); err != nil {
+	if err := layerfs.RemoveTree(trash); err != nil {
 		return false, fmt.Errorf("removing a cache: %w", err)
 	}
 	return true, nil
 }
 
-// shrinkCaches removes the caches that were used before a time, the oldest
+// shrink removes the caches that were used before a time, the oldest
 // first, until what is left of total is within limit. It returns that.
-func (s *Store) shrinkCaches(ctx context.Context, all []storedCache, before time.Time, total, limit int64, dry bool, done *Pruned) (int64, []storedCache, error) {
+func (c *caches) shrink(ctx context.Context, all []storedCache, before time.Time, total, limit int64, dry bool, done *Pruned) (int64, []storedCache, error) {
 	for len(all) > 0 && total > limit {
-		c := all[len(all)-1]
+		one := all[len(all)-1]
 		if ctx.Err() != nil {
 			return total, all, context.Cause(ctx)
 		}
-		if !c.used.Before(before) {
+		if !one.used.Before(before) {
 			break
 		}
 		all = all[:len(all)-1]
 		gone, err := true, error(nil)
 		if !dry {
-			gone, err = s.discardCache(c)
+			gone, err = c.discard(one)
 		}
 		if err != nil {
 			return total, all, err
 		}
 		if gone {
 			done.Caches++
-			done.Bytes += c.bytes
-			total -= c.bytes
+			done.Bytes += one.bytes
+			total -= one.bytes
 		}
 	}
 	return total, all, nil

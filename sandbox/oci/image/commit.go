@@ -11,6 +11,9 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/blob"
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/layerfs"
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/source"
 )
 
 // Changes are what a new image has over its base.
@@ -38,13 +41,13 @@ type Changes struct {
 //
 // The same base, content (with times) and changes give the same ID.
 func (s *Store) Commit(ctx context.Context, base Image, upper string, changes Changes) (Image, error) {
-	var ref reference
+	var ref source.Reference
 	if changes.Ref != "" {
 		var err error
-		if ref, err = parseReference(changes.Ref); err != nil {
+		if ref, err = source.ParseReference(changes.Ref); err != nil {
 			return Image{}, err
 		}
-		if ref.kind != kindRegistry {
+		if ref.Local() {
 			return Image{}, fmt.Errorf("committing %q: a new image cannot have the name of a file", changes.Ref)
 		}
 	}
@@ -54,7 +57,7 @@ func (s *Store) Commit(ctx context.Context, base Image, upper string, changes Ch
 	}
 	history := v1.History{CreatedBy: changes.CreatedBy, EmptyLayer: upper == ""}
 	if upper != "" {
-		layer, err := s.takeUpper(ctx, upper)
+		layer, err := s.layers.takeUpper(ctx, upper)
 		if err != nil {
 			return Image{}, fmt.Errorf("committing %q: %w", upper, err)
 		}
@@ -65,8 +68,8 @@ func (s *Store) Commit(ctx context.Context, base Image, upper string, changes Ch
 		keys = append(keys, keyOf(layer))
 		file.RootFS.DiffIDs = append(file.RootFS.DiffIDs, diffID)
 	}
-	if len(keys) > maxLayers {
-		return Image{}, fmt.Errorf("committing on %q: %w: %d layers, at most %d", base.ID, ErrLimit, len(keys), maxLayers)
+	if len(keys) > layerfs.MaxLayers {
+		return Image{}, fmt.Errorf("committing on %q: %w: %d layers, at most %d", base.ID, ErrLimit, len(keys), layerfs.MaxLayers)
 	}
 	changes.apply(&file.Config)
 	file.History = append(file.History, history)
@@ -82,25 +85,25 @@ func (s *Store) Commit(ctx context.Context, base Image, upper string, changes Ch
 		return img, nil
 	}
 	img.Ref = changes.Ref
-	return img, s.writeRef(ref, img.ID, "")
+	return img, s.disk.writeRef(ref, img.ID, "")
 }
 
 // baseOf returns what a new image begins with.
 func (s *Store) baseOf(base Image) ([]string, *v1.ConfigFile, error) {
 	if base.ID == "" {
-		file := &v1.ConfigFile{OS: s.platform.OS, Architecture: s.platform.Architecture}
+		file := &v1.ConfigFile{OS: s.disk.platform.OS, Architecture: s.disk.platform.Architecture}
 		file.RootFS.Type = "layers"
 		return nil, file, nil
 	}
 	var rec record
-	ok, err := readJSON(s.imageFile(base.ID), &rec)
+	ok, err := readJSON(s.disk.imageFile(base.ID), &rec)
 	if err == nil && !ok {
 		err = fmt.Errorf("reading the base image: %w", fs.ErrNotExist)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	file, err := parseConfig(rec.Config)
+	file, err := source.ParseConfig(rec.Config)
 	return rec.Layers, file, err
 }
 
@@ -129,8 +132,8 @@ func (c Changes) apply(to *v1.Config) {
 
 // write stores an image and returns it, claimed.
 func (s *Store) write(rec record) (Image, error) {
-	id := digestOf(rec.Config)
-	if err := s.writeJSON(s.imageFile(id), rec); err != nil {
+	id := blob.DigestOf(rec.Config)
+	if err := s.disk.writeJSON(s.disk.imageFile(id), rec); err != nil {
 		return Image{}, err
 	}
 	img, ok, err := s.assemble(id, rec)

@@ -1,31 +1,32 @@
 package image
 
 import (
-	"archive/tar"
 	"bytes"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"golang.org/x/sys/unix"
+
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/blob"
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/imagetest"
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/layerfs"
 )
 
 // upperDir makes an upper directory by unpacking, which makes whiteouts as
 // overlay does. It lies beside the store.
-func upperDir(t *testing.T, store string, f format, entries ...entry) string {
+func upperDir(t *testing.T, store string, f layerfs.Format, entries ...entry) string {
 	t.Helper()
-	upper := filepath.Join(filepath.Dir(store), "upper-"+digestOf([]byte(t.Name()))[7:15])
+	upper := filepath.Join(filepath.Dir(store), "upper-"+blob.DigestOf([]byte(t.Name()))[7:15])
 	if err := os.Mkdir(upper, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := unpack(t.Context(), upper, bytes.NewReader(layerTar(t, entries...)), f, Limits{}.withDefaults()); err != nil {
+	if _, err := layerfs.Unpack(t.Context(), upper, bytes.NewReader(layerTar(t, entries...)), f, Limits{}.withDefaults()); err != nil {
 		t.Fatal(err)
 	}
 	return upper
@@ -41,7 +42,7 @@ func TestCommit(t *testing.T) {
 		Ref: "hb__task", Env: []string{"A=2", "B=3"}, Workdir: "/app", User: "1000:1000",
 		Shell: []string{"/bin/bash", "-c"}, Labels: map[string]string{"l": "m"}, CreatedBy: "RUN make",
 	}
-	img, err := s.Commit(t.Context(), base, upperDir(t, store, s.format, content...), changes)
+	img, err := s.Commit(t.Context(), base, upperDir(t, store, s.disk.format, content...), changes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,11 +57,11 @@ func TestCommit(t *testing.T) {
 		t.Fatalf("layers are %+v, want one more than %+v", img.Layers, base.Layers)
 	}
 	tree := map[string]string{"new": "file 644 x", "link": "link new", "hard": "file 644 x", "etc": "whiteout"}
-	if diff := cmp.Diff(tree, listing(t, img.Layers[2].Dir)); diff != "" {
+	if diff := cmp.Diff(tree, imagetest.Listing(t, img.Layers[2].Dir)); diff != "" {
 		t.Errorf("new layer (-want +got):\n%s", diff)
 	}
 
-	again := upperDir(t, store, s.format, content...)
+	again := upperDir(t, store, s.disk.format, content...)
 	same, err := s.Commit(t.Context(), base, again, changes)
 	if err != nil {
 		t.Fatal(err)
@@ -93,11 +94,11 @@ func TestCommitScratch(t *testing.T) {
 	t.Parallel()
 	store := filepath.Join(t.TempDir(), "store")
 	s := openStore(t, store, Options{Offline: true})
-	img, err := s.Commit(t.Context(), Image{}, upperDir(t, store, s.format, file("a", "x")), Changes{Ref: "scratch-built"})
+	img, err := s.Commit(t.Context(), Image{}, upperDir(t, store, s.disk.format, file("a", "x")), Changes{Ref: "scratch-built"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(img.Layers) != 1 || img.UserXattr != (s.format == formatUser) {
+	if len(img.Layers) != 1 || img.UserXattr != (s.disk.format == layerfs.User) {
 		t.Errorf("image is %+v", img)
 	}
 }
@@ -108,7 +109,7 @@ func TestCommitOnSynthetic(t *testing.T) {
 	s := openStore(t, store, Options{Offline: true})
 	base := mustPull(t, s, "oci:"+writeLayout(t, map[string]v1.Image{"x": imageOf(t, v1.Config{},
 		layerTar(t, dir("tmp", 0o1777)), layerTar(t, file("tmp/x", "")))}))
-	img, err := s.Commit(t.Context(), base, upperDir(t, store, s.format, file("a", "x")), Changes{})
+	img, err := s.Commit(t.Context(), base, upperDir(t, store, s.disk.format, file("a", "x")), Changes{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +122,7 @@ func TestCommitRefuses(t *testing.T) {
 	t.Parallel()
 	store := filepath.Join(t.TempDir(), "store")
 	s := openStore(t, store, Options{Offline: true})
-	if _, err := s.Commit(t.Context(), Image{ID: digestOf(nil)}, "", Changes{}); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := s.Commit(t.Context(), Image{ID: blob.DigestOf(nil)}, "", Changes{}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("on a base that is not there: got %v", err)
 	}
 	if _, err := s.Commit(t.Context(), Image{}, "", Changes{Ref: "oci:x"}); err == nil {
@@ -130,8 +131,8 @@ func TestCommitRefuses(t *testing.T) {
 	if _, err := s.Commit(t.Context(), Image{}, filepath.Join(store, "missing"), Changes{}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("of a missing directory: got %v", err)
 	}
-	upper := upperDir(t, store, s.format, dir("renamed", 0o755))
-	err := unix.Setxattr(filepath.Join(upper, "renamed"), string(s.format)+".overlay.redirect", []byte("/x"), 0)
+	upper := upperDir(t, store, s.disk.format, dir("renamed", 0o755))
+	err := unix.Setxattr(filepath.Join(upper, "renamed"), string(s.disk.format)+".overlay.redirect", []byte("/x"), 0)
 	if errors.Is(err, unix.ENOTSUP) {
 		t.Skip("the file system here has no user attributes")
 	}
@@ -143,86 +144,6 @@ func TestCommitRefuses(t *testing.T) {
 	}
 }
 
-// TestPackUnpack: packing what was unpacked and unpacking that gives the same
-// tree, and packing it again the same bytes.
-func TestPackUnpack(t *testing.T) {
-	t.Parallel()
-	f := testFormat(t)
-	entries := []entry{
-		dir("a", 0o700), file("a/f", "content"), hardlink("a/g", "a/f"), symlink("a/s", "../../x"), whiteout("a/.wh.w"),
-		dir("o", 0o755), whiteout("o/.wh..wh..opq"), file("o/n", strings.Repeat("x", 100_000)), dir("closed", 0), file("closed/f", "x"),
-	}
-	closed := file("unreadable", "x")
-	closed.Mode = 0
-	closed.ModTime = time.Unix(1_400_000_000, 123_456_789)
-	closed.Format = tar.FormatPAX // for the fraction
-	first, _, err := unpackIn(t, layerTar(t, append(entries, closed)...), Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var once, twice bytes.Buffer
-	if _, err := pack(t.Context(), &once, first, f); err != nil {
-		t.Fatal(err)
-	}
-	second, _, err := unpackIn(t, once.Bytes(), Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := pack(t.Context(), &twice, second, f); err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(once.Bytes(), twice.Bytes()) {
-		t.Error("packing the unpacked gives other bytes")
-	}
-	openAll(t, first)
-	openAll(t, second)
-	if diff := cmp.Diff(listing(t, first), listing(t, second)); diff != "" {
-		t.Errorf("trees (-first +second):\n%s", diff)
-	}
-}
-
-// openAll makes what is closed to its owner readable, for listing as an
-// ordinary user.
-func openAll(t *testing.T, root string) {
-	t.Helper()
-	for _, name := range []string{"closed", "unreadable"} {
-		var st unix.Stat_t
-		if err := unix.Lstat(filepath.Join(root, name), &st); err != nil || st.Mode&0o7777 != 0 {
-			t.Fatalf("mode of %s is %o (%v), want 0: packing must restore it", name, st.Mode&0o7777, err)
-		}
-		if err := os.Chmod(filepath.Join(root, name), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-func TestPackDropsDevicesAndSockets(t *testing.T) {
-	t.Parallel()
-	upper := t.TempDir()
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = unix.Close(fd) }()
-	// A short name, because those of sockets are.
-	dirFD, err := os.Open(upper)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = dirFD.Close() }()
-	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: fmt.Sprintf("/proc/self/fd/%d/s", dirFD.Fd())}); err != nil {
-		t.Skipf("needs sockets in the file system: %v", err)
-	}
-	var buf bytes.Buffer
-	notes, err := pack(t.Context(), &buf, upper, testFormat(t))
-	if err != nil || notes.Devices != 1 {
-		t.Errorf("notes are %+v (%v), want one left out", notes, err)
-	}
-	if len(listing(t, upper)) != 0 {
-		t.Error("the socket is still there")
-	}
-}
-
 // The upper directory may lie on another file system.
 func TestCommitFromElsewhere(t *testing.T) {
 	t.Parallel()
@@ -230,7 +151,7 @@ func TestCommitFromElsewhere(t *testing.T) {
 	if err != nil {
 		t.Skip("needs a second file system at /dev/shm")
 	}
-	t.Cleanup(func() { _ = removeTree(elsewhere) })
+	t.Cleanup(func() { _ = layerfs.RemoveTree(elsewhere) })
 	store := filepath.Join(t.TempDir(), "store")
 	if err := os.Rename(elsewhere, store+"-moved"); !errors.Is(err, unix.EXDEV) {
 		t.Skip("needs /dev/shm to be a file system of its own")
@@ -242,7 +163,7 @@ func TestCommitFromElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	content := []entry{dir("d", 0o750), file("d/f", "x"), hardlink("hard", "d/f"), symlink("link", "/etc"), whiteout("etc/.wh.a")}
-	if _, err := unpack(t.Context(), upper, bytes.NewReader(layerTar(t, content...)), s.format, Limits{}.withDefaults()); err != nil {
+	if _, err := layerfs.Unpack(t.Context(), upper, bytes.NewReader(layerTar(t, content...)), s.disk.format, Limits{}.withDefaults()); err != nil {
 		t.Skipf("needs overlay's attributes in /dev/shm: %v", err)
 	}
 	img, err := s.Commit(t.Context(), base, upper, Changes{})
@@ -251,7 +172,7 @@ func TestCommitFromElsewhere(t *testing.T) {
 	}
 	want := map[string]string{"d": "dir 750", "d/f": "file 644 x", "hard": "file 644 x", "link": "link /etc", "etc": "dir 755", "etc/a": "whiteout"}
 	top := img.Layers[len(img.Layers)-1]
-	if diff := cmp.Diff(want, listing(t, top.Dir)); diff != "" {
+	if diff := cmp.Diff(want, imagetest.Listing(t, top.Dir)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if _, err := os.Lstat(upper); !errors.Is(err, fs.ErrNotExist) {

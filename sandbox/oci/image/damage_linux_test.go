@@ -10,6 +10,8 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/blob"
 )
 
 func TestWrongDiffID(t *testing.T) {
@@ -27,7 +29,7 @@ func TestWrongDiffID(t *testing.T) {
 	}
 	s := openStore(t, t.TempDir(), Options{})
 	_, err = s.Pull(t.Context(), "oci:"+writeLayout(t, map[string]v1.Image{"x": forged}), nil)
-	wantError[*digestError](t, err)
+	wantError[*blob.DigestError](t, err)
 	assertNoLeftovers(t, s)
 }
 
@@ -47,13 +49,13 @@ func TestDamagedLayout(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			dir := writeLayout(t, map[string]v1.Image{"x": img})
-			blob := filepath.Join(dir, "blobs", "sha256", strings.TrimPrefix(digestOf(raw), "sha256:"))
-			if err := os.WriteFile(blob, tc.blob, 0o600); err != nil {
+			path := filepath.Join(dir, "blobs", "sha256", strings.TrimPrefix(blob.DigestOf(raw), "sha256:"))
+			if err := os.WriteFile(path, tc.blob, 0o600); err != nil {
 				t.Fatal(err)
 			}
 			s := openStore(t, t.TempDir(), Options{})
 			_, err := s.Pull(t.Context(), "oci:"+dir, nil)
-			wantError[*digestError](t, err)
+			wantError[*blob.DigestError](t, err)
 			assertNoLeftovers(t, s)
 		})
 	}

@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/source"
 )
 
 // Estimate is what pulling images would take.
@@ -18,10 +20,6 @@ type Estimate struct {
 	// far as it can be told before: content compresses to a third.
 	Download, Disk int64
 }
-
-// expansion is by how much a compressed layer grows, in images of
-// distributions and languages.
-const expansion = 3
 
 // lookups of images at a time.
 const lookups = 8
@@ -75,11 +73,11 @@ type layerEstimate struct{ download, disk int64 }
 
 // lookUp returns the layers that the store lacks of an image, by key.
 func (s *Store) lookUp(ctx context.Context, ref string) (there bool, layers map[string]layerEstimate, err error) {
-	r, err := parseReference(ref)
+	r, err := source.ParseReference(ref)
 	if err != nil {
 		return false, nil, err
 	}
-	if r.kind == kindRegistry && !s.opts.Refresh {
+	if !r.Local() && !s.opts.Refresh {
 		if _, ok, err := s.stored(r); ok && err == nil {
 			return true, nil, nil
 		}
@@ -88,35 +86,35 @@ func (s *Store) lookUp(ctx context.Context, ref string) (there bool, layers map[
 	if err != nil {
 		return false, nil, err
 	}
-	defer c.close()
+	defer c.Close()
 	layers = map[string]layerEstimate{}
-	for i, source := range c.layers {
-		key := fileKey(c.file.RootFS.DiffIDs[i].String())
-		if _, ok, err := s.readLayer(key); ok && err == nil {
+	for i, from := range c.Layers {
+		key := fileKey(c.File.RootFS.DiffIDs[i].String())
+		if _, ok, err := s.disk.readLayer(key); ok && err == nil {
 			continue
 		}
-		l := layerEstimate{download: source.size(), disk: expansion * source.size()}
-		if a, ok := source.(archiveLayer); ok {
-			l = layerEstimate{disk: a.size()}
-		}
+		var l layerEstimate
+		l.download, l.disk = from.Estimate()
 		layers[key] = l
 	}
 	return len(layers) == 0, layers, nil
 }
 
 // find looks an image up where Pull does, but for the store itself.
-func (s *Store) find(ctx context.Context, r reference) (*candidate, error) {
-	if r.kind != kindRegistry {
-		return s.openLocal(ctx, r)
+func (s *Store) find(ctx context.Context, r source.Reference) (*source.Candidate, error) {
+	if r.Local() {
+		c, err := s.sources.Local(ctx, r)
+		return c, notFound(err)
 	}
-	c, looked, err := s.fromMirrors(ctx, r)
+	c, looked, err := s.sources.Mirrors(ctx, r)
 	if err != nil || c != nil {
 		return c, err
 	}
 	if s.opts.Offline {
-		return nil, &NotFoundError{Ref: r.raw, Looked: append(looked, "no registry asked (offline)")}
+		return nil, &NotFoundError{Ref: r.Raw, Looked: append(looked, "no registry asked (offline)")}
 	}
-	return s.fromRegistry(ctx, r)
+	c, err = s.sources.Registry(ctx, r)
+	return c, notFound(err)
 }
 
 // SpaceError says that images would not fit on the disk of the store.
@@ -139,9 +137,9 @@ func (e *SpaceError) Hint() string {
 // the store's disk. A downloaded layer lies beside its files until they are
 // made.
 func (s *Store) CheckSpace(e Estimate) error {
-	free, ok := freeBytes(s.dir)
+	free, ok := freeBytes(s.disk.dir)
 	if need := e.Disk + e.Download; ok && need > free {
-		return &SpaceError{Dir: s.dir, Need: need, Free: free, Images: len(e.Missing) - len(e.Unknown)}
+		return &SpaceError{Dir: s.disk.dir, Need: need, Free: free, Images: len(e.Missing) - len(e.Unknown)}
 	}
 	return nil
 }

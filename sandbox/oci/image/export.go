@@ -11,6 +11,10 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/blob"
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/layerfs"
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/source"
 )
 
 // Export writes an image of the store as a tar that is an OCI layout and a
@@ -19,7 +23,7 @@ import (
 // those of the registry. The same image gives the same bytes. Name, when not
 // empty, is noted as the image's name.
 func (s *Store) Export(ctx context.Context, img Image, name string, w io.Writer) error {
-	x := &exporter{ctx: ctx, tw: tar.NewWriter(w), format: s.format}
+	x := &exporter{ctx: ctx, tw: tar.NewWriter(w), format: s.disk.format}
 	if err := x.export(s, img, name); err != nil {
 		return fmt.Errorf("exporting %q: %w", img.Ref, err)
 	}
@@ -29,7 +33,7 @@ func (s *Store) Export(ctx context.Context, img Image, name string, w io.Writer)
 type exporter struct {
 	ctx    context.Context
 	tw     *tar.Writer
-	format format
+	format layerfs.Format
 }
 
 func (x *exporter) export(s *Store, img Image, name string) error {
@@ -39,7 +43,7 @@ func (x *exporter) export(s *Store, img Image, name string) error {
 	}
 	file.RootFS.DiffIDs, file.History = nil, nil
 	manifest := v1.Manifest{SchemaVersion: 2, MediaType: types.OCIManifestSchema1}
-	saved := archiveImage{RepoTags: []string{}, Layers: []string{}}
+	saved := source.ArchiveImage{RepoTags: []string{}, Layers: []string{}}
 	written := map[string]bool{}
 	for _, l := range img.Layers {
 		d, err := x.layer(l.Dir, written)
@@ -48,7 +52,7 @@ func (x *exporter) export(s *Store, img Image, name string) error {
 		}
 		manifest.Layers = append(manifest.Layers, d)
 		file.RootFS.DiffIDs = append(file.RootFS.DiffIDs, d.Digest)
-		saved.Layers = append(saved.Layers, blobPath(d.Digest))
+		saved.Layers = append(saved.Layers, source.BlobPath(d.Digest))
 	}
 	if manifest.Config, err = x.json(file, types.OCIConfigJSON); err != nil {
 		return err
@@ -57,14 +61,14 @@ func (x *exporter) export(s *Store, img Image, name string) error {
 	if err != nil {
 		return err
 	}
-	saved.Config = blobPath(manifest.Config.Digest)
+	saved.Config = source.BlobPath(manifest.Config.Digest)
 	if name != "" {
-		r, err := parseReference(name)
+		r, err := source.ParseReference(name)
 		if err != nil {
 			return err
 		}
-		d.Annotations = map[string]string{annotationRef: name, annotationContainerd: r.full()}
-		if r.kind == kindRegistry && r.name.Identifier() != "" && !isDigest(r.name.Identifier()) {
+		d.Annotations = map[string]string{source.AnnotationRef: name, source.AnnotationContainerd: r.Full()}
+		if r.Tagged() {
 			saved.RepoTags = append(saved.RepoTags, name)
 		}
 	}
@@ -74,7 +78,7 @@ func (x *exporter) export(s *Store, img Image, name string) error {
 		value any
 	}{
 		{"index.json", index},
-		{"manifest.json", []archiveImage{saved}},
+		{"manifest.json", []source.ArchiveImage{saved}},
 		{"oci-layout", map[string]string{"imageLayoutVersion": "1.0.0"}},
 	} {
 		data, err := json.Marshal(f.value)
@@ -96,7 +100,7 @@ func (x *exporter) export(s *Store, img Image, name string) error {
 func (x *exporter) layer(dir string, written map[string]bool) (v1.Descriptor, error) {
 	h := sha256.New()
 	size := &byteCount{}
-	if _, err := pack(x.ctx, io.MultiWriter(h, size), dir, x.format); err != nil {
+	if _, err := layerfs.Pack(x.ctx, io.MultiWriter(h, size), dir, x.format); err != nil {
 		return v1.Descriptor{}, err
 	}
 	d := v1.Descriptor{MediaType: types.OCIUncompressedLayer, Size: size.n, Digest: v1.Hash{Algorithm: "sha256", Hex: hex.EncodeToString(h.Sum(nil))}}
@@ -104,10 +108,10 @@ func (x *exporter) layer(dir string, written map[string]bool) (v1.Descriptor, er
 		return d, nil
 	}
 	written[d.Digest.Hex] = true
-	if err := x.header(blobPath(d.Digest), d.Size); err != nil {
+	if err := x.header(source.BlobPath(d.Digest), d.Size); err != nil {
 		return d, err
 	}
-	_, err := pack(x.ctx, x.tw, dir, x.format)
+	_, err := layerfs.Pack(x.ctx, x.tw, dir, x.format)
 	return d, err
 }
 
@@ -123,11 +127,11 @@ func (x *exporter) json(value any, mediaType types.MediaType) (v1.Descriptor, er
 	if err != nil {
 		return v1.Descriptor{}, fmt.Errorf("writing a %s: %w", mediaType, err)
 	}
-	digest, err := v1.NewHash(digestOf(data))
+	digest, err := v1.NewHash(blob.DigestOf(data))
 	if err != nil {
 		return v1.Descriptor{}, fmt.Errorf("writing a %s: %w", mediaType, err)
 	}
-	return v1.Descriptor{MediaType: mediaType, Size: int64(len(data)), Digest: digest}, x.file(blobPath(digest), data)
+	return v1.Descriptor{MediaType: mediaType, Size: int64(len(data)), Digest: digest}, x.file(source.BlobPath(digest), data)
 }
 
 func (x *exporter) header(name string, size int64) error {

@@ -17,6 +17,9 @@ import (
 
 	memregistry "github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/blob"
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/source"
 )
 
 // flaky is a registry that is hostile or broken in front of a good one. handle
@@ -65,7 +68,7 @@ func bigImage(t *testing.T) v1.Image {
 	t.Helper()
 	var content strings.Builder
 	for i := range 40_000 {
-		content.WriteString(digestOf([]byte(strconv.Itoa(i))))
+		content.WriteString(blob.DigestOf([]byte(strconv.Itoa(i))))
 	}
 	return imageOf(t, v1.Config{}, layerTar(t, file("big", content.String())))
 }
@@ -140,7 +143,7 @@ func TestRegistryFaults(t *testing.T) {
 				w.WriteHeader(http.StatusTooManyRequests)
 				return true
 			},
-			check: wantError[*unreachableError],
+			check: wantError[*source.UnreachableError],
 		},
 		{
 			name: "503 on a layer, then recovering",
@@ -159,7 +162,7 @@ func TestRegistryFaults(t *testing.T) {
 				w.WriteHeader(http.StatusInternalServerError)
 				return isLayer(r, img)
 			},
-			check: wantError[*unreachableError],
+			check: wantError[*source.UnreachableError],
 		},
 		{
 			name: "connection reset before the answer",
@@ -235,7 +238,7 @@ func TestRegistryFaults(t *testing.T) {
 				hijack(t, w, nil)
 				return true
 			},
-			check: wantError[*unreachableError],
+			check: wantError[*source.UnreachableError],
 		},
 		{
 			name: "truncated blob",
@@ -246,7 +249,7 @@ func TestRegistryFaults(t *testing.T) {
 				_, _ = w.Write(raw[:len(raw)/2])
 				return true
 			},
-			check: wantError[*digestError],
+			check: wantError[*blob.DigestError],
 		},
 		{
 			name: "blob too long",
@@ -257,7 +260,7 @@ func TestRegistryFaults(t *testing.T) {
 				_, _ = w.Write(append(bytes.Clone(raw), "more"...))
 				return true
 			},
-			check: wantError[*digestError],
+			check: wantError[*blob.DigestError],
 		},
 		{
 			name: "wrong digest once",
@@ -278,7 +281,7 @@ func TestRegistryFaults(t *testing.T) {
 				_, _ = w.Write(flipped(raw))
 				return true
 			},
-			check: wantError[*digestError],
+			check: wantError[*blob.DigestError],
 		},
 		{
 			name: "wrong config",
@@ -289,7 +292,7 @@ func TestRegistryFaults(t *testing.T) {
 				_, _ = io.WriteString(w, `{"os":"linux"}`)
 				return true
 			},
-			check: wantError[*digestError],
+			check: wantError[*blob.DigestError],
 		},
 		{
 			name: "layer missing",
@@ -311,7 +314,7 @@ func TestRegistryFaults(t *testing.T) {
 				w.WriteHeader(http.StatusUnauthorized)
 				return true
 			},
-			check: wantError[*unauthorizedError],
+			check: wantError[*source.UnauthorizedError],
 		},
 		{
 			name: "denied",
@@ -323,7 +326,7 @@ func TestRegistryFaults(t *testing.T) {
 				_, _ = io.WriteString(w, `{"errors":[{"code":"DENIED","message":"requested access is denied"}]}`)
 				return true
 			},
-			check: wantError[*unauthorizedError],
+			check: wantError[*source.UnauthorizedError],
 		},
 		{
 			name: "endless manifest",
@@ -331,7 +334,7 @@ func TestRegistryFaults(t *testing.T) {
 				if !isManifest(r) {
 					return false
 				}
-				for range 2 * maxManifest / 1024 {
+				for range 2 * source.MaxManifest / 1024 {
 					if _, err := w.Write(make([]byte, 1024)); err != nil {
 						break
 					}
@@ -354,8 +357,8 @@ func TestRegistryFaults(t *testing.T) {
 				return true
 			},
 			check: func(t *testing.T, err error) {
-				if !errors.Is(err, errPlain) {
-					t.Errorf("got %v, want %v", err, errPlain)
+				if !errors.Is(err, source.ErrPlain) {
+					t.Errorf("got %v, want %v", err, source.ErrPlain)
 				}
 			},
 		},
@@ -426,15 +429,15 @@ func wantError[E error](t *testing.T, err error) {
 // is used, and that writes.
 func assertNoLeftovers(t *testing.T, s *Store) {
 	t.Helper()
-	s.sealer.wg.Wait()
-	work, err := os.ReadDir(s.session.dir)
+	s.layers.sealer.wg.Wait()
+	work, err := os.ReadDir(s.disk.session.dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range work {
 		t.Errorf("%s is left in the work directory", e.Name())
 	}
-	layers, err := filepath.Glob(filepath.Join(s.dir, "layers", "*", "*"))
+	layers, err := filepath.Glob(filepath.Join(s.disk.dir, "layers", "*", "*"))
 	if err != nil {
 		t.Fatal(err)
 	}

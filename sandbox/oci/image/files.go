@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/layerfs"
 )
 
 // Files shows what an overlay of an image's layers would. It follows no links:
@@ -67,14 +69,14 @@ func (s shown) child(base string) (shown, error) {
 		if err != nil {
 			return out, err
 		}
-		if isWhiteoutInfo(info) || (out.info != nil && !info.IsDir()) {
+		if layerfs.IsWhiteout(info) || (out.info != nil && !info.IsDir()) {
 			break
 		}
 		if out.info == nil {
 			out.info = info
 		}
 		out.paths = append(out.paths, path)
-		if !info.IsDir() || isOpaque(path) {
+		if !info.IsDir() || layerfs.IsOpaque(path) {
 			break
 		}
 	}
@@ -154,7 +156,7 @@ func (f *Files) ReadDir(name string) ([]fs.DirEntry, error) {
 			if err != nil {
 				return nil, err
 			}
-			if !isWhiteoutInfo(info) {
+			if !layerfs.IsWhiteout(info) {
 				list = append(list, e)
 			}
 		}

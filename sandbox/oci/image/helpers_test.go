@@ -1,7 +1,6 @@
 package image
 
 import (
-	"archive/tar"
 	"bytes"
 	"context"
 	"errors"
@@ -22,54 +21,19 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/imagetest"
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/source"
 )
 
-// entry is one entry of a layer made for a test.
-type entry struct {
-	tar.Header
-	content string
-}
+// The entries of layers, by shorter names.
+type entry = imagetest.Entry
 
-func file(name, content string) entry {
-	return entry{tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o644}, content}
-}
+var (
+	file, dir, symlink, hardlink, whiteout = imagetest.File, imagetest.Dir, imagetest.Symlink, imagetest.Hardlink, imagetest.Whiteout
 
-func dir(name string, mode int64) entry {
-	return entry{tar.Header{Typeflag: tar.TypeDir, Name: name, Mode: mode}, ""}
-}
-
-func symlink(name, target string) entry {
-	return entry{tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: target, Mode: 0o777}, ""}
-}
-
-func hardlink(name, target string) entry {
-	return entry{tar.Header{Typeflag: tar.TypeLink, Name: name, Linkname: target, Mode: 0o644}, ""}
-}
-
-func whiteout(name string) entry { return file(name, "") }
-
-func layerTar(t testing.TB, entries ...entry) []byte {
-	t.Helper()
-	var buf bytes.Buffer
-	tw := tar.NewWriter(&buf)
-	for _, e := range entries {
-		hdr := e.Header
-		hdr.Size = int64(len(e.content))
-		if hdr.ModTime.IsZero() {
-			hdr.ModTime = time.Unix(1_600_000_000, 0)
-		}
-		if err := tw.WriteHeader(&hdr); err != nil {
-			t.Fatalf("writing header %q: %v", hdr.Name, err)
-		}
-		if _, err := io.WriteString(tw, e.content); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := tw.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return buf.Bytes()
-}
+	layerTar = imagetest.LayerTar
+)
 
 func layerOf(t testing.TB, raw []byte) v1.Layer {
 	t.Helper()
@@ -121,7 +85,7 @@ func openStore(t testing.TB, dir string, opts Options) *Store {
 
 // noSleep makes retries immediate and notes how long they would have waited.
 func noSleep(s *Store, waited *[]time.Duration) {
-	s.registry.retrier.sleep = func(_ context.Context, d time.Duration) error {
+	s.sleep = func(_ context.Context, d time.Duration) error {
 		if waited != nil {
 			*waited = append(*waited, d)
 		}
@@ -157,7 +121,7 @@ func writeLayout(t testing.TB, images map[string]v1.Image) string {
 		t.Fatal(err)
 	}
 	for ref, img := range images {
-		if err := p.AppendImage(img, ocilayout.WithAnnotations(map[string]string{annotationRef: ref})); err != nil {
+		if err := p.AppendImage(img, ocilayout.WithAnnotations(map[string]string{source.AnnotationRef: ref})); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -178,9 +142,3 @@ func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
 func testPlatform() v1.Platform { return v1.Platform{OS: "linux", Architecture: runtime.GOARCH} }
 
 var errTest = errors.New("the test says so")
-
-func cancelled(t testing.TB) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(errTest)
-	return ctx, func() { cancel(nil) }
-}

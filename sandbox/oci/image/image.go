@@ -1,8 +1,6 @@
 package image
 
 import (
-	"encoding/json"
-	"fmt"
 	"slices"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -90,14 +88,6 @@ type record struct {
 	Digest string   `json:"digest,omitempty"`
 	Layers []string `json:"layers"` // keys of the store's layers, lowest first
 	Config []byte   `json:"config"`
-}
-
-func parseConfig(raw []byte) (*v1.ConfigFile, error) {
-	var file v1.ConfigFile
-	if err := json.Unmarshal(raw, &file); err != nil {
-		return nil, fmt.Errorf("reading image config: %w", err)
-	}
-	return &file, nil
 }
 
 func configOf(file *v1.ConfigFile) Config {

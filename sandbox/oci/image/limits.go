@@ -1,6 +1,10 @@
 package image
 
-import "cmp"
+import (
+	"cmp"
+
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/layerfs"
+)
 
 // Limits bound what a layer may be. A zero field means its default.
 type Limits struct {
@@ -20,21 +24,9 @@ const (
 	defaultMaxDepth   = 256
 )
 
-// Bounds that are not a matter of taste.
-const (
-	maxPath      = 4095     // PATH_MAX without the final zero, names and link targets
-	maxComponent = 255      // NAME_MAX of every common file system
-	maxXattr     = 64 << 10 // XATTR_SIZE_MAX
-	maxManifest  = 4 << 20  // what registries accept at most
-	maxConfig    = 8 << 20
-	maxLayers    = 500 // OVL_MAX_STACK of the Linux kernel
-	maxLinks     = 255 // symbolic links followed on one path
-	maxNesting   = 4   // indexes in indexes
-	maxWindow    = 128 << 20
-)
-
-func (l Limits) withDefaults() Limits {
-	return Limits{
+// withDefaults are the limits of a store.
+func (l Limits) withDefaults() layerfs.Limits {
+	return layerfs.Limits{
 		Entries: cmp.Or(l.Entries, DefaultMaxEntries),
 		Bytes:   cmp.Or(l.Bytes, DefaultMaxBytes),
 		Depth:   cmp.Or(l.Depth, defaultMaxDepth),

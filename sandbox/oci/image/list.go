@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/blob"
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/source"
 )
 
 // Stored is an image that a store has.
@@ -39,35 +41,44 @@ type Stored struct {
 // List returns what the store has, the image that was asked for last first.
 // An image of which a layer is missing is not there.
 func (s *Store) List(ctx context.Context) ([]Stored, error) {
-	all, _, err := s.survey(ctx)
+	all, _, err := s.upkeep.survey(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("listing images: %w", err)
 	}
 	return all, nil
 }
 
+// upkeep lists what a store has, and removes what is not needed. It works on the
+// files of the store alone: what some process uses it finds locked.
+type upkeep struct {
+	disk   *disk
+	caches *caches
+	// held reports whether the store of this process has handed out an image.
+	held func(id string) bool
+}
+
 // survey reads everything that the store notes: images, and the size of each
 // layer by its key.
-func (s *Store) survey(ctx context.Context) ([]Stored, map[string]int64, error) {
-	sizes, err := s.layerSizes(ctx)
+func (u *upkeep) survey(ctx context.Context) ([]Stored, map[string]int64, error) {
+	sizes, err := u.layerSizes(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	names, err := s.refsByID()
+	names, err := u.refsByID()
 	if err != nil {
 		return nil, nil, err
 	}
-	entries, err := os.ReadDir(filepath.Join(s.dir, "images"))
+	entries, err := os.ReadDir(filepath.Join(u.disk.dir, "images"))
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading the image store: %w", err)
 	}
 	var all []Stored
 	users := map[string]int{}
 	for _, e := range entries {
-		if !strings.HasSuffix(e.Name(), "."+string(s.format)+".json") {
+		if !strings.HasSuffix(e.Name(), "."+string(u.disk.format)+".json") {
 			continue
 		}
-		one, ok, err := s.describe(filepath.Join(s.dir, "images", e.Name()), names)
+		one, ok, err := u.describe(filepath.Join(u.disk.dir, "images", e.Name()), names)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -93,7 +104,7 @@ func (s *Store) survey(ctx context.Context) ([]Stored, map[string]int64, error) 
 
 // describe reads one image. One that is damaged or was removed meanwhile is
 // not there.
-func (s *Store) describe(file string, names map[string][]namedRef) (Stored, bool, error) {
+func (u *upkeep) describe(file string, names map[string][]namedRef) (Stored, bool, error) {
 	info, err := os.Stat(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Stored{}, false, nil
@@ -105,8 +116,8 @@ func (s *Store) describe(file string, names map[string][]namedRef) (Stored, bool
 	if ok, err := readJSON(file, &rec); !ok || err != nil {
 		return Stored{}, false, err
 	}
-	one := Stored{ID: digestOf(rec.Config), Digest: rec.Digest, Refs: []string{}, Used: info.ModTime(), file: file}
-	if s.imageFile(one.ID) != file {
+	one := Stored{ID: blob.DigestOf(rec.Config), Digest: rec.Digest, Refs: []string{}, Used: info.ModTime(), file: file}
+	if u.disk.imageFile(one.ID) != file {
 		return Stored{}, false, nil
 	}
 	one.keys = slices.Compact(slices.Sorted(slices.Values(rec.Layers)))
@@ -120,15 +131,15 @@ func (s *Store) describe(file string, names map[string][]namedRef) (Stored, bool
 		}
 	}
 	slices.Sort(one.Refs)
-	one.InUse, err = s.inUse(one)
+	one.InUse, err = u.inUse(one)
 	return one, true, err
 }
 
 // inUse reports whether some process, this one too, has all layers of an image
 // claimed, as it has who was given the image.
-func (s *Store) inUse(one Stored) (bool, error) {
+func (u *upkeep) inUse(one Stored) (bool, error) {
 	for _, key := range one.keys {
-		lock := s.layerLock(key)
+		lock := u.disk.layerLock(key)
 		free, err := lock.TryLock()
 		if err = errors.Join(err, lock.Close()); err != nil {
 			return false, fmt.Errorf("locking a layer: %w", err)
@@ -146,8 +157,8 @@ type namedRef struct {
 }
 
 // refsByID reads the references, by the ID of their image.
-func (s *Store) refsByID() (map[string][]namedRef, error) {
-	dir := filepath.Join(s.dir, "refs")
+func (u *upkeep) refsByID() (map[string][]namedRef, error) {
+	dir := filepath.Join(u.disk.dir, "refs")
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("reading the image store: %w", err)
@@ -170,8 +181,8 @@ func (s *Store) refsByID() (map[string][]namedRef, error) {
 }
 
 // layerSizes reads how large the files of each layer are.
-func (s *Store) layerSizes(ctx context.Context) (map[string]int64, error) {
-	entries, err := os.ReadDir(filepath.Join(s.dir, "layers", string(s.format)))
+func (u *upkeep) layerSizes(ctx context.Context) (map[string]int64, error) {
+	entries, err := os.ReadDir(u.disk.layersDir())
 	if err != nil {
 		return nil, fmt.Errorf("reading the image store: %w", err)
 	}
@@ -180,7 +191,7 @@ func (s *Store) layerSizes(ctx context.Context) (map[string]int64, error) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		info, ok, err := s.readLayer(e.Name())
+		info, ok, err := u.disk.readLayer(e.Name())
 		if err != nil {
 			return nil, err
 		}
@@ -199,30 +210,34 @@ var ErrInUse = errors.New("the image is in use")
 // one. Layers that no other image has go with it. Errors: *NotFoundError, and
 // ErrInUse when the image would go and some process uses it.
 func (s *Store) Remove(ctx context.Context, ref string) (Pruned, error) {
-	all, _, err := s.survey(ctx)
+	return s.upkeep.remove(ctx, ref)
+}
+
+func (u *upkeep) remove(ctx context.Context, ref string) (Pruned, error) {
+	all, _, err := u.survey(ctx)
 	if err != nil {
 		return Pruned{}, fmt.Errorf("removing %q: %w", ref, err)
 	}
 	if one, ok := byID(all, ref); ok {
-		return s.discard(ctx, one)
+		return u.discard(ctx, one)
 	}
-	r, err := parseReference(ref)
+	r, err := source.ParseReference(ref)
 	if err != nil {
 		return Pruned{}, err
 	}
 	for _, one := range all {
-		if !slices.Contains(one.Refs, r.full()) {
+		if !slices.Contains(one.Refs, r.Full()) {
 			continue
 		}
 		if len(one.Refs) == 1 {
-			return s.discard(ctx, one)
+			return u.discard(ctx, one)
 		}
-		if err := os.Remove(s.refFile(r)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(u.disk.refFile(r)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return Pruned{}, fmt.Errorf("removing %q: %w", ref, err)
 		}
 		return Pruned{}, nil
 	}
-	return Pruned{}, &NotFoundError{Ref: ref, Looked: []string{fmt.Sprintf("not in the store %q", s.dir)}}
+	return Pruned{}, &NotFoundError{Ref: ref, Looked: []string{fmt.Sprintf("not in the store %q", u.disk.dir)}}
 }
 
 // minID digits of an ID stand for it.
@@ -246,7 +261,7 @@ func byID(all []Stored, id string) (Stored, bool) {
 }
 
 // discard removes an image with its names, and the layers that it alone has.
-func (s *Store) discard(ctx context.Context, one Stored) (Pruned, error) {
+func (u *upkeep) discard(ctx context.Context, one Stored) (Pruned, error) {
 	if one.InUse {
 		return Pruned{}, fmt.Errorf("removing %s: %w", one.ID, ErrInUse)
 	}
@@ -256,7 +271,7 @@ func (s *Store) discard(ctx context.Context, one Stored) (Pruned, error) {
 		}
 	}
 	// Read again: another process may have given its layers to a new image.
-	rest, sizes, err := s.survey(ctx)
+	rest, sizes, err := u.survey(ctx)
 	if err != nil {
 		return Pruned{}, fmt.Errorf("removing %s: %w", one.ID, err)
 	}
@@ -271,7 +286,7 @@ func (s *Store) discard(ctx context.Context, one Stored) (Pruned, error) {
 		if _, there := sizes[key]; !there || needed[key] {
 			continue
 		}
-		if err := s.pruneLayer(key, false, &done); err != nil {
+		if err := u.pruneLayer(key, false, &done); err != nil {
 			return done, fmt.Errorf("removing layer %s: %w", key, err)
 		}
 	}
@@ -285,7 +300,7 @@ func (s *Store) Find(ctx context.Context, ref string) (Image, error) {
 	if err == nil || !errors.Is(err, sandbox.ErrImageNotFound) && !isID(ref) {
 		return img, err
 	}
-	all, _, serr := s.survey(ctx)
+	all, _, serr := s.upkeep.survey(ctx)
 	if serr != nil {
 		return Image{}, fmt.Errorf("looking for %q: %w", ref, serr)
 	}

@@ -13,6 +13,9 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/blob"
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/imagetest"
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/source"
 )
 
 // threeImages is a mirror of images a, b and c of 1000 bytes on one base of
@@ -33,7 +36,7 @@ func threeImages(t *testing.T) (store, mirror string) {
 			t.Fatal(err)
 		}
 		now = now.Add(time.Hour)
-		all, _, err := s.survey(t.Context())
+		all, _, err := s.upkeep.survey(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,7 +159,7 @@ func TestShrink(t *testing.T) {
 			if diff := cmp.Diff(c.left, names(t, s)); diff != "" {
 				t.Errorf("left (-want +got):\n%s", diff)
 			}
-			_, sizes, err := s.survey(t.Context())
+			_, sizes, err := s.upkeep.survey(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -170,16 +173,16 @@ func TestShrink(t *testing.T) {
 // claimAged opens an image and leaves its time as it is.
 func (s *Store) claimAged(t *testing.T, ref string) (Image, error) {
 	t.Helper()
-	r, err := parseReference(ref)
+	r, err := source.ParseReference(ref)
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, err := os.Stat(s.refFile(r))
+	before, err := os.Stat(s.disk.refFile(r))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
-		if err := os.Chtimes(s.refFile(r), before.ModTime(), before.ModTime()); err != nil {
+		if err := os.Chtimes(s.disk.refFile(r), before.ModTime(), before.ModTime()); err != nil {
 			t.Error(err)
 		}
 	}()
@@ -255,7 +258,7 @@ func TestExport(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sums = append(sums, digestOf(data))
+		sums = append(sums, blob.DigestOf(data))
 	}
 	if sums[0] != sums[1] {
 		t.Error("two exports differ")
@@ -268,7 +271,7 @@ func TestExport(t *testing.T) {
 		t.Fatalf("%d layers, want %d", len(back.Layers), len(img.Layers))
 	}
 	for i := range img.Layers {
-		if diff := cmp.Diff(listing(t, img.Layers[i].Dir), listing(t, back.Layers[i].Dir)); diff != "" {
+		if diff := cmp.Diff(imagetest.Listing(t, img.Layers[i].Dir), imagetest.Listing(t, back.Layers[i].Dir)); diff != "" {
 			t.Errorf("layer %d (-exported +read):\n%s", i, diff)
 		}
 	}

@@ -24,13 +24,15 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/proctor-run/proctor/internal/need"
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/imagetest"
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/source"
 )
 
 // distribution is an image of 200 MB in four layers, as a distribution with a
 // language and its packages has: some 20,000 small files, some libraries.
 func distribution(tb testing.TB) v1.Image {
 	tb.Helper()
-	words := text(rand.New(rand.NewPCG(3, 4)), 8<<20)
+	words := imagetest.Text(rand.New(rand.NewPCG(3, 4)), 8<<20)
 	rng := rand.New(rand.NewPCG(5, 6))
 	cut := func(size int) string {
 		from := rng.IntN(len(words) - size)
@@ -76,7 +78,7 @@ func dockerArchive(tb testing.TB, tag string, img v1.Image) string {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	entry := archiveImage{Config: "config.json", RepoTags: []string{tag}}
+	entry := source.ArchiveImage{Config: "config.json", RepoTags: []string{tag}}
 	put(entry.Config, config)
 	layers, err := img.Layers()
 	if err != nil {
@@ -95,7 +97,7 @@ func dockerArchive(tb testing.TB, tag string, img v1.Image) string {
 		put(name, data)
 		entry.Layers = append(entry.Layers, name)
 	}
-	list, err := json.Marshal([]archiveImage{entry})
+	list, err := json.Marshal([]source.ArchiveImage{entry})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/gofrs/flock"
-
 	"github.com/proctor-run/proctor/internal/clock"
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/source"
 )
 
 // Make returns the image that ref names in the store. When the store has not
@@ -22,14 +21,14 @@ import (
 func (s *Store) Make(ctx context.Context, ref string, fresh bool, progress func(message string),
 	produce func(ctx context.Context, say func(string)) (Image, error),
 ) (Image, error) {
-	r, err := parseReference(ref)
+	r, err := source.ParseReference(ref)
 	if err != nil {
 		return Image{}, err
 	}
-	if r.kind != kindRegistry {
+	if r.Local() {
 		return Image{}, fmt.Errorf("making %q: a new image cannot have the name of a file", ref)
 	}
-	img, err := s.pulls.do(ctx, r.full(), progress, func(ctx context.Context, say func(string)) (Image, error) {
+	img, err := s.pulls.do(ctx, r.Full(), progress, func(ctx context.Context, say func(string)) (Image, error) {
 		return s.make(ctx, r, fresh, say, produce)
 	})
 	if err != nil {
@@ -40,7 +39,7 @@ func (s *Store) Make(ctx context.Context, ref string, fresh bool, progress func(
 }
 
 // make works when it alone holds the lock of the reference.
-func (s *Store) make(ctx context.Context, r reference, fresh bool, say func(string),
+func (s *Store) make(ctx context.Context, r source.Reference, fresh bool, say func(string),
 	produce func(ctx context.Context, say func(string)) (Image, error),
 ) (_ Image, err error) {
 	if !fresh {
@@ -48,12 +47,12 @@ func (s *Store) make(ctx context.Context, r reference, fresh bool, say func(stri
 			return img, err
 		}
 	}
-	lock := flock.New(filepath.Join(s.dir, "locks", "ref-"+filepath.Base(s.refFile(r))+lockSuffix), flock.SetPermissions(0o600))
+	lock := s.disk.lock("ref-" + filepath.Base(s.disk.refFile(r)))
 	defer func() { err = errors.Join(err, release(lock)) }()
 	for {
 		ok, err := lock.TryLock()
 		if err != nil {
-			return Image{}, fmt.Errorf("locking %q: %w", r.raw, err)
+			return Image{}, fmt.Errorf("locking %q: %w", r.Raw, err)
 		}
 		if ok {
 			break
@@ -72,5 +71,5 @@ func (s *Store) make(ctx context.Context, r reference, fresh bool, say func(stri
 		return Image{}, err
 	}
 	defer s.keepLimit(ctx)
-	return img, s.writeRef(r, img.ID, "")
+	return img, s.disk.writeRef(r, img.ID, "")
 }

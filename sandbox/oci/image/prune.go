@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/blob"
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/layerfs"
 )
 
 // Pruned says what Prune removed.
@@ -27,7 +29,7 @@ func (s *Store) Prune(ctx context.Context, keep ...Image) (Pruned, error) {
 	for _, img := range keep {
 		kept[img.ID] = true
 	}
-	return s.prune(ctx, func(id string) bool { return kept[id] }, false)
+	return s.upkeep.prune(ctx, func(id string) bool { return kept[id] }, false)
 }
 
 // Unused is what PruneUnused is asked to remove.
@@ -44,14 +46,18 @@ type Unused struct {
 // images that no other reference names, and the layers that no remaining image
 // has. As with Prune, layers that some Store has handed out stay.
 func (s *Store) PruneUnused(ctx context.Context, u Unused) (Pruned, error) {
-	entries, err := os.ReadDir(filepath.Join(s.dir, "refs"))
+	return s.upkeep.pruneUnused(ctx, u)
+}
+
+func (u *upkeep) pruneUnused(ctx context.Context, unused Unused) (Pruned, error) {
+	entries, err := os.ReadDir(filepath.Join(u.disk.dir, "refs"))
 	if err != nil {
 		return Pruned{}, fmt.Errorf("pruning images: %w", err)
 	}
 	wanted, dropped := map[string]bool{}, map[string]bool{}
 	var old []string
 	for _, e := range entries {
-		path := filepath.Join(s.dir, "refs", e.Name())
+		path := filepath.Join(u.disk.dir, "refs", e.Name())
 		var rec refRecord
 		ok, err := readJSON(path, &rec)
 		if err != nil {
@@ -61,7 +67,7 @@ func (s *Store) PruneUnused(ctx context.Context, u Unused) (Pruned, error) {
 		if err != nil || !ok {
 			continue // removed meanwhile, or damaged
 		}
-		if strings.HasPrefix(rec.Ref, u.Prefix) && info.ModTime().Before(u.Since) {
+		if strings.HasPrefix(rec.Ref, unused.Prefix) && info.ModTime().Before(unused.Since) {
 			dropped[rec.ID] = true
 			old = append(old, path)
 			continue
@@ -69,7 +75,7 @@ func (s *Store) PruneUnused(ctx context.Context, u Unused) (Pruned, error) {
 		wanted[rec.ID] = true
 	}
 	for _, path := range old {
-		if u.Dry {
+		if unused.Dry {
 			break
 		}
 		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -79,26 +85,22 @@ func (s *Store) PruneUnused(ctx context.Context, u Unused) (Pruned, error) {
 	if len(old) == 0 {
 		return Pruned{}, nil
 	}
-	return s.prune(ctx, func(id string) bool { return wanted[id] || !dropped[id] }, u.Dry)
+	return u.prune(ctx, func(id string) bool { return wanted[id] || !dropped[id] }, unused.Dry)
 }
 
 // prune removes the images that keep does not want.
-func (s *Store) prune(ctx context.Context, keep func(id string) bool, dry bool) (Pruned, error) {
-	s.mu.Lock()
-	held := maps.Clone(s.held)
-	s.mu.Unlock()
-
+func (u *upkeep) prune(ctx context.Context, keep func(id string) bool, dry bool) (Pruned, error) {
 	var done Pruned
-	needed, err := s.pruneImages(func(id string) bool { return held[id] || keep(id) }, dry, &done)
+	needed, err := u.pruneImages(func(id string) bool { return u.held(id) || keep(id) }, dry, &done)
 	if err != nil {
 		return done, fmt.Errorf("pruning images: %w", err)
 	}
 	if !dry {
-		if err := s.pruneRefs(); err != nil {
+		if err := u.pruneRefs(); err != nil {
 			return done, fmt.Errorf("pruning references: %w", err)
 		}
 	}
-	entries, err := os.ReadDir(filepath.Join(s.dir, "layers", string(s.format)))
+	entries, err := os.ReadDir(u.disk.layersDir())
 	if err != nil {
 		return done, fmt.Errorf("pruning layers: %w", err)
 	}
@@ -109,7 +111,7 @@ func (s *Store) prune(ctx context.Context, keep func(id string) bool, dry bool) 
 		if needed[e.Name()] {
 			continue
 		}
-		if err := s.pruneLayer(e.Name(), dry, &done); err != nil {
+		if err := u.pruneLayer(e.Name(), dry, &done); err != nil {
 			return done, fmt.Errorf("pruning layer %s: %w", e.Name(), err)
 		}
 	}
@@ -118,24 +120,24 @@ func (s *Store) prune(ctx context.Context, keep func(id string) bool, dry bool) 
 
 // pruneImages removes images and returns the keys of the layers that the
 // others have.
-func (s *Store) pruneImages(keep func(id string) bool, dry bool, done *Pruned) (needed map[string]bool, err error) {
-	entries, err := os.ReadDir(filepath.Join(s.dir, "images"))
+func (u *upkeep) pruneImages(keep func(id string) bool, dry bool, done *Pruned) (needed map[string]bool, err error) {
+	entries, err := os.ReadDir(filepath.Join(u.disk.dir, "images"))
 	if err != nil {
 		return nil, err
 	}
 	needed = map[string]bool{}
-	suffix := "." + string(s.format) + ".json"
+	suffix := "." + string(u.disk.format) + ".json"
 	for _, e := range entries {
 		if !strings.HasSuffix(e.Name(), suffix) {
 			continue // of the other format, with layers of its own
 		}
-		path := filepath.Join(s.dir, "images", e.Name())
+		path := filepath.Join(u.disk.dir, "images", e.Name())
 		var rec record
 		ok, err := readJSON(path, &rec)
 		if err != nil {
 			return nil, err
 		}
-		if ok && keep(digestOf(rec.Config)) {
+		if ok && keep(blob.DigestOf(rec.Config)) {
 			for _, key := range rec.Layers {
 				needed[key] = true
 			}
@@ -152,19 +154,19 @@ func (s *Store) pruneImages(keep func(id string) bool, dry bool, done *Pruned) (
 }
 
 // pruneRefs removes the references to images that are gone.
-func (s *Store) pruneRefs() error {
-	entries, err := os.ReadDir(filepath.Join(s.dir, "refs"))
+func (u *upkeep) pruneRefs() error {
+	entries, err := os.ReadDir(filepath.Join(u.disk.dir, "refs"))
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
-		path := filepath.Join(s.dir, "refs", e.Name())
+		path := filepath.Join(u.disk.dir, "refs", e.Name())
 		var rec refRecord
 		ok, err := readJSON(path, &rec)
 		if err != nil {
 			return err
 		}
-		if ok && s.hasImage(rec.ID) {
+		if ok && u.hasImage(rec.ID) {
 			continue
 		}
 		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -174,9 +176,9 @@ func (s *Store) pruneRefs() error {
 	return nil
 }
 
-func (s *Store) hasImage(id string) bool {
-	for _, f := range []format{formatTrusted, formatUser} {
-		if _, err := os.Stat(s.imageFileIn(id, f)); err == nil {
+func (u *upkeep) hasImage(id string) bool {
+	for _, f := range []layerfs.Format{layerfs.Trusted, layerfs.User} {
+		if _, err := os.Stat(u.disk.imageFileIn(id, f)); err == nil {
 			return true
 		}
 	}
@@ -184,14 +186,14 @@ func (s *Store) hasImage(id string) bool {
 }
 
 // pruneLayer removes a layer unless somebody claims it.
-func (s *Store) pruneLayer(key string, dry bool, done *Pruned) (err error) {
-	lock := s.layerLock(key)
+func (u *upkeep) pruneLayer(key string, dry bool, done *Pruned) (err error) {
+	lock := u.disk.layerLock(key)
 	defer func() { err = errors.Join(err, release(lock)) }()
 	if ok, err := tryLock(lock); err != nil || !ok {
 		return err
 	}
 	var info layerInfo
-	if _, err := readJSON(filepath.Join(s.layerDir(key), "layer.json"), &info); err != nil {
+	if _, err := readJSON(filepath.Join(u.disk.layerDir(key), layerFile), &info); err != nil {
 		return err
 	}
 	if dry {
@@ -200,14 +202,14 @@ func (s *Store) pruneLayer(key string, dry bool, done *Pruned) (err error) {
 		return nil
 	}
 	// Renamed first, so that a layer is never there in part.
-	trash, err := s.session.mkdir("prune-*")
+	trash, err := u.disk.session.mkdir("prune-*")
 	if err != nil {
 		return err
 	}
-	if err := os.Rename(s.layerDir(key), filepath.Join(trash, "layer")); err != nil {
+	if err := os.Rename(u.disk.layerDir(key), filepath.Join(trash, "layer")); err != nil {
 		return errors.Join(err, os.Remove(trash))
 	}
-	if err := removeTree(trash); err != nil {
+	if err := layerfs.RemoveTree(trash); err != nil {
 		return err
 	}
 	done.Layers++

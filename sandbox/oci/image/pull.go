@@ -2,29 +2,27 @@ package image
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/source"
 )
 
 // Pull returns an image, fetching what the store lacks. Concurrent calls for
 // the same image share the work; it continues while one of them still waits.
 // Progress, when not nil, receives what happens, a few times per second at most
-// and never from two goroutines at a time. Errors: *NotFoundError and
-// *PlatformError (both are sandbox.ErrImageNotFound), *UnauthorizedError,
-// *UnreachableError, *DigestError, *LayerError.
+// and never from two goroutines at a time. Errors: sandbox.ErrImageNotFound, which
+// *NotFoundError is and the error for an image of other platforms; ErrLimit and
+// ErrMalformed of a layer; those of the registry and of damaged content.
 func (s *Store) Pull(ctx context.Context, ref string, progress func(message string)) (Image, error) {
-	r, err := parseReference(ref)
+	r, err := source.ParseReference(ref)
 	if err != nil {
 		return Image{}, err
 	}
-	img, err := s.pulls.do(ctx, r.full(), progress, func(ctx context.Context, say func(string)) (Image, error) {
+	img, err := s.pulls.do(ctx, r.Full(), progress, func(ctx context.Context, say func(string)) (Image, error) {
 		return s.pull(ctx, r, say)
 	})
 	if err != nil {
@@ -34,15 +32,15 @@ func (s *Store) Pull(ctx context.Context, ref string, progress func(message stri
 	return img, nil
 }
 
-func (s *Store) pull(ctx context.Context, r reference, say func(string)) (Image, error) {
-	if r.kind != kindRegistry {
-		c, err := s.openLocal(ctx, r)
+func (s *Store) pull(ctx context.Context, r source.Reference, say func(string)) (Image, error) {
+	if r.Local() {
+		c, err := s.sources.Local(ctx, r)
 		if err != nil {
-			return Image{}, err
+			return Image{}, notFound(err)
 		}
 		return s.fetch(ctx, r, c, say)
 	}
-	c, looked, err := s.fromMirrors(ctx, r)
+	c, looked, err := s.sources.Mirrors(ctx, r)
 	if err != nil {
 		return Image{}, err
 	}
@@ -56,56 +54,23 @@ func (s *Store) pull(ctx context.Context, r reference, say func(string)) (Image,
 	}
 	looked = append(looked, "not in the store")
 	if s.opts.Offline {
-		return Image{}, &NotFoundError{Ref: r.raw, Looked: append(looked, "no registry asked (offline)")}
+		return Image{}, &NotFoundError{Ref: r.Raw, Looked: append(looked, "no registry asked (offline)")}
 	}
-	say("pulling " + r.raw)
-	c, err = s.fromRegistry(ctx, r)
-	if nf, ok := errors.AsType[*NotFoundError](err); ok {
-		nf.Looked = append(looked, nf.Looked...)
-	}
-	if err != nil {
-		return Image{}, err
+	say("pulling " + r.Raw)
+	if c, err = s.sources.Registry(ctx, r); err != nil {
+		return Image{}, notFound(err, looked...)
 	}
 	img, err := s.fetch(ctx, r, c, say)
 	if err != nil {
-		return Image{}, registryError(ctx, r, err)
+		return Image{}, notFound(source.RegistryError(ctx, r, err))
 	}
 	return img, nil
 }
 
-// openLocal finds the image in its layout or archive.
-func (s *Store) openLocal(ctx context.Context, r reference) (*candidate, error) {
-	if r.kind == kindLayout {
-		return s.fromLayout(ctx, r)
-	}
-	return s.fromArchive(ctx, r)
-}
-
-// fromMirrors looks through the mirror layouts, and says where it looked.
-func (s *Store) fromMirrors(ctx context.Context, r reference) (*candidate, []string, error) {
-	var looked []string
-	for _, dir := range s.opts.Mirrors {
-		c, err := s.fromMirror(ctx, r, dir)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			looked = append(looked, fmt.Sprintf("no OCI layout at %q", dir))
-		case errors.Is(err, sandbox.ErrImageNotFound):
-			looked = append(looked, err.Error())
-		case err != nil:
-			return nil, nil, err
-		case c != nil:
-			return c, nil, nil
-		default:
-			looked = append(looked, fmt.Sprintf("not in mirror %q", dir))
-		}
-	}
-	return nil, looked, nil
-}
-
 // fetch unpacks what the store lacks of a candidate, and closes it.
-func (s *Store) fetch(ctx context.Context, r reference, c *candidate, say func(string)) (Image, error) {
-	defer c.close()
-	img, ok, err := s.load(c.id())
+func (s *Store) fetch(ctx context.Context, r source.Reference, c *source.Candidate, say func(string)) (Image, error) {
+	defer c.Close()
+	img, ok, err := s.load(c.ID())
 	if err != nil {
 		return Image{}, err
 	}
@@ -115,28 +80,28 @@ func (s *Store) fetch(ctx context.Context, r reference, c *candidate, say func(s
 		}
 		defer s.keepLimit(ctx)
 	}
-	img.Ref, img.Digest = r.raw, c.digest
-	if r.kind == kindRegistry {
-		return img, s.writeRef(r, img.ID, img.Digest)
+	img.Ref, img.Digest = r.Raw, c.Digest
+	if !r.Local() {
+		return img, s.disk.writeRef(r, img.ID, img.Digest)
 	}
 	return img, nil
 }
 
-func (s *Store) unpackAll(ctx context.Context, r reference, c *candidate, say func(string)) (Image, error) {
+func (s *Store) unpackAll(ctx context.Context, r source.Reference, c *source.Candidate, say func(string)) (Image, error) {
 	total := int64(0)
-	for _, l := range c.layers {
-		total += l.size()
+	for _, l := range c.Layers {
+		total += l.Size()
 	}
-	p := &pullProgress{ref: r.raw, say: say, total: total, layers: len(c.layers), now: s.opts.Now}
-	layers := make([]Layer, len(c.layers))
+	p := &pullProgress{ref: r.Raw, say: say, total: total, layers: len(c.Layers), now: s.opts.Now}
+	layers := make([]Layer, len(c.Layers))
 	group, gctx := errgroup.WithContext(ctx)
-	for i, source := range c.layers {
-		diffID := c.file.RootFS.DiffIDs[i]
+	for i, from := range c.Layers {
+		diffID := c.File.RootFS.DiffIDs[i]
 		group.Go(func() error {
-			part := &layerProgress{all: p, size: source.size()}
-			layer, err := s.unpackLayer(gctx, diffID, source, part.add)
+			part := &layerProgress{all: p, size: from.Size()}
+			layer, err := s.layers.unpack(gctx, diffID, from, part.add)
 			if err != nil {
-				return fmt.Errorf("layer %d of %q: %w", i+1, r.raw, err)
+				return fmt.Errorf("layer %d of %q: %w", i+1, r.Raw, err)
 			}
 			layers[i] = layer
 			part.finish()
@@ -149,12 +114,12 @@ func (s *Store) unpackAll(ctx context.Context, r reference, c *candidate, say fu
 		}
 		return Image{}, err
 	}
-	return s.record(ctx, c.config, c.digest, layers)
+	return s.record(ctx, c.Config, c.Digest, layers)
 }
 
 // record composes the layers and writes the image.
 func (s *Store) record(ctx context.Context, config []byte, digest string, layers []Layer) (Image, error) {
-	keys, err := s.compose(ctx, layers)
+	keys, err := s.layers.compose(ctx, layers)
 	if err != nil {
 		return Image{}, err
 	}

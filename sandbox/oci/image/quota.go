@@ -5,10 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"path/filepath"
 	"time"
-
-	"github.com/gofrs/flock"
 )
 
 // Shrink removes images and caches that were not asked for the longest until
@@ -16,8 +13,12 @@ import (
 // oldest. What a process has open stays, and with them possibly more than limit. Where another
 // process is doing the same, nothing is done. Dry removes nothing and says what
 // would be.
-func (s *Store) Shrink(ctx context.Context, limit int64, dry bool) (done Pruned, err error) {
-	lock := flock.New(filepath.Join(s.dir, "locks", "shrink"+lockSuffix), flock.SetPermissions(0o600))
+func (s *Store) Shrink(ctx context.Context, limit int64, dry bool) (Pruned, error) {
+	return s.upkeep.shrinkTo(ctx, limit, dry)
+}
+
+func (u *upkeep) shrinkTo(ctx context.Context, limit int64, dry bool) (done Pruned, err error) {
+	lock := u.disk.lock("shrink")
 	defer func() { err = errors.Join(err, lock.Close()) }()
 	ok, err := lock.TryLock()
 	if err != nil {
@@ -26,19 +27,19 @@ func (s *Store) Shrink(ctx context.Context, limit int64, dry bool) (done Pruned,
 	if !ok {
 		return Pruned{}, nil
 	}
-	if err := s.shrink(ctx, limit, dry, &done); err != nil {
+	if err := u.shrink(ctx, limit, dry, &done); err != nil {
 		return done, fmt.Errorf("making room in the image store: %w", err)
 	}
 	return done, nil
 }
 
 // shrink goes through images and caches in the order of their last use.
-func (s *Store) shrink(ctx context.Context, limit int64, dry bool, done *Pruned) error {
-	all, sizes, err := s.survey(ctx)
+func (u *upkeep) shrink(ctx context.Context, limit int64, dry bool, done *Pruned) error {
+	all, sizes, err := u.survey(ctx)
 	if err != nil {
 		return err
 	}
-	caches, err := s.caches()
+	old, err := u.caches.list()
 	if err != nil {
 		return err
 	}
@@ -46,38 +47,38 @@ func (s *Store) shrink(ctx context.Context, limit int64, dry bool, done *Pruned)
 	for _, size := range sizes {
 		total += size
 	}
-	for _, c := range caches {
+	for _, c := range old {
 		total += c.bytes
 	}
 	for i := len(all) - 1; i >= 0 && total > limit; i-- {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if total, caches, err = s.shrinkCaches(ctx, caches, all[i].Used, total, limit, dry, done); err != nil {
+		if total, old, err = u.caches.shrink(ctx, old, all[i].Used, total, limit, dry, done); err != nil {
 			return err
 		}
 		if all[i].InUse || total <= limit {
 			continue
 		}
-		freed, err := s.drop(ctx, all[i], dry, done)
+		freed, err := u.drop(ctx, all[i], dry, done)
 		if err != nil {
 			return err
 		}
 		total -= freed
 	}
-	_, _, err = s.shrinkCaches(ctx, caches, latest, total, limit, dry, done)
+	_, _, err = u.caches.shrink(ctx, old, latest, total, limit, dry, done)
 	return err
 }
 
 // drop removes an image unless it came into use, and returns what that freed.
 // In a dry run what it shares with others that go too counts with none.
-func (s *Store) drop(ctx context.Context, one Stored, dry bool, done *Pruned) (int64, error) {
+func (u *upkeep) drop(ctx context.Context, one Stored, dry bool, done *Pruned) (int64, error) {
 	if dry {
 		done.Images++
 		done.Bytes += one.OwnBytes
 		return one.OwnBytes, nil
 	}
-	gone, err := s.discard(ctx, one)
+	gone, err := u.discard(ctx, one)
 	if errors.Is(err, ErrInUse) {
 		return 0, nil
 	}
@@ -107,8 +108,12 @@ func (s *Store) keepLimit(ctx context.Context) {
 
 // RemoveUnused removes the images and caches that nobody asked for since a time, but for
 // those that a process has open. Dry removes nothing and says what would be.
-func (s *Store) RemoveUnused(ctx context.Context, since time.Time, dry bool) (done Pruned, err error) {
-	all, _, err := s.survey(ctx)
+func (s *Store) RemoveUnused(ctx context.Context, since time.Time, dry bool) (Pruned, error) {
+	return s.upkeep.removeUnused(ctx, since, dry)
+}
+
+func (u *upkeep) removeUnused(ctx context.Context, since time.Time, dry bool) (done Pruned, err error) {
+	all, _, err := u.survey(ctx)
 	if err != nil {
 		return Pruned{}, fmt.Errorf("removing unused images: %w", err)
 	}
@@ -120,13 +125,13 @@ func (s *Store) RemoveUnused(ctx context.Context, since time.Time, dry bool) (do
 		if one.InUse {
 			continue
 		}
-		if _, err := s.drop(ctx, one, dry, &done); err != nil {
+		if _, err := u.drop(ctx, one, dry, &done); err != nil {
 			return done, fmt.Errorf("removing unused images: %w", err)
 		}
 	}
-	caches, err := s.caches()
+	old, err := u.caches.list()
 	if err == nil {
-		_, _, err = s.shrinkCaches(ctx, caches, since, math.MaxInt64, 0, dry, &done)
+		_, _, err = u.caches.shrink(ctx, old, since, math.MaxInt64, 0, dry, &done)
 	}
 	if err != nil {
 		return done, fmt.Errorf("removing unused caches: %w", err)

@@ -1,11 +1,8 @@
 package image
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 )
@@ -83,46 +80,4 @@ func (s *sealer) end() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return errors.Join(s.errs...)
-}
-
-// sealLayer notes that all of a layer is on disk. One that was removed
-// meanwhile needs no seal.
-func (s *Store) sealLayer(key string) error {
-	at := filepath.Join(s.layerDir(key), layerFile)
-	var info layerInfo
-	ok, err := readJSON(at, &info)
-	if err != nil || !ok || info.Boot == "" {
-		return err
-	}
-	info.Boot = ""
-	if err := s.writeJSON(at, info); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("sealing layer %s: %w", key, err)
-	}
-	return nil
-}
-
-// readLayer reads what the store notes of a layer. ok is false for one that is
-// not there or was not written out when the machine stopped.
-func (s *Store) readLayer(key string) (info layerInfo, ok bool, err error) {
-	ok, err = readJSON(filepath.Join(s.layerDir(key), layerFile), &info)
-	if err != nil || !ok {
-		return layerInfo{}, false, err
-	}
-	return info, info.Boot == "" || info.Boot == s.boot, nil
-}
-
-// writeLayer notes what was found in a layer that is about to be published.
-func (s *Store) writeLayer(work string, info layerInfo) error {
-	info.Boot = s.boot
-	data, err := json.Marshal(info)
-	if err == nil {
-		err = os.WriteFile(filepath.Join(work, layerFile), data, 0o600)
-	}
-	if err == nil && s.boot == "" {
-		err = syncTree(work)
-	}
-	if err != nil {
-		return fmt.Errorf("making a layer: %w", err)
-	}
-	return nil
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/gofrs/flock"
+
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/layerfs"
 )
 
 // session is a process's own directory below tmp. A lock file beside it, held
@@ -97,7 +99,7 @@ func (s *session) end() error { return dissolve(s.dir, s.lock) }
 // dissolve removes a session. Its lock is given up before the file goes, as
 // some systems want it; whoever takes the lock then only removes it too.
 func dissolve(dir string, lock *flock.Flock) error {
-	err := errors.Join(removeTree(dir), release(lock))
+	err := errors.Join(layerfs.RemoveTree(dir), release(lock))
 	if gone := os.Remove(dir + lockSuffix); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
 		err = errors.Join(err, gone)
 	}
@@ -119,7 +121,7 @@ func removeLeftovers(tmp string, log *slog.Logger) error {
 				continue // its lock file is an entry of its own
 			}
 			// Lock files go last, so this is no living session's.
-			errs = append(errs, removeTree(strings.TrimSuffix(path, lockSuffix)))
+			errs = append(errs, layerfs.RemoveTree(strings.TrimSuffix(path, lockSuffix)))
 			continue
 		}
 		errs = append(errs, removeLeftover(path, log))
@@ -142,26 +144,4 @@ func removeLeftover(path string, log *slog.Logger) error {
 	dir := strings.TrimSuffix(path, lockSuffix)
 	log.Info("removing what a killed process left", "dir", dir)
 	return dissolve(dir, lock)
-}
-
-// removeTree removes a directory also when directories in it forbid it to an
-// ordinary user.
-func removeTree(dir string) error {
-	err := os.RemoveAll(dir)
-	if err == nil || !errors.Is(err, fs.ErrPermission) {
-		return err
-	}
-	walk := func(path string, d fs.DirEntry, _ error) error {
-		if d == nil || !d.IsDir() {
-			return nil
-		}
-		// WalkDir reads the directory after this call, and again reports
-		// what it cannot read; RemoveAll has the last word.
-		_ = os.Chmod(path, 0o700)
-		return nil
-	}
-	if err := filepath.WalkDir(dir, walk); err != nil {
-		return err
-	}
-	return os.RemoveAll(dir)
 }

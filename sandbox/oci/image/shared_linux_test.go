@@ -8,6 +8,8 @@ import (
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/source"
 )
 
 // TestSharedLayerOutlivesItsSource: two pulls share the work on a layer, and the
@@ -69,12 +71,12 @@ func goPull(ctx context.Context, s *Store, ref string) <-chan error {
 
 // holdSlots keeps every layer from being unpacked until release.
 func holdSlots(s *Store) (release func()) {
-	for range cap(s.slots) {
-		s.slots <- struct{}{}
+	for range cap(s.layers.slots) {
+		s.layers.slots <- struct{}{}
 	}
 	return func() {
-		for range cap(s.slots) {
-			<-s.slots
+		for range cap(s.layers.slots) {
+			<-s.layers.slots
 		}
 	}
 }
@@ -88,9 +90,9 @@ func awaitLayer(t *testing.T, s *Store, img v1.Image, n int) {
 	}
 	key := fileKey(cfg.RootFS.DiffIDs[0].String())
 	waiting := func() int {
-		s.layers.mu.Lock()
-		defer s.layers.mu.Unlock()
-		if c := s.layers.calls[key]; c != nil {
+		s.layers.flights.mu.Lock()
+		defer s.layers.flights.mu.Unlock()
+		if c := s.layers.flights.calls[key]; c != nil {
 			return c.waiting
 		}
 		return 0
@@ -114,7 +116,7 @@ func damageLayers(t *testing.T, layout string, img v1.Image) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		path := filepath.Join(layout, filepath.FromSlash(blobPath(digest)))
+		path := filepath.Join(layout, filepath.FromSlash(source.BlobPath(digest)))
 		data, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)

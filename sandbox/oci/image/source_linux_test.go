@@ -24,6 +24,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/imagetest"
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/source"
 )
 
 var sampleConfig = v1.Config{
@@ -54,7 +56,7 @@ func checkSample(t *testing.T, img Image) {
 		{"etc": "dir 755", "etc/a": "file 644 lower", "etc/b": "file 644 lower"},
 		{"etc": "dir 755", "etc/a": "file 644 upper", "etc/b": "whiteout"},
 	} {
-		if diff := cmp.Diff(tree, listing(t, img.Layers[i].Dir)); diff != "" {
+		if diff := cmp.Diff(tree, imagetest.Listing(t, img.Layers[i].Dir)); diff != "" {
 			t.Errorf("layer %d (-want +got):\n%s", i, diff)
 		}
 	}
@@ -203,7 +205,7 @@ func TestCompressions(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := mustPull(t, openStore(t, t.TempDir(), Options{}), "oci:"+writeLayout(t, map[string]v1.Image{"x": img}))
-			if diff := cmp.Diff(map[string]string{"a": "file 644 7000 bytes"}, listing(t, got.Layers[0].Dir)); diff != "" {
+			if diff := cmp.Diff(map[string]string{"a": "file 644 7000 bytes"}, imagetest.Listing(t, got.Layers[0].Dir)); diff != "" {
 				t.Errorf("tree (-want +got):\n%s", diff)
 			}
 		})
@@ -276,8 +278,8 @@ func TestMirrorChangesAreSeen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = p.ReplaceImage(second, func(d v1.Descriptor) bool { return d.Annotations[annotationRef] == "x:1" },
-		ocilayout.WithAnnotations(map[string]string{annotationRef: "x:1"}))
+	err = p.ReplaceImage(second, func(d v1.Descriptor) bool { return d.Annotations[source.AnnotationRef] == "x:1" },
+		ocilayout.WithAnnotations(map[string]string{source.AnnotationRef: "x:1"}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,7 +339,7 @@ func TestPlatforms(t *testing.T) {
 	checkSample(t, mustPull(t, s, host+"/both"))
 	for _, ref := range []string{host + "/foreign", host + "/single-foreign"} {
 		_, err := s.Pull(t.Context(), ref, nil)
-		pe, ok := errors.AsType[*platformError](err)
+		pe, ok := errors.AsType[*source.PlatformError](err)
 		if !ok || !errors.Is(err, sandbox.ErrImageNotFound) {
 			t.Fatalf("pulling %q: got %v, want a *PlatformError", ref, err)
 		}
@@ -407,35 +409,11 @@ func TestNotAnImage(t *testing.T) {
 	}
 	push(t, host+"/broken", broken)
 	s := openStore(t, t.TempDir(), Options{})
-	if _, err := s.Pull(t.Context(), host+"/chart", nil); !errors.Is(err, errForeign) {
-		t.Errorf("pulling a chart: got %v, want %v", err, errForeign)
+	if _, err := s.Pull(t.Context(), host+"/chart", nil); !errors.Is(err, source.ErrForeign) {
+		t.Errorf("pulling a chart: got %v, want %v", err, source.ErrForeign)
 	}
 	if _, err := s.Pull(t.Context(), host+"/broken", nil); err == nil || !strings.Contains(err.Error(), "diff ids") {
 		t.Errorf("pulling an image with a layer too many: got %v", err)
-	}
-}
-
-func TestSplitTag(t *testing.T) {
-	t.Parallel()
-	base := t.TempDir()
-	for _, name := range []string{"plain", "with:colon", "with"} {
-		if err := os.Mkdir(filepath.Join(base, name), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, tc := range []struct{ in, path, tag string }{
-		{"plain", "plain", ""},
-		{"plain:v1", "plain", "v1"},
-		{"plain:debian:12", "plain", "debian:12"},
-		{"with:colon", "with:colon", ""},
-		{"with:colon:12", "with:colon", "12"},
-		{"with:other", "with", "other"},
-		{"missing:x", "missing:x", ""},
-	} {
-		path, tag := splitTag(filepath.Join(base, tc.in))
-		if path != filepath.Join(base, tc.path) || tag != tc.tag {
-			t.Errorf("splitting %q: got %q and %q, want %q and %q", tc.in, path, tag, tc.path, tc.tag)
-		}
 	}
 }
 

@@ -3,10 +3,8 @@ package image
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net/http"
 	"os"
@@ -16,9 +14,11 @@ import (
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
-	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"github.com/proctor-run/proctor/internal/clock"
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/blob"
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/layerfs"
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/source"
 )
 
 // Options of a store. The zero value is usable.
@@ -73,26 +73,18 @@ const minParallel = 4
 //	locks/                        one file per layer that was ever there
 //	tmp/                          work of running processes
 type Store struct {
-	dir      string
-	session  *session
-	format   format
-	platform v1.Platform
-	opts     Options
-	limits   Limits
-	registry *registry
-	log      *slog.Logger
-	slots    chan struct{} // bounds layers in work
+	disk    *disk
+	opts    Options
+	log     *slog.Logger
+	sources *source.Finder
+	layers  *layerSet
+	upkeep  *upkeep
+	pulls   *flight[Image]
+	// sleep waits before a registry is asked again, or returns the context's cause.
+	sleep func(ctx context.Context, d time.Duration) error
 
-	boot   string
-	sealer sealer
-
-	pulls  *flight[Image]
-	layers *flight[Layer]
-
-	mu     sync.Mutex
-	claims map[string]claim // by key; guarded by mu
-	held   map[string]bool  // IDs of the images handed out; guarded by mu
-	closed bool             // guarded by mu
+	mu   sync.Mutex
+	held map[string]bool // IDs of the images handed out; guarded by mu
 }
 
 // Open opens the store in dir, which is created when missing, and removes what
@@ -102,77 +94,65 @@ func Open(dir string, opts Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening image store: %w", err)
 	}
-	for _, sub := range []string{"", "layers", "images", "refs", "caches", "locks", "tmp"} {
-		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
-			return nil, fmt.Errorf("opening image store: %w", err)
-		}
-	}
 	opts.Now = clock.Or(opts.Now)
 	log := opts.Log
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	if err := removeLeftovers(filepath.Join(dir, "tmp"), log); err != nil {
-		return nil, fmt.Errorf("cleaning image store %q: %w", dir, err)
-	}
-	session, err := newSession(filepath.Join(dir, "tmp"))
+	d, err := openDisk(dir, opts.Architecture, log)
 	if err != nil {
-		return nil, fmt.Errorf("opening image store %q: %w", dir, err)
+		return nil, err
 	}
-	format := probeFormat(session.dir)
-	if err := os.MkdirAll(filepath.Join(dir, "layers", string(format)), 0o700); err != nil {
-		return nil, errors.Join(fmt.Errorf("opening image store: %w", err), session.end())
-	}
+	limits := opts.Limits.withDefaults()
 	s := &Store{
-		dir:      dir,
-		session:  session,
-		format:   format,
-		platform: v1.Platform{OS: "linux", Architecture: cmp.Or(opts.Architecture, runtime.GOARCH)},
-		opts:     opts,
-		limits:   opts.Limits.withDefaults(),
-		registry: newRegistry(opts, log),
-		log:      log,
-		slots:    make(chan struct{}, cmp.Or(opts.Parallel, max(minParallel, runtime.GOMAXPROCS(0)))),
-		pulls:    newFlight[Image](),
-		layers:   newFlight[Layer](),
-		claims:   map[string]claim{},
-		held:     map[string]bool{},
-		boot:     bootID(),
+		disk:   d,
+		opts:   opts,
+		log:    log,
+		layers: newLayerSet(d, limits, cmp.Or(opts.Parallel, max(minParallel, runtime.GOMAXPROCS(0)))),
+		pulls:  newFlight[Image](),
+		sleep:  clock.Sleep,
+		held:   map[string]bool{},
 	}
-	s.sealer = sealer{dir: dir, seal: s.sealLayer}
+	s.upkeep = &upkeep{disk: d, caches: &caches{d}, held: s.holds}
+	s.sources = source.New(source.Options{
+		Mirrors:   opts.Mirrors,
+		Keychain:  opts.Keychain,
+		Transport: opts.Transport,
+		Retries:   retryTable(opts.Retries),
+		Platform:  d.platform,
+		MaxBytes:  limits.Bytes,
+		Scratch:   d.session.file,
+		Log:       log,
+		Now:       opts.Now,
+		Sleep:     func(ctx context.Context, d time.Duration) error { return s.sleep(ctx, d) },
+	})
 	return s, nil
+}
+
+// holds reports whether the store has handed an image out.
+func (s *Store) holds(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.held[id]
 }
 
 // Close ends what is under way, waits until the layers that were handed out are
 // on disk, and gives up the claim on them. A second call does nothing.
 func (s *Store) Close() error {
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
+	if !s.layers.shut() {
 		return nil
 	}
-	s.closed = true
-	s.mu.Unlock()
-
 	s.pulls.close()
-	s.layers.close()
-	s.registry.close()
-	errs := []error{s.sealer.end()}
-
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, c := range s.claims {
-		errs = append(errs, release(c.lock))
-	}
-	s.claims = nil
-	return errors.Join(append(errs, s.session.end())...)
+	err := s.layers.close()
+	s.sources.Close()
+	return errors.Join(err, s.disk.session.end())
 }
 
 // Resolve returns an image if all of it is in the store. It asks no registry
 // and unpacks nothing. Errors: sandbox.ErrImageNotFound when the store has not
 // got it.
 func (s *Store) Resolve(ctx context.Context, ref string) (Image, error) {
-	r, err := parseReference(ref)
+	r, err := source.ParseReference(ref)
 	if err != nil {
 		return Image{}, err
 	}
@@ -181,42 +161,35 @@ func (s *Store) Resolve(ctx context.Context, ref string) (Image, error) {
 		return Image{}, err
 	}
 	if !ok {
-		return Image{}, &NotFoundError{Ref: ref, Looked: []string{fmt.Sprintf("not in the store %q", s.dir)}}
+		return Image{}, &NotFoundError{Ref: ref, Looked: []string{fmt.Sprintf("not in the store %q", s.disk.dir)}}
 	}
 	return img, nil
 }
 
-func (s *Store) resolve(ctx context.Context, r reference) (Image, bool, error) {
-	if r.kind == kindRegistry {
+func (s *Store) resolve(ctx context.Context, r source.Reference) (Image, bool, error) {
+	if !r.Local() {
 		return s.stored(r)
 	}
-	c, err := s.openLocal(ctx, r)
+	c, err := s.sources.Local(ctx, r)
 	if err != nil {
-		return Image{}, false, err
+		return Image{}, false, notFound(err)
 	}
-	defer c.close()
-	img, ok, err := s.load(c.id())
-	img.Ref, img.Digest = r.raw, c.digest
+	defer c.Close()
+	img, ok, err := s.load(c.ID())
+	img.Ref, img.Digest = r.Raw, c.Digest
 	return img, ok, err
 }
 
-// refRecord is how the store keeps what a reference meant.
-type refRecord struct {
-	Ref    string `json:"ref"`
-	ID     string `json:"id"`
-	Digest string `json:"digest,omitempty"`
-}
-
 // stored looks an ordinary reference up in the store alone.
-func (s *Store) stored(r reference) (Image, bool, error) {
+func (s *Store) stored(r source.Reference) (Image, bool, error) {
 	var rec refRecord
-	if ok, err := readJSON(s.refFile(r), &rec); !ok || err != nil {
+	if ok, err := readJSON(s.disk.refFile(r), &rec); !ok || err != nil {
 		return Image{}, false, err
 	}
 	img, ok, err := s.load(rec.ID)
-	img.Ref, img.Digest = r.raw, rec.Digest
+	img.Ref, img.Digest = r.Raw, rec.Digest
 	if ok && err == nil {
-		s.touch(s.refFile(r))
+		s.touch(s.disk.refFile(r))
 	}
 	return img, ok, err
 }
@@ -235,14 +208,14 @@ func (s *Store) touch(path string) {
 
 // load returns an image by its ID when all its layers are there, and claims them.
 func (s *Store) load(id string) (Image, bool, error) {
-	if !isDigest(id) {
+	if !blob.IsDigest(id) {
 		return Image{}, false, nil
 	}
 	var rec record
-	if ok, err := readJSON(s.imageFile(id), &rec); !ok || err != nil {
+	if ok, err := readJSON(s.disk.imageFile(id), &rec); !ok || err != nil {
 		return Image{}, false, err
 	}
-	if digestOf(rec.Config) != id {
+	if blob.DigestOf(rec.Config) != id {
 		return Image{}, false, nil // damaged; the next pull writes it anew
 	}
 	return s.assemble(id, rec)
@@ -250,16 +223,16 @@ func (s *Store) load(id string) (Image, bool, error) {
 
 // assemble claims the layers of an image.
 func (s *Store) assemble(id string, rec record) (Image, bool, error) {
-	file, err := parseConfig(rec.Config)
+	file, err := source.ParseConfig(rec.Config)
 	if err != nil {
 		return Image{}, false, err
 	}
-	if !s.matches(file) {
+	if !s.sources.Fits(file) {
 		return Image{}, false, nil
 	}
-	img := Image{ID: id, Digest: rec.Digest, Config: configOf(file), UserXattr: s.format == formatUser}
+	img := Image{ID: id, Digest: rec.Digest, Config: configOf(file), UserXattr: s.disk.format == layerfs.User}
 	for _, key := range rec.Layers {
-		layer, ok, err := s.claim(key)
+		layer, ok, err := s.layers.claim(key)
 		if !ok || err != nil {
 			return Image{}, false, err
 		}
@@ -269,53 +242,4 @@ func (s *Store) assemble(id string, rec record) (Image, bool, error) {
 	s.held[id] = true
 	s.mu.Unlock()
 	return img, true, nil
-}
-
-func (s *Store) imageFile(id string) string { return s.imageFileIn(id, s.format) }
-
-func (s *Store) imageFileIn(id string, f format) string {
-	return filepath.Join(s.dir, "images", fileKey(id)+"."+string(f)+".json")
-}
-
-func (s *Store) refFile(r reference) string {
-	return filepath.Join(s.dir, "refs", fileKey(digestOf([]byte(r.full())))+"."+s.platform.Architecture+".json")
-}
-
-func (s *Store) writeRef(r reference, id, digest string) error {
-	return s.writeJSON(s.refFile(r), refRecord{Ref: r.full(), ID: id, Digest: digest})
-}
-
-// readJSON reads a file of the store. One that is missing or damaged counts as
-// not there.
-func readJSON(path string, into any) (bool, error) {
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("reading the image store: %w", err)
-	}
-	return json.Unmarshal(data, into) == nil, nil
-}
-
-// writeJSON writes a file of the store, whole or not at all. It need not be on
-// disk at once: what a machine that stops leaves of it counts as not there.
-func (s *Store) writeJSON(path string, value any) error {
-	data, err := json.Marshal(value)
-	if err != nil {
-		return fmt.Errorf("writing to the image store: %w", err)
-	}
-	tmp, err := s.session.file("json-*")
-	if err != nil {
-		return fmt.Errorf("writing to the image store: %w", err)
-	}
-	_, err = tmp.Write(append(data, '\n'))
-	err = errors.Join(err, tmp.Close())
-	if err == nil {
-		err = os.Rename(tmp.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("writing to the image store: %w", errors.Join(err, os.Remove(tmp.Name())))
-	}
-	return nil
 }

@@ -21,6 +21,8 @@ import (
 	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/internal/need"
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/imagetest"
+	"github.com/proctor-run/proctor/sandbox/oci/image/internal/source"
 )
 
 func TestConcurrentPullsShareTheWork(t *testing.T) {
@@ -167,19 +169,19 @@ func TestKilled(t *testing.T) {
 	if err != nil || len(tmp) != 2 {
 		t.Errorf("in the work directory is %v (%v), want this store's own alone", tmp, err)
 	}
-	if _, err := os.Stat(living.session.dir); err != nil {
+	if _, err := os.Stat(living.disk.session.dir); err != nil {
 		t.Errorf("the work of a living store: %v", err)
 	}
 	img := imageOf(t, v1.Config{}, layerTar(t, file("a", "x"), file("b", "y")))
 	got := mustPull(t, s, "oci:"+writeLayout(t, map[string]v1.Image{"x": img}))
-	if diff := cmp.Diff(map[string]string{"a": "file 644 x", "b": "file 644 y"}, listing(t, got.Layers[0].Dir)); diff != "" {
+	if diff := cmp.Diff(map[string]string{"a": "file 644 x", "b": "file 644 y"}, imagetest.Listing(t, got.Layers[0].Dir)); diff != "" {
 		t.Errorf("layer (-want +got):\n%s", diff)
 	}
 }
 
 func unpackAndDie(t *testing.T, dir string) {
 	// What is read ahead when a is there already.
-	ahead := strings.Repeat("-", (aheadBuffers+4)*aheadSize)
+	ahead := strings.Repeat("-", 2<<20)
 	raw := layerTar(t, file("a", "x"), file("ahead", ahead), file("b", "y"))
 	img := imageOf(t, v1.Config{}, raw)
 	cfg, err := img.ConfigFile()
@@ -190,18 +192,20 @@ func unpackAndDie(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.unpackLayer(t.Context(), cfg.RootFS.DiffIDs[0], dying{raw}, nil)
+	_, err = s.layers.unpack(t.Context(), cfg.RootFS.DiffIDs[0], dying{raw}, nil)
 	t.Fatalf("still alive: %v", err)
 }
 
 // dying is a layer whose reader kills the process before the last entry.
 type dying struct{ raw []byte }
 
-func (d dying) size() int64 { return int64(len(d.raw)) }
+func (d dying) Size() int64 { return int64(len(d.raw)) }
 
-func (d dying) origin() any { return "" }
+func (d dying) Origin() any { return "" }
 
-func (d dying) open(context.Context, *session, func(int)) (layerStream, error) {
+func (d dying) Estimate() (download, disk int64) { return 0, d.Size() }
+
+func (d dying) Open(context.Context, func(int)) (source.Stream, error) {
 	return &dyingStream{left: d.raw}, nil
 }
 
@@ -219,7 +223,7 @@ func (d *dyingStream) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func (d *dyingStream) check() error { return nil }
+func (d *dyingStream) Check() error { return nil }
 
 func (d *dyingStream) Close() error { return nil }
 
@@ -268,7 +272,7 @@ func TestClosedStore(t *testing.T) {
 	if _, err := s.Pull(t.Context(), "debian:12", nil); !errors.Is(err, errClosed) {
 		t.Errorf("pulling: got %v, want %v", err, errClosed)
 	}
-	if left, err := os.ReadDir(filepath.Join(s.dir, "tmp")); err != nil || len(left) != 0 {
+	if left, err := os.ReadDir(filepath.Join(s.disk.dir, "tmp")); err != nil || len(left) != 0 {
 		t.Errorf("left in the work directory: %v (%v)", left, err)
 	}
 }
@@ -294,7 +298,7 @@ func TestImplicitDirectoriesLookLikeLowerOnes(t *testing.T) {
 		t.Fatalf("layers are %+v, want a synthetic one on top of three", with.Layers)
 	}
 	want := map[string]string{"tmp": "dir 1777", "opt": "dir 750", "opt/app": "dir 700"}
-	if diff := cmp.Diff(want, listing(t, with.Layers[3].Dir)); diff != "" {
+	if diff := cmp.Diff(want, imagetest.Listing(t, with.Layers[3].Dir)); diff != "" {
 		t.Errorf("synthetic layer (-want +got):\n%s", diff)
 	}
 	alone := mustPull(t, s, "oci:"+writeLayout(t, map[string]v1.Image{"x": imageOf(t, v1.Config{}, top)}))
@@ -310,7 +314,7 @@ func TestOpaqueRootDropsLowerLayers(t *testing.T) {
 	if len(got.Layers) != 2 {
 		t.Fatalf("%d layers, want the upper 2 of 3", len(got.Layers))
 	}
-	if diff := cmp.Diff(map[string]string{"new": "file 644 "}, listing(t, got.Layers[0].Dir)); diff != "" {
+	if diff := cmp.Diff(map[string]string{"new": "file 644 "}, imagetest.Listing(t, got.Layers[0].Dir)); diff != "" {
 		t.Errorf("lowest layer (-want +got):\n%s", diff)
 	}
 }
@@ -340,7 +344,7 @@ func TestOverlay(t *testing.T) {
 		"etc": "dir 755", "etc/a": "file 644 1", "etc/c": "file 644 2",
 		"d": "dir 755", "d/y": "file 644 2", "tmp": "dir 1777", "tmp/x": "file 644 2",
 	}
-	if diff := cmp.Diff(want, listing(t, merged)); diff != "" {
+	if diff := cmp.Diff(want, imagetest.Listing(t, merged)); diff != "" {
 		t.Errorf("merged (-want +got):\n%s", diff)
 	}
 }

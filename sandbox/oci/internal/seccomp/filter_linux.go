@@ -106,8 +106,7 @@ func decision(name string) []unix.SockFilter {
 	case "clone":
 		return []unix.SockFilter{load(offsetArg0), {Code: unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, K: cloneNamespaces, Jt: 1}, ret(allow), ret(refuse)}
 	case "socket":
-		// AF_VSOCK would reach the host of a virtual machine.
-		return []unix.SockFilter{load(offsetArg0), equal(unix.AF_VSOCK, 1), ret(allow), ret(refuse)}
+		return socket()
 	case "personality":
 		// Linux and its old name for uname, each also asked for alone.
 		return []unix.SockFilter{
@@ -115,6 +114,26 @@ func decision(name string) []unix.SockFilter {
 		}
 	}
 	return []unix.SockFilter{ret(allow)}
+}
+
+// socketFamilies is the first number that is no address family of the list.
+const socketFamilies = 46
+
+// refusedFamilies are the address families that container engines refuse: AF_VSOCK
+// would reach the host of a virtual machine, AF_ALG is a way into the kernel's
+// cryptography that no command needs, and new kernels do not have the others any more.
+var refusedFamilies = []uint32{
+	unix.AF_AX25, unix.AF_IPX, unix.AF_APPLETALK, unix.AF_NETROM, unix.AF_ROSE, unix.AF_DECnet, unix.AF_ECONET, unix.AF_ATMSVC,
+	unix.AF_IRDA, unix.AF_WANPIPE, unix.AF_ISDN, unix.AF_CAIF, unix.AF_ALG, unix.AF_VSOCK,
+}
+
+// socket decides by the address family.
+func socket() []unix.SockFilter {
+	code := []unix.SockFilter{load(offsetArg0), {Code: unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K, K: socketFamilies, Jt: uint8(len(refusedFamilies) + 1)}}
+	for i, family := range refusedFamilies {
+		code = append(code, equal(family, uint8(len(refusedFamilies)-i)))
+	}
+	return append(code, ret(allow), ret(refuse))
 }
 
 // search finds the span of the call whose number was loaded.

@@ -1,0 +1,224 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/hostfile"
+)
+
+// Groups are the control groups of a sandbox that no other runtime makes.
+type Groups struct {
+	// dirs are those of version 1, one for each controller, and where this
+	// process is instead.
+	dirs []groupDir
+	// unified is that of version 2: processes are started in it.
+	unified *os.File
+}
+
+type groupDir struct{ dir, home string }
+
+// CPUPeriod is the period of limits of CPU time in microseconds, the kernel's default.
+const CPUPeriod = 100_000
+
+// CPUQuota is the time that a period has for that many processors.
+func CPUQuota(cpus float64) int64 { return int64(math.Max(1000, cpus*CPUPeriod)) }
+
+// Make makes the groups of a sandbox below a cgroup file system's root.
+// What it leaves when it fails is found by the sandbox's id.
+func Make(root, id string, r sandbox.Resources) (*Groups, error) {
+	if unified(root) {
+		return makeUnified(root, id, r)
+	}
+	g := &Groups{}
+	homes := homeGroups(root)
+	for _, c := range []struct {
+		controller string
+		files      [][2]string
+	}{
+		{"pids", limitFile("pids.max", r.PIDs)},
+		{"memory", limitFile("memory.limit_in_bytes", r.MemoryMB<<20)},
+		{"cpu", limitFile("cpu.cfs_quota_us", quotaOf(r))},
+		{"devices", deviceFiles},
+	} {
+		if len(c.files) == 0 || !writableDir(filepath.Join(root, c.controller)) {
+			continue // what must be enforced was looked for before
+		}
+		dir := filepath.Join(root, c.controller, parentGroup, id)
+		if err := makeGroup(dir, c.files); err != nil {
+			return nil, err
+		}
+		g.dirs = append(g.dirs, groupDir{dir, homes[c.controller]})
+	}
+	return g, nil
+}
+
+func quotaOf(r sandbox.Resources) int64 {
+	if r.CPUs <= 0 {
+		return 0
+	}
+	return CPUQuota(r.CPUs)
+}
+
+// limitFile sets a limit; none without one.
+func limitFile(name string, limit int64) [][2]string {
+	if limit <= 0 {
+		return nil
+	}
+	return [][2]string{{name, strconv.FormatInt(limit, 10)}}
+}
+
+// deviceFiles allow the devices of every container (OCI runtime specification,
+// "Default Devices") and pseudo-terminals, and the making of nodes; a node of
+// another device cannot be opened.
+var deviceFiles = [][2]string{
+	{"devices.deny", "a"},
+	{"devices.allow", "c *:* m"}, {"devices.allow", "b *:* m"},
+	{"devices.allow", "c 1:3 rwm"}, {"devices.allow", "c 1:5 rwm"}, {"devices.allow", "c 1:7 rwm"},
+	{"devices.allow", "c 1:8 rwm"}, {"devices.allow", "c 1:9 rwm"}, {"devices.allow", "c 5:0 rwm"},
+	{"devices.allow", "c 5:2 rwm"}, {"devices.allow", "c 136:* rwm"},
+}
+
+// makeGroup makes a group, with files that are written in their order.
+func makeGroup(dir string, files [][2]string) error {
+	err := os.Mkdir(dir, 0o755)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = os.MkdirAll(dir, 0o755)
+	}
+	if err != nil {
+		return fmt.Errorf("making a control group: %w", err)
+	}
+	for _, f := range files {
+		if err := writeGroup(dir, f[0], f[1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeGroup writes a file of a group, which exists.
+func writeGroup(dir, name, text string) error {
+	f, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY, 0)
+	if err != nil {
+		return fmt.Errorf("setting a control group's %s: %w", name, err)
+	}
+	_, err = f.WriteString(text)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("setting a control group's %s to %q: %w", name, text, err)
+	}
+	return nil
+}
+
+// makeUnified makes the one group of version 2.
+func makeUnified(root, id string, r sandbox.Resources) (*Groups, error) {
+	parent := filepath.Join(root, parentGroup)
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return nil, fmt.Errorf("making a control group: %w", err)
+	}
+	limits, err := unifiedLimits(root, r)
+	if err != nil {
+		return nil, err
+	}
+	dir := filepath.Join(parent, id)
+	if err := makeGroup(dir, limits); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, fmt.Errorf("opening a control group: %w", err)
+	}
+	return &Groups{unified: f}, nil
+}
+
+// unifiedLimits are the files of a group of version 2. The groups above pass the
+// controllers on that they need.
+func unifiedLimits(root string, r sandbox.Resources) ([][2]string, error) {
+	var cpu [][2]string
+	if quota := quotaOf(r); quota > 0 {
+		cpu = [][2]string{{"cpu.max", fmt.Sprintf("%d %d", quota, CPUPeriod)}}
+	}
+	pids := limitFile("pids.max", r.PIDs)
+	if !CountsPIDs(root) {
+		pids = nil
+	}
+	var files [][2]string
+	for _, c := range []struct {
+		controller string
+		limits     [][2]string
+	}{{"pids", pids}, {"memory", limitFile("memory.max", r.MemoryMB<<20)}, {"cpu", cpu}} {
+		if len(c.limits) == 0 {
+			continue
+		}
+		files = append(files, c.limits...)
+		for _, dir := range []string{root, filepath.Join(root, parentGroup)} {
+			if err := writeGroup(dir, "cgroup.subtree_control", "+"+c.controller); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return files, nil
+}
+
+// Enter puts the calling thread into the groups of version 1, so that what it
+// starts is born there. That is much cheaper than to move a process: the
+// kernel has to keep all others from forking meanwhile, and waits for it.
+func (g *Groups) Enter() error {
+	for _, d := range g.dirs {
+		if err := writeGroup(d.dir, "tasks", "0"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Leave brings the calling thread back to where the process is. A thread that
+// cannot leave does not matter: it ends with the sandbox.
+func (g *Groups) Leave() {
+	for _, d := range g.dirs {
+		if d.home != "" {
+			_ = writeGroup(d.home, "tasks", "0")
+		}
+	}
+}
+
+// homeGroups are the groups of version 1 that this process is in, by controller
+// (cgroups(7), /proc/pid/cgroup).
+func homeGroups(root string) map[string]string {
+	homes := map[string]string{}
+	for line := range strings.Lines(hostfile.Small("/proc/self/cgroup")) {
+		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(fields) != 3 {
+			continue
+		}
+		for c := range strings.SplitSeq(fields[1], ",") {
+			homes[c] = filepath.Join(root, c, fields[2])
+		}
+	}
+	return homes
+}
+
+// Unified is the directory of the group of version 2, in which processes are to be
+// started; nil with groups of version 1.
+func (g *Groups) Unified() *os.File { return g.unified }
+
+// Close closes what Unified returns.
+func (g *Groups) Close() {
+	if g != nil && g.unified != nil {
+		_ = g.unified.Close() // nothing was written
+	}
+}
+
+// GuardsDevices reports whether a group refuses to open the nodes of devices
+// that containers do not have.
+func GuardsDevices() bool {
+	return !unified(Root) && unix.Access(filepath.Join(Root, "devices"), unix.W_OK) == nil
+}

@@ -1,0 +1,70 @@
+package runtimes
+
+import (
+	"os"
+
+	"github.com/proctor-run/proctor/sandbox/oci/internal/cgroup"
+)
+
+// program is a runtime that is installed on this machine.
+type program struct{ path string }
+
+func (p program) Path() string { return p.path }
+
+func (program) Snapshots() bool { return true }
+
+func (program) LateMounts() bool { return true }
+
+func (program) Limits() bool { return true }
+
+func (program) Static() bool { return false }
+
+// specOf is a bundle for a program, which makes the groups itself.
+func (program) specOf(b *Bundle) *spec {
+	s := &spec{Bundle: b}
+	if b.Limited {
+		s.cgroupsPath = cgroup.Path(b.ID)
+	}
+	return s
+}
+
+// runc is also what has its command line.
+type runc struct{ program }
+
+func (runc) Name() string { return Runc }
+
+func (r runc) Prepare(b *Bundle) (Start, error) {
+	s := r.specOf(b)
+	argv := []string{r.path, "--root=" + b.at(dirRuntime)}
+	if s.cgroupsPath == "" {
+		argv = append(argv, "--rootless=true") // cgroups as far as it may
+	}
+	l := b.launch()
+	l.Argv = s.run(argv)
+	return s.prepare(l)
+}
+
+type crun struct{ program }
+
+func (crun) Name() string { return Crun }
+
+func (c crun) Prepare(b *Bundle) (Start, error) {
+	s := c.specOf(b)
+	manager := "cgroupfs"
+	if s.cgroupsPath == "" {
+		manager = "disabled"
+	}
+	l := b.launch()
+	l.Argv, l.HideUnified = s.run([]string{c.path, "--root=" + b.at(dirRuntime), "--cgroup-manager=" + manager}), bothKinds()
+	return s.prepare(l)
+}
+
+// unifiedDir is where the second cgroup hierarchy of hybrid systems is mounted.
+const unifiedDir = "/sys/fs/cgroup/unified"
+
+// bothKinds reports whether crun would refuse to work on this system: it knows
+// either kind of cgroups, but not both.
+func bothKinds() bool {
+	info, err := os.Stat(unifiedDir)
+	return err == nil && info.IsDir()
+}
