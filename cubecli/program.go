@@ -14,6 +14,7 @@ import (
 	"github.com/proctor-run/proctor/agent/agents"
 	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/internal/exitcode"
+	"github.com/proctor-run/proctor/internal/flags"
 	"github.com/proctor-run/proctor/internal/interrupt"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/value"
@@ -33,6 +34,8 @@ type Program struct {
 	Environments []string
 	// Agents that can play the tasks; nil means those that come with proctor.
 	Agents agent.Registry
+	// Own are further commands of the program, beside those of cubes.
+	Own []*cobra.Command
 	// CacheRoot is the directory for what cubes install.
 	CacheRoot func() (string, error)
 
@@ -68,11 +71,10 @@ func (p *Program) Run(ctx context.Context) int {
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return exitcode.WithHint(exitcode.Usagef("%w", err), "'%s --help' lists the flags", cmd.CommandPath())
-	})
+	root.SetFlagErrorFunc(flags.Error)
 	root.AddCommand(p.Commands()...)                   //nolint:contextcheck // commands take the context of ExecuteContext
 	root.AddCommand(p.runCommand(), p.resumeCommand()) //nolint:contextcheck // the same
+	root.AddCommand(p.Own...)
 	root.SetArgs(p.Args[1:])
 	root.SetOut(p.Stdout)
 	root.SetErr(p.Stderr)

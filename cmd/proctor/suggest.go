@@ -1,11 +1,9 @@
 package main
 
 import (
-	"errors"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/proctor-run/proctor/internal/flags"
 	"github.com/proctor-run/proctor/internal/suggest"
@@ -17,28 +15,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	if cmd.HasSubCommands() && cmd.Flags().NArg() > 0 {
 		return noUnknownCommand(cmd, cmd.Flags().Args()) // its flags cannot be known
 	}
-	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
-		if r, ok := errors.AsType[flags.RefusedError](err); ok {
-			return usageErrorf("--%s is not supported: %s", invalid.GetFlag().Name, r.Why)
-		}
-	}
-	hint := ""
-	if choice, ok := errors.AsType[*flags.ChoiceError](err); ok {
-		hint = flags.DidYouMean(choice.Near)
-	}
-	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && unknown.GetSpecifiedShortnames() == "" {
-		var names []string
-		cmd.Flags().VisitAll(func(f *pflag.Flag) {
-			if !f.Hidden {
-				names = append(names, "--"+f.Name)
-			}
-		})
-		hint = flags.DidYouMean(suggest.Nearest("--"+unknown.GetSpecifiedName(), names))
-	}
-	if hint != "" {
-		return withHint(usageErrorf("%w", err), "%s", hint)
-	}
-	return withHint(usageErrorf("%w", err), "'%s --help' lists the flags", cmd.CommandPath())
+	return flags.Error(cmd, err)
 }
 
 // noUnknownCommand refuses a word that is not a command, with the nearest ones.

@@ -3,6 +3,7 @@ package backend
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -12,12 +13,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/proctor-run/proctor/agent"
-	"github.com/proctor-run/proctor/agent/agents"
 	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/cube/cubes/textfiles"
 	"github.com/proctor-run/proctor/cubecli"
 	"github.com/proctor-run/proctor/cubecli/sandboxes"
+	mine "github.com/proctor-run/proctor/examples/library/agent"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/egress"
@@ -198,10 +201,18 @@ func TestProgram(t *testing.T) {
 				Name: "textfiles-cube", Register: textfiles.Register, Agent: textfiles.Agent, NeedsContainer: true,
 				Config: func(b cube.ContainerBackend) cube.BenchmarkConfig { return textfiles.NewConfig(b) },
 			}},
-			Agents: append(agents.All(), agent.Entry{
+			// Agents of a directory of their own, and one of this file.
+			Agents: append(mine.Registry(), agent.Entry{
 				Name: "idle", Summary: "does nothing either",
 				Stepped: func(agent.Config) (cube.Agent, error) { return cube.Script(), nil },
 			}),
+			Own: []*cobra.Command{{
+				Use: "commands", Short: "Print how many commands ran in sandboxes",
+				RunE: func(cmd *cobra.Command, _ []string) error {
+					_, err := fmt.Fprintf(cmd.OutOrStdout(), "%d commands\n", commands.Load())
+					return err
+				},
+			}},
 			CacheRoot: func() (string, error) { return t.TempDir(), nil }, Now: time.Now,
 			Lookup: func(string) (string, bool) { return "", false },
 		}
@@ -216,10 +227,14 @@ func TestProgram(t *testing.T) {
 	}{
 		{"run --help", 0, "auto, fake, reported"},
 		{"run --help", 0, "idle       does nothing either"},
-		{"run -e nowhere", 2, "choose one of these with -e: fake, reported"},
+		{"run -e nowhere", 2, "choose from auto, fake, reported"},
+		{"run -e report", 2, "did you mean reported?"},
+		{"run -a idel", 2, "did you mean idle"},
 		{"run -e reported --runtime runc", 2, "no environment of this program has runtimes"},
-		{"run -e reported -a idle --job-name j -l 1 -o " + jobs, 0, "over 1 trial"},
+		{"run -e reported -a idle --job-name j -l 1 -o " + jobs, 0, "Mean 0.000 over 1 task (1 trial, 1 with a reward)"},
 		{"resume " + filepath.Join(jobs, "j"), 0, "1 of 1 trials are kept"},
+		{"--help", 0, "Print how many commands ran in sandboxes"},
+		{"commands", 0, " commands\n"},
 	} {
 		if code, out := run(strings.Fields(c.args)...); code != c.code || !strings.Contains(out, c.want) {
 			t.Errorf("%s: exit code %d, want %d and %q:\n%s", c.args, code, c.code, c.want, out)
