@@ -3,6 +3,7 @@ package house
 import (
 	"fmt"
 	"go/types"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -149,6 +150,7 @@ var (
 	docLink   = regexp.MustCompile(`\[[^\]]*\]\(([^)\s]+)\)`)
 	codeSpan  = regexp.MustCompile("`([^`]+)`")
 	goName    = regexp.MustCompile(`(?:^|[^\w./-])([a-z][a-z0-9]*)\.([A-Z]\w*)(?:\.([A-Z]\w*))?`)
+	pageName  = regexp.MustCompile(`\bdocs/[a-z-]+\.md\b`)
 	goPackage = regexp.MustCompile("[Pp]ackage `([a-z0-9/]+)`")
 )
 
@@ -198,6 +200,34 @@ func checkLink(from, link string, headings map[string][]string) error {
 		return fmt.Errorf("%s has no heading %s", to, heading)
 	}
 	return nil
+}
+
+// TestPagesInCode: pages that comments, help and errors name exist.
+func TestPagesInCode(t *testing.T) {
+	t.Parallel()
+	found := 0
+	err := filepath.WalkDir("../..", func(file string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(file) != ".go" {
+			return err
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		for _, page := range pageName.FindAllString(string(text), -1) {
+			found++
+			if _, err := os.Stat(filepath.Join("../..", page)); err != nil {
+				t.Errorf("%s names %s, which does not exist", file, page)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found == 0 {
+		t.Error("no page is named")
+	}
 }
 
 // headings are the names by which links lead to headings.
