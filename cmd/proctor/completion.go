@@ -32,7 +32,10 @@ func addCompletions(cmd *cobra.Command) {
 		value, _ := pflag.UnquoteUsage(f)
 		switch words := flagWords[f.Name]; {
 		case value == "directory":
-			f.Annotations = map[string][]string{cobra.BashCompSubdirsInDir: {}}
+			if f.Annotations == nil {
+				f.Annotations = map[string][]string{}
+			}
+			f.Annotations[cobra.BashCompSubdirsInDir] = []string{}
 		case words != nil && f.Value.Type() != "int":
 			register(cmd, f.Name, completeWords(words...))
 		}

@@ -2,6 +2,7 @@ package flags
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -24,14 +25,6 @@ func Topic(fs *pflag.FlagSet, title string, define func()) {
 	})
 }
 
-// TopicOf returns the title of a flag, empty where it has none.
-func TopicOf(f *pflag.Flag) string {
-	if topic := f.Annotations[topicKey]; len(topic) == 1 {
-		return topic[0]
-	}
-	return ""
-}
-
 // ByTopic has help list the flags of a command under their topics, in the order of
 // their definition.
 func ByTopic(cmd *cobra.Command) {
@@ -47,24 +40,43 @@ func usageByTopic(c *cobra.Command) string {
 	if c.HasExample() {
 		fmt.Fprintf(&b, "\nExamples:\n%s\n", c.Example)
 	}
-	var titles []string
-	sets := map[string]*pflag.FlagSet{}
-	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
-		title := TopicOf(f)
-		if title == "" {
-			title = "Other"
-		}
-		if sets[title] == nil {
-			sets[title] = pflag.NewFlagSet(title, pflag.ContinueOnError)
-			sets[title].SortFlags = false
-			titles = append(titles, title)
-		}
-		sets[title].AddFlag(f)
-	})
-	for _, title := range titles {
-		if sets[title].HasAvailableFlags() {
-			fmt.Fprintf(&b, "\n%s flags:\n%s\n", title, strings.TrimRight(sets[title].FlagUsages(), " \n"))
-		}
+	for _, t := range Topics(c.LocalFlags()) {
+		fmt.Fprintf(&b, "\n%s flags:\n%s\n", t.Title, strings.TrimRight(t.Flags.FlagUsages(), " \n"))
 	}
 	return b.String()
+}
+
+// Topical are the flags of one topic.
+type Topical struct {
+	Title string
+	Flags *pflag.FlagSet
+}
+
+// other is the title of flags without a topic.
+const other = "Other"
+
+// Topics sorts flags by topic, in the order of their definition, those without one
+// last. Hidden flags are left out.
+func Topics(fs *pflag.FlagSet) []Topical {
+	var list []Topical
+	add := func(title string, f *pflag.Flag) {
+		i := slices.IndexFunc(list, func(t Topical) bool { return t.Title == title })
+		if i < 0 {
+			i = len(list)
+			list = append(list, Topical{title, pflag.NewFlagSet(title, pflag.ContinueOnError)})
+			list[i].Flags.SortFlags = false
+		}
+		list[i].Flags.AddFlag(f)
+	}
+	fs.VisitAll(func(f *pflag.Flag) {
+		if topic := f.Annotations[topicKey]; !f.Hidden && len(topic) == 1 {
+			add(topic[0], f)
+		}
+	})
+	fs.VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden && f.Annotations[topicKey] == nil {
+			add(other, f)
+		}
+	})
+	return list
 }
