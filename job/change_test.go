@@ -59,7 +59,7 @@ func TestRunAgainWithOtherSettings(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, writeDataset(t, "a", "b"), fake.Config{Rules: []fake.Rule{grant("1")}})
 	h.run(t)
-	options := job.PrepareOptions{Now: time.Now(), Host: noVariables, Random: func(int) int { return 0 }}
+	options := job.PrepareOptions{Now: time.Now(), Lookup: noVariables, Random: func(int) int { return 0 }}
 	h.cfg.NConcurrentTrials, h.cfg.Retry.MaxRetries = 2, 1
 	_, err := job.Prepare(h.cfg, options)
 	changed, ok := errors.AsType[*jobdir.ChangedError](err)

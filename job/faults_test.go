@@ -51,7 +51,7 @@ func checkFiles(t *testing.T, dir string) (results int) {
 // fails runs the job, which must stop with one clear reason and leave nothing.
 func (h *harness) fails(t *testing.T, reasons ...string) error {
 	t.Helper()
-	p, err := job.Prepare(h.cfg, job.PrepareOptions{Now: time.Now(), Host: noVariables, Random: func(int) int { return 0 }})
+	p, err := job.Prepare(h.cfg, job.PrepareOptions{Now: time.Now(), Lookup: noVariables, Random: func(int) int { return 0 }})
 	if err == nil {
 		_, err = h.runner.Run(t.Context(), p)
 	}

@@ -24,7 +24,7 @@ func TestExtraInstructionsBelowHome(t *testing.T) {
 	h.cfg.ExtraInstructionPaths = []string{"~/more.md"}
 	lookup := func(name string) (string, bool) { return home, name == "HOME" }
 	h.runner.Trials.Lookup = lookup
-	p, err := job.Prepare(h.cfg, job.PrepareOptions{Now: time.Now(), Host: lookup, Home: home, Random: rand.IntN, Invocation: []string{"proctor", "run"}})
+	p, err := job.Prepare(h.cfg, job.PrepareOptions{Now: time.Now(), Lookup: lookup, Home: home, Random: rand.IntN, Invocation: []string{"proctor", "run"}})
 	if err != nil {
 		t.Fatal(err)
 	}

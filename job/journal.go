@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/version"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/journal"
@@ -36,15 +37,15 @@ func (r *Runner) holder() jobdir.Holder {
 
 // planDigest is the same for configurations that ask for the same trial,
 // wherever the job's directory is.
-func planDigest(c jobdir.TrialConfig, host jobdir.HostEnv) string {
+func planDigest(c jobdir.TrialConfig, lookup harbor.Lookup) string {
 	c.TrialsDir = ""
-	return jobdir.DigestOf([]byte(c.Identity(host))).SHA256
+	return jobdir.DigestOf([]byte(c.Identity(lookup))).SHA256
 }
 
 // beginTrial notes the intent to run a trial.
-func (m *monitor) beginTrial(c jobdir.TrialConfig, attempt int, host jobdir.HostEnv) error {
+func (m *monitor) beginTrial(c jobdir.TrialConfig, attempt int, lookup harbor.Lookup) error {
 	return m.journal.AppendSync(journal.Entry{
-		Kind: journal.TrialStarted, Trial: c.TrialName, Task: c.Task.BaseName(), Attempt: attempt, Plan: planDigest(c, host),
+		Kind: journal.TrialStarted, Trial: c.TrialName, Task: c.Task.BaseName(), Attempt: attempt, Plan: planDigest(c, lookup),
 	})
 }
 

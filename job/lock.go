@@ -18,7 +18,7 @@ func newLock(p *Prepared, f *foundTasks, o PrepareOptions) (*jobdir.Lock, error)
 		SchemaVersion:     jobdir.LockSchemaVersion,
 		CreatedAt:         jobdir.UTC(o.Now),
 		Harbor:            jobdir.HarborInfo{Version: new(version.Harbor), IsEditable: new(false)},
-		Invocation:        jobdir.RedactInvocation(o.Invocation, o.Host),
+		Invocation:        jobdir.RedactInvocation(o.Invocation, o.Lookup),
 		NConcurrentTrials: p.Config.NConcurrentTrials,
 		Retry:             p.Config.Retry,
 	}

@@ -20,8 +20,8 @@ import (
 // PrepareOptions are what Prepare takes from the outside world. Nothing of it is
 // needed.
 type PrepareOptions struct {
-	Now  time.Time      // local; zero means that of the system
-	Host jobdir.HostEnv // nil means an empty environment
+	Now    time.Time     // local; zero means that of the system
+	Lookup harbor.Lookup // nil means an empty environment
 	// Home is the home directory, for "~"; empty for none.
 	Home string
 	// Random returns a number in [0, n), for trial names; nil means rand.IntN.
@@ -78,9 +78,9 @@ func prepare(cfg jobdir.Config, o PrepareOptions, open func() (*jobDir, error)) 
 	if err != nil {
 		return nil, fmt.Errorf("%w%s", err, found.whyNone())
 	}
-	match, err := matchExisting(planned, dir.configs, o.Host)
+	match, err := matchExisting(planned, dir.configs, o.Lookup)
 	if err != nil {
-		return nil, foreign(match, planned, dir.configs, o.Host)
+		return nil, foreign(match, planned, dir.configs, o.Lookup)
 	}
 	p.Trials, p.Remaining, p.Existing = match.Trials, match.Remaining, dir.records
 	p.Variables, p.Dirs = found.variables, found.dirs()
@@ -223,8 +223,8 @@ func openJobDir(cfg jobdir.Config, o PrepareOptions) (*jobDir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(d.path, "config.json"), err)
 	}
-	if !stored.Equal(cfg, o.Host) {
-		changes := stored.Changes(cfg, o.Host)
+	if !stored.Equal(cfg, o.Lookup) {
+		changes := stored.Changes(cfg, o.Lookup)
 		if !o.AcceptHarmless || !jobdir.Harmless(changes) {
 			text := fmt.Sprintf("Job directory %s already exists and cannot be resumed with a different config.", d.path)
 			return nil, &jobdir.ChangedError{Err: jobdir.RuleError(text), Changes: changes}
@@ -290,8 +290,8 @@ func (d *jobDir) adoptLock(lock *jobdir.Lock, o PrepareOptions) error {
 	if d.lock == nil {
 		return nil
 	}
-	if !d.lock.Equal(*lock, o.Host) {
-		changes := d.lock.Changes(*lock, o.Host)
+	if !d.lock.Equal(*lock, o.Lookup) {
+		changes := d.lock.Changes(*lock, o.Lookup)
 		if !o.AcceptHarmless || !jobdir.Harmless(changes) {
 			text := fmt.Sprintf("Job directory %s already has a lock.json that does not match the resolved job lock.", d.path)
 			return &jobdir.ChangedError{Err: jobdir.RuleError(text), Changes: changes}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/jobdir"
 )
 
@@ -26,16 +27,16 @@ type match struct {
 // the same and is not given away yet (Harbor job format, section 6.1, step 4).
 // The error is [ErrForeignTrial] when some existing trial is left over; the
 // match is complete even then.
-func matchExisting(planned, existing []jobdir.TrialConfig, host jobdir.HostEnv) (match, error) {
+func matchExisting(planned, existing []jobdir.TrialConfig, lookup harbor.Lookup) (match, error) {
 	free := make(map[string][]int, len(existing))
 	for i, c := range existing {
-		key := c.Identity(host)
+		key := c.Identity(lookup)
 		free[key] = append(free[key], i)
 	}
 	m := match{Trials: make([]jobdir.TrialConfig, len(planned))}
 	used := make([]bool, len(existing))
 	for i, c := range planned {
-		key := c.Identity(host)
+		key := c.Identity(lookup)
 		if len(free[key]) == 0 {
 			m.Trials[i] = c
 			m.Remaining = append(m.Remaining, i)
@@ -58,7 +59,7 @@ func matchExisting(planned, existing []jobdir.TrialConfig, host jobdir.HostEnv) 
 }
 
 // foreign says what is wrong with trials that the plan has no place for.
-func foreign(m match, planned, existing []jobdir.TrialConfig, host jobdir.HostEnv) error {
+func foreign(m match, planned, existing []jobdir.TrialConfig, lookup harbor.Lookup) error {
 	var list []jobdir.Change
 	for _, i := range m.Unmatched {
 		old := existing[i]
@@ -70,7 +71,7 @@ func foreign(m match, planned, existing []jobdir.TrialConfig, host jobdir.HostEn
 		}
 		now := planned[m.Remaining[at]]
 		now.TrialName, now.JobID = old.TrialName, old.JobID
-		list = append(list, jobdir.TrialChanges(path, old, now, host)...)
+		list = append(list, jobdir.TrialChanges(path, old, now, lookup)...)
 	}
 	return &jobdir.ChangedError{Err: ErrForeignTrial, Changes: list}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/proctor-run/proctor/exception"
+	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/journal"
 	"github.com/proctor-run/proctor/jobdir/scan"
@@ -106,8 +107,8 @@ func PrepareResume(dir string, o ResumeOptions) (*Resumed, error) {
 		return nil, err
 	}
 	r.Redacted = true
-	r.Warnings = slices.Concat(r.Warnings, found.warnings, found.editedConfig(stored, o.Host), findSecrets(cfg, o.Host).warnings())
-	r.takeOver(found.loose, o.Host)
+	r.Warnings = slices.Concat(r.Warnings, found.warnings, found.editedConfig(stored, o.Lookup), findSecrets(cfg, o.Lookup).warnings())
+	r.takeOver(found.loose, o.Lookup)
 	r.Repairs, r.Repaired = found.repairs, found.repaired
 	if why != "" {
 		r.Repaired = append([]string{why}, r.Repaired...)
@@ -123,10 +124,10 @@ func sameDir(a, b string) bool {
 
 // takeOver gives each trial that is still to run the name of the first loose
 // directory that asked for the same, so that it runs again there.
-func (r *Resumed) takeOver(loose []looseDir, host jobdir.HostEnv) {
+func (r *Resumed) takeOver(loose []looseDir, lookup harbor.Lookup) {
 	free := map[string][]int{}
 	for _, i := range r.Remaining {
-		key := planDigest(r.Trials[i], host)
+		key := planDigest(r.Trials[i], lookup)
 		free[key] = append(free[key], i)
 	}
 	r.OrphansDir = filepath.Join(filepath.Dir(r.Config.Dir()), orphansDir, filepath.Base(r.Config.Dir()))
@@ -186,7 +187,7 @@ func readResumeDir(cfg jobdir.Config, o ResumeOptions) (*resumeDir, error) {
 			return nil, fmt.Errorf("reading the job to resume: %w", err)
 		}
 		if result == nil {
-			d.loose = append(d.loose, looseDir{name: e.Name(), reason: why, plan: d.storedPlan(e.Name(), o.Host)})
+			d.loose = append(d.loose, looseDir{name: e.Name(), reason: why, plan: d.storedPlan(e.Name(), o.Lookup)})
 			continue
 		}
 		if t := result.StartedAt; t != nil && (earliest.IsZero() || t.In(time.UTC).Before(earliest)) {
@@ -204,10 +205,10 @@ func (d *resumeDir) add(name string, result *jobdir.TrialResult, o ResumeOptions
 	config, rec := result.Config, jobdir.RecordOf(result)
 	config.TrialsDir = d.path
 	if why := o.again(rec); why != "" {
-		d.loose = append(d.loose, looseDir{name: name, reason: why, plan: planDigest(config, o.Host)})
+		d.loose = append(d.loose, looseDir{name: name, reason: why, plan: planDigest(config, o.Lookup)})
 		return
 	}
-	d.checkTrialConfig(name, result, o.Host)
+	d.checkTrialConfig(name, result, o.Lookup)
 	d.configs = append(d.configs, config)
 	d.records = append(d.records, rec)
 }
@@ -215,7 +216,7 @@ func (d *resumeDir) add(name string, result *jobdir.TrialResult, o ResumeOptions
 // storedPlan is the digest of what a trial asks for: of the configuration that
 // it wrote when it started, or that an earlier attempt wrote where the next one
 // had not begun, else as the journal has it; "" if it is not known.
-func (d *resumeDir) storedPlan(name string, host jobdir.HostEnv) string {
+func (d *resumeDir) storedPlan(name string, lookup harbor.Lookup) string {
 	dir := filepath.Join(d.path, name)
 	data, err := os.ReadFile(filepath.Join(dir, scan.ConfigFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -227,7 +228,7 @@ func (d *resumeDir) storedPlan(name string, host jobdir.HostEnv) string {
 	if err == nil {
 		var config jobdir.TrialConfig
 		if config, _, err = jobdir.ParseTrialConfig(data); err == nil {
-			return planDigest(config, host)
+			return planDigest(config, lookup)
 		}
 	}
 	if t, ok := d.journal.ByName[name]; ok {

@@ -22,7 +22,7 @@ import (
 
 func resumeOptions() job.ResumeOptions {
 	return job.ResumeOptions{PrepareOptions: job.PrepareOptions{
-		Now: time.Now(), Host: noVariables, Random: rand.IntN, Invocation: []string{"proctor", "job", "resume"},
+		Now: time.Now(), Lookup: noVariables, Random: rand.IntN, Invocation: []string{"proctor", "job", "resume"},
 	}}
 }
 

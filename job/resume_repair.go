@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/atomicfile"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/journal"
@@ -32,16 +33,16 @@ func (d *resumeDir) readJournal() error {
 
 // editedConfig says how the stored configuration differs from the one that the
 // job last ran with.
-func (d *resumeDir) editedConfig(stored jobdir.Config, host jobdir.HostEnv) []string {
+func (d *resumeDir) editedConfig(stored jobdir.Config, lookup harbor.Lookup) []string {
 	if d.last == nil {
 		return nil
 	}
 	ran, _, err := jobdir.ParseConfig(d.last, jobdir.JSON, time.Time{})
-	if err != nil || ran.Equal(stored, host) {
+	if err != nil || ran.Equal(stored, lookup) {
 		return nil
 	}
 	var list []string
-	for _, c := range ran.Changes(stored, host) {
+	for _, c := range ran.Changes(stored, lookup) {
 		list = append(list, fmt.Sprintf("%s was changed since the job ran: %s", scan.ConfigFile, c))
 	}
 	return list
@@ -133,7 +134,7 @@ func (d *resumeDir) readTrialResult(name string) (result *jobdir.TrialResult, wh
 
 // checkTrialConfig has the configuration of a kept trial written again when it
 // is damaged: its result holds it too, and Harbor does not go on without it.
-func (d *resumeDir) checkTrialConfig(name string, result *jobdir.TrialResult, host jobdir.HostEnv) {
+func (d *resumeDir) checkTrialConfig(name string, result *jobdir.TrialResult, lookup harbor.Lookup) {
 	path := filepath.Join(d.path, name, scan.ConfigFile)
 	data, err := os.ReadFile(path)
 	if err == nil {
@@ -142,7 +143,7 @@ func (d *resumeDir) checkTrialConfig(name string, result *jobdir.TrialResult, ho
 	if err == nil {
 		return
 	}
-	d.repairs = append(d.repairs, Repair{path, result.Config.AppendJSON(nil, host)})
+	d.repairs = append(d.repairs, Repair{path, result.Config.AppendJSON(nil, lookup)})
 	d.repaired = append(d.repaired, fmt.Sprintf("%s: rebuilt from the trial's result (%s)", path, whyUnread(data)))
 }
 

@@ -199,8 +199,8 @@ func TestResumeWithRedactedValues(t *testing.T) {
 	h.run(t)
 	o := resumeOptions()
 	o.Errored = true
-	o.Host = func(name string) (string, bool) { return secret, name == "API_KEY" }
-	h.runner.Trials.Lookup = o.Host
+	o.Lookup = func(name string) (string, bool) { return secret, name == "API_KEY" }
+	h.runner.Trials.Lookup = o.Lookup
 	r, _ := h.resume(t, h.dir(), o)
 	if want := []string{"redacted in config.json, taken from the environment: agents[0].env.API_KEY", "agents[0].env.MY_TOKEN is redacted in config.json and not set"}; len(r.Warnings) != 2 || r.Warnings[0] != want[0] || !strings.HasPrefix(r.Warnings[1], want[1]) {
 		t.Errorf("warnings %q", r.Warnings)

@@ -15,7 +15,7 @@ import (
 // section 1.8): files keep the redacted text, so that trials stay the same, and
 // commands get the value that the environment has.
 type secrets struct {
-	host jobdir.HostEnv
+	lookup harbor.Lookup
 	// given and missing name the variables, by where they stand.
 	given, missing []string
 }
@@ -29,8 +29,8 @@ func masked(name, value string) bool {
 }
 
 // findSecrets looks for redacted values in a configuration that was read back.
-func findSecrets(c jobdir.Config, host jobdir.HostEnv) *secrets {
-	s := &secrets{host: host}
+func findSecrets(c jobdir.Config, lookup harbor.Lookup) *secrets {
+	s := &secrets{lookup: lookup}
 	for i, a := range c.Agents {
 		s.look(fmt.Sprintf("agents[%d].env", i), a.Env)
 	}
@@ -44,7 +44,7 @@ func (s *secrets) look(at string, env jobdir.Env) {
 		if !masked(name, value) {
 			continue
 		}
-		if _, ok := s.host(name); ok {
+		if _, ok := s.lookup(name); ok {
 			s.given = append(s.given, at+"."+name)
 		} else {
 			s.missing = append(s.missing, at+"."+name)
@@ -66,17 +66,17 @@ func (s *secrets) warnings() []string {
 }
 
 // restoreSecrets puts the environment's values in place of redacted ones.
-func restoreSecrets(c jobdir.TrialConfig, host jobdir.HostEnv) jobdir.TrialConfig {
-	c.Agent.Env = restored(c.Agent.Env, host)
-	c.Environment.Env = restored(c.Environment.Env, host)
-	c.Verifier.Env = restored(c.Verifier.Env, host)
+func restoreSecrets(c jobdir.TrialConfig, lookup harbor.Lookup) jobdir.TrialConfig {
+	c.Agent.Env = restored(c.Agent.Env, lookup)
+	c.Environment.Env = restored(c.Environment.Env, lookup)
+	c.Verifier.Env = restored(c.Verifier.Env, lookup)
 	return c
 }
 
-func restored(env jobdir.Env, host jobdir.HostEnv) jobdir.Env {
+func restored(env jobdir.Env, lookup harbor.Lookup) jobdir.Env {
 	names := slices.Collect(func(yield func(string) bool) {
 		for name, value := range env.All() {
-			if _, ok := host(name); ok && masked(name, value) && !yield(name) {
+			if _, ok := lookup(name); ok && masked(name, value) && !yield(name) {
 				return
 			}
 		}
@@ -86,7 +86,7 @@ func restored(env jobdir.Env, host jobdir.HostEnv) jobdir.Env {
 	}
 	out := jobdir.Env{Map: env.Clone()}
 	for _, name := range names {
-		value, _ := host(name)
+		value, _ := lookup(name)
 		out.Set(name, value)
 	}
 	return out

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/atomicfile"
 	"github.com/proctor-run/proctor/internal/clock"
 	"github.com/proctor-run/proctor/jobdir"
@@ -305,10 +306,10 @@ func setAside(dir string, n int, reason string, j *journal.Writer) error {
 }
 
 // writeInputs writes what the job was asked to do.
-func (m *monitor) writeInputs(p *Prepared, host jobdir.HostEnv) error {
-	err := atomicfile.Write(filepath.Join(m.dir, "config.json"), p.Config.AppendJSON(nil, host), 0o644)
+func (m *monitor) writeInputs(p *Prepared, lookup harbor.Lookup) error {
+	err := atomicfile.Write(filepath.Join(m.dir, "config.json"), p.Config.AppendJSON(nil, lookup), 0o644)
 	if err == nil && p.Lock != nil {
-		err = atomicfile.Write(filepath.Join(m.dir, "lock.json"), p.Lock.AppendJSON(nil, host), 0o644)
+		err = atomicfile.Write(filepath.Join(m.dir, "lock.json"), p.Lock.AppendJSON(nil, lookup), 0o644)
 	}
 	if err == nil {
 		err = m.write()

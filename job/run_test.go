@@ -76,7 +76,7 @@ func noVariables(string) (string, bool) { return "", false }
 
 func (h *harness) prepare(t testing.TB) *job.Prepared {
 	t.Helper()
-	p, err := job.Prepare(h.cfg, job.PrepareOptions{Now: time.Now(), Host: noVariables, Random: rand.IntN, Invocation: []string{"proctor", "run"}})
+	p, err := job.Prepare(h.cfg, job.PrepareOptions{Now: time.Now(), Lookup: noVariables, Random: rand.IntN, Invocation: []string{"proctor", "run"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,7 +288,7 @@ func TestDifferentConfigIsRefused(t *testing.T) {
 	} {
 		cfg := h.cfg
 		change(&cfg)
-		_, err := job.Prepare(cfg, job.PrepareOptions{Now: time.Now(), Host: noVariables, Random: rand.IntN})
+		_, err := job.Prepare(cfg, job.PrepareOptions{Now: time.Now(), Lookup: noVariables, Random: rand.IntN})
 		if err == nil || !strings.Contains(err.Error(), "cannot be resumed with a different config") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -297,7 +297,7 @@ func TestDifferentConfigIsRefused(t *testing.T) {
 	if err := os.WriteFile(task, []byte("changed"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	_, err := job.Prepare(h.cfg, job.PrepareOptions{Now: time.Now(), Host: noVariables, Random: rand.IntN})
+	_, err := job.Prepare(h.cfg, job.PrepareOptions{Now: time.Now(), Lookup: noVariables, Random: rand.IntN})
 	if err == nil || !strings.Contains(err.Error(), "does not match the resolved job lock") {
 		t.Errorf("changed task: %v", err)
 	}
@@ -339,7 +339,7 @@ func TestUnwritableDirectory(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(h.cfg.JobsDir, "the-job"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	_, err := job.Prepare(h.cfg, job.PrepareOptions{Now: time.Now(), Host: noVariables, Random: rand.IntN})
+	_, err := job.Prepare(h.cfg, job.PrepareOptions{Now: time.Now(), Lookup: noVariables, Random: rand.IntN})
 	if err == nil {
 		_, err = h.runner.Run(t.Context(), h.prepare(t))
 	}

@@ -35,8 +35,10 @@ func TestHidden(t *testing.T) {
 // newSession is a session in the sandboxes of a backend.
 func newSession(b sandbox.Backend) *job.Session {
 	return &job.Session{
-		Runner:  job.Runner{Trials: trial.Runner{Agents: agents.All()}},
-		Backend: func(context.Context, []string) (sandbox.Backend, func() error, error) { return b, func() error { return nil }, nil },
+		Runner: job.Runner{Trials: trial.Runner{Agents: agents.All()}},
+		Backend: func(context.Context, []string) (sandbox.Backend, func() error, error) {
+			return b, func() error { return nil }, nil
+		},
 	}
 }
 

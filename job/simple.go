@@ -39,8 +39,8 @@ func (o PrepareOptions) withDefaults() PrepareOptions {
 	if o.Now.IsZero() {
 		o.Now = clock.Or(nil)()
 	}
-	if o.Host == nil {
-		o.Host = func(string) (string, bool) { return "", false }
+	if o.Lookup == nil {
+		o.Lookup = func(string) (string, bool) { return "", false }
 	}
 	if o.Random == nil {
 		o.Random = rand.IntN

@@ -48,8 +48,8 @@ func TestResumeWithChangedSources(t *testing.T) {
 	}
 	if err := errors.Join(
 		os.MkdirAll(cfg.Dir(), 0o755),
-		os.WriteFile(filepath.Join(cfg.Dir(), scan.ConfigFile), cfg.AppendJSON(nil, o.Host), 0o644),
-		os.WriteFile(filepath.Join(cfg.Dir(), scan.LockFile), p.Lock.AppendJSON(nil, o.Host), 0o644),
+		os.WriteFile(filepath.Join(cfg.Dir(), scan.ConfigFile), cfg.AppendJSON(nil, o.Lookup), 0o644),
+		os.WriteFile(filepath.Join(cfg.Dir(), scan.LockFile), p.Lock.AppendJSON(nil, o.Lookup), 0o644),
 	); err != nil {
 		t.Fatal(err)
 	}

@@ -87,8 +87,8 @@ func sourceOptions(t *testing.T) job.PrepareOptions {
 	t.Helper()
 	home := t.TempDir()
 	return job.PrepareOptions{
-		Now:  time.Date(2026, 6, 9, 10, 0, 0, 0, time.UTC),
-		Host: func(string) (string, bool) { return "", false }, Home: home,
+		Now:    time.Date(2026, 6, 9, 10, 0, 0, 0, time.UTC),
+		Lookup: func(string) (string, bool) { return "", false }, Home: home,
 		Random: func(int) int { return 0 },
 		Fetch: func(cfg jobdir.Config) (*dataset.Fetched, error) {
 			return dataset.Fetch(t.Context(), cfg, fetchOptions(home))

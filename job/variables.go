@@ -26,13 +26,13 @@ type TaskVariable struct {
 
 // HostVariables lists the variables that the job's tasks would load from the
 // host, each name and phase once (Harbor job format, section 7.1).
-func (p *Prepared) HostVariables(host jobdir.HostEnv) []HostVariable {
+func (p *Prepared) HostVariables(lookup harbor.Lookup) []HostVariable {
 	var list []HostVariable
 	for _, v := range p.Variables {
 		if slices.ContainsFunc(list, func(h HostVariable) bool { return h.Name == v.Name && h.Phase == v.Phase }) {
 			continue
 		}
-		_, set := host(v.Name)
+		_, set := lookup(v.Name)
 		list = append(list, HostVariable{
 			Name: v.Name, Phase: v.Phase, Task: v.Task,
 			Set: set, Missing: !set && !v.HasDefault,

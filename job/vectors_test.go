@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/jobtest"
 	"github.com/proctor-run/proctor/internal/vectors"
 	"github.com/proctor-run/proctor/jobdir"
@@ -165,7 +166,7 @@ func TestNamePrefixVectors(t *testing.T) {
 	t.Logf("%d cases", len(list))
 }
 
-func hostEnv(t *testing.T, in *value.Object) jobdir.HostEnv {
+func hostEnv(t *testing.T, in *value.Object) harbor.Lookup {
 	env := jobtest.Member[*value.Object](t, in, "env")
 	return func(name string) (string, bool) {
 		v, ok := env.Get(name)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/dump"
 	"github.com/proctor-run/proctor/value"
 )
@@ -75,8 +76,8 @@ var harmlessKeys = []string{"job_name", "jobs_dir", "debug", "quiet", "n_concurr
 
 // Changes lists where another configuration differs from this one. Credentials
 // are redacted, as in files.
-func (c Config) Changes(now Config, host HostEnv) []Change {
-	e := encoder{Encoder{Host: host}}
+func (c Config) Changes(now Config, lookup harbor.Lookup) []Change {
+	e := encoder{Encoder{Lookup: lookup}}
 	c.JobName, c.Debug = now.JobName, now.Debug // no difference to resuming
 	return differences("", e.config(c), e.config(now))
 }
@@ -164,8 +165,8 @@ func valueText(v value.Value) string {
 
 // Changes lists where another lock differs from this one, as far as locks are
 // compared. Trials are told apart by their tasks.
-func (l Lock) Changes(now Lock, host HostEnv) []Change {
-	e := encoder{Encoder{Host: host, OmitNull: true}}
+func (l Lock) Changes(now Lock, lookup harbor.Lookup) []Change {
+	e := encoder{Encoder{Lookup: lookup, OmitNull: true}}
 	top := func(l Lock) value.Value {
 		o := e.object()
 		o.Int("schema_version", l.SchemaVersion)
@@ -226,8 +227,8 @@ func unique(list []Change) []Change {
 
 // trialChanges lists how the configurations of two trials differ. Every
 // difference between trials changes results.
-func TrialChanges(path string, old, now TrialConfig, host HostEnv) []Change {
-	e := Encoder{Host: host}
+func TrialChanges(path string, old, now TrialConfig, lookup harbor.Lookup) []Change {
+	e := Encoder{Lookup: lookup}
 	list := differences("", e.Config(old), e.Config(now))
 	for i := range list {
 		list[i].Path, list[i].Results = path+": "+list[i].Path, true

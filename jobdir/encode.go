@@ -3,14 +3,15 @@ package jobdir
 import (
 	"slices"
 
+	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/dump"
 	"github.com/proctor-run/proctor/value"
 )
 
 // AppendJSON appends the text of a job's config.json. Credentials in env maps
-// are redacted; host is the environment they are looked up in.
-func (c Config) AppendJSON(dst []byte, host HostEnv) []byte {
-	return value.AppendPydantic(dst, encoder{Encoder{Host: host}}.config(c), Indent)
+// are redacted; lookup is the environment they are looked up in.
+func (c Config) AppendJSON(dst []byte, lookup harbor.Lookup) []byte {
+	return value.AppendPydantic(dst, encoder{Encoder{Lookup: lookup}}.config(c), Indent)
 }
 
 // encoder adds the job's models to those of a trial.
@@ -104,11 +105,11 @@ func optStrs(o *dump.Object, key string, list []string) {
 // Equal reports whether two configurations describe the same job, as resuming
 // asks: everything counts but the name and debug (Harbor job format, section
 // 1.1). Values are compared as they would be written.
-func (c Config) Equal(d Config, host HostEnv) bool {
-	return c.identity(host) == d.identity(host)
+func (c Config) Equal(d Config, lookup harbor.Lookup) bool {
+	return c.identity(lookup) == d.identity(lookup)
 }
 
-func (c Config) identity(host HostEnv) string {
+func (c Config) identity(lookup harbor.Lookup) string {
 	c.JobName, c.Debug = "", false
-	return string(dump.AppendCanonical(nil, encoder{Encoder{Host: host}}.config(c)))
+	return string(dump.AppendCanonical(nil, encoder{Encoder{Lookup: lookup}}.config(c)))
 }

@@ -41,6 +41,3 @@ func (e Env) GoString() string { return e.String() }
 
 // LogValue implements [slog.LogValuer].
 func (e Env) LogValue() slog.Value { return slog.StringValue(e.String()) }
-
-// HostEnv looks up a variable of the environment that proctor runs in.
-type HostEnv func(name string) (value string, ok bool)

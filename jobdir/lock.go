@@ -98,34 +98,34 @@ var envFlags = []string{"--ae", "--agent-env", "--ve", "--verifier-env"}
 
 // RedactInvocation returns a command line as a lock records it: credentials
 // that follow an option for environment variables are redacted.
-func RedactInvocation(argv []string, host HostEnv) []string {
+func RedactInvocation(argv []string, lookup harbor.Lookup) []string {
 	out := slices.Clone(argv)
 	for i, arg := range out {
 		if i > 0 && slices.Contains(envFlags, argv[i-1]) {
-			out[i] = redactPair(arg, host)
+			out[i] = redactPair(arg, lookup)
 			continue
 		}
 		if flag, pair, ok := strings.Cut(arg, "="); ok && slices.Contains(envFlags, flag) {
-			out[i] = flag + "=" + redactPair(pair, host)
+			out[i] = flag + "=" + redactPair(pair, lookup)
 		}
 	}
 	return out
 }
 
-func redactPair(pair string, host HostEnv) string {
+func redactPair(pair string, lookup harbor.Lookup) string {
 	name, value, ok := strings.Cut(pair, "=")
 	if !ok {
 		return pair
 	}
-	return name + "=" + harbor.RedactEnv(strings.TrimSpace(name), value, host)
+	return name + "=" + harbor.RedactEnv(strings.TrimSpace(name), value, lookup)
 }
 
 // Equal reports whether two locks pin the same job. Trials are compared as a
 // set that may hold an entry several times; tasks and extra files count by
 // their digests, skills by name and digest. When and by which runner a lock
 // was written does not count, nor does the command line.
-func (l Lock) Equal(m Lock, host HostEnv) bool {
-	e := encoder{Encoder{Host: host, OmitNull: true}}
+func (l Lock) Equal(m Lock, lookup harbor.Lookup) bool {
+	e := encoder{Encoder{Lookup: lookup, OmitNull: true}}
 	return l.SchemaVersion == m.SchemaVersion &&
 		l.NConcurrentTrials == m.NConcurrentTrials &&
 		string(dump.AppendCanonical(nil, e.retry(l.Retry))) == string(dump.AppendCanonical(nil, e.retry(m.Retry))) &&

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/dump"
 	"github.com/proctor-run/proctor/schema"
 	"github.com/proctor-run/proctor/value"
@@ -11,8 +12,8 @@ import (
 
 // AppendJSON appends the text of a job's lock.json: fields that are null are
 // left out, credentials in env maps redacted.
-func (l Lock) AppendJSON(dst []byte, host HostEnv) []byte {
-	return value.AppendPydantic(dst, encoder{Encoder{Host: host, OmitNull: true}}.lock(l), Indent)
+func (l Lock) AppendJSON(dst []byte, lookup harbor.Lookup) []byte {
+	return value.AppendPydantic(dst, encoder{Encoder{Lookup: lookup, OmitNull: true}}.lock(l), Indent)
 }
 
 func (e encoder) lock(l Lock) *value.Object {

@@ -15,7 +15,7 @@ type Encoder struct {
 	// Host is the environment of the runner: a credential that equals the
 	// host variable of the same name is written as a reference to it. Nil is
 	// an empty environment.
-	Host HostEnv
+	Lookup harbor.Lookup
 	// OmitNull leaves out model fields that are null, as lock files do.
 	OmitNull bool
 }
@@ -23,8 +23,8 @@ type Encoder struct {
 func (e Encoder) object() *dump.Object { return &dump.Object{OmitNull: e.OmitNull} }
 
 // AppendJSON appends the text of a trial's config.json.
-func (c TrialConfig) AppendJSON(dst []byte, host HostEnv) []byte {
-	return value.AppendPydantic(dst, Encoder{Host: host}.Config(c), Indent)
+func (c TrialConfig) AppendJSON(dst []byte, lookup harbor.Lookup) []byte {
+	return value.AppendPydantic(dst, Encoder{Lookup: lookup}.Config(c), Indent)
 }
 
 // Config dumps a trial configuration.
@@ -160,7 +160,7 @@ func (e Encoder) Artifacts(list []Artifact) value.List {
 func (e Encoder) env(env Env) *value.Object {
 	out := value.NewObject(env.Len())
 	for name, text := range env.All() {
-		out.Set(name, value.Str(harbor.RedactEnv(name, text, e.Host)))
+		out.Set(name, value.Str(harbor.RedactEnv(name, text, e.Lookup)))
 	}
 	return out
 }

@@ -1,13 +1,14 @@
 package jobdir
 
 import (
+	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/dump"
 	"github.com/proctor-run/proctor/value"
 )
 
 // AppendJSON appends the text of a trial's result.json.
-func (r *TrialResult) AppendJSON(dst []byte, host HostEnv) []byte {
-	return value.AppendPydantic(dst, Encoder{Host: host}.Result(r), Indent)
+func (r *TrialResult) AppendJSON(dst []byte, lookup harbor.Lookup) []byte {
+	return value.AppendPydantic(dst, Encoder{Lookup: lookup}.Result(r), Indent)
 }
 
 // Result dumps a trial result.

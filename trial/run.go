@@ -26,7 +26,7 @@ type Runner struct {
 	Backend sandbox.Backend
 	// Lookup finds variables of the host's environment, for templates; nil means
 	// an empty environment.
-	Lookup jobdir.HostEnv
+	Lookup harbor.Lookup
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 	// Owner is put on everything external; the zero value means procid.Self.

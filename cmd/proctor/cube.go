@@ -65,7 +65,7 @@ func findHarborCube(env *Env, path string) (*cubecli.Cube, error) {
 		return nil, err
 	}
 	load := func(r *cube.Registry, b cube.ContainerBackend) (cube.BenchmarkConfig, error) {
-		cfg, err := harborcube.Register(r, harborcube.Options{Path: abs, Host: env.Lookup, Oracle: true})
+		cfg, err := harborcube.Register(r, harborcube.Options{Path: abs, Lookup: env.Lookup, Oracle: true})
 		if err != nil {
 			return nil, err
 		}
@@ -74,7 +74,7 @@ func findHarborCube(env *Env, path string) (*cubecli.Cube, error) {
 		}
 		return cfg, nil
 	}
-	cfg, err := harborcube.Register(cube.NewRegistry(cube.Options{}), harborcube.Options{Path: abs, Host: env.Lookup, Oracle: true})
+	cfg, err := harborcube.Register(cube.NewRegistry(cube.Options{}), harborcube.Options{Path: abs, Lookup: env.Lookup, Oracle: true})
 	if err != nil {
 		return nil, withHint(usageErrorf("%w", err), "a Harbor task is a directory with task.toml and instruction.md")
 	}

@@ -55,7 +55,7 @@ func (p *Program) getenv(name string) string {
 // PrepareOptions are what preparing a job takes from the outside world.
 func (p *Program) PrepareOptions() job.PrepareOptions {
 	return job.PrepareOptions{
-		Now: p.Now().Local(), Host: p.Lookup, Home: p.getenv("HOME"), Random: rand.IntN, Invocation: p.Args,
+		Now: p.Now().Local(), Lookup: p.Lookup, Home: p.getenv("HOME"), Random: rand.IntN, Invocation: p.Args,
 	}
 }
 

@@ -23,7 +23,7 @@ type Options struct {
 	Name string
 	// Host finds variables of the host for the templates of task.toml. Tasks
 	// get it through the runtime context.
-	Host harbor.Lookup
+	Lookup harbor.Lookup
 	// Oracle puts the solution into the sandboxes, as OracleMode of the task
 	// configs does.
 	Oracle bool
@@ -42,7 +42,7 @@ func Register(r *cube.Registry, o Options) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg := &Config{Path: abs, Name: o.Name, OracleMode: o.Oracle, host: o.Host}
+	cfg := &Config{Path: abs, Name: o.Name, OracleMode: o.Oracle, host: o.Lookup}
 	if cfg.found, err = readTasks(abs); err != nil {
 		return nil, err
 	}
