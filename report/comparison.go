@@ -15,23 +15,27 @@ import (
 // Comparison compares job B with job A on the tasks of both: what proctor compare
 // --json prints. A difference above 0 is in favour of B.
 type Comparison struct {
-	A          string     `json:"a"`
-	B          string     `json:"b"`
-	MeanA      Number     `json:"mean_a"`
-	MeanB      Number     `json:"mean_b"`
-	Difference Number     `json:"difference"`
-	Low        Number     `json:"low"`
-	High       Number     `json:"high"`
-	Confidence float64    `json:"confidence"`
-	Wins       int        `json:"wins"`
-	Losses     int        `json:"losses"`
-	Ties       int        `json:"ties"`
-	SignP      Number     `json:"sign_p"`
-	FlakesA    Flakes     `json:"flakes_a"`
-	FlakesB    Flakes     `json:"flakes_b"`
-	Tasks      []TaskPair `json:"tasks"`
-	OnlyA      []string   `json:"only_a"`
-	OnlyB      []string   `json:"only_b"`
+	A     string `json:"a"` // the directories
+	B     string `json:"b"`
+	MeanA Number `json:"mean_a"` // over the tasks of both
+	MeanB Number `json:"mean_b"`
+	// Difference is MeanB - MeanA. Low and High hold it with a confidence, a fraction
+	// of 1; they are null with less than two tasks.
+	Difference Number  `json:"difference"`
+	Low        Number  `json:"low"`
+	High       Number  `json:"high"`
+	Confidence float64 `json:"confidence"`
+	// Wins, losses and ties are those of B by task; SignP is the probability that
+	// chance makes them as uneven.
+	Wins    int        `json:"wins"`
+	Losses  int        `json:"losses"`
+	Ties    int        `json:"ties"`
+	SignP   Number     `json:"sign_p"`
+	FlakesA Flakes     `json:"flakes_a"`
+	FlakesB Flakes     `json:"flakes_b"`
+	Tasks   []TaskPair `json:"tasks"`
+	OnlyA   []string   `json:"only_a"` // tasks that the other job does not have
+	OnlyB   []string   `json:"only_b"`
 }
 
 // TaskPair is a task of both jobs, with the mean of its attempts in each.

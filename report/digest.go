@@ -20,7 +20,7 @@ type Digest struct {
 	State      State                `json:"state"`
 	Planned    int                  `json:"n_planned"`
 	WithReward int                  `json:"n_with_reward"`
-	Outcomes   map[jobdir.Class]int `json:"outcomes"`
+	Outcomes   map[jobdir.Class]int `json:"outcomes"` // as in [Job]
 	Evals      []DigestGroup        `json:"evals"`
 	Exceptions []DigestException    `json:"exceptions"`
 	Slowest    []SlowPhase          `json:"slowest"`

@@ -103,7 +103,9 @@ func ReadJob(ctx context.Context, dir string, zone *time.Location) (*Job, error)
 	j.countOutcomes(len(scanned.Errors))
 	j.estimate()
 	j.collectExceptions()
-	j.timePhases()
+	if err := j.timePhases(ctx); err != nil {
+		return nil, err
+	}
 	j.Journal = ReadJournal(dir)
 	return j, nil
 }
@@ -182,10 +184,13 @@ func (j *Job) collectExceptions() {
 // slowestPhases is how many are listed.
 const slowestPhases = 5
 
-func (j *Job) timePhases() {
+func (j *Job) timePhases(ctx context.Context) error {
 	byPhase := map[PhaseKind][]float64{}
 	var all []SlowPhase
 	for _, r := range j.records {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		data, err := os.ReadFile(filepath.Join(j.Dir, r.Dir, scan.ResultFile))
 		if err != nil {
 			continue // it was there a moment ago; what is gone has no phases
@@ -213,4 +218,5 @@ func (j *Job) timePhases() {
 	}
 	slices.SortStableFunc(all, func(a, b SlowPhase) int { return cmp.Compare(b.Seconds, a.Seconds) })
 	j.Slowest = append([]SlowPhase{}, all[:min(len(all), slowestPhases)]...)
+	return nil
 }
