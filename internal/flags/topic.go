@@ -29,8 +29,10 @@ func Topic(fs *pflag.FlagSet, title string, define func()) {
 // their definition.
 func ByTopic(cmd *cobra.Command) {
 	cmd.SetUsageFunc(func(c *cobra.Command) error {
-		_, err := fmt.Fprint(c.OutOrStderr(), usageByTopic(c))
-		return err
+		if _, err := fmt.Fprint(c.OutOrStderr(), usageByTopic(c)); err != nil {
+			return fmt.Errorf("printing the flags: %w", err)
+		}
+		return nil
 	})
 }
 
