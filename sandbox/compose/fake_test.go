@@ -2,18 +2,8 @@ package compose_test
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"io"
-	"maps"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"regexp"
-	"slices"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -23,171 +13,17 @@ import (
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/compose"
 	"github.com/proctor-run/proctor/sandbox/internal/engine"
+	"github.com/proctor-run/proctor/sandbox/internal/enginetest"
 )
 
-// projectEngine is an engine that remembers what was made on it, as far as
-// compose projects make anything.
-type projectEngine struct {
-	mu         sync.Mutex
-	things     map[string]map[string]string // "container c1" to its labels
-	bodies     map[string]json.RawMessage   // name of a container to what it was made of
-	next       int
-	calls      int
-	failAt     int // the call that fails; 0 for none
-	vanish     bool
-	failed     string
-	subnets    map[string]bool
-	overlapped int // how many subnets are refused as taken
-	state      string
-}
-
-func newProjectEngine(t testing.TB) (*projectEngine, *compose.Engine) {
+func newProjectEngine(t testing.TB) (*enginetest.Engine, *compose.Engine) {
 	t.Helper()
-	e := &projectEngine{
-		things: map[string]map[string]string{}, bodies: map[string]json.RawMessage{}, subnets: map[string]bool{},
-		state: `{"Status":"running","Running":true,"Health":{"Status":"healthy"}}`,
-	}
-	server := httptest.NewServer(e)
-	t.Cleanup(server.Close)
-	api, err := client.New(client.WithHost("tcp://"+strings.TrimPrefix(server.URL, "http://")), client.WithAPIVersion("1.41"))
+	e, host := enginetest.New(t)
+	api, err := client.New(client.WithHost(host), client.WithAPIVersion("1.41"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return e, engineOf(t, api)
-}
-
-// left lists what is there.
-func (e *projectEngine) left() []string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return slices.Sorted(maps.Keys(e.things))
-}
-
-// created is what a container was made of.
-func (e *projectEngine) created(t testing.TB, name string) map[string]any {
-	t.Helper()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	var body map[string]any
-	if err := json.Unmarshal(e.bodies[name], &body); err != nil {
-		t.Fatalf("container %q: %v", name, err)
-	}
-	return body
-}
-
-func (e *projectEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	path := versioned.ReplaceAllString(r.URL.Path, "")
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if path == "/_ping" {
-		w.Header().Set("Api-Version", "1.41")
-		w.Header().Set("Ostype", "linux")
-		return
-	}
-	e.calls++
-	if e.calls == e.failAt {
-		e.failed = r.Method + " " + path
-		if e.vanish {
-			vanish(w, r)
-			return
-		}
-		answer(http.StatusInternalServerError, `{"message":"broken inside"}`)(w, r)
-		return
-	}
-	kind, rest, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
-	switch {
-	case r.Method == http.MethodGet && (rest == "json" && kind != "images" || rest == ""):
-		e.list(w, r, strings.TrimSuffix(kind, "s"))
-	case r.Method == http.MethodPost && rest == "create":
-		e.create(w, r, strings.TrimSuffix(kind, "s"))
-	case kind == "images":
-		e.image(w, r, rest)
-	case r.Method == http.MethodDelete:
-		delete(e.things, strings.TrimSuffix(kind, "s")+" "+rest)
-		w.WriteHeader(http.StatusNoContent)
-	case kind == "containers" && strings.HasSuffix(rest, "/json"):
-		answer(200, `{"Id":"x","Name":"/x","State":`+e.state+`}`)(w, r)
-	case kind == "volumes" && r.Method == http.MethodGet:
-		answer(404, `{"message":"no such volume"}`)(w, r)
-	default:
-		answer(http.StatusNoContent, "")(w, r)
-	}
-}
-
-func (e *projectEngine) list(w http.ResponseWriter, r *http.Request, kind string) {
-	var filters map[string]map[string]bool
-	_ = json.Unmarshal([]byte(r.URL.Query().Get("filters")), &filters)
-	items := []map[string]any{}
-	for thing, labels := range e.things {
-		k, id, _ := strings.Cut(thing, " ")
-		match := k == kind
-		for want := range filters["label"] {
-			name, value, hasValue := strings.Cut(want, "=")
-			got, there := labels[name]
-			match = match && there && (!hasValue || got == value)
-		}
-		if match && (filters["name"] == nil || filters["name"][id]) {
-			items = append(items, map[string]any{"Id": id, "Name": id, "Names": []string{"/" + id}, "Labels": labels})
-		}
-	}
-	var body any = items
-	if kind == "volume" {
-		body = map[string]any{"Volumes": items}
-	}
-	text, _ := json.Marshal(body)
-	answer(200, string(text))(w, r)
-}
-
-func (e *projectEngine) create(w http.ResponseWriter, r *http.Request, kind string) {
-	var raw json.RawMessage
-	_ = json.NewDecoder(r.Body).Decode(&raw)
-	var body struct {
-		Name   string
-		Labels map[string]string
-		IPAM   struct{ Config []struct{ Subnet string } }
-	}
-	_ = json.Unmarshal(raw, &body)
-	id := body.Name
-	if kind == "container" {
-		e.next++
-		id = fmt.Sprintf("c%d", e.next)
-		e.bodies[r.URL.Query().Get("name")] = raw
-	}
-	if kind == "network" && e.overlapped > 0 {
-		e.overlapped--
-		answer(403, `{"message":"Pool overlaps with other one on this address space"}`)(w, r)
-		return
-	}
-	for _, c := range body.IPAM.Config {
-		e.subnets[c.Subnet] = true
-	}
-	e.things[kind+" "+id] = body.Labels
-	answer(201, fmt.Sprintf(`{"Id":%q,"Name":%q}`, id, id))(w, r)
-}
-
-// familiar shortens names of images as engines show them.
-var familiar = strings.NewReplacer("docker.io/library/", "", "docker.io/", "")
-
-func (e *projectEngine) image(w http.ResponseWriter, r *http.Request, rest string) {
-	switch {
-	case r.Method == http.MethodDelete:
-		delete(e.things, "image "+strings.TrimSuffix(familiar.Replace(rest), ":latest"))
-		answer(200, `[]`)(w, r)
-	case strings.HasSuffix(rest, "/tag"):
-		q := r.URL.Query()
-		name := familiar.Replace(q.Get("repo"))
-		if tag := q.Get("tag"); tag != "" && tag != "latest" {
-			name += ":" + tag
-		}
-		if !strings.HasPrefix(name, "proctor-build") {
-			e.things["image "+name] = nil
-		}
-		w.WriteHeader(http.StatusCreated)
-	case rest == "json":
-		answer(200, `[]`)(w, r)
-	default:
-		answer(200, `{"Id":"sha256:1","Os":"linux","Config":{}}`)(w, r)
-	}
 }
 
 // engineOf has images and a service main that do no more than the engine is asked for.
@@ -263,25 +99,6 @@ type container struct {
 func (c container) ID() string { return c.id }
 
 func (c container) Destroy(ctx context.Context) error { return engine.Remove(ctx, c.api, c.id) }
-
-var versioned = regexp.MustCompile(`^/v1\.\d+`)
-
-func answer(status int, body string) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(status)
-		_, _ = io.WriteString(w, body)
-	}
-}
-
-// vanish cuts the connection.
-func vanish(w http.ResponseWriter, _ *http.Request) {
-	conn, _, err := http.NewResponseController(w).Hijack()
-	if err == nil {
-		_ = conn.Close()
-	}
-}
 
 // specOf is a project of the files in a new directory, whose main is an image.
 func specOf(t testing.TB, files map[string]string) sandbox.Spec {

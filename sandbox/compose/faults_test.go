@@ -31,29 +31,29 @@ func TestFaults(t *testing.T) {
 		total := 0
 		for failAt := 0; failAt <= total; failAt++ {
 			e, b := newProjectEngine(t)
-			e.failAt, e.vanish = failAt, cut
+			e.FailAt, e.Vanish = failAt, cut
 			spec := specOf(t, map[string]string{"Dockerfile": "FROM scratch\n", "docker-compose.yaml": fakeProject})
 			sb, err := b.Create(t.Context(), spec)
 			if failAt == 0 {
 				if err != nil {
 					t.Fatal(err)
 				}
-				total = e.calls
-				if n := len(e.left()); n != 2+2+1+2 {
-					t.Errorf("%d things are made: %q", n, e.left())
+				total = e.Calls
+				if n := len(e.Left()); n != 2+2+1+2 {
+					t.Errorf("%d things are made: %q", n, e.Left())
 				}
 			}
 			if err == nil {
 				// What only looks is asked once more when the connection is cut.
-				if failAt > 0 && (!cut || !strings.HasPrefix(e.failed, http.MethodGet)) {
-					t.Errorf("call %d, %s: no error", failAt, e.failed)
+				if failAt > 0 && (!cut || !strings.HasPrefix(e.Failed, http.MethodGet)) {
+					t.Errorf("call %d, %s: no error", failAt, e.Failed)
 				}
 				if err := sb.Destroy(t.Context()); err != nil {
-					t.Errorf("call %d, %s: %v", failAt, e.failed, err)
+					t.Errorf("call %d, %s: %v", failAt, e.Failed, err)
 				}
 			}
-			if left := e.left(); len(left) > 0 {
-				t.Errorf("call %d, %s: left are %q after %v", failAt, e.failed, left, err)
+			if left := e.Left(); len(left) > 0 {
+				t.Errorf("call %d, %s: left are %q after %v", failAt, e.Failed, left, err)
 			}
 		}
 		t.Logf("%d calls failed in turn, connection cut: %v", total, cut)
@@ -72,18 +72,18 @@ func TestDestroyFaults(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		before := e.calls
-		e.failAt = before + failAt
+		before := e.Calls
+		e.FailAt = before + failAt
 		err = sb.Destroy(t.Context())
-		total = max(total, e.calls-before)
-		if failed := e.failed != ""; failed != (err != nil) {
-			t.Errorf("call %d, %s: got error %v", failAt, e.failed, err)
+		total = max(total, e.Calls-before)
+		if failed := e.Failed != ""; failed != (err != nil) {
+			t.Errorf("call %d, %s: got error %v", failAt, e.Failed, err)
 		}
 		if err := sb.Destroy(t.Context()); err != nil {
-			t.Errorf("call %d, %s: again: %v", failAt, e.failed, err)
+			t.Errorf("call %d, %s: again: %v", failAt, e.Failed, err)
 		}
-		if left := e.left(); len(left) > 0 {
-			t.Errorf("call %d, %s: left are %q", failAt, e.failed, left)
+		if left := e.Left(); len(left) > 0 {
+			t.Errorf("call %d, %s: left are %q", failAt, e.Failed, left)
 		}
 	}
 	t.Logf("%d calls of Destroy failed in turn", total)
@@ -92,18 +92,18 @@ func TestDestroyFaults(t *testing.T) {
 func TestSubnetIsTakenByAnother(t *testing.T) {
 	t.Parallel()
 	e, b := newProjectEngine(t)
-	e.overlapped = 5
+	e.Overlapped = 5
 	spec := specOf(t, map[string]string{"docker-compose.yaml": "services: {main: {}}\n"})
 	up(t, b, spec)
-	if len(e.subnets) != 1 {
-		t.Errorf("subnets: %v", e.subnets)
+	if len(e.Subnets) != 1 {
+		t.Errorf("subnets: %v", e.Subnets)
 	}
 	e, b = newProjectEngine(t)
-	e.overlapped = 1000
+	e.Overlapped = 1000
 	if _, err := b.Create(t.Context(), spec); err == nil || !strings.Contains(err.Error(), "overlaps") {
 		t.Errorf("got error %v", err)
 	}
-	if left := e.left(); len(left) > 0 {
+	if left := e.Left(); len(left) > 0 {
 		t.Errorf("left are %q", left)
 	}
 }
@@ -116,7 +116,7 @@ func TestServiceThatFails(t *testing.T) {
 		`null`: "no state",
 	} {
 		e, b := newProjectEngine(t)
-		e.state = state
+		e.State = state
 		_, err := b.Create(t.Context(), specOf(t, map[string]string{"docker-compose.yaml": "services: {main: {}}\n"}))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got error %v, want %q", state, err, want)
@@ -124,7 +124,7 @@ func TestServiceThatFails(t *testing.T) {
 		if want != "no state" && !strings.Contains(err.Error(), "Return code: 1") {
 			t.Errorf("%s: the error tells no return code: %v", state, err)
 		}
-		if left := e.left(); len(left) > 0 {
+		if left := e.Left(); len(left) > 0 {
 			t.Errorf("%s: left are %q", state, left)
 		}
 	}
@@ -138,19 +138,19 @@ func TestOfALivingProcess(t *testing.T) {
 	stale := map[string]string{"com.docker.compose.project": spec.Compose.Project}
 	owned := maps.Clone(stale)
 	owned["proctor.owner"] = self.String()
-	e.things["container old"], e.things["network old"] = stale, stale
+	e.Things["container old"], e.Things["network old"] = stale, stale
 	other := spec
 	other.Labels.Owner.PID++ // a process of its own, that is not this one
-	e.things["container living"] = owned
+	e.Things["container living"] = owned
 	if _, err := b.Create(t.Context(), other); err == nil || !strings.Contains(err.Error(), "in use by process") {
 		t.Errorf("got error %v", err)
 	}
-	if n := len(e.left()); n != 3 {
-		t.Errorf("left are %q", e.left())
+	if n := len(e.Left()); n != 3 {
+		t.Errorf("left are %q", e.Left())
 	}
-	delete(e.things, "container living")
+	delete(e.Things, "container living")
 	up(t, b, other)
-	if left := e.left(); slices.Contains(left, "container old") || slices.Contains(left, "network old") {
+	if left := e.Left(); slices.Contains(left, "container old") || slices.Contains(left, "network old") {
 		t.Errorf("an earlier run's things are left: %q", left)
 	}
 }

@@ -74,7 +74,7 @@ func TestBadFiles(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got error %v, want %q", err, tt.want)
 			}
-			if left := e.left(); len(left) > 0 {
+			if left := e.Left(); len(left) > 0 {
 				t.Errorf("left are %q", left)
 			}
 		})
@@ -234,15 +234,15 @@ networks:
 			"Cmd": `null`, "Entrypoint": `null`,
 		},
 	} {
-		body := e.created(t, container)
+		body := e.Created(t, container)
 		for field, want := range fields {
 			if got := member(t, body, field); got != want {
 				t.Errorf("%s: %s is %s, want %s", container, field, got, want)
 			}
 		}
 	}
-	if len(e.subnets) != 1 || !e.subnets["10.9.0.0/24"] {
-		t.Errorf("subnets %v, want those of the file", e.subnets)
+	if len(e.Subnets) != 1 || !e.Subnets["10.9.0.0/24"] {
+		t.Errorf("subnets %v, want those of the file", e.Subnets)
 	}
 	if err := sb.Destroy(t.Context()); err != nil {
 		t.Error(err)
