@@ -354,7 +354,7 @@ func (r *recorded) model(t *testing.T, spec sandbox.Spec) string {
 	if spec.Compose == nil {
 		spec.Compose = &sandbox.Compose{Project: harbor.ProjectName(spec.Name), Dir: r.task}
 	}
-	b, err := docker.New(docker.Options{Host: "unix:///nowhere"})
+	b, err := docker.New(docker.Options{Engine: "unix:///nowhere"})
 	if err != nil {
 		t.Fatal(err)
 	}

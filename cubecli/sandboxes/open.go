@@ -196,7 +196,7 @@ func ociOptions(ctx context.Context, name string, o Options) (opts oci.Options, 
 		guest = guestOf(ctx, o, self, dirs.Cache)
 	}
 	opts = oci.Options{
-		Host:       name == sandbox.BackendHost,
+		OwnRoot:    name == sandbox.BackendHost,
 		StateDir:   filepath.Join(dirs.State, "sandboxes"),
 		Executable: self,
 		Guest:      guest,
@@ -207,7 +207,7 @@ func ociOptions(ctx context.Context, name string, o Options) (opts oci.Options, 
 		Egress:     o.Egress,
 		Mask:       slices.Concat(o.Mask, []string{dirs.State, dirs.Cache}),
 	}
-	if opts.Host {
+	if opts.OwnRoot {
 		return opts, func() error { return nil }, nil
 	}
 	limit, err := CacheLimit(o.getenv)

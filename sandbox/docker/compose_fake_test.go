@@ -20,7 +20,7 @@ func TestComposeFaults(t *testing.T) {
 		total := 0
 		for failAt := 0; failAt <= total; failAt++ {
 			e, host := enginetest.New(t)
-			b, err := docker.New(docker.Options{Host: host})
+			b, err := docker.New(docker.Options{Engine: host})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -339,7 +339,7 @@ func TestCheck(t *testing.T) {
 	if err := newBackend(t).Check(t.Context()); err != nil {
 		t.Error(err)
 	}
-	missing, err := docker.New(docker.Options{Host: "unix:///no/such/docker.sock"})
+	missing, err := docker.New(docker.Options{Engine: "unix:///no/such/docker.sock"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ const testImage = "debian:12"
 func newBackend(t testing.TB) *docker.Backend {
 	t.Helper()
 	b, err := docker.New(docker.Options{
-		Host: need.Image(t, testImage), Getenv: os.Getenv, Guest: guestOf(t), Build: version.Current().ID(),
+		Engine: need.Image(t, testImage), Getenv: os.Getenv, Guest: guestOf(t), Build: version.Current().ID(),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func TestContract(t *testing.T) {
 func newBackendIn(t testing.TB, world *sandboxtest.World) *docker.Backend {
 	t.Helper()
 	b, err := docker.New(docker.Options{
-		Host: need.Image(t, testImage), Getenv: os.Getenv, Egress: world.Upstream(),
+		Engine: need.Image(t, testImage), Getenv: os.Getenv, Egress: world.Upstream(),
 		Guest: guestOf(t), Build: version.Current().ID(),
 	})
 	if err != nil {

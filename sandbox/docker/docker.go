@@ -72,9 +72,9 @@ var (
 
 // Options of a Backend. The zero value is the engine on the default socket.
 type Options struct {
-	// Host is the engine's address: unix:///path, npipe:////path, tcp://host:port.
+	// Engine is the engine's address: unix:///path, npipe:////path, tcp://host:port.
 	// Empty means what the environment and the user's configuration name.
-	Host string
+	Engine string
 	// Getenv looks up DOCKER_HOST, DOCKER_CONTEXT, DOCKER_CONFIG,
 	// DOCKER_CERT_PATH, DOCKER_TLS_VERIFY, DOCKER_API_VERSION, HOME,
 	// USERPROFILE, XDG_RUNTIME_DIR and PROCTOR_DOCKER_SUBNETS. Nil means an
@@ -142,7 +142,7 @@ func New(o Options) (*Backend, error) {
 	if getenv == nil {
 		getenv = func(string) string { return "" }
 	}
-	at, err := findEngine(o.Host, getenv)
+	at, err := findEngine(o.Engine, getenv)
 	if err != nil {
 		return nil, fmt.Errorf("%w: finding the engine: %w", sandbox.ErrUnavailable, err)
 	}

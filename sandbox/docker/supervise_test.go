@@ -54,7 +54,7 @@ func besides(t *testing.T) map[string]*docker.Backend {
 		if name == "another build's" {
 			build = "another build"
 		}
-		b, err := docker.New(docker.Options{Host: need.Image(t, testImage), Getenv: os.Getenv, Guest: find, Build: build})
+		b, err := docker.New(docker.Options{Engine: need.Image(t, testImage), Getenv: os.Getenv, Guest: find, Build: build})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -68,7 +68,7 @@ func New(opts Options) (*Backend, error) {
 
 // Name is sandbox.BackendHost or sandbox.BackendSandbox.
 func (b *Backend) Name() string {
-	if b.opts.Host {
+	if b.opts.OwnRoot {
 		return sandbox.BackendHost
 	}
 	return sandbox.BackendSandbox
@@ -81,7 +81,7 @@ func (b *Backend) Runtime() string { return b.runtime.Name() }
 // and crun by root where the cgroup file system can be written.
 func (b *Backend) Capabilities() sandbox.Capabilities {
 	return sandbox.Capabilities{
-		Mounted: true, OwnRoot: b.opts.Host, Build: !b.opts.Host, NoNetwork: true, Allowlist: true, SwitchNetwork: true,
+		Mounted: true, OwnRoot: b.opts.OwnRoot, Build: !b.opts.OwnRoot, NoNetwork: true, Allowlist: true, SwitchNetwork: true,
 		CPULimit: b.cgroups, MemoryLimit: b.cgroups, PIDsLimit: b.cgroups && cgroup.CountsPIDs(cgroup.Root),
 	}
 }
@@ -211,7 +211,7 @@ func (b *Backend) resources(spec sandbox.Spec) sandbox.Resources {
 // plan lays out the root file system.
 func (b *Backend) plan(hostname string, kind network.Kind, base *base) (*rootplan.Plan, error) {
 	fresh := func(below rootfs.Attributes) rootfs.Tree { return network.Identity(hostname, kind, below) }
-	if !b.opts.Host {
+	if !b.opts.OwnRoot {
 		return rootplan.Image(base.layers, fresh), nil
 	}
 	return rootplan.Host(append(slices.Clone(b.opts.Mask), b.opts.StateDir), !b.root, fresh)

@@ -30,7 +30,7 @@ func stateDir(t testing.TB) string {
 
 func testOptions(t testing.TB, runtime string) Options {
 	t.Helper()
-	return Options{Host: true, StateDir: stateDir(t), Executable: staticProgram(t), Runtime: runtime, Build: testBuild}
+	return Options{OwnRoot: true, StateDir: stateDir(t), Executable: staticProgram(t), Runtime: runtime, Build: testBuild}
 }
 
 // cleanupContext outlives the test's context, and is bounded.

@@ -34,7 +34,7 @@ type base struct {
 // base finds the image of a Spec, or for backend "host" what its Dockerfile
 // says about commands.
 func (b *Backend) base(ctx context.Context, spec sandbox.Spec) (*base, error) {
-	if b.opts.Host {
+	if b.opts.OwnRoot {
 		return b.hostBase(ctx, spec)
 	}
 	return b.imageBase(ctx, spec)

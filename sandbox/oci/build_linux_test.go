@@ -45,7 +45,7 @@ func builder(t testing.TB, runtime string) *Backend {
 			t.Error(err)
 		}
 	})
-	opts.Host, opts.Images = false, store
+	opts.OwnRoot, opts.Images = false, store
 	return newBackend(t, opts)
 }
 

@@ -21,7 +21,7 @@ import (
 // removes it.
 func (b *Backend) Check(ctx context.Context) error {
 	probe := &Backend{opts: b.opts, runtime: b.runtime, owner: b.owner, root: b.root, cgroups: b.cgroups, noTUN: b.noTUN}
-	probe.opts.Host = true
+	probe.opts.OwnRoot = true
 	probe.single.Store(b.single.Load())
 	s, err := probe.Create(ctx, sandbox.Spec{Name: "check"})
 	if err != nil {

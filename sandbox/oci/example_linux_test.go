@@ -21,7 +21,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	backend, err := oci.New(oci.Options{Host: true, StateDir: "/var/lib/example", Executable: self, Build: "1.0"})
+	backend, err := oci.New(oci.Options{OwnRoot: true, StateDir: "/var/lib/example", Executable: self, Build: "1.0"})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -116,7 +116,7 @@ func TestContractImage(t *testing.T) {
 			needRuntime(t, name)
 			opts := testOptions(t, name)
 			world := &sandboxtest.World{}
-			opts.Host, opts.Images, opts.Egress = false, store, world.Upstream()
+			opts.OwnRoot, opts.Images, opts.Egress = false, store, world.Upstream()
 			sandboxtest.Run(t, sandboxtest.Config{
 				New:     func(t testing.TB) sandbox.Backend { return newBackend(t, opts) },
 				World:   world,
@@ -133,7 +133,7 @@ func TestImageSettings(t *testing.T) {
 	store, ref := imageStore(t)
 	needRuntime(t, RuntimeRunc)
 	opts := testOptions(t, RuntimeRunc)
-	opts.Host, opts.Images = false, store
+	opts.OwnRoot, opts.Images = false, store
 	b := newBackend(t, opts)
 	dockerfile := "FROM " + ref + "\nENV A=1 FROM_IMAGE=changed\nWORKDIR /made\nWORKDIR here\n"
 	build := &sandbox.Build{ContextDir: contextDir(t, map[string]string{"Dockerfile": dockerfile}), Name: "task"}
@@ -194,7 +194,7 @@ func TestImageErrors(t *testing.T) { //nolint:tparallel // one after the other: 
 	}
 	defer func() { _ = store.Close() }()
 	opts := testOptions(t, "")
-	opts.Host, opts.Images = false, store
+	opts.OwnRoot, opts.Images = false, store
 	b := newBackend(t, opts)
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "Dockerfile"), []byte("FROM debian\nADD https://example.org/x /\n"), 0o600); err != nil {

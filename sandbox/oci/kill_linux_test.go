@@ -31,7 +31,7 @@ func runOwner(args []string) int {
 	if err != nil {
 		return 1
 	}
-	b, err := New(Options{Host: true, StateDir: args[0], Runtime: args[1], Executable: exe, Build: testBuild})
+	b, err := New(Options{OwnRoot: true, StateDir: args[0], Runtime: args[1], Executable: exe, Build: testBuild})
 	if err != nil {
 		fmt.Println(err)
 		return 1

@@ -25,8 +25,8 @@ const GuestArg0 = runtimes.GuestArg0 // "proctor-guest"
 
 // Options of a backend.
 type Options struct {
-	// Host selects sandbox.BackendHost; otherwise it is sandbox.BackendSandbox.
-	Host bool
+	// OwnRoot selects sandbox.BackendHost, on files of this machine; otherwise it is sandbox.BackendSandbox.
+	OwnRoot bool
 	// StateDir holds one directory per sandbox. It is created when missing,
 	// readable by its owner only. It should be short and on a disk: its file
 	// system holds what commands write.

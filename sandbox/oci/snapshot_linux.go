@@ -75,7 +75,7 @@ func (b *Backend) putOn(root *rootfs.Root, stack []*layer, dir string) error {
 			}
 			p.Stack = append(p.Stack, l.upper(i))
 		}
-		if b.opts.Host { // whose root the layers lie in
+		if b.opts.OwnRoot { // whose root the layers lie in
 			p.Base = filepath.Join(dir, dirBase, strconv.Itoa(i))
 			if err := os.MkdirAll(p.Base, 0o700); err != nil {
 				return err
