@@ -15,7 +15,7 @@ type ActionSchema struct {
 	Parameters  *Object `json:"parameters" default:"{}"` // a JSON schema of kind object
 }
 
-// TypeName returns "cube.core.ActionSchema".
+// TypeName is the name of the type in documents.
 func (*ActionSchema) TypeName() string { return "cube.core.ActionSchema" }
 
 // StopName is the name of the stop action. It is matched exactly.
@@ -90,7 +90,7 @@ type Action struct {
 	Arguments *Object `json:"arguments" default:"{}"`
 }
 
-// TypeName returns "cube.core.Action".
+// TypeName is the name of the type in documents.
 func (*Action) TypeName() string { return "cube.core.Action" }
 
 // NewAction returns a call with arguments given as alternating names and

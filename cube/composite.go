@@ -23,7 +23,7 @@ type CompositeBenchmarkConfig struct {
 	reg *Registry
 }
 
-// TypeName returns "cube.benchmark.CompositeBenchmarkConfig".
+// TypeName is the name of the type in documents.
 func (*CompositeBenchmarkConfig) TypeName() string { return "cube.benchmark.CompositeBenchmarkConfig" }
 
 // Definition is empty: all of a composite follows from its parts.

@@ -36,7 +36,7 @@ type TextContent struct {
 	Data string `json:"data" cube:"text"`
 }
 
-// TypeName returns "cube.core.TextContent".
+// TypeName is the name of the type in documents.
 func (*TextContent) TypeName() string { return "cube.core.TextContent" }
 
 // Text returns content without a name that answers no action.
@@ -48,7 +48,7 @@ type StructuredContent struct {
 	Data Structured `json:"data"`
 }
 
-// TypeName returns "cube.core.StructuredContent".
+// TypeName is the name of the type in documents.
 func (*StructuredContent) TypeName() string { return "cube.core.StructuredContent" }
 
 // Structure returns content that holds v as [ValueOf] converts it. It panics
@@ -99,7 +99,7 @@ type ImageContent struct {
 	Data Image `json:"data"`
 }
 
-// TypeName returns "cube.core.ImageContent".
+// TypeName is the name of the type in documents.
 func (*ImageContent) TypeName() string { return "cube.core.ImageContent" }
 
 // AudioContent is a placeholder of the format: it can be carried, not rendered.
@@ -110,7 +110,7 @@ type AudioContent struct {
 	DurationSeconds *float64 `json:"duration_seconds"`
 }
 
-// TypeName returns "cube.core.AudioContent".
+// TypeName is the name of the type in documents.
 func (*AudioContent) TypeName() string { return "cube.core.AudioContent" }
 
 // VideoContent is a placeholder like [AudioContent].
@@ -120,7 +120,7 @@ type VideoContent struct {
 	DurationSeconds *float64 `json:"duration_seconds"`
 }
 
-// TypeName returns "cube.core.VideoContent".
+// TypeName is the name of the type in documents.
 func (*VideoContent) TypeName() string { return "cube.core.VideoContent" }
 
 // ContentOf makes content of a Go value (CUBE, section 2.4): an image becomes

@@ -30,7 +30,7 @@ type BenchmarkMetadata struct {
 	NamedSubsets Map[[2]string] `json:"named_subsets" default:"{}"`
 }
 
-// TypeName returns "cube.benchmark.BenchmarkMetadata".
+// TypeName is the name of the type in documents.
 func (*BenchmarkMetadata) TypeName() string { return "cube.benchmark.BenchmarkMetadata" }
 
 // BenchmarkConfig is a selection of a benchmark's tasks and how to run them, as

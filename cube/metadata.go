@@ -14,7 +14,7 @@ type TaskMetadata struct {
 	ContainerConfig     *ContainerConfig `json:"container_config"`                // nil: the task needs no container
 }
 
-// TypeName returns "cube.task.TaskMetadata".
+// TypeName is the name of the type in documents.
 func (*TaskMetadata) TypeName() string { return "cube.task.TaskMetadata" }
 
 // Base returns m.
@@ -31,7 +31,7 @@ type Metadata interface {
 // yours.
 type TaskExecutionInfo struct{ link }
 
-// TypeName returns "cube.task.TaskExecutionInfo".
+// TypeName is the name of the type in documents.
 func (*TaskExecutionInfo) TypeName() string { return "cube.task.TaskExecutionInfo" }
 
 func (*TaskExecutionInfo) executionInfo() {}

@@ -14,7 +14,7 @@ type Observation struct {
 	Contents []Content `json:"contents" default:"[]"`
 }
 
-// TypeName returns "cube.core.Observation".
+// TypeName is the name of the type in documents.
 func (*Observation) TypeName() string { return "cube.core.Observation" }
 
 // Observe returns an observation of the contents.
@@ -103,7 +103,7 @@ type EnvironmentOutput struct {
 	Profiling *Profiling `json:"-"`
 }
 
-// TypeName returns "cube.core.EnvironmentOutput".
+// TypeName is the name of the type in documents.
 func (*EnvironmentOutput) TypeName() string { return "cube.core.EnvironmentOutput" }
 
 // FullInfo returns a copy of Info with the key "profiling": last, or in the
@@ -155,7 +155,7 @@ type StepError struct {
 	StackTrace   string `json:"stack_trace"`
 }
 
-// TypeName returns "cube.core.StepError".
+// TypeName is the name of the type in documents.
 func (*StepError) TypeName() string { return "cube.core.StepError" }
 
 // newStepError describes an error: its class name ([ErrorType]), its text and

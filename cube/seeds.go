@@ -22,7 +22,7 @@ type BasicSeedGenerator struct {
 	MetaSeed int64 `json:"meta_seed"`
 }
 
-// TypeName returns "cube.seed.BasicSeedGenerator".
+// TypeName is the name of the type in documents.
 func (*BasicSeedGenerator) TypeName() string { return "cube.seed.BasicSeedGenerator" }
 
 // maxSeeds bounds the seeds of one task: a config comes from outside.

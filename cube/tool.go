@@ -147,7 +147,7 @@ type ToolboxConfig struct {
 	ToolConfigs []ToolConfig `json:"tool_configs" default:"[]"`
 }
 
-// TypeName returns "cube.tool.ToolboxConfig".
+// TypeName is the name of the type in documents.
 func (*ToolboxConfig) TypeName() string { return "cube.tool.ToolboxConfig" }
 
 // Make builds every tool with the same container. When one fails, those that

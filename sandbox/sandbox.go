@@ -513,5 +513,5 @@ type LostError struct {
 
 func (e *LostError) Error() string { return "the sandbox is lost: " + e.Reason }
 
-// ErrorType is the name under which results record the error.
+// ErrorType is the exception type in results.
 func (e *LostError) ErrorType() string { return "SandboxLostError" }

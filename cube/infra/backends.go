@@ -40,7 +40,7 @@ type LocalContainerBackend struct {
 	sandbox sandbox.Backend
 }
 
-// TypeName returns "cube.backends.local.LocalContainerBackend".
+// TypeName is the name of the type in documents.
 func (*LocalContainerBackend) TypeName() string { return "cube.backends.local.LocalContainerBackend" }
 
 // NewLocalContainerBackend returns a backend on top of a sandbox backend.
@@ -147,7 +147,7 @@ type ModalContainerBackend struct {
 	AppName string `json:"app_name" default:"cube-container"`
 }
 
-// TypeName returns "cube.backends.modal.ModalContainerBackend".
+// TypeName is the name of the type in documents.
 func (*ModalContainerBackend) TypeName() string { return "cube.backends.modal.ModalContainerBackend" }
 
 // Launch is an error: there is no client for it.
@@ -166,7 +166,7 @@ type DaytonaContainerBackend struct {
 	AutoDeleteMinutes int     `json:"auto_delete_minutes" default:"5"`
 }
 
-// TypeName returns "cube.backends.daytona.DaytonaContainerBackend".
+// TypeName is the name of the type in documents.
 func (*DaytonaContainerBackend) TypeName() string {
 	return "cube.backends.daytona.DaytonaContainerBackend"
 }
@@ -186,7 +186,7 @@ type ToolkitContainerBackend struct {
 	ExecMode    string  `json:"exec_mode" default:"sidecar" enum:"sidecar,direct"`
 }
 
-// TypeName returns "cube.backends.toolkit.ToolkitContainerBackend".
+// TypeName is the name of the type in documents.
 func (*ToolkitContainerBackend) TypeName() string {
 	return "cube.backends.toolkit.ToolkitContainerBackend"
 }

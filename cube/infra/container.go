@@ -29,7 +29,7 @@ type ContainerConfig struct {
 	Ports    []int   `json:"ports" cube:"nullable"`  // to be reachable from outside
 }
 
-// TypeName returns "cube.container.ContainerConfig".
+// TypeName is the name of the type in documents.
 func (*ContainerConfig) TypeName() string { return "cube.container.ContainerConfig" }
 
 // NewContainerConfig returns a config of the image with the default resources:

@@ -100,7 +100,7 @@ type LocalInfraConfig struct {
 	store   *provisionStore
 }
 
-// TypeName returns "cube.infra_local.LocalInfraConfig".
+// TypeName is the name of the type in documents.
 func (*LocalInfraConfig) TypeName() string { return "cube.infra_local.LocalInfraConfig" }
 
 // NewLocal returns this machine.

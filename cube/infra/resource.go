@@ -27,7 +27,7 @@ type ResourceConfig struct {
 	BootstrapScriptExtra *string `json:"bootstrap_script_extra"`
 }
 
-// TypeName returns "cube.resource.ResourceConfig".
+// TypeName is the name of the type in documents.
 func (*ResourceConfig) TypeName() string { return "cube.resource.ResourceConfig" }
 
 // Base returns r.
@@ -58,7 +58,7 @@ type VMResourceConfig struct {
 	ForwardedPorts []int  `json:"forwarded_ports" default:"[]"`
 }
 
-// TypeName returns "cube.resource.VMResourceConfig".
+// TypeName is the name of the type in documents.
 func (*VMResourceConfig) TypeName() string { return "cube.resource.VMResourceConfig" }
 
 // Requirements returns kvm, if the machine needs it.
@@ -79,7 +79,7 @@ type VolumeSpec struct {
 	StripComponents int     `json:"strip_components" default:"0"`
 }
 
-// TypeName returns "cube.resource.VolumeSpec".
+// TypeName is the name of the type in documents.
 func (*VolumeSpec) TypeName() string { return "cube.resource.VolumeSpec" }
 
 // DockerServiceConfig is one or more containers that a script starts.
@@ -96,7 +96,7 @@ type DockerServiceConfig struct {
 	container *ContainerConfig
 }
 
-// TypeName returns "cube.resource.DockerServiceConfig".
+// TypeName is the name of the type in documents.
 func (*DockerServiceConfig) TypeName() string { return "cube.resource.DockerServiceConfig" }
 
 // Requirements returns docker.
@@ -113,7 +113,7 @@ type DockerImageConfig struct {
 	Ports    []int   `json:"ports" cube:"nullable"`
 }
 
-// TypeName returns "cube.resource.DockerImageConfig".
+// TypeName is the name of the type in documents.
 func (*DockerImageConfig) TypeName() string { return "cube.resource.DockerImageConfig" }
 
 // Requirements returns docker, and gpu:nvidia if a GPU is wanted.

@@ -27,7 +27,7 @@ type BashToolConfig struct {
 	EnableFileActions bool `json:"enable_file_actions" default:"false"`
 }
 
-// TypeName returns "cube.tools.bash.BashToolConfig".
+// TypeName is the name of the type in documents.
 func (*BashToolConfig) TypeName() string { return "cube.tools.bash.BashToolConfig" }
 
 // NewBashToolConfig returns the defaults.
@@ -71,7 +71,7 @@ func (c *TerminalToolConfig) Validate() error {
 	return c.BashToolConfig.Validate()
 }
 
-// TypeName returns "cube.tools.terminal.TerminalToolConfig".
+// TypeName is the name of the type in documents.
 func (*TerminalToolConfig) TypeName() string { return "cube.tools.terminal.TerminalToolConfig" }
 
 // NewTerminalToolConfig returns the defaults.

@@ -44,7 +44,7 @@ func DefineVerifier(fs *pflag.FlagSet, f *Flags) {
 // DefineEnvironment defines what chooses an environment.
 func (p *Program) DefineEnvironment(fs *pflag.FlagSet, f *Flags) {
 	o := &f.Set
-	flags.Optional(fs, &o.EnvironmentType, p.parseEnvironment, "env", "e", "where trials run: "+p.environmentsUsage()+" (default auto)")
+	flags.Optional(fs, &o.EnvironmentType, p.parseEnvironment, "env", "e", "`environment` where trials run: "+p.environmentsUsage()+" (default auto)")
 	fs.StringVar(&f.Runtime, "runtime", "", "OCI `runtime` of sandbox and host: gvisor and native (built in), runc, crun (default gvisor)")
 }
 

@@ -43,7 +43,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// ErrorType is the name under which results record the error.
+// ErrorType is the exception type in results.
 func (e *Error) ErrorType() string { return "RuntimeError" }
 
 // Project is a sandbox that is the service main of a compose project.

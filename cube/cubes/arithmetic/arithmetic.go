@@ -23,13 +23,13 @@ type Metadata struct {
 	Expected int64  `json:"expected"`
 }
 
-// TypeName returns "arithmetic_cube.task.ArithmeticTaskMetadata".
+// TypeName is the name of the type in documents.
 func (*Metadata) TypeName() string { return "arithmetic_cube.task.ArithmeticTaskMetadata" }
 
 // toolConfig makes the tool with which an answer is submitted.
 type toolConfig struct{}
 
-// TypeName returns "arithmetic_cube.tool.ArithmeticToolConfig".
+// TypeName is the name of the type in documents.
 func (*toolConfig) TypeName() string { return "arithmetic_cube.tool.ArithmeticToolConfig" }
 
 // Make builds the tool.
@@ -68,7 +68,7 @@ type task struct {
 	cube.TaskBase[*Metadata]
 }
 
-// TypeName returns "arithmetic_cube.task.SolveArithmeticTask".
+// TypeName is the name of the type in documents.
 func (*task) TypeName() string { return "arithmetic_cube.task.SolveArithmeticTask" }
 
 // Reset asks the question.
@@ -125,7 +125,7 @@ type taskConfig struct {
 	cube.TaskConfigBase[*Metadata]
 }
 
-// TypeName returns "arithmetic_cube.task.ArithmeticTaskConfig".
+// TypeName is the name of the type in documents.
 func (*taskConfig) TypeName() string { return "arithmetic_cube.task.ArithmeticTaskConfig" }
 
 // Make sets the task up.
@@ -138,7 +138,7 @@ type Config struct {
 	cube.BenchmarkConfigBase
 }
 
-// TypeName returns "arithmetic_cube.benchmark.ArithmeticBenchmarkConfig".
+// TypeName is the name of the type in documents.
 func (*Config) TypeName() string { return "arithmetic_cube.benchmark.ArithmeticBenchmarkConfig" }
 
 // Definition lists the sums.

@@ -87,7 +87,7 @@ var (
 	_ cube.TaskConfigurer = (*Config)(nil)
 )
 
-// TypeName returns "terminalbench2_cube.benchmark.TerminalBench2BenchmarkConfig".
+// TypeName is the name of the type in documents.
 func (*Config) TypeName() string {
 	return "terminalbench2_cube.benchmark.TerminalBench2BenchmarkConfig"
 }

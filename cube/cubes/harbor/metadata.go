@@ -24,7 +24,7 @@ type Metadata struct {
 	OracleReward float64 `json:"oracle_reward" default:"1.0"`
 }
 
-// TypeName returns "terminalbench2_cube.task.TerminalBench2TaskMetadata".
+// TypeName is the name of the type in documents.
 func (*Metadata) TypeName() string { return "terminalbench2_cube.task.TerminalBench2TaskMetadata" }
 
 // oracleRewardKey in [metadata] of a task.toml says what the task's solution

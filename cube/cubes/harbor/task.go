@@ -37,7 +37,7 @@ type Task struct {
 	lastUse int
 }
 
-// TypeName returns "terminalbench2_cube.task.TerminalBench2Task".
+// TypeName is the name of the type in documents.
 func (*Task) TypeName() string { return "terminalbench2_cube.task.TerminalBench2Task" }
 
 // BuildTool makes the shell, in an environment of the task's own only: one

@@ -17,7 +17,7 @@ type TaskConfig struct {
 	OracleMode bool `json:"oracle_mode" default:"false"`
 }
 
-// TypeName returns "terminalbench2_cube.task.TerminalBench2TaskConfig".
+// TypeName is the name of the type in documents.
 func (*TaskConfig) TypeName() string { return "terminalbench2_cube.task.TerminalBench2TaskConfig" }
 
 // NewTaskConfig returns the config of the task in a directory.

@@ -32,7 +32,7 @@ type metadata struct {
 	Content string `json:"content"`
 }
 
-// TypeName returns "textfiles_cube.task.TextFileTaskMetadata".
+// TypeName is the name of the type in documents.
 func (*metadata) TypeName() string { return "textfiles_cube.task.TextFileTaskMetadata" }
 
 // task asks for one file.
@@ -40,7 +40,7 @@ type task struct {
 	cube.TaskBase[*metadata]
 }
 
-// TypeName returns "textfiles_cube.task.TextFileTask".
+// TypeName is the name of the type in documents.
 func (*task) TypeName() string { return "textfiles_cube.task.TextFileTask" }
 
 // BuildTool makes the working directory before there is a tool that works in
@@ -106,7 +106,7 @@ type taskConfig struct {
 	cube.TaskConfigBase[*metadata]
 }
 
-// TypeName returns "textfiles_cube.task.TextFileTaskConfig".
+// TypeName is the name of the type in documents.
 func (*taskConfig) TypeName() string { return "textfiles_cube.task.TextFileTaskConfig" }
 
 // Make sets the task up with a shell that starts in the working directory.
@@ -129,7 +129,7 @@ func NewConfig(backend cube.ContainerBackend) *Config {
 	return c
 }
 
-// TypeName returns "textfiles_cube.benchmark.TextFilesBenchmarkConfig".
+// TypeName is the name of the type in documents.
 func (*Config) TypeName() string { return "textfiles_cube.benchmark.TextFilesBenchmarkConfig" }
 
 // Definition lists the files.

@@ -235,6 +235,9 @@ func TestProgram(t *testing.T) {
 		{"resume " + filepath.Join(jobs, "j"), 0, "1 of 1 trials are kept"},
 		{"--help", 0, "Print how many commands ran in sandboxes"},
 		{"commands", 0, " commands\n"},
+		{"run -e reported -a idle --json --job-name events -l 1 -o " + jobs, 0, `"type":"job_end"`},
+		{"run -e reported -a idle -q --fail-under 0.5 --job-name poor -l 1 -o " + jobs, 4, "below --fail-under 0.5"},
+		{"run -a nop --skill x", 2, "unknown flag: --skill"},
 	} {
 		if code, out := run(strings.Fields(c.args)...); code != c.code || !strings.Contains(out, c.want) {
 			t.Errorf("%s: exit code %d, want %d and %q:\n%s", c.args, code, c.code, c.want, out)
