@@ -168,11 +168,11 @@ func isFile(path string) bool {
 // scoreOne scores one job and reports whether its stored result agrees.
 func scoreOne(ctx context.Context, env *Env, f *scoreFlags, dir string, opts score.RescoreOptions, titled bool) (same bool, err error) {
 	if f.write {
-		guard, err := guardJob(env, dir)
-		if err != nil {
-			return true, err
+		s := program(env).Session(&jobcli.Flags{})
+		defer func() { err = errors.Join(err, s.Close(ctx)) }()
+		if err := s.Hold(dir); err != nil {
+			return true, jobcli.ClaimError(err)
 		}
-		defer func() { _ = guard.Release() }()
 	}
 	r, err := rescore(ctx, dir, opts)
 	if err != nil {

@@ -18,7 +18,6 @@ import (
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/scan"
-	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/trial"
 	"github.com/proctor-run/proctor/value"
@@ -206,14 +205,10 @@ func findTask(ctx context.Context, env *Env, t jobdir.TaskConfig, quiet bool) (f
 }
 
 func runTrial(ctx context.Context, env *Env, f *trialFlags, cfg jobdir.TrialConfig, task dataset.FetchedTask, backend sandbox.Backend) (*jobdir.TrialResult, error) {
-	owner, err := procid.Self()
-	if err != nil {
-		return nil, err
-	}
 	ctx, stop := interruptible(ctx, env)
 	defer stop()
 	runner := trial.Runner{
-		Backend: backend, Lookup: env.Lookup, Now: env.Now, Owner: owner, SealedVerifier: f.run.Sealed, Agents: agents(),
+		Backend: backend, Lookup: env.Lookup, Now: env.Now, SealedVerifier: f.run.Sealed, Agents: agents(),
 		TaskDir: func(jobdir.TaskConfig) (string, error) { return task.Dir, nil },
 	}
 	result, err := runner.Run(ctx, cfg, 1)

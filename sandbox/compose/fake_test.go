@@ -19,11 +19,17 @@ import (
 func newProjectEngine(t testing.TB) (*enginetest.Engine, *compose.Engine) {
 	t.Helper()
 	e, host := enginetest.New(t)
+	return e, projectEngineAt(t, host)
+}
+
+// projectEngineAt is an engine at an address.
+func projectEngineAt(t testing.TB, host string) *compose.Engine {
+	t.Helper()
 	api, err := client.New(client.WithHost(host), client.WithAPIVersion("1.41"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return e, engineOf(t, api)
+	return engineOf(t, api)
 }
 
 // engineOf has images and a service main that do no more than the engine is asked for.

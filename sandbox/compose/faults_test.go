@@ -2,10 +2,11 @@ package compose_test
 
 import (
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/proctor-run/proctor/sandbox/internal/enginetest"
 )
 
 const fakeProject = `
@@ -27,37 +28,14 @@ secrets: {word: {environment: HOST_VAR}}
 // by a cut connection: nothing is left of the project, or the error says what.
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	for _, cut := range []bool{false, true} {
-		total := 0
-		for failAt := 0; failAt <= total; failAt++ {
-			e, b := newProjectEngine(t)
-			e.FailAt, e.Vanish = failAt, cut
-			spec := specOf(t, map[string]string{"Dockerfile": "FROM scratch\n", "docker-compose.yaml": fakeProject})
-			sb, err := b.Create(t.Context(), spec)
-			if failAt == 0 {
-				if err != nil {
-					t.Fatal(err)
-				}
-				total = e.Calls
-				if n := len(e.Left()); n != 2+2+1+2 {
-					t.Errorf("%d things are made: %q", n, e.Left())
-				}
-			}
-			if err == nil {
-				// What only looks is asked once more when the connection is cut.
-				if failAt > 0 && (!cut || !strings.HasPrefix(e.Failed, http.MethodGet)) {
-					t.Errorf("call %d, %s: no error", failAt, e.Failed)
-				}
-				if err := sb.Destroy(t.Context()); err != nil {
-					t.Errorf("call %d, %s: %v", failAt, e.Failed, err)
-				}
-			}
-			if left := e.Left(); len(left) > 0 {
-				t.Errorf("call %d, %s: left are %q after %v", failAt, e.Failed, left, err)
-			}
+	enginetest.EachCallFails(t, func(e *enginetest.Engine, host string) (enginetest.Made, error) {
+		spec := specOf(t, map[string]string{"Dockerfile": "FROM scratch\n", "docker-compose.yaml": fakeProject})
+		sb, err := projectEngineAt(t, host).Create(t.Context(), spec)
+		if n := len(e.Left()); e.FailAt == 0 && n != 2+2+1+2 {
+			t.Errorf("%d things are made: %q", n, e.Left())
 		}
-		t.Logf("%d calls failed in turn, connection cut: %v", total, cut)
-	}
+		return sb, err
+	})
 }
 
 // TestDestroyFaults lets each call of Destroy fail once: it reports the
