@@ -1,6 +1,7 @@
 package cubecli
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -34,6 +35,10 @@ type Cube struct {
 	VolatileInfo []string
 	// NeedsContainer says that the tasks run in containers.
 	NeedsContainer bool
+	// Infra, when set, makes what provisions and launches the benchmark's resources;
+	// containers of its own can run in sandboxes of the backend, which is nil where
+	// NeedsContainer is not set. A cube that has resources and no Infra is not run.
+	Infra func(sandbox.Backend) (cube.Infra, error)
 	// Mask lists directories of this machine that containers must not show.
 	Mask []string
 }
@@ -95,11 +100,30 @@ func (c *Cube) Opener(cacheRoot string, choice Choice) job.CubeOpener {
 	return job.CubeOpener{
 		Containers: c.NeedsContainer, Hidden: c.Mask,
 		Open: func(b sandbox.Backend) (job.CubeSource, error) {
+			if !c.NeedsContainer {
+				b = nil
+			}
 			r := cube.NewRegistry(cube.Options{CacheRoot: cacheRoot, Sandbox: b})
-			sel, err := c.Select(r, nil, choice)
-			return job.CubeSource{Registry: r, Selection: sel, Oracle: c.Agent, Containers: c.NeedsContainer}, err
+			sel, err := c.Select(r, b, choice)
+			if err != nil {
+				return job.CubeSource{}, err
+			}
+			infra, err := c.infra(b)
+			return job.CubeSource{Selection: sel, Oracle: c.Agent, Infra: infra}, err
 		},
 	}
+}
+
+// infra makes the cube's own infra, nil when it has none.
+func (c *Cube) infra(sandboxes sandbox.Backend) (cube.Infra, error) {
+	if c.Infra == nil {
+		return nil, nil
+	}
+	infra, err := c.Infra(sandboxes)
+	if err != nil {
+		return nil, fmt.Errorf("making the infra of %s: %w", c.Name, err)
+	}
+	return infra, nil
 }
 
 func (c Choice) keeps(id string) bool {

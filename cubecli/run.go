@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -143,7 +142,7 @@ func (p *Program) resume(ctx context.Context, dir string, f *jobcli.Flags, o San
 // cubesOf lists the cubes whose tasks the job in a directory has.
 func (p *Program) cubesOf(cfg jobdir.Config, dir string) ([]job.CubeOpener, error) {
 	var cubes []job.CubeOpener
-	for _, name := range job.CubesOf(cfg, isDirectory) {
+	for _, name := range job.CubesOf(cfg) {
 		c, err := p.FindCube(name)
 		if err != nil {
 			return nil, err
@@ -158,11 +157,6 @@ func (p *Program) cubesOf(cfg jobdir.Config, dir string) ([]job.CubeOpener, erro
 		return nil, exitcode.WithHint(exitcode.Usagef("%q is not a job of this program's cubes", dir), "'proctor job resume' resumes jobs of Harbor's tasks")
 	}
 	return cubes, nil
-}
-
-func isDirectory(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
 }
 
 // session is one run of a job with the sandboxes of the program.

@@ -6,6 +6,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/proctor-run/proctor/cube"
@@ -25,24 +28,26 @@ type Cubes struct {
 
 // CubeSource is a benchmark to be run.
 type CubeSource struct {
-	// Registry knows the types of the benchmark.
-	Registry *cube.Registry
 	// Selection of its tasks.
 	Selection *cube.Selection
 	// Oracle makes the agent that solves a task; nil when nobody can.
 	Oracle func(cube.TaskConfig) cube.Agent
-	// Containers says that the tasks run in containers: then they are sandboxes
-	// of the trial's backend.
-	Containers bool
+	// Infra provisions the benchmark's resources and launches them; nil when it
+	// needs none. Benchmarks whose resources nobody provisions are refused.
+	Infra cube.Infra
 }
 
-// Add installs a benchmark, sets it up and adds its selected tasks. It returns
-// them as a job's configuration has them. The benchmark is closed by Close.
+// Add installs a benchmark, sets it up and adds its selected tasks, each as often
+// as it has seeds. It returns them as a job's configuration has them. The benchmark
+// is closed by Close.
 func (c *Cubes) Add(ctx context.Context, s CubeSource) ([]jobdir.TaskConfig, error) {
+	if err := s.checkResources(); err != nil {
+		return nil, err
+	}
 	if err := s.Selection.Install(ctx); err != nil {
 		return nil, fmt.Errorf("installing %s: %w", s.Selection.Name(), err)
 	}
-	bench, err := s.Selection.Make(ctx, nil)
+	bench, err := s.Selection.Make(ctx, s.Infra)
 	if err != nil {
 		return nil, fmt.Errorf("setting up %s: %w", s.Selection.Name(), err)
 	}
@@ -56,9 +61,9 @@ func (c *Cubes) Add(ctx context.Context, s CubeSource) ([]jobdir.TaskConfig, err
 		if err != nil {
 			return nil, fmt.Errorf("task %s of %s: %w", config.TaskID(), bench.Name(), err)
 		}
-		path := trial.CubePath(bench.Name(), config.TaskID())
+		path := trial.CubePath(bench.Name(), config.TaskID(), config.Common().Seed)
 		if c.tasks[path] != nil {
-			return nil, fmt.Errorf("two tasks are called %q", path)
+			return nil, fmt.Errorf("the task config of %q is there twice", path)
 		}
 		if c.tasks == nil {
 			c.tasks = map[string]*trial.CubeTask{}
@@ -69,26 +74,45 @@ func (c *Cubes) Add(ctx context.Context, s CubeSource) ([]jobdir.TaskConfig, err
 	return list, nil
 }
 
+// checkResources refuses a benchmark whose resources nobody provisions: its tasks
+// would run without what they need, and be scored all the same.
+func (s CubeSource) checkResources() error {
+	if s.Infra != nil {
+		return nil
+	}
+	names := resourcesOf(s.Selection.Config())
+	if len(names) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s needs %s, which nothing provisions: its program must give the cube an infra", s.Selection.Name(), strings.Join(names, ", "))
+}
+
+// resourcesOf describes the resources of a benchmark and of its parts.
+func resourcesOf(cfg cube.BenchmarkConfig) []string {
+	var names []string
+	for _, r := range cfg.Base().Resources {
+		names = append(names, fmt.Sprintf("%q (%s)", r.Base().Name, r.TypeName()))
+	}
+	if c, ok := cfg.(*cube.CompositeBenchmarkConfig); ok {
+		for _, sub := range c.SubBenchConfigs {
+			names = append(names, resourcesOf(sub)...)
+		}
+	}
+	return names
+}
+
 // task is a cube's task as trials take it. Its content is its config.
 func (s CubeSource) task(bench *cube.Benchmark, config cube.TaskConfig) (*trial.CubeTask, error) {
 	data, err := cube.Marshal(config)
 	if err != nil {
 		return nil, err
 	}
-	leaf, err := bench.Leaf(config)
-	if err != nil {
-		return nil, err
-	}
 	sum := sha256.Sum256(data)
 	t := &trial.CubeTask{
-		Name:     bench.Name() + "/" + config.TaskID(),
+		Name:     bench.Name() + "/" + trial.SeededID(config.TaskID(), config.Common().Seed),
 		Checksum: hex.EncodeToString(sum[:]),
 		Make: func(ctx context.Context, b sandbox.Backend) (*cube.Task, error) {
-			var launcher cube.ContainerBackend
-			if s.Containers {
-				launcher = cube.NewLocalContainerBackend(b)
-			}
-			return s.Registry.MakeTask(ctx, config, leaf.RuntimeContext(), launcher)
+			return bench.Spawn(withBackend(ctx, b), config)
 		},
 	}
 	if s.Oracle != nil {
@@ -106,6 +130,16 @@ func (c *Cubes) Task(t jobdir.TaskConfig) *trial.CubeTask {
 	return c.tasks[*t.Path]
 }
 
+// has reports whether a configuration names a task of one of these benchmarks,
+// which the benchmark may not have.
+func (c *Cubes) has(t jobdir.TaskConfig) bool {
+	if c == nil || t.Kind() != jobdir.LocalTask || t.Path == nil {
+		return false
+	}
+	name, ok := trial.CubeOf(*t.Path)
+	return ok && slices.ContainsFunc(c.benches, func(b *cube.Benchmark) bool { return b.Name() == name })
+}
+
 // Find is Task for the Cube hook of a [trial.Runner].
 func (c *Cubes) Find(cfg jobdir.TrialConfig) (*trial.CubeTask, error) { return c.Task(cfg.Task), nil }
 
@@ -119,20 +153,20 @@ func (c *Cubes) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// CubesOf names the benchmarks whose tasks a configuration names, without those
-// whose path is a directory, as isDirectory reports.
-func CubesOf(cfg jobdir.Config, isDirectory func(path string) bool) []string {
+// CubesOf names the benchmarks whose tasks a configuration names. A path at which a
+// Harbor task lies is that task.
+func CubesOf(cfg jobdir.Config) []string {
 	var names []string
 	seen := map[string]bool{}
 	for _, t := range cfg.Tasks {
-		if t.Kind() != jobdir.LocalTask || t.Path == nil || isDirectory(*t.Path) {
+		if t.Kind() != jobdir.LocalTask || t.Path == nil {
 			continue
 		}
-		rest, ok := strings.CutPrefix(*t.Path, trial.CubePath("", "")+"/")
-		if !ok {
+		name, ok := trial.CubeOf(*t.Path)
+		if !ok || seen[name] {
 			continue
 		}
-		if name, _, ok := strings.Cut(rest, "/"); ok && !seen[name] {
+		if _, err := os.Stat(filepath.Join(*t.Path, "task.toml")); err != nil {
 			seen[name], names = true, append(names, name)
 		}
 	}

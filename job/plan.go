@@ -73,13 +73,26 @@ func TrialName(taskName string, random func(n int) int) string {
 // namePrefix is the part of trial names that comes from the task's name.
 func namePrefix(taskName string) string {
 	name := taskName[strings.LastIndexByte(taskName, '/')+1:]
-	for i, n := 0, 0; i < len(name); n++ {
-		if n == maxNamePrefix {
-			name = name[:i]
-			break
-		}
-		_, size := utf8.DecodeRuneInString(name[i:])
+	return strings.TrimRight(firstRunes(name, maxNamePrefix), "_-")
+}
+
+// firstRunes is at most the first n runes of a text.
+func firstRunes(text string, n int) string {
+	i := 0
+	for ; n > 0 && i < len(text); n-- {
+		_, size := utf8.DecodeRuneInString(text[i:])
 		i += size
 	}
-	return strings.TrimRight(name, "_-")
+	return text[:i]
+}
+
+// cubeTaskName is what a cube's task is called in names of trials, by its path
+// ([trial.CubePath]): of a long id so much is left out that its seed is in them.
+func cubeTaskName(path string) string {
+	name := path[strings.LastIndexByte(path, '/')+1:]
+	id, seed, seeded := strings.Cut(name, "@")
+	if !seeded {
+		return name
+	}
+	return firstRunes(id, maxNamePrefix-len("@")-len(seed)) + "@" + seed
 }

@@ -57,7 +57,8 @@ type CubeOpener struct {
 	Containers bool
 	// Hidden are absolute paths that containers must not show.
 	Hidden []string
-	// Open selects the tasks, for sandboxes of a backend.
+	// Open selects the tasks, for sandboxes of a backend: those that it makes for a
+	// trial are the trial's.
 	Open func(sandbox.Backend) (CubeSource, error)
 }
 
@@ -157,7 +158,7 @@ func (s *Session) OpenCubes(ctx context.Context, cfg *jobdir.Config, cubes ...Cu
 	s.onClose(s.cubes.Close)
 	var tasks []jobdir.TaskConfig
 	for _, c := range cubes {
-		source, err := c.Open(s.backend)
+		source, err := c.Open(cubeBackend{s.backend})
 		if err != nil {
 			return nil, err
 		}

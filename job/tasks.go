@@ -39,7 +39,11 @@ func resolveTasks(cfg jobdir.Config, o PrepareOptions) (*foundTasks, error) {
 	f := &foundTasks{homes: map[string]taskHome{}, warnings: fetched.Warnings}
 	for i, t := range cfg.Tasks {
 		if t.Kind() == jobdir.LocalTask {
-			f.addLocal(t, harbor.LocalName(*t.Path))
+			name, err := localName(t, o.Cubes)
+			if err != nil {
+				return nil, err
+			}
+			f.addLocal(t, name)
 			continue
 		}
 		f.tasks = append(f.tasks, fetched.Tasks[i])
@@ -62,6 +66,17 @@ func resolveTasks(cfg jobdir.Config, o PrepareOptions) (*foundTasks, error) {
 		f.look(t, cfg, o)
 	}
 	return f, nil
+}
+
+// localName is what a task with a path is called in the names of its trials.
+func localName(t jobdir.TaskConfig, cubes *Cubes) (string, error) {
+	if !cubes.has(t) {
+		return harbor.LocalName(*t.Path), nil
+	}
+	if cubes.Task(t) == nil {
+		return "", fmt.Errorf("the cube has no task %q any more: the job can be shown and scored, and not be run", *t.Path)
+	}
+	return cubeTaskName(*t.Path), nil
 }
 
 func fetchRemote(cfg jobdir.Config, o PrepareOptions) (*dataset.Fetched, error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 
 	"github.com/proctor-run/proctor/cube"
 	harborcube "github.com/proctor-run/proctor/cube/cubes/harbor"
@@ -94,7 +93,7 @@ func (c *cubeRun) setUp(ctx context.Context) error {
 	a := c.trial
 	a.enter(phaseEnvironment)
 	return a.timed(ctx, a.whole(), environment.Limit{}, nil, func(ctx context.Context) (err error) {
-		if c.task, err = c.source.Make(ctx, a.r.Backend); err != nil {
+		if c.task, err = c.source.Make(ctx, labelled{a.r.Backend, a.r.labels(&a.cfg)}); err != nil {
 			return err
 		}
 		if container := c.task.Container(); container != nil {
@@ -105,6 +104,18 @@ func (c *cubeRun) setUp(ctx context.Context) error {
 		}
 		return nil
 	})
+}
+
+// labelled is a backend whose sandboxes bear the labels of a trial, whatever the one
+// who makes them knows of it.
+type labelled struct {
+	sandbox.Backend
+	labels sandbox.Labels
+}
+
+func (l labelled) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
+	spec.Labels = l.labels
+	return l.Backend.Create(ctx, spec)
 }
 
 // run goes through the task. Its agent needs no set-up; the phase is recorded all
@@ -212,9 +223,4 @@ func (c *cubeRun) close(ctx context.Context) {
 		c.trial.enter(phaseTeardown)
 		c.trial.record(fmt.Errorf("closing the task: %w", err))
 	}
-}
-
-// CubePath names a task of a cube in trial configurations.
-func CubePath(benchmark, taskID string) string {
-	return filepath.ToSlash(filepath.Join("cube", benchmark, taskID))
 }

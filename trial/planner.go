@@ -86,12 +86,8 @@ func (p *planner) spec(r environment.Request, switches bool) (sandbox.Spec, erro
 // environment has the settings of sandboxes in the trial's configuration.
 func (p *planner) environment() *environment.Planner {
 	cfg := p.cfg.Environment
-	labels := sandbox.Labels{Trial: p.cfg.TrialName, Owner: p.r.Owner}
-	if p.cfg.JobID != nil {
-		labels.Job = p.cfg.JobID.String()
-	}
 	return &environment.Planner{
-		Backend: p.r.Backend.Name(), Can: p.r.Backend.Capabilities(), Task: p.task, Labels: labels,
+		Backend: p.r.Backend.Name(), Can: p.r.Backend.Capabilities(), Task: p.task, Labels: p.r.labels(p.cfg),
 		Lookup:       p.r.Lookup,
 		Env:          cfg.Env.Map,
 		OverrideCPUs: cfg.OverrideCPUs, OverrideMemoryMB: cfg.OverrideMemoryMB,

@@ -276,6 +276,15 @@ func (a *attempt) sandbox() sandbox.Sandbox {
 	return nil
 }
 
+// labels are put on all sandboxes of a trial.
+func (r *Runner) labels(cfg *jobdir.TrialConfig) sandbox.Labels {
+	labels := sandbox.Labels{Trial: cfg.TrialName, Owner: r.Owner}
+	if cfg.JobID != nil {
+		labels.Job = cfg.JobID.String()
+	}
+	return labels
+}
+
 func (r *Runner) outputLimit() int64 {
 	if r.OutputLimit > 0 {
 		return r.OutputLimit

@@ -133,7 +133,7 @@ func runCube(ctx context.Context, env *Env, c *cubecli.Cube, f *jobcli.Flags, ch
 
 // cubesOf lists the cubes whose tasks a stored job has.
 func cubesOf(env *Env, cfg jobdir.Config) ([]job.CubeOpener, error) {
-	names := job.CubesOf(cfg, isDirectory)
+	names := job.CubesOf(cfg)
 	if len(names) == 0 {
 		return nil, nil
 	}
