@@ -65,19 +65,72 @@ func (t *Task) Step(ctx context.Context, actions ...Action) (*EnvironmentOutput,
 		return nil, err
 	}
 	defer t.turns.Leave()
+	out, err := t.act(ctx, actions)
+	if err != nil {
+		return out, err
+	}
+	return t.complete(ctx, out)
+}
+
+// Turn is a step of which the actions are done and the task has yet to be evaluated.
+type Turn struct {
+	task *Task
+	out  *EnvironmentOutput
+}
+
+// TakeTurn is the first half of [Task.Step]: it executes the actions and finds out
+// whether the task has ended. [Turn.Complete] is the second. Together they are one
+// step, for a driver that gives acting and scoring a time limit each. Nothing else
+// may be asked of the task in between. The errors are those of Step.
+func (t *Task) TakeTurn(ctx context.Context, actions ...Action) (*Turn, error) {
+	ctx, err := t.turns.Enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer t.turns.Leave()
+	out, err := t.act(ctx, actions)
+	if out == nil {
+		return nil, err
+	}
+	return &Turn{task: t, out: out}, err
+}
+
+// Output is what the actions brought, without a reward and as the agent would not
+// see it.
+func (u *Turn) Output() *EnvironmentOutput { return u.out }
+
+// Complete evaluates the task, where Step would, and returns what Step returns. It is
+// called once.
+func (u *Turn) Complete(ctx context.Context) (*EnvironmentOutput, error) {
+	ctx, err := u.task.turns.Enter(ctx)
+	if err != nil {
+		return u.out, err
+	}
+	defer u.task.turns.Leave()
+	return u.task.complete(ctx, u.out)
+}
+
+// act executes the actions. What they brought comes along with an error where only
+// finding out whether the task has ended failed.
+func (t *Task) act(ctx context.Context, actions []Action) (*EnvironmentOutput, error) {
 	out := &EnvironmentOutput{Obs: &Observation{}, Profiling: &Profiling{}}
 	if err := t.execute(ctx, out, actions); err != nil {
 		return nil, err
 	}
-	if f, ok := t.problem.(Finisher); ok && !out.Done {
-		err := t.hook(ctx, "Finished", func() (err error) {
-			out.Done, err = f.Finished(ctx, out.Obs)
-			return err
-		})
-		if err != nil {
-			return out, err
-		}
+	f, ok := t.problem.(Finisher)
+	if !ok || out.Done {
+		return out, nil
 	}
+	err := t.hook(ctx, "Finished", func() (err error) {
+		out.Done, err = f.Finished(ctx, out.Obs)
+		return err
+	})
+	return out, err
+}
+
+// complete evaluates the task if it has ended, and makes the output what the agent
+// sees.
+func (t *Task) complete(ctx context.Context, out *EnvironmentOutput) (_ *EnvironmentOutput, err error) {
 	var s score
 	if out.Done || t.c.ValidatePerStep {
 		start := t.now()

@@ -33,8 +33,9 @@ type Runner struct {
 	Emit func(Event)
 	// Debug receives what job.log receives; may be nil.
 	Debug io.Writer
-	// Kill, when it is closed, destroys every running sandbox at once. It is
-	// for a person who will not wait for a cancelled run to end in order.
+	// Kill, when it is closed, destroys every running sandbox at once and gives up
+	// what does not return. It is for a person who will not wait for a cancelled run
+	// to end in order.
 	Kill <-chan struct{}
 	// Guard of the job's directory, when the caller holds it already.
 	Guard *jobdir.Guard
@@ -160,7 +161,7 @@ func (r *Runner) run(ctx context.Context, s *started) (*Summary, error) {
 	if p.Redacted {
 		runner.Secrets = func(c jobdir.TrialConfig) jobdir.TrialConfig { return restoreSecrets(c, r.Trials.Lookup) }
 	}
-	runner.Backend, runner.Emit, runner.JobLog = tracked, m.trialEvent, s.log
+	runner.Backend, runner.Emit, runner.JobLog, runner.Abandon = tracked, m.trialEvent, s.log, r.Kill
 	if r.Debug != nil {
 		runner.JobLog = io.MultiWriter(s.log, r.Debug)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/proctor-run/proctor/cube"
 	harborcube "github.com/proctor-run/proctor/cube/cubes/harbor"
@@ -40,6 +41,9 @@ type cubeRun struct {
 	task    *cube.Task      // nil before it is made and after it is closed
 	sb      sandbox.Sandbox // of a cube's own container; nil for none
 	episode *episode        // nil before it begins
+	// abandoned: code of the cube or of its agent did not return when its time was
+	// up. Nothing more is asked of the task.
+	abandoned bool
 }
 
 // findCube returns the cube task that the trial runs, nil when it runs a
@@ -93,7 +97,7 @@ func (c *cubeRun) setUp(ctx context.Context) error {
 	a := c.trial
 	a.enter(phaseEnvironment)
 	return a.timed(ctx, a.whole(), environment.Limit{}, nil, func(ctx context.Context) (err error) {
-		if c.task, err = c.source.Make(ctx, labelled{a.r.Backend, a.r.labels(&a.cfg)}); err != nil {
+		if c.task, err = c.make(ctx); err != nil {
 			return err
 		}
 		if container := c.task.Container(); container != nil {
@@ -104,6 +108,14 @@ func (c *cubeRun) setUp(ctx context.Context) error {
 		}
 		return nil
 	})
+}
+
+// make makes the task. One that comes when nobody waits for it any more is closed.
+func (c *cubeRun) make(ctx context.Context) (*cube.Task, error) {
+	backend := labelled{c.trial.r.Backend, c.trial.r.labels(&c.trial.cfg)}
+	return apart(ctx, c, "making the task", func(ctx context.Context) (*cube.Task, error) {
+		return c.source.Make(ctx, backend)
+	}, func(late *cube.Task) { _ = late.Close(context.WithoutCancel(ctx)) })
 }
 
 // labelled is a backend whose sandboxes bear the labels of a trial, whatever the one
@@ -131,7 +143,11 @@ func (c *cubeRun) run(ctx context.Context) error {
 }
 
 func (c *cubeRun) agent(ctx context.Context, s *stage) error {
-	return c.trial.survive(c.play(ctx, s))
+	err := c.play(ctx, s)
+	if c.abandoned {
+		return err
+	}
+	return c.trial.survive(err)
 }
 
 // play lets the agent play an episode within its limit. When the limit passes,
@@ -153,8 +169,13 @@ func (c *cubeRun) play(ctx context.Context, s *stage) error {
 		return err
 	}
 	passed := limit.Passed(exception.AgentTimeoutError, "Agent execution")
-	err := a.timed(ctx, s.results, limit, passed, c.episode.play)
-	c.noteEpisode(err, passed)
+	err := a.timed(ctx, s.results, limit, passed, func(ctx context.Context) error {
+		return c.apart(ctx, "the episode", c.episode.play)
+	})
+	if errors.Is(err, passed) {
+		c.episode.finish(jobdir.EpisodeTimeout)
+	}
+	c.noteEpisode()
 	if !errors.Is(err, passed) || a.sandbox() == nil {
 		return err
 	}
@@ -167,28 +188,42 @@ func (c *cubeRun) verify(ctx context.Context, s *stage) error {
 	a := c.trial
 	a.enter(phaseVerification)
 	limit := a.limits.verifier(nil)
-	var score float64
-	var info cube.Info
+	var got evaluation
 	err := a.timed(ctx, s.results, limit, environment.VerifierPassed(limit), func(ctx context.Context) (err error) {
-		score, info, err = c.episode.evaluate(ctx)
+		got, err = apart(ctx, c, "the evaluation", c.episode.evaluate, nil)
 		return err
 	})
-	if p, ok := c.task.Problem().(*harborcube.Task); ok {
+	if p, ok := c.task.Problem().(*harborcube.Task); ok && !c.abandoned {
 		return c.takeVerdict(s, p.Verdict(), err)
 	}
 	if err != nil {
 		return err
 	}
+	return c.takeScore(s, got)
+}
+
+// takeScore records what a cube's own evaluation gave. A score that is no number that
+// can be averaged is an error of the cube.
+func (c *cubeRun) takeScore(s *stage, got evaluation) error {
+	if math.IsNaN(got.reward) || math.IsInf(got.reward, 0) {
+		return exception.Errorf(exception.ValueError, "the reward of %s is %s, which is no score: it must be a finite number", c.source.Name, value.FloatRepr(got.reward))
+	}
 	rewards := &reward.Rewards{}
-	rewards.Set(reward.Name, value.Float(score))
+	rewards.Set(reward.Name, value.Float(got.reward))
 	s.setVerifier(&jobdir.VerifierResult{Rewards: rewards})
-	if err := atomicfile.WriteIn(a.hostDir("verifier"), reward.JSONFile, value.AppendPydantic(nil, rewards.Object(), 0), 0o644); err != nil {
+	dir := c.trial.hostDir("verifier")
+	if err := atomicfile.WriteIn(dir, reward.JSONFile, value.AppendPydantic(nil, rewards.Object(), 0), 0o644); err != nil {
 		return err
 	}
-	if info == nil {
+	if got.info == nil {
 		return nil
 	}
-	return atomicfile.WriteIn(a.hostDir("verifier"), "info.json", value.AppendPydantic(nil, info, jobdir.Indent), 0o644)
+	data := value.AppendPydantic(nil, got.info, jobdir.Indent)
+	if n := int64(len(data)); n > c.trial.r.outputLimit() {
+		c.trial.warn("the info of the evaluation is not kept: it has %d bytes", n)
+		return nil
+	}
+	return atomicfile.WriteIn(dir, "info.json", data, 0o644)
 }
 
 // takeVerdict records the result of a Harbor task's own verifier, which is nil
@@ -219,7 +254,10 @@ func (c *cubeRun) close(ctx context.Context) {
 	if c.source.Make != nil && !c.trial.cfg.Environment.Delete {
 		c.trial.warn("the sandbox is not kept: it belongs to the cube's task")
 	}
-	if err := task.Close(ctx); err != nil {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
+	defer cancel()
+	err := c.apart(ctx, "closing the task", task.Close)
+	if err != nil {
 		c.trial.enter(phaseTeardown)
 		c.trial.record(fmt.Errorf("closing the task: %w", err))
 	}

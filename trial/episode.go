@@ -5,16 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/cube"
-	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/jobdir"
-	"github.com/proctor-run/proctor/value"
 )
-
-// stepsFile holds one JSON object per step of an episode.
-const stepsFile = "steps.jsonl"
 
 // defaultMaxSteps bounds an episode whose task recommends nothing.
 const defaultMaxSteps = 10_000
@@ -24,17 +20,23 @@ type episode struct {
 	task     *cube.Task
 	agent    cube.Agent
 	maxSteps int
-	log      *bounded.File
+	log      *stepLog
 
+	// What play writes. One that was given up, because it does not return, may
+	// still be playing: it and whoever asks hold mu.
+	mu    sync.Mutex
 	steps int
 	// obs is what the agent saw last, or would have seen next.
 	obs *cube.Observation
-	// out is the result of the last step; nil before the first.
-	out *cube.EnvironmentOutput
-	end string // one of jobdir's ends of episodes; empty while it is being played
-	// stop is the stop action that ended the episode and that the task accepts:
-	// its evaluation is still to be made.
-	stop *cube.Action
+	// last is the turn that ended the task. It is completed by the verification.
+	last *lastTurn
+	end  string // one of jobdir's ends of episodes; empty while it is being played
+}
+
+// lastTurn is a turn that has yet to be scored.
+type lastTurn struct {
+	*cube.Turn
+	actions []cube.Action
 }
 
 // limitOf returns how many steps an agent may take: the number asked for, else the
@@ -51,39 +53,66 @@ func limitOf(asked int, task *cube.Task) int {
 }
 
 // play resets the task and steps until it is done, the agent stops or the limit
-// is reached. A stop that the task accepts is not stepped: the evaluation that
-// follows from it is the verification's.
+// is reached. The step that ends the task is not scored: that is the verification's.
 func (e *episode) play(ctx context.Context) (err error) {
 	defer func() {
 		if err != nil {
-			e.end = jobdir.EpisodeFailed
+			e.finish(jobdir.EpisodeFailed)
 		}
 	}()
-	if e.obs, _, err = e.task.Reset(ctx); err != nil {
+	obs, _, err := e.task.Reset(ctx)
+	if err != nil {
 		return err
 	}
-	for e.steps < e.maxSteps {
-		actions, err := e.agent.Act(ctx, e.obs, e.offered()) //nolint:contextcheck // an action set has no context
+	e.saw(obs)
+	for range e.maxSteps {
+		actions, err := e.agent.Act(ctx, obs, e.offered()) //nolint:contextcheck // an action set has no context
 		if err != nil {
 			return err
 		}
 		if e.stops(actions) {
-			e.end = jobdir.EpisodeStopped
+			e.finish(jobdir.EpisodeStopped)
 			return nil
 		}
-		if err := e.step(ctx, actions); err != nil {
+		out, err := e.step(ctx, actions)
+		if err != nil {
 			return err
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if e.out.Done {
-			e.end = jobdir.EpisodeDone
+		if out == nil { // the task has ended
 			return nil
 		}
+		obs = out.Obs
 	}
-	e.end = jobdir.EpisodeMaxSteps
+	e.finish(jobdir.EpisodeMaxSteps)
 	return nil
+}
+
+// saw notes what the agent sees next.
+func (e *episode) saw(obs *cube.Observation) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.obs = obs
+}
+
+// finish notes how the episode ended; the first end counts.
+func (e *episode) finish(end string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.end == "" {
+		e.end = end
+	}
+}
+
+// note is how the episode went so far.
+func (e *episode) note() *jobdir.EpisodeNote {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	// A limit ended the episode, not the task or the agent.
+	truncated := e.end == jobdir.EpisodeMaxSteps || e.end == jobdir.EpisodeTimeout
+	return &jobdir.EpisodeNote{Steps: e.steps, MaxSteps: e.maxSteps, End: e.end, Truncated: truncated}
 }
 
 // offered are the agent's actions: the action set, with the stop action where
@@ -98,104 +127,110 @@ func (e *episode) offered() []cube.ActionSchema {
 
 func isStop(a cube.ActionSchema) bool { return a.Name == cube.StopName }
 
-// stops reports whether a turn ends the episode without a step: the agent stops.
-// A task that rejects the stop action and has no action of that name is not
-// handed one; it is evaluated as it is.
+// stops reports whether a turn ends the episode without a step: the agent has nothing
+// more to do. So does the stop action of a task that rejects it and has no action of
+// that name. The task is then evaluated as it is, with what was seen last.
 func (e *episode) stops(actions []cube.Action) bool {
-	stop := cube.Stop()
-	if len(actions) > 0 {
-		stop = actions[0]
-	}
-	switch {
-	case stop.Name != cube.StopName:
-		return false
-	case e.task.AcceptsStop():
-		e.stop = &stop
+	if len(actions) == 0 {
 		return true
 	}
-	return len(actions) == 0 || !slices.ContainsFunc(e.task.Tool().Actions(), isStop)
+	return actions[0].Name == cube.StopName && !e.task.AcceptsStop() &&
+		!slices.ContainsFunc(e.task.Tool().Actions(), isStop)
 }
 
-func (e *episode) step(ctx context.Context, actions []cube.Action) error {
-	out, err := e.task.Step(ctx, actions...)
-	e.steps++
-	if err != nil {
+// step takes a turn. The output is nil when the task has ended with it.
+func (e *episode) step(ctx context.Context, actions []cube.Action) (*cube.EnvironmentOutput, error) {
+	turn, err := e.task.TakeTurn(ctx, actions...)
+	ended := err == nil && turn.Output().Done
+	stopped := ended && actions[0].Name == cube.StopName && e.task.AcceptsStop()
+	if !stopped {
+		e.mu.Lock()
+		e.steps++
+		e.mu.Unlock()
+	}
+	switch {
+	case err != nil:
 		// The results of the actions before the failure are kept.
-		if logErr := e.record(actions, out, err); logErr != nil {
-			return errors.Join(err, logErr)
+		var out *cube.EnvironmentOutput
+		if turn != nil {
+			out = turn.Output()
 		}
-		return err
+		return nil, e.log.failed(actions, out, err)
+	case stopped:
+		e.ended(&lastTurn{turn, actions}, jobdir.EpisodeStopped)
+		return nil, nil
+	case ended:
+		e.ended(&lastTurn{turn, actions}, jobdir.EpisodeDone)
+		return nil, nil
 	}
-	e.out, e.obs = out, out.Obs
-	return e.record(actions, out, nil)
+	out, err := turn.Complete(ctx)
+	if err != nil {
+		return nil, e.log.failed(actions, out, err)
+	}
+	e.saw(out.Obs)
+	return out, e.log.add(actions, out, nil)
 }
 
-// evaluate scores the episode, once: the reward of a step that ended the task is
+func (e *episode) ended(last *lastTurn, end string) {
+	e.finish(end)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.last = last
+}
+
+// evaluation is what scoring an episode gave.
+type evaluation struct {
+	reward float64
+	info   cube.Info
+}
+
+// evaluate scores the episode, once: the reward of the step that ended the task is
 // the result, and only otherwise the task is evaluated, with what was seen last.
-func (e *episode) evaluate(ctx context.Context) (float64, cube.Info, error) {
-	if e.out != nil && e.out.Done {
-		return e.out.Reward, e.out.Info, nil
+func (e *episode) evaluate(ctx context.Context) (evaluation, error) {
+	note := e.note()
+	last, obs := e.takeLast()
+	if last != nil {
+		out, err := last.Complete(ctx)
+		if err != nil {
+			return evaluation{}, e.log.failed(last.actions, out, err)
+		}
+		return evaluation{out.Reward, out.Info}, e.log.add(last.actions, out, nil)
 	}
-	out := &cube.EnvironmentOutput{Obs: e.obs, Done: e.stop != nil, Truncated: e.truncated()}
-	var actions []cube.Action
-	if e.stop != nil {
-		out.Obs, actions = cube.StopObservation(), []cube.Action{*e.stop}
-	}
+	out := &cube.EnvironmentOutput{Obs: obs, Truncated: note.Truncated}
 	var err error
-	out.Reward, out.Info, err = e.task.Evaluate(ctx, out.Obs)
+	out.Reward, out.Info, err = e.task.Evaluate(ctx, obs)
 	if out.Obs == nil { // the task was never reset
 		out.Obs = &cube.Observation{}
 	}
 	if err != nil {
 		out.Reward, out.Info = 0, nil
-		if logErr := e.record(actions, out, err); logErr != nil {
-			return 0, nil, errors.Join(err, logErr)
-		}
-		return 0, nil, err
+		return evaluation{}, e.log.failed(nil, out, err)
 	}
-	return out.Reward, out.Info, e.record(actions, out, nil)
+	return evaluation{out.Reward, out.Info}, e.log.add(nil, out, nil)
 }
 
-// truncated reports whether a limit ended the episode.
-func (e *episode) truncated() bool {
-	return e.end == jobdir.EpisodeMaxSteps || e.end == jobdir.EpisodeTimeout
+// takeLast takes the turn that ended the task, to be scored and written to the log,
+// and what was seen last.
+func (e *episode) takeLast() (*lastTurn, *cube.Observation) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	last := e.last
+	e.last = nil
+	return last, e.obs
 }
 
-// record writes a line to the log: the actions of a turn and their results.
-// A forced evaluation has no action.
-func (e *episode) record(actions []cube.Action, out *cube.EnvironmentOutput, failed error) error {
-	line := cube.Pairs("action", nil, "output", nil)
-	if len(actions) > 0 {
-		v, err := cube.ValueOf(&actions[0])
-		if err != nil {
-			return err
-		}
-		line.Set("action", v)
+// close closes the log. A last turn that nobody scored is in it, too.
+func (e *episode) close() error {
+	var err error
+	if last, _ := e.takeLast(); last != nil {
+		err = e.log.add(last.actions, last.Output(), nil)
 	}
-	if len(actions) > 1 {
-		v, err := cube.ValueOf(actions)
-		if err != nil {
-			return err
-		}
-		line.Set("actions", v)
-	}
-	if out != nil {
-		v, err := cube.ValueOf(out)
-		if err != nil {
-			return err
-		}
-		line.Set("output", v)
-	}
-	if failed != nil {
-		line.Set("error", value.Str(cube.ErrorType(failed)+": "+failed.Error()))
-	}
-	_, err := e.log.Write(append(value.AppendPydantic(nil, line, 0), '\n'))
-	return err
+	return errors.Join(err, e.log.close())
 }
 
 // beginEpisode opens the episode's log. It is closed by closeEpisode.
 func (c *cubeRun) beginEpisode() error {
-	log, err := bounded.Create(c.trial.hostDir("agent"), stepsFile, c.trial.r.outputLimit())
+	log, err := newStepLog(c.trial.hostDir("agent"), c.trial.r.outputLimit())
 	if err != nil {
 		return fmt.Errorf("keeping the steps: %w", err)
 	}
@@ -203,18 +238,16 @@ func (c *cubeRun) beginEpisode() error {
 	return nil
 }
 
-// noteEpisode records how the episode ended. passed is the error of a deadline.
-func (c *cubeRun) noteEpisode(err, passed error) {
+// noteEpisode records how the episode ended.
+func (c *cubeRun) noteEpisode() {
 	a, e := c.trial, c.episode
-	if errors.Is(err, passed) {
-		e.end = jobdir.EpisodeTimeout
-	}
-	if e.end == jobdir.EpisodeMaxSteps {
+	note := e.note()
+	if note.End == jobdir.EpisodeMaxSteps {
 		a.warn("the agent did not stop within %d steps", e.maxSteps)
 	}
-	a.notes.Episode = &jobdir.EpisodeNote{Steps: e.steps, MaxSteps: e.maxSteps, End: e.end, Truncated: e.truncated()}
-	metadata := cube.Pairs("n_steps", e.steps, "truncated", e.truncated())
-	if r, ok := e.agent.(agent.Reporter); ok {
+	a.notes.Episode = note
+	metadata := cube.Pairs("n_steps", note.Steps, "truncated", note.Truncated)
+	if r, ok := e.agent.(agent.Reporter); ok && !c.abandoned {
 		reported := r.Report()
 		a.res.AgentResult = newAgentResult(reported)
 		if reported.Metadata != nil {
@@ -232,7 +265,7 @@ func (c *cubeRun) closeEpisode() {
 	if c.episode == nil {
 		return
 	}
-	if err := c.episode.log.Close(); err != nil {
+	if err := c.episode.close(); err != nil {
 		c.trial.warn("keeping the steps: %v", err)
 	}
 }

@@ -110,7 +110,15 @@ func TestEpisodes(t *testing.T) {
 			reward: "{'reward': 1.0}", saw: "look 2", note: jobdir.EpisodeNote{Steps: 2, MaxSteps: 4, End: jobdir.EpisodeDone},
 		},
 		{
-			name: "a stop that is accepted", agent: "scripted", settings: []any{"actions", looks(1)},
+			name: "an agent that does nothing more", agent: "scripted", settings: []any{"actions", looks(1)},
+			reward: "{'reward': 1.0}", saw: "look 1", note: jobdir.EpisodeNote{Steps: 1, MaxSteps: 4, End: jobdir.EpisodeStopped},
+		},
+		{
+			name: "nop", agent: "nop",
+			reward: "{'reward': 0.25}", saw: "Look.", note: jobdir.EpisodeNote{MaxSteps: 4, End: jobdir.EpisodeStopped},
+		},
+		{
+			name: "a stop action that is accepted", agent: "scripted", settings: []any{"actions", append(looks(1), stop)},
 			reward: "{'reward': 0.25}", saw: "Task finished by the agent.", note: jobdir.EpisodeNote{Steps: 1, MaxSteps: 4, End: jobdir.EpisodeStopped},
 		},
 		{
@@ -189,7 +197,8 @@ func TestFailedForcedEvaluation(t *testing.T) {
 		actions cube.List
 		line    string // of the evaluation
 	}{
-		"stopped":      {looks(1), `{"action":{"id":null,"name":"final_step","arguments":{},"_type":"cube.core.Action"},"output":{`},
+		"stopped":      {append(looks(1), cube.Pairs("name", "final_step")), `{"action":{"id":null,"name":"final_step","arguments":{},"_type":"cube.core.Action"},"output":{`},
+		"no action":    {looks(1), `{"action":null,"output":{`},
 		"out of steps": {looks(9), `{"action":null,"output":{`},
 	} {
 		t.Run(name, func(t *testing.T) {

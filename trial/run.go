@@ -54,6 +54,9 @@ type Runner struct {
 	// Secrets, when set, puts values in place of what a configuration holds
 	// redacted. Files keep the redacted text.
 	Secrets func(jobdir.TrialConfig) jobdir.TrialConfig
+	// Abandon, when it is closed, gives up at once what does not return although its
+	// context has ended, instead of after a few seconds; nil is never closed.
+	Abandon <-chan struct{}
 	// Amend, when set, changes a Harbor task after it was loaded and before
 	// anything else. Its checksum stays that of the directory.
 	Amend func(cfg jobdir.TrialConfig, task *harbor.Task)
@@ -67,6 +70,7 @@ const defaultOutputLimit = 16 << 20
 const (
 	recoverLimit = 60 * time.Second
 	killLimit    = 30 * time.Second
+	closeLimit   = 2 * time.Minute // of a cube's task
 )
 
 // Run runs one attempt of a trial in its directory, TrialsDir/TrialName, and
@@ -88,7 +92,8 @@ func (r *Runner) Run(ctx context.Context, cfg jobdir.TrialConfig, attemptNumber 
 		return nil, fmt.Errorf("starting trial %q: %w", cfg.TrialName, err)
 	}
 	a.emit(EventStart, "")
-	if err := a.work(ctx); err != nil {
+	// Code of agents that do not belong to a cube runs in here, too.
+	if err := <-isolated("the trial", func() error { return a.work(ctx) }); err != nil {
 		a.fail(ctx, err)
 	}
 	a.destroy(ctx)

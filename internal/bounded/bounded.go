@@ -31,6 +31,14 @@ type File struct {
 // one that a sandbox writes to: whatever stands at the name is removed first,
 // and no link is followed out of the directory.
 func Create(dir, name string, limit int64) (*File, error) {
+	f, err := create(dir, name)
+	if err != nil {
+		return nil, err
+	}
+	return &File{dir: dir, name: name, f: f, head: limit - limit/2, tail: Tail{limit: int(limit / 2)}}, nil
+}
+
+func create(dir, name string) (*os.File, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
@@ -39,11 +47,7 @@ func Create(dir, name string, limit int64) (*File, error) {
 	if err := root.RemoveAll(name); err != nil {
 		return nil, err
 	}
-	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		return nil, err
-	}
-	return &File{dir: dir, name: name, f: f, head: limit - limit/2, tail: Tail{limit: int(limit / 2)}}, nil
+	return root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 }
 
 // Write takes all of p.
