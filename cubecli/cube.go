@@ -14,7 +14,7 @@ import (
 
 // Cube is one benchmark as the commands work with it.
 type Cube struct {
-	// Name is the benchmark's name.
+	// Name is the benchmark's name; no command takes a cube with another.
 	Name string
 	// Register adds the cube's types to a registry.
 	Register func(*cube.Registry) error
@@ -70,8 +70,15 @@ func (c *Cube) Select(r *cube.Registry, sandboxes sandbox.Backend, choice Choice
 		return nil, err
 	}
 	sel, err := r.Select(cfg)
-	if err != nil || len(choice.Include)+len(choice.Exclude) == 0 && choice.Limit == nil {
-		return sel, err
+	if err != nil {
+		return nil, err
+	}
+	if sel.Name() != c.Name { // a job knows its tasks by the benchmark's name
+		return nil, exitcode.WithHint(exitcode.Usagef("the cube is called %q, and its benchmark %q", c.Name, sel.Name()),
+			"the Name of a cubecli.Cube is that of its benchmark")
+	}
+	if len(choice.Include)+len(choice.Exclude) == 0 && choice.Limit == nil {
+		return sel, nil
 	}
 	tasks, err := sel.Tasks()
 	if err != nil {
