@@ -79,7 +79,11 @@ func (p *Program) showCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			sel, err := c.Select(cube.NewRegistry(cube.Options{}), nil, f.choice)
+			root, err := p.cacheRoot()
+			if err != nil { // nothing can be installed, and there is something to show
+				root = ""
+			}
+			sel, err := c.Select(cube.NewRegistry(cube.Options{CacheRoot: root}), nil, f.choice)
 			if err != nil {
 				return err
 			}
@@ -100,12 +104,19 @@ func (p *Program) show(sel *cube.Selection, asJSON bool) error {
 	if err != nil {
 		return err
 	}
+	data, err := sel.Installed()
+	if err != nil {
+		return err
+	}
 	if asJSON {
-		return p.showJSON(meta, tasks)
+		return p.showJSON(meta, tasks, data)
 	}
 	_, _ = fmt.Fprintf(p.Stdout, "%s %s: %s\n", console.Clean(meta.Name), console.Clean(meta.Version), console.Clean(meta.Description))
 	if len(meta.Tags) > 0 {
 		_, _ = fmt.Fprintf(p.Stdout, "tags: %s\n", console.Clean(strings.Join(meta.Tags, ", ")))
+	}
+	if sel.Installable() || data.Tasks > 0 {
+		_, _ = fmt.Fprintf(p.Stdout, "installed data: %s\n", describeData(data, len(tasks)))
 	}
 	_, _ = fmt.Fprintf(p.Stdout, "%s:\n", console.Count(len(tasks), "task"))
 	w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
@@ -118,7 +129,16 @@ func (p *Program) show(sel *cube.Selection, asJSON bool) error {
 	return nil
 }
 
-func (p *Program) showJSON(meta *cube.BenchmarkMetadata, tasks []cube.Entry) error {
+// describeData says for how many tasks there is data, and where.
+func describeData(data cube.Installed, tasks int) string {
+	text := fmt.Sprintf("of %d of %s", data.Tasks, console.Count(tasks, "task"))
+	if len(data.Dirs) > 0 {
+		text += ", in " + console.Clean(strings.Join(data.Dirs, ", "))
+	}
+	return text
+}
+
+func (p *Program) showJSON(meta *cube.BenchmarkMetadata, tasks []cube.Entry, data cube.Installed) error {
 	list := make(cube.List, len(tasks))
 	for i, e := range tasks {
 		m, err := cube.ValueOf(e.Metadata)
@@ -131,7 +151,15 @@ func (p *Program) showJSON(meta *cube.BenchmarkMetadata, tasks []cube.Entry) err
 	if err != nil {
 		return err
 	}
-	return p.printJSON(cube.Pairs("benchmark", m, "tasks", list))
+	return p.printJSON(cube.Pairs("benchmark", m, "tasks", list, "with_data", data.Tasks, "data", texts(data.Dirs)))
+}
+
+func texts(list []string) cube.List {
+	out := make(cube.List, len(list))
+	for i, s := range list {
+		out[i] = cube.Str(s)
+	}
+	return out
 }
 
 func (p *Program) installCommand() *cobra.Command {
@@ -144,7 +172,7 @@ func (p *Program) installCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			root, err := p.CacheRoot()
+			root, err := p.cacheRoot()
 			if err != nil {
 				return err
 			}

@@ -24,6 +24,7 @@ type program struct {
 	cubes   []cubecli.Cube
 	dir     string // of the test; jobs and cache lie in it
 	env     map[string]string
+	cache   func() (string, error) // nil follows env
 	signals chan os.Signal
 	// sandboxes that were asked for, one entry per command that opened some
 	asked []cubecli.SandboxOptions
@@ -34,7 +35,10 @@ type program struct {
 func newProgram(t *testing.T, cubes ...cubecli.Cube) *program {
 	t.Helper()
 	dir := t.TempDir()
-	return &program{t: t, cubes: cubes, dir: dir, env: map[string]string{"HOME": dir}, signals: make(chan os.Signal, 2)}
+	return &program{
+		t: t, cubes: cubes, dir: dir, env: map[string]string{"HOME": dir}, signals: make(chan os.Signal, 2),
+		cache: func() (string, error) { return filepath.Join(dir, "cache"), nil },
+	}
 }
 
 // withSandboxes lets the program open sandboxes that have no processes and in
@@ -63,8 +67,7 @@ func (p *program) runIn(ctx context.Context, args ...string) said {
 	var out, errs strings.Builder
 	prog := cubecli.Program{
 		Name: "guess", Cubes: p.cubes, Args: append([]string{"guess"}, args...),
-		CacheRoot: func() (string, error) { return filepath.Join(p.dir, "cache"), nil },
-		Stdout:    &out, Stderr: &errs, Now: time.Now, Signals: p.signals,
+		CacheRoot: p.cache, Stdout: &out, Stderr: &errs, Now: time.Now, Signals: p.signals,
 		Lookup: func(name string) (string, bool) { v, ok := p.env[name]; return v, ok },
 	}
 	if p.backend != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/proctor-run/proctor/internal/exitcode"
 	"github.com/proctor-run/proctor/internal/flags"
 	"github.com/proctor-run/proctor/internal/interrupt"
+	"github.com/proctor-run/proctor/internal/ownfiles"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/value"
 )
@@ -36,7 +37,8 @@ type Program struct {
 	Agents agent.Registry
 	// Own are further commands of the program, beside those of cubes.
 	Own []*cobra.Command
-	// CacheRoot is the directory for what cubes install.
+	// CacheRoot is the directory for what cubes install; nil follows
+	// CUBE_CACHE_DIR, ~/.cube where it exists, and then proctor's own cache.
 	CacheRoot func() (string, error)
 
 	// Args is the command line, with the program's name.
@@ -104,6 +106,14 @@ func (p *Program) defineTasks(cmd *cobra.Command, f *taskFlags, sandboxes bool) 
 		fs.StringVarP(&f.sandbox.Environment, "env", "e", "", "where containers run: "+strings.Join(append([]string{"auto"}, p.Environments...), ", ")+" (default auto)")
 		fs.StringVar(&f.sandbox.Runtime, "runtime", "", "OCI runtime of -e sandbox and -e host: gvisor, native, runc, crun")
 	}
+}
+
+// cacheRoot is the directory for what cubes install.
+func (p *Program) cacheRoot() (string, error) {
+	if p.CacheRoot == nil {
+		return ownfiles.Cubes(p.Lookup)
+	}
+	return p.CacheRoot()
 }
 
 // agents are those that can play the tasks.

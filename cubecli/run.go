@@ -179,7 +179,7 @@ func (p *Program) session(f *jobcli.Flags, o SandboxOptions) *job.Session {
 }
 
 func (p *Program) opener(c *Cube, choice Choice) (job.CubeOpener, error) {
-	root, err := p.CacheRoot()
+	root, err := p.cacheRoot()
 	if err != nil {
 		return job.CubeOpener{}, err
 	}

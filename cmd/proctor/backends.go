@@ -2,9 +2,9 @@ package main
 
 import (
 	"fmt"
-	"path/filepath"
 
 	"github.com/proctor-run/proctor/cubecli/sandboxes"
+	"github.com/proctor-run/proctor/internal/ownfiles"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/value"
 )
@@ -15,10 +15,7 @@ func findDirectories(env *Env) (sandboxes.Directories, error) {
 }
 
 // cacheOfCubes is where installed cubes lie.
-func cacheOfCubes(env *Env) (string, error) {
-	dirs, err := findDirectories(env)
-	return filepath.Join(dirs.Cache, "cubes"), err
-}
+func cacheOfCubes(env *Env) (string, error) { return ownfiles.Cubes(env.Lookup) }
 
 // backendOptions are what the command line and the configuration say of a
 // backend.
