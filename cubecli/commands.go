@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -108,8 +107,12 @@ func (p *Program) show(sel *cube.Selection, asJSON bool) error {
 	if err != nil {
 		return err
 	}
+	subsets, err := subsetsOf(sel)
+	if err != nil {
+		return err
+	}
 	if asJSON {
-		return p.showJSON(meta, tasks, data)
+		return p.showJSON(meta, tasks, data, subsets)
 	}
 	_, _ = fmt.Fprintf(p.Stdout, "%s %s: %s\n", console.Clean(meta.Name), console.Clean(meta.Version), console.Clean(meta.Description))
 	if len(meta.Tags) > 0 {
@@ -117,6 +120,9 @@ func (p *Program) show(sel *cube.Selection, asJSON bool) error {
 	}
 	if sel.Installable() || data.Tasks > 0 {
 		_, _ = fmt.Fprintf(p.Stdout, "installed data: %s\n", describeData(data, len(tasks)))
+	}
+	if len(subsets) > 0 {
+		_, _ = fmt.Fprintf(p.Stdout, "subsets: %s\n", console.Clean(describeSubsets(subsets)))
 	}
 	_, _ = fmt.Fprintf(p.Stdout, "%s:\n", console.Count(len(tasks), "task"))
 	w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
@@ -138,7 +144,7 @@ func describeData(data cube.Installed, tasks int) string {
 	return text
 }
 
-func (p *Program) showJSON(meta *cube.BenchmarkMetadata, tasks []cube.Entry, data cube.Installed) error {
+func (p *Program) showJSON(meta *cube.BenchmarkMetadata, tasks []cube.Entry, data cube.Installed, subsets []subset) error {
 	list := make(cube.List, len(tasks))
 	for i, e := range tasks {
 		m, err := cube.ValueOf(e.Metadata)
@@ -151,7 +157,11 @@ func (p *Program) showJSON(meta *cube.BenchmarkMetadata, tasks []cube.Entry, dat
 	if err != nil {
 		return err
 	}
-	return p.printJSON(cube.Pairs("benchmark", m, "tasks", list, "with_data", data.Tasks, "data", texts(data.Dirs)))
+	named := make(cube.List, len(subsets))
+	for i, s := range subsets {
+		named[i] = cube.Pairs("name", s.name, "num_tasks", s.tasks)
+	}
+	return p.printJSON(cube.Pairs("benchmark", m, "subsets", named, "tasks", list, "with_data", data.Tasks, "data", texts(data.Dirs)))
 }
 
 func texts(list []string) cube.List {
@@ -160,73 +170,6 @@ func texts(list []string) cube.List {
 		out[i] = cube.Str(s)
 	}
 	return out
-}
-
-func (p *Program) installCommand() *cobra.Command {
-	var f taskFlags
-	cmd := &cobra.Command{
-		Use:   "install CUBE",
-		Short: "Download what a cube's tasks need",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := p.cube(args)
-			if err != nil {
-				return err
-			}
-			root, err := p.cacheRoot()
-			if err != nil {
-				return err
-			}
-			sel, err := c.Select(cube.NewRegistry(cube.Options{CacheRoot: root}), nil, f.choice)
-			if err != nil {
-				return err
-			}
-			ctx, stop := p.interruptible(cmd.Context())
-			defer stop()
-			dir := filepath.Join(root, sel.Name())
-			before := newest(dir)
-			if err := sel.Install(ctx); err != nil {
-				return fmt.Errorf("installing %s: %w", c.Name, err)
-			}
-			return p.printInstalled(&f, sel, dir, newest(dir).After(before))
-		},
-	}
-	cmd.Flags().BoolVar(&f.json, "json", false, "write JSON to standard output")
-	p.defineTasks(cmd, &f, false)
-	return cmd
-}
-
-// newest is when something below a directory was last written; the zero time
-// when nothing is there.
-func newest(dir string) time.Time {
-	var last time.Time
-	_ = filepath.WalkDir(dir, func(_ string, entry os.DirEntry, err error) error {
-		if err != nil {
-			return nil //nolint:nilerr // what cannot be seen was not installed here
-		}
-		if info, err := entry.Info(); err == nil && info.ModTime().After(last) {
-			last = info.ModTime()
-		}
-		return nil
-	})
-	return last
-}
-
-// printInstalled says what was installed. A cube whose tasks need nothing has
-// nothing to install.
-func (p *Program) printInstalled(f *taskFlags, sel *cube.Selection, dir string, wrote bool) error {
-	n, err := sel.NumTasks()
-	if err != nil {
-		return err
-	}
-	if f.json {
-		return p.printJSON(cube.Pairs("name", sel.Name(), "tasks", n, "installed", wrote, "cache", dir))
-	}
-	if !wrote {
-		_, _ = fmt.Fprintf(p.Stdout, "%s: nothing to install for %s\n", console.Clean(sel.Name()), console.Count(n, "task"))
-		return nil
-	}
-	_, _ = fmt.Fprintf(p.Stdout, "%s: %s installed\n", console.Clean(sel.Name()), console.Count(n, "task"))
-	return nil
 }
 
 func (p *Program) testCommand() *cobra.Command {

@@ -87,9 +87,9 @@ func (p *Program) Run(ctx context.Context) int {
 	return exitcode.Of(err)
 }
 
-// Commands returns the commands list, show, test and install.
+// Commands returns the commands list, show, test, install and uninstall.
 func (p *Program) Commands() []*cobra.Command {
-	return []*cobra.Command{p.listCommand(), p.showCommand(), p.testCommand(), p.installCommand()}
+	return []*cobra.Command{p.listCommand(), p.showCommand(), p.testCommand(), p.installCommand(), p.uninstallCommand()}
 }
 
 // taskFlags are those of commands that work on a cube's tasks.
@@ -101,6 +101,7 @@ type taskFlags struct {
 
 func (p *Program) defineTasks(cmd *cobra.Command, f *taskFlags, sandboxes bool) {
 	fs := cmd.Flags()
+	f.choice.DefineSubset(fs)
 	fs.StringArrayVarP(&f.choice.Include, "task", "t", nil, "only the tasks that match the `glob`; repeatable")
 	if sandboxes && p.Sandboxes != nil {
 		fs.StringVarP(&f.sandbox.Environment, "env", "e", "", "where containers run: "+strings.Join(append([]string{"auto"}, p.Environments...), ", ")+" (default auto)")
@@ -114,6 +115,23 @@ func (p *Program) cacheRoot() (string, error) {
 		return ownfiles.Cubes(p.Lookup)
 	}
 	return p.CacheRoot()
+}
+
+// RootFor is the directory for what a cube installs; it is empty when there is no
+// place for it and the cube installs nothing.
+func (p *Program) RootFor(c *Cube) (string, error) {
+	root, err := p.cacheRoot()
+	if err == nil {
+		return root, nil
+	}
+	sel, selectErr := c.Select(cube.NewRegistry(cube.Options{}), nil, Choice{})
+	if selectErr != nil {
+		return "", selectErr
+	}
+	if sel.Installable() {
+		return "", err
+	}
+	return "", nil
 }
 
 // agents are those that can play the tasks.

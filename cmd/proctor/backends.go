@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/proctor-run/proctor/cubecli/sandboxes"
-	"github.com/proctor-run/proctor/internal/ownfiles"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/value"
 )
@@ -13,9 +12,6 @@ import (
 func findDirectories(env *Env) (sandboxes.Directories, error) {
 	return sandboxes.FindDirectories(env.Getenv)
 }
-
-// cacheOfCubes is where installed cubes lie.
-func cacheOfCubes(env *Env) (string, error) { return ownfiles.Cubes(env.Lookup) }
 
 // backendOptions are what the command line and the configuration say of a
 // backend.
