@@ -176,6 +176,7 @@ func (p *Program) testCommand() *cobra.Command {
 	var f taskFlags
 	var limit time.Duration
 	var maxTasks int
+	var ref referenceFlags
 	cmd := &cobra.Command{
 		Use:   "test CUBE",
 		Short: "Run the conformance suite on a cube",
@@ -183,7 +184,12 @@ func (p *Program) testCommand() *cobra.Command {
 evaluate and close as it must, does the debug agent solve it, does nothing leak.
 Every check looks at every task, unless --max-tasks says how many.
 
-The exit code is 0 when every check passes and 4 when one fails.`,
+The exit code is 0 when every check passes and 4 when one fails.
+
+With --reference, or one of the flags that the command of the reference has, it
+is that command: the debug agent plays an episode per task, the reference's own
+checks, lines and report file come of it, and the exit code is 1 when a task did
+not reach reward 1.0. --json then prints the reports of the episodes.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := p.cube(args)
 			if err != nil {
@@ -194,6 +200,12 @@ The exit code is 0 when every check passes and 4 when one fails.`,
 			}
 			ctx, stop := p.interruptible(cmd.Context())
 			defer stop()
+			if ref.asked(cmd.Flags()) {
+				if cmd.Flags().Changed("check-timeout") || maxTasks > 0 {
+					return exitcode.Usagef("--check-timeout and --max-tasks are not supported with the checks of the reference")
+				}
+				return p.referenceTest(ctx, c, &f, ref)
+			}
 			return p.test(ctx, c, &f, limit, maxTasks)
 		},
 	}
@@ -201,10 +213,16 @@ The exit code is 0 when every check passes and 4 when one fails.`,
 	p.defineTasks(cmd, &f, true)
 	cmd.Flags().DurationVar(&limit, "check-timeout", 10*time.Minute, "time that one check may take for one task")
 	cmd.Flags().IntVar(&maxTasks, "max-tasks", 0, "look at this many tasks only (default: all)")
+	ref.define(cmd.Flags())
 	return cmd
 }
 
-func (p *Program) test(ctx context.Context, c *Cube, f *taskFlags, limit time.Duration, maxTasks int) (err error) {
+func (p *Program) test(ctx context.Context, c *Cube, f *taskFlags, limit time.Duration, maxTasks int) error {
+	return p.withTestOptions(ctx, c, f, func(o cube.Options) error { return p.check(ctx, c, f, o, limit, maxTasks) })
+}
+
+// withTestOptions calls do with an empty cache and the sandboxes that a cube needs.
+func (p *Program) withTestOptions(ctx context.Context, c *Cube, f *taskFlags, do func(cube.Options) error) (err error) {
 	if c.Agent == nil {
 		return exitcode.Usagef("%s has no debug agent, which the checks need", c.Name)
 	}
@@ -218,8 +236,11 @@ func (p *Program) test(ctx context.Context, c *Cube, f *taskFlags, limit time.Du
 		return err
 	}
 	defer func() { err = errors.Join(err, done()) }()
-	o := cube.Options{CacheRoot: root, Sandbox: backend}
-	sel, err := c.Select(cube.NewRegistry(o), backend, f.choice)
+	return do(cube.Options{CacheRoot: root, Sandbox: backend})
+}
+
+func (p *Program) check(ctx context.Context, c *Cube, f *taskFlags, o cube.Options, limit time.Duration, maxTasks int) error {
+	sel, err := c.Select(cube.NewRegistry(o), o.Sandbox, f.choice)
 	if err != nil {
 		return err
 	}
