@@ -3,6 +3,7 @@ package cube
 import (
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/proctor-run/proctor/cube/internal/executioncache"
@@ -53,6 +54,37 @@ func (r *Registry) ExecutionCacheDir(c TaskConfig) string {
 		dir = filepath.Join(r.opts.CacheRoot, pkg)
 	}
 	return filepath.Join(dir, executioncache.DirName)
+}
+
+// Installed is what installing has left for the tasks of a selection.
+type Installed struct {
+	// Tasks is for how many of them there is an execution info.
+	Tasks int
+	// Dirs are the directories that are looked in, each once.
+	Dirs []string
+}
+
+// Installed looks for the execution infos of the selected tasks where
+// [ExecutionInfoData] does, whoever wrote them. Installers may do more than
+// write them, and tasks may need none.
+func (s *Selection) Installed() (Installed, error) {
+	var found Installed
+	last := ""
+	for cfg, err := range s.TaskConfigs() {
+		if err != nil {
+			return Installed{}, err
+		}
+		dir := executioncache.Dir(s.reg.ExecutionCacheDir(cfg))
+		if dir != "" && !slices.Contains(found.Dirs, string(dir)) {
+			found.Dirs = append(found.Dirs, string(dir))
+		}
+		id, native := cfg.TaskID(), cfg.TaskMetadata().Base().ID
+		if id != last && (dir.Has(id) || dir.Has(native)) { // the seeds of a task follow one another
+			found.Tasks++
+		}
+		last = id
+	}
+	return found, nil
 }
 
 // Cache is the directory of one benchmark's installed data; install hooks get

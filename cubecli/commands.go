@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -79,7 +78,11 @@ func (p *Program) showCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			sel, err := c.Select(cube.NewRegistry(cube.Options{}), nil, f.choice)
+			root, err := p.cacheRoot()
+			if err != nil { // nothing can be installed, and there is something to show
+				root = ""
+			}
+			sel, err := c.Select(cube.NewRegistry(cube.Options{CacheRoot: root}), nil, f.choice)
 			if err != nil {
 				return err
 			}
@@ -100,12 +103,26 @@ func (p *Program) show(sel *cube.Selection, asJSON bool) error {
 	if err != nil {
 		return err
 	}
+	data, err := sel.Installed()
+	if err != nil {
+		return err
+	}
+	subsets, err := subsetsOf(sel)
+	if err != nil {
+		return err
+	}
 	if asJSON {
-		return p.showJSON(meta, tasks)
+		return p.showJSON(meta, tasks, data, subsets)
 	}
 	_, _ = fmt.Fprintf(p.Stdout, "%s %s: %s\n", console.Clean(meta.Name), console.Clean(meta.Version), console.Clean(meta.Description))
 	if len(meta.Tags) > 0 {
 		_, _ = fmt.Fprintf(p.Stdout, "tags: %s\n", console.Clean(strings.Join(meta.Tags, ", ")))
+	}
+	if sel.Installable() || data.Tasks > 0 {
+		_, _ = fmt.Fprintf(p.Stdout, "installed data: %s\n", describeData(data, len(tasks)))
+	}
+	if len(subsets) > 0 {
+		_, _ = fmt.Fprintf(p.Stdout, "subsets: %s\n", console.Clean(describeSubsets(subsets)))
 	}
 	_, _ = fmt.Fprintf(p.Stdout, "%s:\n", console.Count(len(tasks), "task"))
 	w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
@@ -118,7 +135,16 @@ func (p *Program) show(sel *cube.Selection, asJSON bool) error {
 	return nil
 }
 
-func (p *Program) showJSON(meta *cube.BenchmarkMetadata, tasks []cube.Entry) error {
+// describeData says for how many tasks there is data, and where.
+func describeData(data cube.Installed, tasks int) string {
+	text := fmt.Sprintf("of %d of %s", data.Tasks, console.Count(tasks, "task"))
+	if len(data.Dirs) > 0 {
+		text += ", in " + console.Clean(strings.Join(data.Dirs, ", "))
+	}
+	return text
+}
+
+func (p *Program) showJSON(meta *cube.BenchmarkMetadata, tasks []cube.Entry, data cube.Installed, subsets []subset) error {
 	list := make(cube.List, len(tasks))
 	for i, e := range tasks {
 		m, err := cube.ValueOf(e.Metadata)
@@ -131,80 +157,26 @@ func (p *Program) showJSON(meta *cube.BenchmarkMetadata, tasks []cube.Entry) err
 	if err != nil {
 		return err
 	}
-	return p.printJSON(cube.Pairs("benchmark", m, "tasks", list))
+	named := make(cube.List, len(subsets))
+	for i, s := range subsets {
+		named[i] = cube.Pairs("name", s.name, "num_tasks", s.tasks)
+	}
+	return p.printJSON(cube.Pairs("benchmark", m, "subsets", named, "tasks", list, "with_data", data.Tasks, "data", texts(data.Dirs)))
 }
 
-func (p *Program) installCommand() *cobra.Command {
-	var f taskFlags
-	cmd := &cobra.Command{
-		Use:   "install CUBE",
-		Short: "Download what a cube's tasks need",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := p.cube(args)
-			if err != nil {
-				return err
-			}
-			root, err := p.CacheRoot()
-			if err != nil {
-				return err
-			}
-			sel, err := c.Select(cube.NewRegistry(cube.Options{CacheRoot: root}), nil, f.choice)
-			if err != nil {
-				return err
-			}
-			ctx, stop := p.interruptible(cmd.Context())
-			defer stop()
-			dir := filepath.Join(root, sel.Name())
-			before := newest(dir)
-			if err := sel.Install(ctx); err != nil {
-				return fmt.Errorf("installing %s: %w", c.Name, err)
-			}
-			return p.printInstalled(&f, sel, dir, newest(dir).After(before))
-		},
+func texts(list []string) cube.List {
+	out := make(cube.List, len(list))
+	for i, s := range list {
+		out[i] = cube.Str(s)
 	}
-	cmd.Flags().BoolVar(&f.json, "json", false, "write JSON to standard output")
-	p.defineTasks(cmd, &f, false)
-	return cmd
-}
-
-// newest is when something below a directory was last written; the zero time
-// when nothing is there.
-func newest(dir string) time.Time {
-	var last time.Time
-	_ = filepath.WalkDir(dir, func(_ string, entry os.DirEntry, err error) error {
-		if err != nil {
-			return nil //nolint:nilerr // what cannot be seen was not installed here
-		}
-		if info, err := entry.Info(); err == nil && info.ModTime().After(last) {
-			last = info.ModTime()
-		}
-		return nil
-	})
-	return last
-}
-
-// printInstalled says what was installed. A cube whose tasks need nothing has
-// nothing to install.
-func (p *Program) printInstalled(f *taskFlags, sel *cube.Selection, dir string, wrote bool) error {
-	n, err := sel.NumTasks()
-	if err != nil {
-		return err
-	}
-	if f.json {
-		return p.printJSON(cube.Pairs("name", sel.Name(), "tasks", n, "installed", wrote, "cache", dir))
-	}
-	if !wrote {
-		_, _ = fmt.Fprintf(p.Stdout, "%s: nothing to install for %s\n", console.Clean(sel.Name()), console.Count(n, "task"))
-		return nil
-	}
-	_, _ = fmt.Fprintf(p.Stdout, "%s: %s installed\n", console.Clean(sel.Name()), console.Count(n, "task"))
-	return nil
+	return out
 }
 
 func (p *Program) testCommand() *cobra.Command {
 	var f taskFlags
 	var limit time.Duration
 	var maxTasks int
+	var ref referenceFlags
 	cmd := &cobra.Command{
 		Use:   "test CUBE",
 		Short: "Run the conformance suite on a cube",
@@ -212,7 +184,12 @@ func (p *Program) testCommand() *cobra.Command {
 evaluate and close as it must, does the debug agent solve it, does nothing leak.
 Every check looks at every task, unless --max-tasks says how many.
 
-The exit code is 0 when every check passes and 4 when one fails.`,
+The exit code is 0 when every check passes and 4 when one fails.
+
+With --reference, or one of the flags that the command of the reference has, it
+is that command: the debug agent plays an episode per task, the reference's own
+checks, lines and report file come of it, and the exit code is 1 when a task did
+not reach reward 1.0. --json then prints the reports of the episodes.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := p.cube(args)
 			if err != nil {
@@ -223,6 +200,12 @@ The exit code is 0 when every check passes and 4 when one fails.`,
 			}
 			ctx, stop := p.interruptible(cmd.Context())
 			defer stop()
+			if ref.asked(cmd.Flags()) {
+				if cmd.Flags().Changed("check-timeout") || maxTasks > 0 {
+					return exitcode.Usagef("--check-timeout and --max-tasks are not supported with the checks of the reference")
+				}
+				return p.referenceTest(ctx, c, &f, ref)
+			}
 			return p.test(ctx, c, &f, limit, maxTasks)
 		},
 	}
@@ -230,10 +213,16 @@ The exit code is 0 when every check passes and 4 when one fails.`,
 	p.defineTasks(cmd, &f, true)
 	cmd.Flags().DurationVar(&limit, "check-timeout", 10*time.Minute, "time that one check may take for one task")
 	cmd.Flags().IntVar(&maxTasks, "max-tasks", 0, "look at this many tasks only (default: all)")
+	ref.define(cmd.Flags())
 	return cmd
 }
 
-func (p *Program) test(ctx context.Context, c *Cube, f *taskFlags, limit time.Duration, maxTasks int) (err error) {
+func (p *Program) test(ctx context.Context, c *Cube, f *taskFlags, limit time.Duration, maxTasks int) error {
+	return p.withTestOptions(ctx, c, f, func(o cube.Options) error { return p.check(ctx, c, f, o, limit, maxTasks) })
+}
+
+// withTestOptions calls do with an empty cache and the sandboxes that a cube needs.
+func (p *Program) withTestOptions(ctx context.Context, c *Cube, f *taskFlags, do func(cube.Options) error) (err error) {
 	if c.Agent == nil {
 		return exitcode.Usagef("%s has no debug agent, which the checks need", c.Name)
 	}
@@ -247,8 +236,11 @@ func (p *Program) test(ctx context.Context, c *Cube, f *taskFlags, limit time.Du
 		return err
 	}
 	defer func() { err = errors.Join(err, done()) }()
-	o := cube.Options{CacheRoot: root, Sandbox: backend}
-	sel, err := c.Select(cube.NewRegistry(o), backend, f.choice)
+	return do(cube.Options{CacheRoot: root, Sandbox: backend})
+}
+
+func (p *Program) check(ctx context.Context, c *Cube, f *taskFlags, o cube.Options, limit time.Duration, maxTasks int) error {
+	sel, err := c.Select(cube.NewRegistry(o), o.Sandbox, f.choice)
 	if err != nil {
 		return err
 	}

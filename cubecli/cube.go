@@ -2,20 +2,17 @@ package cubecli
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/cube/cubetest"
 	"github.com/proctor-run/proctor/internal/exitcode"
-	"github.com/proctor-run/proctor/internal/fnmatch"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
 // Cube is one benchmark as the commands work with it.
 type Cube struct {
-	// Name is the benchmark's name.
+	// Name is the benchmark's name; no command takes a cube with another.
 	Name string
 	// Register adds the cube's types to a registry.
 	Register func(*cube.Registry) error
@@ -53,16 +50,6 @@ func (c *Cube) load(r *cube.Registry, b cube.ContainerBackend) (cube.BenchmarkCo
 	return c.Config(b), nil
 }
 
-// Choice narrows the tasks of a cube, by globs on their ids.
-type Choice struct {
-	// Include keeps the tasks that match one of them; none keeps all.
-	Include []string
-	// Exclude leaves out the tasks that match one of them.
-	Exclude []string
-	// Limit keeps so many of the rest, the first ones; nil keeps all.
-	Limit *int
-}
-
 // Select registers the cube and selects tasks of it. Containers run in the
 // sandboxes of the backend, which may be nil.
 func (c *Cube) Select(r *cube.Registry, sandboxes sandbox.Backend, choice Choice) (*cube.Selection, error) {
@@ -75,23 +62,14 @@ func (c *Cube) Select(r *cube.Registry, sandboxes sandbox.Backend, choice Choice
 		return nil, err
 	}
 	sel, err := r.Select(cfg)
-	if err != nil || len(choice.Include)+len(choice.Exclude) == 0 && choice.Limit == nil {
-		return sel, err
-	}
-	tasks, err := sel.Tasks()
 	if err != nil {
 		return nil, err
 	}
-	var ids []string
-	for _, e := range tasks {
-		if choice.keeps(e.ID) && (choice.Limit == nil || len(ids) < *choice.Limit) {
-			ids = append(ids, e.ID)
-		}
+	if sel.Name() != c.Name { // a job knows its tasks by the benchmark's name
+		return nil, exitcode.WithHint(exitcode.Usagef("the cube is called %q, and its benchmark %q", c.Name, sel.Name()),
+			"the Name of a cubecli.Cube is that of its benchmark")
 	}
-	if len(ids) == 0 {
-		return nil, exitcode.Usagef("no task of %s matches %s", c.Name, choice)
-	}
-	return sel.Subset(ids...)
+	return choice.of(sel)
 }
 
 // Opener sets the cube up for a job, with the tasks of a choice. cacheRoot is the
@@ -124,21 +102,4 @@ func (c *Cube) infra(sandboxes sandbox.Backend) (cube.Infra, error) {
 		return nil, fmt.Errorf("making the infra of %s: %w", c.Name, err)
 	}
 	return infra, nil
-}
-
-func (c Choice) keeps(id string) bool {
-	matches := func(pattern string) bool { return fnmatch.Match(pattern, id) }
-	return (len(c.Include) == 0 || slices.ContainsFunc(c.Include, matches)) && !slices.ContainsFunc(c.Exclude, matches)
-}
-
-// String is the choice for error messages.
-func (c Choice) String() string {
-	text := strings.Join(c.Include, ", ")
-	if text == "" {
-		text = "the choice"
-	}
-	if len(c.Exclude) > 0 {
-		text += " without " + strings.Join(c.Exclude, ", ")
-	}
-	return text
 }

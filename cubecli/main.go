@@ -2,7 +2,6 @@ package cubecli
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -24,15 +23,7 @@ func NewProgram(cubes ...Cube) *Program {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	return &Program{
-		Name: filepath.Base(os.Args[0]), Cubes: cubes, CacheRoot: userCache,
+		Name: filepath.Base(os.Args[0]), Cubes: cubes,
 		Args: os.Args, Stdout: os.Stdout, Stderr: os.Stderr, Lookup: os.LookupEnv, Now: time.Now, Signals: signals,
 	}
-}
-
-func userCache() (string, error) {
-	dir, err := os.UserCacheDir()
-	if err != nil {
-		return "", fmt.Errorf("finding a directory for what cubes install: %w", err)
-	}
-	return filepath.Join(dir, "proctor", "cubes"), nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/proctor-run/proctor/internal/exitcode"
 	"github.com/proctor-run/proctor/internal/flags"
 	"github.com/proctor-run/proctor/internal/interrupt"
+	"github.com/proctor-run/proctor/internal/ownfiles"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/value"
 )
@@ -36,7 +37,8 @@ type Program struct {
 	Agents agent.Registry
 	// Own are further commands of the program, beside those of cubes.
 	Own []*cobra.Command
-	// CacheRoot is the directory for what cubes install.
+	// CacheRoot is the directory for what cubes install; nil follows
+	// CUBE_CACHE_DIR, ~/.cube where it exists, and then proctor's own cache.
 	CacheRoot func() (string, error)
 
 	// Args is the command line, with the program's name.
@@ -85,9 +87,9 @@ func (p *Program) Run(ctx context.Context) int {
 	return exitcode.Of(err)
 }
 
-// Commands returns the commands list, show, test and install.
+// Commands returns the commands list, show, test, install and uninstall.
 func (p *Program) Commands() []*cobra.Command {
-	return []*cobra.Command{p.listCommand(), p.showCommand(), p.testCommand(), p.installCommand()}
+	return []*cobra.Command{p.listCommand(), p.showCommand(), p.testCommand(), p.installCommand(), p.uninstallCommand()}
 }
 
 // taskFlags are those of commands that work on a cube's tasks.
@@ -99,11 +101,37 @@ type taskFlags struct {
 
 func (p *Program) defineTasks(cmd *cobra.Command, f *taskFlags, sandboxes bool) {
 	fs := cmd.Flags()
+	f.choice.DefineSubset(fs)
 	fs.StringArrayVarP(&f.choice.Include, "task", "t", nil, "only the tasks that match the `glob`; repeatable")
 	if sandboxes && p.Sandboxes != nil {
 		fs.StringVarP(&f.sandbox.Environment, "env", "e", "", "where containers run: "+strings.Join(append([]string{"auto"}, p.Environments...), ", ")+" (default auto)")
 		fs.StringVar(&f.sandbox.Runtime, "runtime", "", "OCI runtime of -e sandbox and -e host: gvisor, native, runc, crun")
 	}
+}
+
+// cacheRoot is the directory for what cubes install.
+func (p *Program) cacheRoot() (string, error) {
+	if p.CacheRoot == nil {
+		return ownfiles.Cubes(p.Lookup)
+	}
+	return p.CacheRoot()
+}
+
+// RootFor is the directory for what a cube installs; it is empty when there is no
+// place for it and the cube installs nothing.
+func (p *Program) RootFor(c *Cube) (string, error) {
+	root, err := p.cacheRoot()
+	if err == nil {
+		return root, nil
+	}
+	sel, selectErr := c.Select(cube.NewRegistry(cube.Options{}), nil, Choice{})
+	if selectErr != nil {
+		return "", selectErr
+	}
+	if sel.Installable() {
+		return "", err
+	}
+	return "", nil
 }
 
 // agents are those that can play the tasks.

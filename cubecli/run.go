@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/proctor-run/proctor/internal/exitcode"
-	"github.com/proctor-run/proctor/internal/flags"
 	"github.com/proctor-run/proctor/internal/jobcli"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
@@ -50,19 +49,15 @@ proctor's commands read. Agents:
 	return cmd
 }
 
-// define defines the flags of a choice.
-func (c *Choice) define(fs *pflag.FlagSet) {
-	flags.List(fs, &c.Include, "task", "t", "only the tasks that match the `glob`; repeatable")
-	flags.List(fs, &c.Exclude, "exclude-task-name", "x", "leave out the tasks that match this `glob`; repeatable")
-	flags.Optional(fs, &c.Limit, flags.Int, "n-tasks", "l", "run at most this `number` of tasks")
-}
-
 func (p *Program) run(ctx context.Context, c *Cube, f *jobcli.Flags, choice Choice) (err error) {
 	cfg, names, err := p.jobs().Configure(f)
 	if err != nil {
 		return err
 	}
-	if err := p.jobs().CheckCube(cfg); err != nil {
+	if err := p.jobs().CheckCube(cfg, f, jobcli.CubeTraits{Name: c.Name, Solved: c.Agent != nil, Containers: c.NeedsContainer}); err != nil {
+		return err
+	}
+	if err := p.WarnUnmatched(c, choice); err != nil {
 		return err
 	}
 	opener, err := p.opener(c, choice)
@@ -172,8 +167,10 @@ func (p *Program) session(f *jobcli.Flags, o SandboxOptions) *job.Session {
 	return s
 }
 
+// opener sets a cube up. Without a place for what cubes install, those that install
+// something are refused.
 func (p *Program) opener(c *Cube, choice Choice) (job.CubeOpener, error) {
-	root, err := p.CacheRoot()
+	root, err := p.RootFor(c)
 	if err != nil {
 		return job.CubeOpener{}, err
 	}

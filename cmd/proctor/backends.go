@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"path/filepath"
 
 	"github.com/proctor-run/proctor/cubecli/sandboxes"
 	"github.com/proctor-run/proctor/jobdir"
@@ -12,12 +11,6 @@ import (
 // findDirectories finds where proctor keeps files besides the jobs.
 func findDirectories(env *Env) (sandboxes.Directories, error) {
 	return sandboxes.FindDirectories(env.Getenv)
-}
-
-// cacheOfCubes is where installed cubes lie.
-func cacheOfCubes(env *Env) (string, error) {
-	dirs, err := findDirectories(env)
-	return filepath.Join(dirs.Cache, "cubes"), err
 }
 
 // backendOptions are what the command line and the configuration say of a

@@ -46,7 +46,6 @@ func cubeProgram(env *Env) *cubecli.Program {
 			return readyBackend(ctx, env, backendOptions{name: o.Environment, Options: sandboxes.Options{Runtime: o.Runtime, Mask: o.Mask}})
 		},
 		Environments: backends().Names(),
-		CacheRoot:    func() (string, error) { return cacheOfCubes(env) },
 		Args:         env.Args, Stdout: env.Stdout, Stderr: env.Stderr, Lookup: env.Lookup, Now: env.Now, Signals: env.Signals,
 	}
 	for _, c := range cubes.All() {

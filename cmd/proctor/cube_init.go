@@ -71,6 +71,10 @@ the sandboxes for them.`,
 // dashes, a package of Python's.
 var cubeName = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 
+// reserved names do not build, are taken by the task layer's own types, or are
+// devices of Windows.
+var reserved = regexp.MustCompile(`^(cube|main|go|con|prn|aux|nul|com[0-9]|lpt[0-9])$`)
+
 var modulePath = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._~/-]*$`)
 
 func initCube(f cubeInit) (dir string, err error) {
@@ -81,6 +85,8 @@ func initCube(f cubeInit) (dir string, err error) {
 	switch {
 	case !cubeName.MatchString(name):
 		return "", withHint(usageErrorf("%q is not a name for a cube", name), "use small letters, digits and '-', as in word-puzzles")
+	case reserved.MatchString(name):
+		return "", withHint(usageErrorf("%q cannot be the name of a cube", name), "Go, the task layer or an operating system has a meaning for it")
 	case !modulePath.MatchString(module) || path.Clean(module) != module:
 		return "", usageErrorf("%q is not a module path", module)
 	}

@@ -42,6 +42,9 @@ for other cubes.`,
 			return err
 		}
 		if c.Load != nil { // Harbor's tasks
+			if choice.Subset != "" {
+				return usageErrorf("--subset is not supported for a directory of Harbor tasks: they name no subsets")
+			}
 			f.Set.Path, f.Set.IncludeTasks, f.Set.ExcludeTasks, f.Set.NTasks = &args[0], choice.Include, choice.Exclude, choice.Limit
 			return runJob(cmd.Context(), env, f)
 		}
@@ -57,6 +60,7 @@ for other cubes.`,
 // the other commands of cubes have them.
 func defineCubeRunFlags(env *Env, cmd *cobra.Command, choice *cubecli.Choice) *jobcli.Flags {
 	fs := cmd.Flags()
+	choice.DefineSubset(fs)
 	flags.List(fs, &choice.Include, "task", "t", "only the tasks that match the `glob`; repeatable", "only")
 	flags.List(fs, &choice.Include, "include-task-name", "i", "the same, as for run")
 	flags.List(fs, &choice.Exclude, "exclude-task-name", "x", "leave out the tasks that match this `glob`; repeatable")
@@ -103,7 +107,10 @@ func runCube(ctx context.Context, env *Env, c *cubecli.Cube, f *jobcli.Flags, ch
 	if err != nil {
 		return err
 	}
-	if err := program(env).CheckCube(cfg); err != nil {
+	if err := program(env).CheckCube(cfg, f, jobcli.CubeTraits{Name: c.Name, Solved: c.Agent != nil, Containers: c.NeedsContainer}); err != nil {
+		return err
+	}
+	if err := cubeProgram(env).WarnUnmatched(c, choice); err != nil {
 		return err
 	}
 	var opts backendOptions
@@ -112,7 +119,7 @@ func runCube(ctx context.Context, env *Env, c *cubecli.Cube, f *jobcli.Flags, ch
 			return err
 		}
 	}
-	cache, err := cacheOfCubes(env)
+	cache, err := cubeProgram(env).RootFor(c)
 	if err != nil {
 		return err
 	}
@@ -137,15 +144,15 @@ func cubesOf(env *Env, cfg jobdir.Config) ([]job.CubeOpener, error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
-	cache, err := cacheOfCubes(env)
-	if err != nil {
-		return nil, err
-	}
 	var list []job.CubeOpener
 	for _, name := range names {
 		c, err := cubeProgram(env).FindCube(name)
 		if err != nil || c.Load != nil {
 			return nil, withHint(usageErrorf("the job has tasks of cube %q, which is not one of proctor's", name), "resume it with the program that started it")
+		}
+		cache, err := cubeProgram(env).RootFor(c)
+		if err != nil {
+			return nil, err
 		}
 		list = append(list, c.Opener(cache, cubecli.Choice{}))
 	}

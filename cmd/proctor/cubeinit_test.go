@@ -20,10 +20,13 @@ func TestCubeInit(t *testing.T) {
 	if _, err := initCube(cubeInit{name: "word-puzzles", parent: parent}); exitCode(err) != exitUsage {
 		t.Errorf("making it again: %v, want a refusal", err)
 	}
-	for _, name := range []string{"", "../x", "A b", "x/y"} {
+	for _, name := range []string{"", "../x", "A b", "x/y", "cube", "main", "go", "con"} {
 		if _, err := initCube(cubeInit{name: name, parent: parent}); exitCode(err) != exitUsage {
 			t.Errorf("a cube called %q: %v, want a refusal", name, err)
 		}
+	}
+	if ignored, err := os.ReadFile(filepath.Join(dir, ".gitignore")); err != nil || !strings.Contains(string(ignored), "jobs/") {
+		t.Errorf("git is told to ignore %q, %v", ignored, err)
 	}
 	sums, err := os.ReadFile(repositoryPath(t, "go.sum"))
 	if err == nil {

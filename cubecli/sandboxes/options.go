@@ -9,12 +9,11 @@ package sandboxes
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
-	"github.com/proctor-run/proctor/internal/exitcode"
+	"github.com/proctor-run/proctor/internal/ownfiles"
 	"github.com/proctor-run/proctor/sandbox/egress"
 )
 
@@ -76,22 +75,11 @@ func (d Directories) Images() string { return filepath.Join(d.Cache, "images") }
 // FindDirectories follows PROCTOR_STATE_DIR and PROCTOR_CACHE_DIR, then the
 // XDG variables; root without them uses /var/lib and /var/cache.
 func FindDirectories(getenv func(string) string) (Directories, error) {
-	home := getenv("HOME")
-	root := os.Geteuid() == 0
-	find := func(own, xdg, below, system string) (string, error) {
-		switch {
-		case getenv(own) != "":
-			return filepath.Abs(getenv(own))
-		case getenv(xdg) != "":
-			return filepath.Join(getenv(xdg), "proctor"), nil
-		case root:
-			return system, nil
-		case home != "":
-			return filepath.Join(home, below, "proctor"), nil
-		}
-		return "", exitcode.Usagef("no place for proctor's files: set HOME or %s", own)
+	lookup := func(name string) (string, bool) {
+		v := getenv(name)
+		return v, v != ""
 	}
-	state, stateErr := find("PROCTOR_STATE_DIR", "XDG_STATE_HOME", ".local/state", "/var/lib/proctor")
-	cache, cacheErr := find("PROCTOR_CACHE_DIR", "XDG_CACHE_HOME", ".cache", "/var/cache/proctor")
+	state, stateErr := ownfiles.State(lookup)
+	cache, cacheErr := ownfiles.Cache(lookup)
 	return Directories{State: state, Cache: cache}, errors.Join(stateErr, cacheErr)
 }

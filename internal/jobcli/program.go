@@ -84,9 +84,18 @@ func (p *Program) CheckAgents(cfg jobdir.Config, cube bool) error {
 	return nil
 }
 
-// CheckCube refuses what a configuration says that a cube, named as an argument,
-// would ignore, and agents that do not play its tasks.
-func (p *Program) CheckCube(cfg jobdir.Config) error {
+// CubeTraits is what a run has to know of the cube that it is for.
+type CubeTraits struct {
+	Name string
+	// Solved says that the cube has a debug agent, which the oracle is.
+	Solved bool
+	// Containers says that its tasks run in containers.
+	Containers bool
+}
+
+// CheckCube refuses what a configuration and flags say that a cube, named as an
+// argument, would ignore, and agents that do not play its tasks.
+func (p *Program) CheckCube(cfg jobdir.Config, f *Flags, c CubeTraits) error {
 	switch {
 	case len(cfg.Tasks)+len(cfg.Datasets) > 0:
 		return exitcode.Usagef("the configuration names tasks, and the cube is named as the argument")
@@ -95,7 +104,40 @@ func (p *Program) CheckCube(cfg jobdir.Config) error {
 	case len(cfg.ExtraInstructionPaths) > 0:
 		return exitcode.Usagef("the configuration names extra instructions: the first observation is the cube's own")
 	}
+	if err := c.check(cfg, &f.Set, f.Runtime); err != nil {
+		return err
+	}
 	return p.CheckAgents(cfg, true)
+}
+
+func (c CubeTraits) check(cfg jobdir.Config, o *job.Overrides, runtime string) error {
+	if !c.Containers {
+		const why = "its tasks run in no containers"
+		switch {
+		case o.EnvironmentType != nil:
+			return exitcode.Usagef("--env is not supported for cube %q: %s", c.Name, why)
+		case runtime != "":
+			return exitcode.Usagef("--runtime is not supported for cube %q: %s", c.Name, why)
+		case len(o.EnvironmentKwargs) > 0:
+			return exitcode.Usagef("--ek is not supported for cube %q: %s", c.Name, why)
+		}
+	}
+	agentLimit := slices.ContainsFunc(cfg.Agents, func(a jobdir.AgentConfig) bool { return a.OverrideTimeoutSec != nil })
+	verifierLimit := cfg.Verifier.OverrideTimeoutSec != nil
+	const why = "the tasks of a cube have no time limits of their own, and the configuration gives none"
+	switch {
+	case o.TimeoutMultiplier != nil && !agentLimit && !verifierLimit:
+		return exitcode.Usagef("--timeout-multiplier is not supported for cube %q: %s", c.Name, why)
+	case o.AgentTimeoutMultiplier != nil && !agentLimit:
+		return exitcode.Usagef("--agent-timeout-multiplier is not supported for cube %q: %s", c.Name, why)
+	case o.VerifierTimeoutMultiplier != nil && !verifierLimit:
+		return exitcode.Usagef("--verifier-timeout-multiplier is not supported for cube %q: %s", c.Name, why)
+	}
+	oracle := slices.ContainsFunc(cfg.Agents, func(a jobdir.AgentConfig) bool { return a.Name != nil && *a.Name == "oracle" })
+	if oracle && !c.Solved {
+		return exitcode.WithHint(exitcode.Usagef("cube %q has no debug agent, which agent oracle plays", c.Name), "choose another agent with -a")
+	}
+	return nil
 }
 
 func (p *Program) parseAgent(s string) (string, error) {
