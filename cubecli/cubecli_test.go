@@ -184,7 +184,7 @@ func TestResume(t *testing.T) {
 	p := newProgram(t, guess{}.cube())
 	p.job("j").want(t, exitcode.OK)
 	p.forget("j", "two")
-	p.run("resume", p.path("jobs", "j")).want(t, exitcode.OK, "2 of 3 trials are kept, 1 to run", "Mean 1.000")
+	p.run("resume", p.path("jobs", "j")).want(t, exitcode.OK, "2 trials of 3 kept, 1 to run", "Mean 1.000")
 }
 
 // TestResumeEnvironment: a job runs to its end where it began.

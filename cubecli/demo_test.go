@@ -15,13 +15,17 @@ type guess struct {
 	name  string                      // of the benchmark; empty means "guess"
 	setup func(context.Context) error // of its runtime; nil means that there is none
 	act   func() error                // of the action; nil does nothing
+	score float64                     // of every task; 0 means that of the guess
+	seeds cube.SeedGenerator          // nil for none
 }
 
 func (g guess) benchmark() *guessConfig {
 	if g.name == "" {
 		g.name = "guess"
 	}
-	return &guessConfig{guess: g}
+	c := &guessConfig{guess: g}
+	c.SeedGenerator = g.seeds
+	return c
 }
 
 func (g guess) register(r *cube.Registry) error {
@@ -94,13 +98,19 @@ type guessTool struct {
 
 func (t *guessTool) Reset(context.Context) error { t.last = 0; return nil }
 
-type guessProblem struct{ cube.TaskBase[*numberMetadata] }
+type guessProblem struct {
+	cube.TaskBase[*numberMetadata]
+	score float64
+}
 
 func (p *guessProblem) Reset(ctx context.Context) (*cube.Observation, cube.Info, error) {
 	return cube.Observe(cube.Text("Guess.")), nil, p.Tool().Reset(ctx)
 }
 
 func (p *guessProblem) Evaluate(context.Context, *cube.Observation) (float64, cube.Info, error) {
+	if p.score != 0 {
+		return p.score, nil, nil
+	}
 	if t, ok := cube.Find[*guessTool](p.Tool()); ok && t.last == p.Metadata.Number {
 		return 1, nil, nil
 	}
@@ -116,7 +126,7 @@ type numberConfig struct {
 func (*numberConfig) TypeName() string { return "guess.task.TaskConfig" }
 
 func (c *numberConfig) Make(ctx context.Context, rc cube.RuntimeContext, b cube.ContainerBackend) (*cube.Task, error) {
-	return c.Build(ctx, rc, b, &guessProblem{}, &guessToolConfig{act: c.guess.act})
+	return c.Build(ctx, rc, b, &guessProblem{score: c.guess.score}, &guessToolConfig{act: c.guess.act})
 }
 
 type guessConfig struct {

@@ -3,10 +3,11 @@ package cubecli
 import (
 	"context"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 	"time"
+
+	"github.com/proctor-run/proctor/internal/exitcode"
+	"github.com/proctor-run/proctor/internal/interrupt"
 )
 
 // Main is the program of a cube's author: it runs one command on the cubes and
@@ -18,12 +19,12 @@ func Main(cubes ...Cube) {
 }
 
 // NewProgram returns the command line of this process for the cubes: with its
-// arguments, outputs, environment and signals. Sandboxes is left to be set.
+// arguments, outputs, environment and signals, of which the third ends it whatever it
+// does. Sandboxes is left to be set.
 func NewProgram(cubes ...Cube) *Program {
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	return &Program{
 		Name: filepath.Base(os.Args[0]), Cubes: cubes,
-		Args: os.Args, Stdout: os.Stdout, Stderr: os.Stderr, Lookup: os.LookupEnv, Now: time.Now, Signals: signals,
+		Args: os.Args, Stdout: os.Stdout, Stderr: os.Stderr, Lookup: os.LookupEnv, Now: time.Now,
+		Signals: interrupt.Signals(func() { os.Exit(exitcode.Interrupted) }),
 	}
 }

@@ -63,6 +63,7 @@ func (p *Program) Run(ctx context.Context) int {
 	root := &cobra.Command{
 		Use:           p.Name,
 		Short:         "List, show, test and run cubes",
+		Version:       programVersion(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args: func(cmd *cobra.Command, args []string) error {

@@ -86,6 +86,7 @@ func (p *Program) run(ctx context.Context, c *Cube, f *jobcli.Flags, choice Choi
 func (p *Program) resumeCommand() *cobra.Command {
 	f := p.jobs().NewFlags()
 	var o SandboxOptions
+	var again jobcli.Again
 	cmd := &cobra.Command{
 		Use:   "resume JOBDIR",
 		Short: "Resume a job that was interrupted or killed",
@@ -93,7 +94,7 @@ func (p *Program) resumeCommand() *cobra.Command {
 			if len(args) != 1 {
 				return exitcode.Usagef("accepts one job directory, got %d", len(args))
 			}
-			return p.resume(cmd.Context(), args[0], f, o)
+			return p.resume(cmd.Context(), args[0], f, &again, o)
 		},
 	}
 	fs := cmd.Flags()
@@ -101,12 +102,13 @@ func (p *Program) resumeCommand() *cobra.Command {
 		fs.StringVarP(&o.Environment, "env", "e", "", "where containers run (default: where the job ran)")
 		fs.StringVar(&o.Runtime, "runtime", "", "OCI `runtime` of sandbox and host, as for run")
 	}
+	again.Define(fs)
 	jobcli.DefineAccept(fs, f)
 	jobcli.DefineResult(fs, f)
 	return cmd
 }
 
-func (p *Program) resume(ctx context.Context, dir string, f *jobcli.Flags, o SandboxOptions) (err error) {
+func (p *Program) resume(ctx context.Context, dir string, f *jobcli.Flags, again *jobcli.Again, o SandboxOptions) (err error) {
 	cfg, err := job.StoredConfig(dir)
 	if err != nil {
 		return exitcode.Usagef("%w", err)
@@ -126,11 +128,13 @@ func (p *Program) resume(ctx context.Context, dir string, f *jobcli.Flags, o San
 	if _, err := s.OpenCubes(ctx, &cfg, cubes...); err != nil {
 		return err
 	}
-	resumed, err := s.PrepareResume(dir, job.ResumeOptions{})
+	resumed, err := s.PrepareResume(dir, again.Options())
 	if err != nil {
 		return jobcli.ResumeError(err)
 	}
-	_, _ = fmt.Fprintf(p.Stderr, "%s: %d of %d trials are kept, %d to run\n", p.Name, len(resumed.Existing), len(resumed.Trials), len(resumed.Remaining))
+	if p.jobs().PrintResume(again, resumed); again.DryRun {
+		return nil
+	}
 	return p.jobs().Run(ctx, f, s, resumed.Prepared)
 }
 

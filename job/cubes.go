@@ -62,16 +62,34 @@ func (c *Cubes) Add(ctx context.Context, s CubeSource) ([]jobdir.TaskConfig, err
 			return nil, fmt.Errorf("task %s of %s: %w", config.TaskID(), bench.Name(), err)
 		}
 		path := trial.CubePath(bench.Name(), config.TaskID(), config.Common().Seed)
-		if c.tasks[path] != nil {
-			return nil, fmt.Errorf("the task config of %q is there twice", path)
+		if err := c.add(path, task); err != nil {
+			return nil, err
 		}
-		if c.tasks == nil {
-			c.tasks = map[string]*trial.CubeTask{}
-		}
-		c.tasks[path] = task
 		list = append(list, jobdir.TaskConfig{Path: &path})
 	}
 	return list, nil
+}
+
+// take takes over the benchmarks and tasks of others.
+func (c *Cubes) take(others *Cubes) error {
+	c.benches = append(c.benches, others.benches...)
+	for path, task := range others.tasks {
+		if err := c.add(path, task); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Cubes) add(path string, task *trial.CubeTask) error {
+	if c.tasks[path] != nil {
+		return fmt.Errorf("the task config of %q is there twice", path)
+	}
+	if c.tasks == nil {
+		c.tasks = map[string]*trial.CubeTask{}
+	}
+	c.tasks[path] = task
+	return nil
 }
 
 // checkResources refuses a benchmark whose resources nobody provisions: its tasks

@@ -50,7 +50,9 @@ func (p *roomProblem) Evaluate(context.Context, *cube.Observation) (float64, cub
 	return 1, cube.Pairs("seed", fmt.Sprint(*p.seed)), nil
 }
 
-type roomTask struct{ cube.TaskConfigBase[*roomMetadata] }
+type roomTask struct {
+	cube.TaskConfigBase[*roomMetadata]
+}
 
 func (*roomTask) TypeName() string { return "room_cube.TaskConfig" }
 

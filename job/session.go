@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"github.com/proctor-run/proctor/dataset"
-	"github.com/proctor-run/proctor/internal/interrupt"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox"
 )
@@ -38,15 +37,17 @@ type Session struct {
 	// files must not show what is hidden, a list of absolute paths: results, tasks
 	// and their solutions. release frees what it holds open.
 	Backend func(ctx context.Context, hidden []string) (b sandbox.Backend, release func() error, err error)
-	// Signals end what runs: the first cancels the trials, which are recorded; the
-	// second destroys their sandboxes at once.
+	// Signals end what runs: the first cancels what cubes set up, and the trials,
+	// which are recorded; the second destroys their sandboxes at once and waits for
+	// nobody.
 	Signals <-chan os.Signal
-	// Draining is called at the first signal; it may be nil.
+	// Draining is called at the first signal while trials run; it may be nil.
 	Draining func()
 
 	cubes    *Cubes
 	backend  sandbox.Backend // nil until it is opened
 	guard    *jobdir.Guard
+	signals  *interrupts // nil until somebody listens
 	closings []func(context.Context) error
 }
 
@@ -155,20 +156,46 @@ func (s *Session) OpenCubes(ctx context.Context, cfg *jobdir.Config, cubes ...Cu
 		cfg.Environment.SetBackend(s.backend.Name())
 	}
 	s.cubes = &Cubes{}
-	s.onClose(s.cubes.Close)
+	s.onClose(s.closeCubes)
+	ctx, stop := s.interrupts().context(ctx, func() {})
+	defer stop()
 	var tasks []jobdir.TaskConfig
 	for _, c := range cubes {
-		source, err := c.Open(cubeBackend{s.backend})
-		if err != nil {
-			return nil, err
-		}
-		added, err := s.cubes.Add(ctx, source)
+		added, err := s.openCube(ctx, c)
 		if err != nil {
 			return nil, err
 		}
 		tasks = append(tasks, added...)
 	}
 	return tasks, nil
+}
+
+// openCube sets a cube up and adds its tasks to those of the session.
+func (s *Session) openCube(ctx context.Context, c CubeOpener) ([]jobdir.TaskConfig, error) {
+	var tasks []jobdir.TaskConfig
+	backend, own := cubeBackend{s.backend}, &Cubes{}
+	discard := func() { _ = own.Close(context.WithoutCancel(ctx)) }
+	err := s.apart(ctx, "setting the cube up", func(ctx context.Context) error {
+		source, err := c.Open(backend)
+		if err == nil {
+			tasks, err = own.Add(ctx, source)
+		}
+		if err != nil {
+			discard()
+		}
+		return err
+	}, discard)
+	if err != nil {
+		return nil, err
+	}
+	return tasks, s.cubes.take(own)
+}
+
+// closeCubes closes what OpenCubes set up.
+func (s *Session) closeCubes(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, closeCubesLimit)
+	defer cancel()
+	return s.apart(ctx, "closing the cubes", s.cubes.Close, func() {})
 }
 
 func (s *Session) open(ctx context.Context, hidden []string) error {
@@ -204,19 +231,15 @@ func (s *Session) Run(ctx context.Context, p *Prepared) (*Summary, error) {
 			return nil, err
 		}
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	kill := make(chan struct{})
-	draining := func() {
+	signals := s.interrupts()
+	ctx, stop := signals.context(ctx, func() {
 		if s.Draining != nil {
 			s.Draining()
 		}
-		cancel()
-	}
-	stop := interrupt.Listen(s.Signals, draining, func() { close(kill) })
+	})
 	defer stop()
 	r := s.Runner
-	r.Trials.Backend, r.Kill, r.Guard = s.backend, kill, s.guard
+	r.Trials.Backend, r.Kill, r.Guard = s.backend, signals.second, s.guard
 	if s.cubes != nil {
 		r.Trials.Cube = s.cubes.Find
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/atomicfile"
 	"github.com/proctor-run/proctor/internal/clock"
+	"github.com/proctor-run/proctor/internal/guarded"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox"
@@ -93,7 +94,7 @@ func (r *Runner) Run(ctx context.Context, cfg jobdir.TrialConfig, attemptNumber 
 	}
 	a.emit(EventStart, "")
 	// Code of agents that do not belong to a cube runs in here, too.
-	if err := <-isolated("the trial", func() error { return a.work(ctx) }); err != nil {
+	if err := <-guarded.Isolated("the trial", func() error { return a.work(ctx) }); err != nil {
 		a.fail(ctx, err)
 	}
 	a.destroy(ctx)

@@ -103,6 +103,9 @@ func checkCubeFlags(fs *pflag.FlagSet) (err error) {
 
 // runCube runs the tasks of a registered cube as a job.
 func runCube(ctx context.Context, env *Env, c *cubecli.Cube, f *jobcli.Flags, choice cubecli.Choice) (err error) {
+	if _, err := loadEnvFile(env, f.EnvFile); err != nil {
+		return err
+	}
 	cfg, names, err := program(env).Configure(f)
 	if err != nil {
 		return err

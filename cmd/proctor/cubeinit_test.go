@@ -76,7 +76,7 @@ func TestCubeInit(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if out := run("./program", "resume", "jobs/j"); !strings.Contains(out, "1 of 2 trials are kept, 1 to run") || !strings.Contains(out, "Mean 1.000") {
+	if out := run("./program", "resume", "jobs/j"); !strings.Contains(out, "1 trial of 2 kept, 1 to run") || !strings.Contains(out, "Mean 1.000") {
 		t.Errorf("resume says\n%s", out)
 	}
 }

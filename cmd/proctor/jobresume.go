@@ -3,13 +3,10 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/proctor-run/proctor/internal/flags"
 	"github.com/proctor-run/proctor/internal/jobcli"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir/journal"
@@ -18,11 +15,9 @@ import (
 
 // resumeFlags are the flags of job resume; run holds those that run has too.
 type resumeFlags struct {
-	run               jobcli.Flags
-	path              string
-	types             []string
-	errored, unscored bool
-	dryRun            bool
+	run   jobcli.Flags
+	again jobcli.Again
+	path  string
 }
 
 func newJobResume(env *Env) *cobra.Command {
@@ -68,10 +63,7 @@ the job was started. The exit codes are those of run.`,
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	fs.StringVarP(&f.path, "job-path", "p", "", "the job's `directory`, instead of JOBDIR")
-	flags.List(fs, &f.types, "filter-error-type", "f", "run trials with this exception `type` again; repeatable, replaces CancelledError")
-	fs.BoolVar(&f.errored, "retry-errored", false, "run every trial with an exception again")
-	fs.BoolVar(&f.unscored, "retry-unscored", false, "run every trial without a reward again")
-	fs.BoolVar(&f.dryRun, "dry-run", false, "say what would be run, and run nothing")
+	f.again.Define(fs)
 	jobcli.DefineAccept(fs, &f.run)
 	jobcli.DefineHub(fs, &f.run)
 	fs.StringVar(&f.run.Runtime, "runtime", "", "OCI `runtime` of sandbox and host, as for run")
@@ -100,7 +92,7 @@ func resumeJob(ctx context.Context, env *Env, f *resumeFlags) (err error) {
 	var opts backendOptions
 	s := newSession(ctx, env, &f.run, &opts)
 	defer func() { err = errors.Join(err, s.Close(ctx)) }()
-	if !f.dryRun {
+	if !f.again.DryRun {
 		if err := s.Hold(f.path); err != nil {
 			return jobcli.ClaimError(err)
 		}
@@ -127,15 +119,11 @@ func resumeJob(ctx context.Context, env *Env, f *resumeFlags) (err error) {
 
 // resumeWith resumes a job in a session.
 func resumeWith(ctx context.Context, env *Env, f *resumeFlags, s *job.Session) error {
-	resumed, err := s.PrepareResume(f.path, job.ResumeOptions{Types: f.types, Errored: f.errored, Unscored: f.unscored})
+	resumed, err := s.PrepareResume(f.path, f.again.Options())
 	if err != nil {
 		return jobcli.ResumeError(err)
 	}
-	printResume(env, resumed)
-	if f.dryRun {
-		for _, w := range resumed.Warnings {
-			_, _ = fmt.Fprintf(env.Stderr, "proctor: warning: %s\n", clean(w))
-		}
+	if program(env).PrintResume(&f.again, resumed); f.again.DryRun {
 		return nil
 	}
 	// As with Harbor there is no question: it was answered when the job began.
@@ -157,33 +145,4 @@ func checkJobPath(path string) error {
 			"a job that never wrote its configuration cannot be resumed; start it with 'proctor run'")
 	}
 	return nil
-}
-
-// printResume says what will be run, before it is.
-func printResume(env *Env, r *job.Resumed) {
-	w := env.Stderr
-	if r.Moved() {
-		_, _ = fmt.Fprintf(w, "proctor: the configuration names %s; the job is resumed in %s\n", clean(r.ConfiguredDir), clean(r.Config.Dir()))
-	}
-	_, _ = fmt.Fprintf(w, "proctor: resuming %s: %s of %d kept, %d to run\n",
-		clean(r.Config.Dir()), count(len(r.Existing), "trial"), len(r.Trials), len(r.Remaining))
-	for _, text := range r.Repaired {
-		_, _ = fmt.Fprintf(w, "  %s\n", clean(text))
-	}
-	for _, a := range r.Reruns {
-		_, _ = fmt.Fprintf(w, "  %s: again, %s\n", clean(a.TrialName), reasonText(a.Reason))
-	}
-	if n := len(r.Remaining) - len(r.Reruns); n > 0 {
-		_, _ = fmt.Fprintf(w, "  %s that never began\n", count(n, "trial"))
-	}
-	if len(r.Orphans) > 0 {
-		_, _ = fmt.Fprintf(w, "  set aside in %s, for no trial of the job fits: %s\n", clean(r.OrphansDir), clean(strings.Join(r.Orphans, ", ")))
-	}
-}
-
-func reasonText(reason string) string {
-	if strings.Contains(reason, " ") {
-		return clean(reason)
-	}
-	return "after " + clean(reason)
 }

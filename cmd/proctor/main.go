@@ -5,17 +5,14 @@ package main
 import (
 	"context"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/proctor-run/proctor/cubecli/sandboxes"
+	"github.com/proctor-run/proctor/internal/interrupt"
 )
 
 func main() {
 	sandboxes.Reexec()
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	os.Exit(Run(context.Background(), Env{
 		Args:    os.Args,
 		Stdin:   os.Stdin,
@@ -23,6 +20,6 @@ func main() {
 		Stderr:  os.Stderr,
 		Environ: os.Environ(),
 		Now:     time.Now,
-		Signals: signals,
+		Signals: interrupt.Signals(func() { os.Exit(exitInterrupted) }),
 	}))
 }
