@@ -9,11 +9,14 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"runtime"
+	"slices"
 	"strings"
 	"text/template"
 
 	"github.com/spf13/cobra"
 
+	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/internal/version"
 )
 
@@ -28,6 +31,7 @@ var cubeModule embed.FS
 type cubeInit struct {
 	name, parent, module string
 	container            bool
+	sources              string // of this proctor, for a build that is no release; empty for none
 }
 
 func newCubeInit(env *Env) *cobra.Command {
@@ -53,18 +57,75 @@ the sandboxes for them.`,
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			f.name = args[0]
+			if err := f.findSources(); err != nil {
+				return err
+			}
 			dir, err := initCube(f)
 			if err != nil {
 				return err
 			}
-			_, _ = fmt.Fprintf(env.Stdout, "%s is a cube; try it with: cd %s && go mod tidy && go test . && go run . run\n", clean(dir), clean(dir))
+			printInit(env, dir, f)
 			return nil
 		},
 	}
 	cmd.Flags().StringVarP(&f.parent, "path", "p", ".", "make it in this `directory`")
 	cmd.Flags().StringVar(&f.module, "module", "", "the module's `path` (default: the name)")
+	cmd.Flags().StringVar(&f.sources, "sources", "", "build with the proctor in this `directory` (default: where this one was built, unless it is a release)")
 	cmd.Flags().BoolVar(&f.container, "container", false, "the tasks run in containers")
 	return cmd
+}
+
+// printInit says what to do with a new cube: commands that work as they are.
+func printInit(env *Env, dir string, f cubeInit) {
+	_, _ = fmt.Fprintf(env.Stdout, "%s is a cube; try it with: cd %s && ", clean(dir), clean(dir))
+	if moduleVersion() == "" && f.sources == "" {
+		_, _ = fmt.Fprintf(env.Stdout, "go mod edit -replace=%s=SOURCES && ", proctorModule)
+		defer func() {
+			_, _ = fmt.Fprint(env.Stdout, "SOURCES is the directory of a clone of proctor: this build is not a release, which Go could fetch\n")
+		}()
+	}
+	_, _ = fmt.Fprint(env.Stdout, "go mod tidy && go test . && go run . run\n")
+}
+
+const proctorModule = "github.com/proctor-run/proctor"
+
+// findSources sets where the sources of this proctor are: as the user says; of a
+// release nowhere, for Go fetches them; else where this program was built, or around
+// the working directory.
+func (f *cubeInit) findSources() (err error) {
+	if f.sources != "" {
+		if !isProctor(f.sources) {
+			return usageErrorf("--sources: %q has no go.mod of %s", f.sources, proctorModule)
+		}
+		f.sources, err = filepath.Abs(f.sources)
+		return err
+	}
+	if moduleVersion() != "" {
+		return nil
+	}
+	_, file, _, _ := runtime.Caller(0)
+	built := filepath.Join(filepath.Dir(file), "..", "..")
+	if filepath.IsAbs(file) && isProctor(built) {
+		f.sources = built
+		return nil
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil //nolint:nilerr // then nothing is found
+	}
+	for ; !isProctor(dir); dir = filepath.Dir(dir) {
+		if dir == filepath.Dir(dir) {
+			return nil
+		}
+	}
+	f.sources = dir
+	return nil
+}
+
+// isProctor reports whether a directory has proctor's module.
+func isProctor(dir string) bool {
+	data, err := bounded.ReadFile(filepath.Join(dir, "go.mod"), 1<<20)
+	return err == nil && strings.HasPrefix(string(data), "module "+proctorModule+"\n")
 }
 
 // cubeName is what a new cube may be called: a directory, a module and, without
@@ -74,6 +135,15 @@ var cubeName = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 // reserved names do not build, are taken by the task layer's own types, or are
 // devices of Windows.
 var reserved = regexp.MustCompile(`^(cube|main|go|con|prn|aux|nul|com[0-9]|lpt[0-9])$`)
+
+// standard are the first elements of the paths of Go's own packages: a module of such
+// a name does not build.
+var standard = strings.Fields(`
+archive bufio bytes cmp compress container context crypto database debug embed encoding
+errors expvar flag fmt go hash html image index internal io iter log maps math mime net
+os path plugin reflect regexp runtime slices sort strconv strings structs sync syscall
+testing text time unicode unique unsafe vendor weak
+`)
 
 var modulePath = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._~/-]*$`)
 
@@ -87,6 +157,8 @@ func initCube(f cubeInit) (dir string, err error) {
 		return "", withHint(usageErrorf("%q is not a name for a cube", name), "use small letters, digits and '-', as in word-puzzles")
 	case reserved.MatchString(name):
 		return "", withHint(usageErrorf("%q cannot be the name of a cube", name), "Go, the task layer or an operating system has a meaning for it")
+	case slices.Contains(standard, strings.Split(module, "/")[0]):
+		return "", withHint(usageErrorf("%q cannot be the module of a cube: Go has a package of that name", module), "give the module a path of its own with --module")
 	case !modulePath.MatchString(module) || path.Clean(module) != module:
 		return "", usageErrorf("%q is not a module path", module)
 	}
@@ -100,7 +172,7 @@ func initCube(f cubeInit) (dir string, err error) {
 		}
 		return "", fmt.Errorf("making the cube: %w", err)
 	}
-	values := map[string]string{"Name": name, "Module": module, "Package": strings.ReplaceAll(name, "-", "_"), "Version": moduleVersion()}
+	values := map[string]string{"Name": name, "Module": module, "Package": strings.ReplaceAll(name, "-", "_"), "Version": moduleVersion(), "Sources": f.sources}
 	templates := []string{"cubemodule"}
 	if f.container {
 		templates = append(templates, "containermodule")

@@ -13,14 +13,18 @@ import (
 func TestCubeInit(t *testing.T) {
 	t.Parallel()
 	parent := t.TempDir()
-	dir, err := initCube(cubeInit{name: "word-puzzles", parent: parent, module: "example.org/word-puzzles"})
+	f := cubeInit{name: "word-puzzles", parent: parent, module: "example.org/word-puzzles"}
+	if err := f.findSources(); err != nil || f.sources != repositoryPath(t, ".") {
+		t.Fatalf("the sources are in %q (%v)", f.sources, err)
+	}
+	dir, err := initCube(f)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := initCube(cubeInit{name: "word-puzzles", parent: parent}); exitCode(err) != exitUsage {
 		t.Errorf("making it again: %v, want a refusal", err)
 	}
-	for _, name := range []string{"", "../x", "A b", "x/y", "cube", "main", "go", "con"} {
+	for _, name := range []string{"", "../x", "A b", "x/y", "cube", "main", "go", "con", "fmt"} {
 		if _, err := initCube(cubeInit{name: name, parent: parent}); exitCode(err) != exitUsage {
 			t.Errorf("a cube called %q: %v, want a refusal", name, err)
 		}
@@ -49,7 +53,6 @@ func TestCubeInit(t *testing.T) {
 		}
 		return string(out)
 	}
-	run("go", "mod", "edit", "-replace=github.com/proctor-run/proctor="+repositoryPath(t, "."))
 	run("go", "test", "./...")
 	run("go", "build", "-o", "program", ".")
 	for _, c := range []struct{ command, want string }{
