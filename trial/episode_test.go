@@ -169,6 +169,22 @@ func TestEpisodes(t *testing.T) {
 	}
 }
 
+// TestStopWithArguments: by the later rules it is an action whose arguments do not fit,
+// which the agent reads and goes on.
+func TestStopWithArguments(t *testing.T) {
+	t.Parallel()
+	p := &lookProblem{}
+	p.LaterRules = true
+	stop := cube.Pairs("name", "final_step", "arguments", cube.Pairs("why", "done"))
+	res := lookBench(t, p, "scripted", "actions", append(cube.List{stop}, looks(1)...)).run(t)
+	if got := rewardsText(res); got != "{'reward': 1.0}" || res.ExceptionInfo != nil {
+		t.Errorf("rewards %s, exception %+v", got, res.ExceptionInfo)
+	}
+	if !strings.Contains(p.last, "look 1") {
+		t.Errorf("the evaluation saw %q", p.last)
+	}
+}
+
 func rejecting() lookProblem {
 	p := lookProblem{}
 	p.RejectAgentStop = true
