@@ -296,7 +296,7 @@ func readLines(t *testing.T, path string, most int64) (last map[string]any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	if info, err := f.Stat(); err != nil || info.Size() > most {
 		t.Errorf("%v bytes (%v), want at most %d", info.Size(), err, most)
 	}
