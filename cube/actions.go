@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/proctor-run/proctor/cube/internal/params"
+	"github.com/proctor-run/proctor/internal/guarded"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -189,7 +190,7 @@ func (t *ActionTool) unknown(name string) error {
 
 func (t *ActionTool) run(ctx context.Context, d *Declaration, a Action) (out any, err error) {
 	call := t.name + "." + a.Name + "()"
-	defer recovered(call, &err)
+	defer guarded.Recovered(call, &err)
 	in, err := d.params.Read(call, a.Arguments)
 	if err != nil {
 		return nil, err

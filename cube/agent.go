@@ -8,9 +8,10 @@ import "context"
 // model are all this.
 type Agent interface {
 	// Act chooses the actions of the next turn; one [Task.Step] executes them in
-	// order. No action at all means that the agent stops: whoever drives the
-	// episode ends the task with the stop action if it accepts that, and
-	// otherwise has it evaluated as it is (CUBE, section 10.6).
+	// order. No action at all means that the agent has nothing more to do: whoever
+	// drives the episode has the task evaluated, once, with what was seen last
+	// (CUBE, section 10.6). Only an agent that takes the action [Stop] is scored on
+	// the text that says so.
 	//
 	// obs is the first observation or that of the last step. actions is what can
 	// be done now, and has [StopAction] where the driver offers it.

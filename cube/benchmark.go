@@ -8,6 +8,7 @@ import (
 
 	"github.com/proctor-run/proctor/cube/infra"
 	"github.com/proctor-run/proctor/cube/internal/runtimevalues"
+	"github.com/proctor-run/proctor/internal/guarded"
 )
 
 // Setup is what a benchmark's [Runtime] is set up with.
@@ -85,7 +86,7 @@ func (b *Benchmark) setup(ctx context.Context) error {
 	if b.sel.def.Runtime == nil {
 		return nil
 	}
-	return guarded("Setup", func() error {
+	return guarded.Call("Setup", func() error {
 		b.runtime = b.sel.def.Runtime()
 		return b.runtime.Setup(ctx, &Setup{cfg: b.sel.cfg, infra: b.infra, c: c})
 	})
@@ -148,7 +149,7 @@ func (b *Benchmark) Close(ctx context.Context) error {
 	if b.runtime == nil {
 		return nil
 	}
-	return guarded("Close", func() error { return b.runtime.Close(ctx) })
+	return guarded.Call("Close", func() error { return b.runtime.Close(ctx) })
 }
 
 func (b *Benchmark) closeSubs(ctx context.Context) {

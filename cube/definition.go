@@ -12,6 +12,7 @@ import (
 	"github.com/proctor-run/proctor/cube/infra"
 	"github.com/proctor-run/proctor/cube/internal/metadatafile"
 	"github.com/proctor-run/proctor/cube/typed"
+	"github.com/proctor-run/proctor/internal/guarded"
 )
 
 // BenchmarkMetadata describes a benchmark (CUBE, section 6.1).
@@ -187,7 +188,7 @@ func (r *Registry) definition(cfg BenchmarkConfig) (*Definition, error) {
 		return nil, TypeErrorf("%T is not registered", cfg)
 	}
 	var def Definition
-	err := guarded("Define", func() (err error) {
+	err := guarded.Call("Define", func() (err error) {
 		def, err = p.Define()
 		return err
 	})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"net"
 	"os"
@@ -41,23 +40,7 @@ func NotImplementedErrorf(format string, args ...any) error {
 
 // PanicError is a panic in code of a cube, turned into an error at the
 // boundary of the layer.
-type PanicError struct {
-	Where string // the hook: "Evaluate", "tool Close", …
-	Value any    // what was given to panic
-	Stack string // the stack of the panicking goroutine
-}
-
-// Error tells where the panic was and its value, without the stack.
-func (e *PanicError) Error() string { return fmt.Sprintf("panic in %s: %v", e.Where, e.Value) }
-
-// ErrorType returns "RuntimeError".
-func (e *PanicError) ErrorType() string { return exception.RuntimeError }
-
-// Unwrap returns the panic's value when that is an error.
-func (e *PanicError) Unwrap() error {
-	err, _ := e.Value.(error)
-	return err
-}
+type PanicError = exception.PanicError
 
 // ErrorType returns the class name of an error: its own, if it or an error it
 // wraps has a method ErrorType() string, else one for well-known errors

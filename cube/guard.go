@@ -3,27 +3,14 @@ package cube
 import (
 	"context"
 	"errors"
-	"runtime/debug"
 	"time"
+
+	"github.com/proctor-run/proctor/internal/guarded"
 )
 
 // cleanupLimit bounds each release that runs although the caller's context has
 // ended.
 const cleanupLimit = 2 * time.Minute
-
-// recovered turns a panic of the surrounding function into its error. It is
-// deferred.
-func recovered(where string, err *error) {
-	if v := recover(); v != nil {
-		*err = &PanicError{Where: where, Value: v, Stack: string(debug.Stack())}
-	}
-}
-
-// guarded calls f and returns a panic in it as an error.
-func guarded(where string, f func() error) (err error) {
-	defer recovered(where, &err)
-	return f()
-}
 
 // detached returns a context for cleaning up: it has the values of ctx but not
 // its end, and a bound of its own.
@@ -43,7 +30,7 @@ func joinCleanup(err, cleanup error) error {
 func closeTools(ctx context.Context, tools []Tool) error {
 	var errs []error
 	for _, t := range tools {
-		errs = append(errs, guarded("tool Close", func() error { return t.Close(ctx) }))
+		errs = append(errs, guarded.Call("tool Close", func() error { return t.Close(ctx) }))
 	}
 	return errors.Join(errs...)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/proctor-run/proctor/cube/infra"
 	"github.com/proctor-run/proctor/exception"
+	"github.com/proctor-run/proctor/internal/guarded"
 )
 
 // HealthChecker is the ability of a backend to tell whether what it launched
@@ -21,7 +22,7 @@ func runHealthCheck(ctx context.Context, b ContainerBackend, c Container) error 
 		return nil
 	}
 	healthy := false
-	err := guarded("HealthCheck", func() (err error) {
+	err := guarded.Call("HealthCheck", func() (err error) {
 		healthy, err = checker.HealthCheck(ctx, c)
 		return err
 	})

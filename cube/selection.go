@@ -10,6 +10,7 @@ import (
 	"github.com/proctor-run/proctor/cube/internal/executioncache"
 	"github.com/proctor-run/proctor/cube/typed"
 	"github.com/proctor-run/proctor/internal/fnmatch"
+	"github.com/proctor-run/proctor/internal/guarded"
 )
 
 // Selection is the tasks that a benchmark config selects. It does not change:
@@ -165,7 +166,7 @@ func (s *Selection) taskConfig(m Metadata, seed *int64) (TaskConfig, error) {
 	common.Seed = seed
 	c.bind(s.reg, c)
 	if own, ok := s.cfg.(TaskConfigurer); ok {
-		err := guarded("ConfigureTask", func() error { return own.ConfigureTask(c) })
+		err := guarded.Call("ConfigureTask", func() error { return own.ConfigureTask(c) })
 		if err != nil {
 			return nil, fmt.Errorf("configuring task %s: %w", quote(m.Base().ID), err)
 		}
@@ -219,7 +220,7 @@ func (s *Selection) Install(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return guarded("Install", func() error { return i.Install(ctx, c) })
+	return guarded.Call("Install", func() error { return i.Install(ctx, c) })
 }
 
 // Uninstall removes what Install did.
@@ -235,7 +236,7 @@ func (s *Selection) Uninstall(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return guarded("Uninstall", func() error { return u.Uninstall(ctx, c) })
+	return guarded.Call("Uninstall", func() error { return u.Uninstall(ctx, c) })
 }
 
 func (s *Selection) eachSub(f func(*Selection) error) error {

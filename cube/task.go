@@ -12,6 +12,7 @@ import (
 	"github.com/proctor-run/proctor/cube/typed"
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/internal/clock"
+	"github.com/proctor-run/proctor/internal/guarded"
 )
 
 // Task is a problem that has been set up: its container runs and its tool is
@@ -70,7 +71,7 @@ func missingField(p Problem, name string) error {
 }
 
 func (t *Task) construct(ctx context.Context) error {
-	if err := guarded("launching the container", func() error { return t.launch(ctx) }); err != nil {
+	if err := guarded.Call("launching the container", func() error { return t.launch(ctx) }); err != nil {
 		return err
 	}
 	tool, err := t.buildTool(ctx)
@@ -85,7 +86,7 @@ func (t *Task) buildTool(ctx context.Context) (tool Tool, err error) {
 	if !ok {
 		return makeTool(ctx, t.c.ToolConfig, t.c.container)
 	}
-	defer recovered("BuildTool", &err)
+	defer guarded.Recovered("BuildTool", &err)
 	tool, err = b.BuildTool(ctx, t.c.container)
 	if err == nil && tool == nil {
 		err = TypeErrorf("BuildTool of %s built no tool", typed.ClassName(t.problem))

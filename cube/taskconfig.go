@@ -2,6 +2,7 @@ package cube
 
 import (
 	"context"
+	"github.com/proctor-run/proctor/internal/guarded"
 	"reflect"
 	"slices"
 )
@@ -167,7 +168,7 @@ func makeTask(ctx context.Context, cfg TaskConfig, rc RuntimeContext, backend Co
 			err = joinCleanup(err, made.Close(ctx))
 		}
 	}()
-	defer recovered("Make of "+cfg.TypeName(), &err)
+	defer guarded.Recovered("Make of "+cfg.TypeName(), &err)
 	if v, ok := cfg.(InstallVerifier); ok {
 		if err := v.VerifyInstalled(); err != nil {
 			return nil, err

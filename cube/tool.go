@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/proctor-run/proctor/cube/typed"
+	"github.com/proctor-run/proctor/internal/guarded"
 )
 
 // Tool is what an agent acts with. Most tools embed an [*ActionTool], made of
@@ -175,7 +176,7 @@ func (c *ToolboxConfig) Make(ctx context.Context, container Container) (_ Tool, 
 // makeTool checks the config, which may have been changed since it was read,
 // calls Make and turns a panic or a missing tool into an error.
 func makeTool(ctx context.Context, cfg ToolConfig, c Container) (t Tool, err error) {
-	defer recovered(fmt.Sprintf("Make of %s", cfg.TypeName()), &err)
+	defer guarded.Recovered(fmt.Sprintf("Make of %s", cfg.TypeName()), &err)
 	if v, ok := cfg.(interface{ Validate() error }); ok {
 		if err := v.Validate(); err != nil {
 			return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/proctor-run/proctor/internal/guarded"
 	"time"
 )
 
@@ -31,7 +32,7 @@ func (t *Task) call(ctx context.Context, name string, f func() error) error {
 	if err := t.turns.Broken(); err != nil {
 		return err
 	}
-	err := guarded(name, f)
+	err := guarded.Call(name, f)
 	if _, panicked := err.(*PanicError); panicked { //nolint:errorlint // one inside an error is the panic of something else
 		return t.breakDown(ctx, err)
 	}
@@ -61,7 +62,7 @@ func (t *Task) Close(ctx context.Context) error {
 func (t *Task) shut(ctx context.Context) error {
 	var own error
 	if c, ok := t.problem.(Closer); ok {
-		own = guarded("Close", func() error { return c.Close(ctx) })
+		own = guarded.Call("Close", func() error { return c.Close(ctx) })
 	}
 	return joined(own, t.free(ctx))
 }
@@ -73,7 +74,7 @@ func (t *Task) free(ctx context.Context) error {
 	defer t.release.Unlock()
 	var errs []error
 	if t.c.tool != nil {
-		errs = append(errs, guarded("tool Close", func() error { return t.c.tool.Close(ctx) }))
+		errs = append(errs, guarded.Call("tool Close", func() error { return t.c.tool.Close(ctx) }))
 	}
 	if t.freed {
 		return joined(errs...)
@@ -81,9 +82,9 @@ func (t *Task) free(ctx context.Context) error {
 	var err error
 	switch {
 	case t.c.handle != nil:
-		err = guarded("handle Close", func() error { return t.c.handle.Close(ctx) })
+		err = guarded.Call("handle Close", func() error { return t.c.handle.Close(ctx) })
 	case t.c.container != nil:
-		err = guarded("container Stop", func() error { return t.c.container.Stop(ctx) })
+		err = guarded.Call("container Stop", func() error { return t.c.container.Stop(ctx) })
 	}
 	t.freed = err == nil
 	if err != nil {

@@ -46,21 +46,20 @@ func (c *conformance) goals(reports []Report) string {
 	return "reward 1.0"
 }
 
-// checkIdle stops at once, where that is accepted, and looks at the score.
+// checkIdle looks at the scores of an agent that does nothing and of one that stops at
+// once, where that is accepted.
 func (c *conformance) checkIdle(ctx context.Context, b *cube.Benchmark, cfg cube.TaskConfig) error {
 	return c.inTask(ctx, b, cfg, func(t *cube.Task) error {
-		if _, _, err := t.Reset(ctx); err != nil {
+		obs, _, err := t.Reset(ctx)
+		if err != nil {
 			return fmt.Errorf("resetting: %w", err)
 		}
-		var reward float64
-		var err error
-		if t.AcceptsStop() {
+		reward, _, err := t.Evaluate(ctx, obs)
+		if err == nil && reward < 1 && t.AcceptsStop() {
 			var out *cube.EnvironmentOutput
 			if out, err = t.Step(ctx, cube.Stop()); err == nil {
 				reward = out.Reward
 			}
-		} else {
-			reward, _, err = t.Evaluate(ctx, nil)
 		}
 		if err != nil {
 			return fmt.Errorf("running the no-op agent: %w", err)
@@ -85,10 +84,12 @@ func checkParallel(ctx context.Context, c *conformance) error {
 			leaf := leafOf(b, cfg)
 			contexts[leaf] = describe(leaf.RuntimeContext())
 		}
-		s := Suite{Agent: c.Agent, MaxSteps: c.maxSteps()}
+		twice := slices.Concat(configs, configs)
+		meet := newRendezvous(len(twice))
+		s := Suite{Agent: meet.together(c.Agent), MaxSteps: c.maxSteps(), OnDone: func(Report) { meet.leave() }}
 		var o Outcome
 		err = c.bounded(ctx, len(configs), func(ctx context.Context) error {
-			o.Reports = s.episodes(ctx, b, slices.Concat(configs, configs))
+			o.Reports = s.episodes(ctx, b, twice)
 			return nil
 		})
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/cube"
+	"github.com/proctor-run/proctor/internal/guarded"
 )
 
 // Subject is the cube under test.
@@ -128,8 +129,7 @@ func Run[Self T[Self]](t Self, s Subject) {
 
 func runCheck(ctx context.Context, k check, s Subject) (tasks int, err error) {
 	c := &conformance{Subject: s, name: k.name, watch: &watch{}}
-	defer recovered("check "+k.name, &err)
-	err = k.run(ctx, c)
+	err = <-guarded.Isolated("check "+k.name, func() error { return k.run(ctx, c) })
 	return c.tasks, err
 }
 
@@ -209,7 +209,7 @@ func (c *conformance) withConfig(ctx context.Context, f func(ctx context.Context
 }
 
 // bounded calls f with the time that the check may take for n tasks.
-func (c *conformance) bounded(ctx context.Context, n int, f func(ctx context.Context) error) (err error) {
+func (c *conformance) bounded(ctx context.Context, n int, f func(ctx context.Context) error) error {
 	limit := c.CheckTimeout
 	if limit == 0 {
 		limit = defaultCheckTimeout
@@ -217,9 +217,15 @@ func (c *conformance) bounded(ctx context.Context, n int, f func(ctx context.Con
 	limit *= time.Duration(n)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("check %s took longer than %v", c.name, limit))
 	defer cancel()
-	defer recovered("check "+c.name, &err)
-	return f(ctx)
+	done := guarded.Isolated("check "+c.name, func() error { return f(ctx) })
+	if err, ok := guarded.Wait(ctx, done, returnGrace, nil); ok {
+		return err
+	}
+	return fmt.Errorf("%w, and what it called does not return", context.Cause(ctx))
 }
+
+// returnGrace is how long code of a cube has to return when its time is up.
+const returnGrace = 5 * time.Second
 
 // configs returns the configs of the tasks to look at: all, or as many as
 // MaxTasks says, from all parts of a composite.
@@ -273,10 +279,7 @@ func (c *conformance) inTask(ctx context.Context, b *cube.Benchmark, cfg cube.Ta
 	if err != nil {
 		return fmt.Errorf("making it: %w", err)
 	}
-	err = func() (err error) {
-		defer recovered("the check", &err)
-		return f(task)
-	}()
+	err = <-guarded.Isolated("the check", func() error { return f(task) })
 	return errors.Join(err, task.Close(context.WithoutCancel(ctx)), c.leftovers())
 }
 

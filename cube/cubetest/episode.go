@@ -7,6 +7,7 @@ import (
 
 	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/internal/clock"
+	"github.com/proctor-run/proctor/internal/guarded"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -15,14 +16,9 @@ import (
 // of the task before it runs: its metadata, its seed, its id within composites.
 type DebugAgent func(task cube.TaskConfig) cube.Agent
 
-// ask returns the actions of an agent's next turn. One that stops gives the
-// stop action, or none where the task does not accept that.
+// ask returns the actions of an agent's next turn; none when it has nothing more to do.
 func ask(ctx context.Context, agent cube.Agent, t *cube.Task, obs *cube.Observation) ([]cube.Action, error) {
-	actions, err := agent.Act(ctx, obs, t.ActionSet()) //nolint:contextcheck // an action set has no context
-	if err == nil && len(actions) == 0 && t.AcceptsStop() {
-		actions = []cube.Action{cube.Stop()}
-	}
-	return actions, err
+	return agent.Act(ctx, obs, t.ActionSet()) //nolint:contextcheck // an action set has no context
 }
 
 // DefaultMaxSteps bounds a debug episode when nothing else is said.
@@ -94,18 +90,21 @@ func JSON(benchmark string, reports []Report) []byte {
 }
 
 // RunEpisode lets an agent work on a task for at most maxSteps steps and closes
-// the task, twice. What goes wrong is part of the report; only an error of the
-// first Close is returned. now is the clock, the system's when it is nil.
+// the task, twice. Where the agent has nothing more to do the task is evaluated with
+// what was seen last, and done. What goes wrong is part of the report, a panic or the
+// end of the goroutine too; only an error of the first Close is returned. now is the
+// clock, the system's when it is nil.
 func RunEpisode(ctx context.Context, task *cube.Task, agent cube.Agent, maxSteps int, now func() time.Time) (Report, error) {
 	now = clock.Or(now)
 	e := &episode{task: task, now: now, report: Report{TaskID: task.ID(), CloseIdempotentOK: true}}
 	start := now()
-	e.report.Err = e.play(ctx, agent, maxSteps)
+	e.report.Err = <-guarded.Isolated("the debug episode", func() error { return e.play(ctx, agent, maxSteps) })
 	e.report.EpisodeTime = now().Sub(start).Seconds()
-	if err := task.Close(ctx); err != nil {
+	shut := func() error { return task.Close(ctx) }
+	if err := <-guarded.Isolated("Close", shut); err != nil {
 		return e.report, err
 	}
-	e.report.CloseIdempotentOK = task.Close(ctx) == nil
+	e.report.CloseIdempotentOK = <-guarded.Isolated("Close", shut) == nil
 	return e.report, nil
 }
 
@@ -115,9 +114,8 @@ type episode struct {
 	report Report
 }
 
-func (e *episode) play(ctx context.Context, agent cube.Agent, maxSteps int) (err error) {
+func (e *episode) play(ctx context.Context, agent cube.Agent, maxSteps int) error {
 	r := &e.report
-	defer recovered("the debug agent", &err)
 	start := e.now()
 	obs, _, err := e.task.Reset(ctx)
 	r.ResetTime = e.now().Sub(start).Seconds()
@@ -133,7 +131,9 @@ func (e *episode) play(ctx context.Context, agent cube.Agent, maxSteps int) (err
 			return err
 		}
 		if len(actions) == 0 {
-			break
+			r.Reward, _, err = e.task.Evaluate(ctx, obs)
+			r.Done = err == nil
+			return err
 		}
 		start := e.now()
 		last, err = e.task.Step(ctx, actions...)
@@ -153,13 +153,6 @@ func (e *episode) play(ctx context.Context, agent cube.Agent, maxSteps int) (err
 		r.Done, r.Reward = last.Done, last.Reward
 	}
 	return nil
-}
-
-// recovered turns a panic into an error. It is deferred.
-func recovered(where string, err *error) {
-	if v := recover(); v != nil {
-		*err = &cube.PanicError{Where: where, Value: v}
-	}
 }
 
 // checkToolsList is the format's check of an action set; "" when it passes.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/cube"
+	"github.com/proctor-run/proctor/internal/guarded"
 )
 
 // Suite is the debug episodes of a benchmark (CUBE, section 10.3).
@@ -35,6 +36,14 @@ type Suite struct {
 // closes the benchmark. Reports are in the order of the configs. A task that
 // cannot be made is a report with an error.
 func (s Suite) Run(ctx context.Context) (reports []Report, err error) {
+	err = <-guarded.Isolated("the debug suite", func() (err error) {
+		reports, err = s.run(ctx)
+		return err
+	})
+	return reports, err
+}
+
+func (s Suite) run(ctx context.Context) (reports []Report, err error) {
 	if s.Workers < 0 {
 		return nil, cube.ValueErrorf("workers must be >= 0")
 	}
@@ -116,18 +125,43 @@ func (s Suite) started(cfg cube.TaskConfig) {
 	}
 }
 
-func (s Suite) episode(ctx context.Context, bench *cube.Benchmark, cfg cube.TaskConfig) Report {
+// episode plays an episode of a task. Whatever goes wrong with it is in its report.
+func (s Suite) episode(ctx context.Context, bench *cube.Benchmark, cfg cube.TaskConfig) (report Report) {
+	err := <-guarded.Isolated("making the task or its debug agent", func() error {
+		report = s.spawnAndPlay(ctx, bench, cfg)
+		return nil
+	})
+	if err != nil {
+		return Report{TaskID: cfg.TaskID(), Err: err}
+	}
+	return report
+}
+
+func (s Suite) spawnAndPlay(ctx context.Context, bench *cube.Benchmark, cfg cube.TaskConfig) Report {
 	task, err := bench.Spawn(ctx, cfg)
 	if err != nil {
 		return Report{TaskID: cfg.TaskID(), Err: err}
+	}
+	agent, err := s.agent(cfg)
+	if err != nil {
+		return Report{TaskID: cfg.TaskID(), Err: errors.Join(err, task.Close(ctx))}
 	}
 	maxSteps := s.MaxSteps
 	if maxSteps == 0 {
 		maxSteps = DefaultMaxSteps
 	}
-	report, err := RunEpisode(ctx, task, s.Agent(cfg), maxSteps, s.Now)
+	report, err := RunEpisode(ctx, task, agent, maxSteps, s.Now)
 	if report.Err == nil {
 		report.Err = err
 	}
 	return report
+}
+
+// agent makes the debug agent of a task.
+func (s Suite) agent(cfg cube.TaskConfig) (agent cube.Agent, err error) {
+	err = <-guarded.Isolated("making the debug agent", func() error {
+		agent = s.Agent(cfg)
+		return nil
+	})
+	return agent, err
 }

@@ -4,41 +4,24 @@ package guarded
 
 import (
 	"context"
-	"fmt"
 	"runtime/debug"
 	"time"
 
 	"github.com/proctor-run/proctor/exception"
 )
 
-// PanicError is a panic in code that was called.
-type PanicError struct {
-	Where string // what was called: "Evaluate", "tool Close", …
-	Value any    // what was given to panic
-	Stack string // the stack of the panicking goroutine
-}
-
-// Error tells where the panic was and its value, without the stack.
-func (e *PanicError) Error() string { return fmt.Sprintf("panic in %s: %v", e.Where, e.Value) }
-
-// ErrorType returns "RuntimeError".
-func (e *PanicError) ErrorType() string { return exception.RuntimeError }
-
-// Unwrap returns the panic's value when that is an error.
-func (e *PanicError) Unwrap() error {
-	err, _ := e.Value.(error)
-	return err
-}
-
-// Call calls f and returns a panic in it as a [*PanicError]. A goroutine that f ends is
+// Call calls f and returns a panic in it as a [*exception.PanicError]. A goroutine that f ends is
 // the caller's own; see [Isolated].
 func Call(where string, f func() error) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = &PanicError{Where: where, Value: v, Stack: string(debug.Stack())}
-		}
-	}()
+	defer Recovered(where, &err)
 	return f()
+}
+
+// Recovered turns a panic of the surrounding function into its error. It is deferred.
+func Recovered(where string, err *error) {
+	if v := recover(); v != nil {
+		*err = &exception.PanicError{Where: where, Value: v, Stack: string(debug.Stack())}
+	}
 }
 
 // Isolated calls f on a goroutine of its own and returns a channel that gets its error,
