@@ -20,6 +20,8 @@ type (
 	ValidationError = typed.ValidationError
 	// UnknownTypeError reports a _type value that cannot be used.
 	UnknownTypeError = typed.UnknownTypeError
+	// Presets is a read-only map of canonical configs; see [NewPresets].
+	Presets[T Typed] = typed.Presets[T]
 	// Image is a picture; see [NewImage].
 	Image = typed.Image
 
