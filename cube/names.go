@@ -109,6 +109,15 @@ func NewImage(img image.Image) Image { return typed.NewImage(img) }
 // program, and a panic in a hook or an action is turned into an error.
 func Pairs(keysAndValues ...any) *Object { return typed.Pairs(keysAndValues...) }
 
+// Put gives one key of an object a Go value, at its old place if it has one and
+// else at the end:
+//
+//	cube.Put(info, "answer", 7)
+//
+// It takes what [Pairs] takes and panics as that does; Object's own Set is for
+// values that are one already.
+func Put(o *Object, key string, v any) { typed.Put(o, key, v) }
+
 // ValueOf converts a Go value to one of an untyped slot; see [typed.ValueOf].
 func ValueOf(v any) (Value, error) { return typed.ValueOf(v) }
 

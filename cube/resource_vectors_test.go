@@ -39,9 +39,7 @@ func TestResourceVectors(t *testing.T) {
 				t.Errorf("got %q", err)
 			}
 		case "UnsupportedResourceType":
-			vm := &infra.VMResourceConfig{}
-			vm.Name = "vm"
-			err := infra.UnsupportedResource(&infra.LocalInfraConfig{}, vm)
+			err := infra.UnsupportedResource(&infra.LocalInfraConfig{}, infra.NewVMResourceConfig("vm"))
 			if err.Error() != c.str("message") || cube.ErrorType(err) != c.str("op") {
 				t.Errorf("got %q", err)
 			}
