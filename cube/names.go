@@ -20,6 +20,8 @@ type (
 	ValidationError = typed.ValidationError
 	// UnknownTypeError reports a _type value that cannot be used.
 	UnknownTypeError = typed.UnknownTypeError
+	// Presets is a read-only map of canonical configs; see [NewPresets].
+	Presets[T Typed] = typed.Presets[T]
 	// Image is a picture; see [NewImage].
 	Image = typed.Image
 
@@ -106,6 +108,15 @@ func NewImage(img image.Image) Image { return typed.NewImage(img) }
 // value is missing or is nothing that JSON can hold: those are mistakes in the
 // program, and a panic in a hook or an action is turned into an error.
 func Pairs(keysAndValues ...any) *Object { return typed.Pairs(keysAndValues...) }
+
+// Put gives one key of an object a Go value, at its old place if it has one and
+// else at the end:
+//
+//	cube.Put(info, "answer", 7)
+//
+// It takes what [Pairs] takes and panics as that does; Object's own Set is for
+// values that are one already.
+func Put(o *Object, key string, v any) { typed.Put(o, key, v) }
 
 // ValueOf converts a Go value to one of an untyped slot; see [typed.ValueOf].
 func ValueOf(v any) (Value, error) { return typed.ValueOf(v) }

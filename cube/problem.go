@@ -151,6 +151,9 @@ type TaskCommon struct {
 	// whose arguments do not fit, does not end the task, the agent is told. It
 	// is not part of the task's data.
 	LaterRules bool `json:"-"`
+	// Seed is that of the task's config, nil when it has none. Build sets it; it
+	// is not part of the task's data (CUBE, section 4.3).
+	Seed *int64 `json:"-"`
 
 	tool      Tool
 	container Container

@@ -91,6 +91,15 @@ func (r *Registry) Add(prototypes ...Typed) error {
 	return errors.Join(errs...)
 }
 
+// NewPresets keeps copies of canonical configs by name (CUBE, section 1.7); their
+// types must be registered:
+//
+//	p, err := cube.NewPresets(r, map[string]cube.ToolConfig{"calm": &ToolConfig{Pace: 1}})
+//	config, err := p.Get("calm")
+func NewPresets[T Typed](r *Registry, configs map[string]T) (*Presets[T], error) {
+	return typed.NewPresets(r.types, configs)
+}
+
 // AddFamily registers an interface as an abstract type, so that fields of that
 // interface type can be read. F is the interface; it should include [Typed].
 func AddFamily[F any](r *Registry, path string) error { return typed.AddFamily[F](r.types, path) }

@@ -184,7 +184,7 @@ func TestLaunchSpec(t *testing.T) {
 	}
 	_, err = (&cube.LocalContainerBackend{}).Launch(t.Context(), cfg)
 	wantMessage(t, err, "no sandbox backend is wired in")
-	_, err = (&infra.ModalContainerBackend{}).Launch(t.Context(), cfg)
+	_, err = infra.NewModalContainerBackend().Launch(t.Context(), cfg)
 	wantMessage(t, err, "Modal containers cannot be launched from here")
 }
 

@@ -77,8 +77,8 @@ func (s *Selection) all() ([]Entry, error) {
 }
 
 // Tasks returns the selected tasks: all in the benchmark's order, or those of
-// TaskIDs in the order of TaskIDs. An id that the benchmark does not have is a
-// KeyError.
+// TaskIDs in the order of TaskIDs, each once (CUBE, section 6.2: tasks is a
+// mapping). An id that the benchmark does not have is a KeyError.
 func (s *Selection) Tasks() ([]Entry, error) {
 	ids := s.cfg.Base().TaskIDs
 	all, err := s.all()
@@ -89,13 +89,17 @@ func (s *Selection) Tasks() ([]Entry, error) {
 	for _, e := range all {
 		byID[e.ID] = e.Metadata
 	}
-	out := make([]Entry, len(ids))
-	for i, id := range ids {
+	out := make([]Entry, 0, len(ids))
+	seen := make(map[string]bool, len(ids))
+	for _, id := range ids {
 		m := byID[id]
 		if m == nil {
 			return nil, keyErrorf("%s", id)
 		}
-		out[i] = Entry{id, m}
+		if !seen[id] {
+			seen[id] = true
+			out = append(out, Entry{id, m})
+		}
 	}
 	return out, nil
 }

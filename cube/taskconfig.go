@@ -119,8 +119,8 @@ func (c *TaskConfigBase[M]) TaskID() string {
 }
 
 // Build is what Make of most cubes comes to: it gives the problem the
-// config's metadata and tool config (tool, if the config has none), the runtime
-// context and the backend, and calls [NewTask]. What the problem already has
+// config's metadata, seed and tool config (tool, if the config has none), the
+// runtime context and the backend, and calls [NewTask]. What the problem already has
 // of execution info stays.
 func (c *TaskConfigBase[M]) Build(ctx context.Context, rc RuntimeContext, backend ContainerBackend, p Problem, tool ToolConfig) (*Task, error) {
 	if m := c.TaskMetadata(); m != nil {
@@ -132,6 +132,10 @@ func (c *TaskConfigBase[M]) Build(ctx context.Context, rc RuntimeContext, backen
 	common.ToolConfig = c.ToolConfig
 	if common.ToolConfig == nil {
 		common.ToolConfig = tool
+	}
+	common.Seed = nil
+	if c.Seed != nil {
+		common.Seed = new(*c.Seed)
 	}
 	common.RuntimeContext = rc
 	common.ContainerBackend = backend

@@ -2,6 +2,7 @@ package cube_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -270,6 +271,23 @@ func TestPairsPanics(t *testing.T) {
 			cube.Pairs(args...)
 		}()
 	}
+}
+
+// TestPut: Go values go into an object one by one, and a key keeps its place.
+func TestPut(t *testing.T) {
+	t.Parallel()
+	o := cube.Pairs("first", nil, "second", 2)
+	cube.Put(o, "first", []string{"a"})
+	cube.Put(o, "third", new(cube.Stop()))
+	cube.Put(o, "fourth", cube.Str("a value already"))
+	equal(t, "object", compact(o), `{"first":["a"],"second":2,"third":`+marshal(t, new(cube.Stop()))+`,"fourth":"a value already"}`)
+	defer func() {
+		if got := fmt.Sprint(recover()); !strings.Contains(got, `key "bad" of an object`) {
+			t.Errorf("panic %q, want one with the key", got)
+		}
+		equal(t, "keys", o.Len(), 4)
+	}()
+	cube.Put(o, "bad", make(chan int))
 }
 
 func TestPresets(t *testing.T) {

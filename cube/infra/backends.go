@@ -147,6 +147,12 @@ type ModalContainerBackend struct {
 	AppName string `json:"app_name" default:"cube-container"`
 }
 
+// NewModalContainerBackend returns a config with the reference's defaults: app cube-container.
+func NewModalContainerBackend() *ModalContainerBackend {
+	b := typed.Default[ModalContainerBackend]()
+	return &b
+}
+
 // TypeName is the name of the type in documents.
 func (*ModalContainerBackend) TypeName() string { return "cube.backends.modal.ModalContainerBackend" }
 
@@ -164,6 +170,13 @@ type DaytonaContainerBackend struct {
 	Ephemeral         bool    `json:"ephemeral" default:"true"`
 	AutoStopMinutes   int     `json:"auto_stop_minutes" default:"10"`
 	AutoDeleteMinutes int     `json:"auto_delete_minutes" default:"5"`
+}
+
+// NewDaytonaContainerBackend returns a config with the reference's defaults: ephemeral, stopped after 10
+// minutes without work and deleted 5 minutes later.
+func NewDaytonaContainerBackend() *DaytonaContainerBackend {
+	b := typed.Default[DaytonaContainerBackend]()
+	return &b
 }
 
 // TypeName is the name of the type in documents.
@@ -184,6 +197,12 @@ type ToolkitContainerBackend struct {
 	Interactive bool    `json:"interactive" default:"false"`
 	Preemptable bool    `json:"preemptable" default:"false"`
 	ExecMode    string  `json:"exec_mode" default:"sidecar" enum:"sidecar,direct"`
+}
+
+// NewToolkitContainerBackend returns a config with the reference's defaults: a sidecar of the job.
+func NewToolkitContainerBackend() *ToolkitContainerBackend {
+	b := typed.Default[ToolkitContainerBackend]()
+	return &b
 }
 
 // TypeName is the name of the type in documents.

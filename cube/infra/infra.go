@@ -75,13 +75,11 @@ func UnsupportedResource(i Infra, r Resource) error {
 
 // ContainerResource is the resource that stands for a task's container.
 func ContainerResource(id string, cfg *ContainerConfig) *DockerServiceConfig {
-	r := typed.Default[DockerServiceConfig]()
-	r.Name = id
+	r := NewDockerServiceConfig(id, dockerRunScript(id+"-"+uuid.NewString()[:8], cfg))
 	r.Scope = "task"
 	r.DockerImages = []string{cfg.Image}
-	r.LaunchScript = dockerRunScript(id+"-"+uuid.NewString()[:8], cfg)
 	r.container = cfg
-	return &r
+	return r
 }
 
 // LocalInfraConfig is this machine. It launches single containers, as sandboxes

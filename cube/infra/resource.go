@@ -61,6 +61,14 @@ type VMResourceConfig struct {
 // TypeName is the name of the type in documents.
 func (*VMResourceConfig) TypeName() string { return "cube.resource.VMResourceConfig" }
 
+// NewVMResourceConfig returns a machine of that name with the reference's
+// defaults: Linux, with KVM, for an hour.
+func NewVMResourceConfig(name string) *VMResourceConfig {
+	c := typed.Default[VMResourceConfig]()
+	c.Name = name
+	return &c
+}
+
 // Requirements returns kvm, if the machine needs it.
 func (c *VMResourceConfig) Requirements() []string {
 	if c.RequiresKVM {
@@ -99,6 +107,14 @@ type DockerServiceConfig struct {
 // TypeName is the name of the type in documents.
 func (*DockerServiceConfig) TypeName() string { return "cube.resource.DockerServiceConfig" }
 
+// NewDockerServiceConfig returns a service of that name which the script starts,
+// with the reference's defaults: for an hour.
+func NewDockerServiceConfig(name, script string) *DockerServiceConfig {
+	c := typed.Default[DockerServiceConfig]()
+	c.Name, c.LaunchScript = name, script
+	return &c
+}
+
 // Requirements returns docker.
 func (*DockerServiceConfig) Requirements() []string { return []string{NeedsDocker} }
 
@@ -115,6 +131,14 @@ type DockerImageConfig struct {
 
 // TypeName is the name of the type in documents.
 func (*DockerImageConfig) TypeName() string { return "cube.resource.DockerImageConfig" }
+
+// NewDockerImageConfig returns a resource of that name which is the image, with the
+// reference's defaults: 2 cores, 4 GB of memory, 10 GB of disk, for an hour.
+func NewDockerImageConfig(name, image string) *DockerImageConfig {
+	c := typed.Default[DockerImageConfig]()
+	c.Name, c.Image = name, image
+	return &c
+}
 
 // Requirements returns docker, and gpu:nvidia if a GPU is wanted.
 func (c *DockerImageConfig) Requirements() []string {

@@ -17,7 +17,8 @@ type Presets[T Typed] struct {
 	values map[string]*value.Object
 }
 
-// NewPresets keeps copies of the configs; their types must be registered.
+// NewPresets keeps copies of the configs; their types must be registered. Authors
+// of cubes, who have a registry of package cube, call cube.NewPresets.
 func NewPresets[T Typed](r *Registry, configs map[string]T) (*Presets[T], error) {
 	p := &Presets[T]{reg: r, values: map[string]*value.Object{}}
 	for name, cfg := range configs {

@@ -29,13 +29,20 @@ func Pairs(keysAndValues ...any) *value.Object {
 		if !ok {
 			panic(fmt.Sprintf("typed.Pairs: key %v is not a string", keysAndValues[i]))
 		}
-		v, err := ValueOf(keysAndValues[i+1])
-		if err != nil {
-			panic(fmt.Sprintf("typed.Pairs: key %q: %v", key, err))
-		}
-		out.Set(key, v)
+		Put(out, key, keysAndValues[i+1])
 	}
 	return out
+}
+
+// Put gives a key of an object a Go value, as [Pairs] takes them, at its old place
+// if it has one and else at the end. Like Pairs it panics when the value is nothing
+// that JSON can hold.
+func Put(o *value.Object, key string, v any) {
+	converted, err := ValueOf(v)
+	if err != nil {
+		panic(fmt.Sprintf("key %q of an object: %v", key, err))
+	}
+	o.Set(key, converted)
 }
 
 // ValueOf converts a Go value: nil, booleans, numbers, strings, slices, arrays,

@@ -52,13 +52,13 @@ func (v *Verdict) info(logDir string) cube.Info {
 		"reward_source", nil,
 	)
 	if v.Err != nil {
-		info.Set("verifier_error", cube.Pairs("type", cube.ErrorType(v.Err), "message", v.Err.Error()))
+		cube.Put(info, "verifier_error", cube.Pairs("type", cube.ErrorType(v.Err), "message", v.Err.Error()))
 		return info
 	}
 	if v.Verification.Rewards != nil {
-		info.Set("rewards", v.Verification.Rewards.Object())
+		cube.Put(info, "rewards", v.Verification.Rewards.Object())
 	}
-	info.Set("reward_source", cube.Str(rewardSource(v.Verification.Evidence)))
+	cube.Put(info, "reward_source", rewardSource(v.Verification.Evidence))
 	return info
 }
 

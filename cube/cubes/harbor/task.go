@@ -135,7 +135,7 @@ func (p *Task) PrivilegedInfo(context.Context) (cube.Content, error) {
 	info := cube.Pairs("solution", fileList(p.task.SolutionDir()), "verifier", fileList(p.task.TestsDir()), "oracle", nil)
 	script := p.task.SolutionScript(nil)
 	if text, err := bounded.ReadIn(filepath.Dir(script), filepath.Base(script), maxSolution); err == nil {
-		info.Set("oracle", cube.Str(strings.ToValidUTF8(string(text), "\uFFFD")))
+		cube.Put(info, "oracle", strings.ToValidUTF8(string(text), "\uFFFD"))
 	}
 	return cube.Structure(info), nil
 }

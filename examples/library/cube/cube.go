@@ -9,6 +9,7 @@ import (
 	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/cube/cubes/arithmetic"
 	"github.com/proctor-run/proctor/cube/infra"
+	"github.com/proctor-run/proctor/cube/protocol"
 	"github.com/proctor-run/proctor/cube/shell"
 	"github.com/proctor-run/proctor/cubecli"
 	"github.com/proctor-run/proctor/sandbox"
@@ -125,4 +126,19 @@ func (*Config) Definition() cube.Definition {
 // already.
 func Shell(ctx context.Context, sb sandbox.Sandbox) (cube.Tool, error) {
 	return shell.NewBashToolConfig().Make(ctx, infra.SandboxContainer(sb))
+}
+
+// Find is what a server answers a request for a task with: what is known of it, or
+// the error that clients of CUBE know.
+func Find(sel *cube.Selection, id string) (cube.Metadata, error) {
+	entries, err := sel.Tasks()
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if e.ID == id {
+			return e.Metadata, nil
+		}
+	}
+	return nil, protocol.TaskNotFound(id)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/proctor-run/proctor/cube/cubes/starter"
 	"github.com/proctor-run/proctor/cube/cubes/textfiles"
 	"github.com/proctor-run/proctor/cube/cubetest"
+	"github.com/proctor-run/proctor/cube/protocol"
 	"github.com/proctor-run/proctor/cube/typed"
 	"github.com/proctor-run/proctor/cubecli"
 	"github.com/proctor-run/proctor/sandbox"
@@ -66,6 +67,25 @@ func TestDocument(t *testing.T) {
 	}
 	if _, err := cube.Load[*ToolConfig](r, data); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestFind(t *testing.T) {
+	t.Parallel()
+	r := cube.NewRegistry(cube.Options{})
+	if err := Register(r); err != nil {
+		t.Fatal(err)
+	}
+	sel, err := r.Select(&Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, err := Find(sel, "cat"); err != nil || m.Base().ID != "cat" {
+		t.Errorf("%v, %v", m, err)
+	}
+	_, err = Find(sel, "dog")
+	if e, ok := errors.AsType[*protocol.Error](err); !ok || e.Code != "TASK_NOT_FOUND" {
+		t.Errorf("%v, want that there is no such task", err)
 	}
 }
 

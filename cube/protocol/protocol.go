@@ -1,4 +1,7 @@
-// Package protocol holds the errors of the serving protocol.
+// Package protocol has the errors of CUBE's serving protocol (CUBE, section 9),
+// with the codes, messages and details that clients of the reference know. They
+// are for programs that serve tasks over a protocol of their own; the Task layer
+// returns none of them, and proctor serves nothing.
 package protocol
 
 import (
@@ -8,22 +11,30 @@ import (
 	"github.com/proctor-run/proctor/value"
 )
 
-// Error is an error of the serving protocol: a code for programs and a
-// message for people (CUBE, section 9). The task layer itself returns none.
+// Error is an error of the serving protocol: a code for programs, a message for
+// people and details for both.
 type Error struct {
-	Class   string // name in the reference
+	// Class is the exception's name in the reference, "TaskNotFoundException".
+	Class string
+	// Code is for programs: "TASK_NOT_FOUND".
 	Code    string
 	Message string
+	// Details are what the message is about; never nil.
 	Details *value.Object
 }
 
+// Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
-// ErrorType returns the class name.
+// ErrorType returns the class, as results record it.
 func (e *Error) ErrorType() string { return e.Class }
 
-// New returns an error with a code of one's own.
+// New returns an error with a code of one's own, of the class CUBEException. The
+// details are copied; nil is none.
 func New(code, message string, details *value.Object) *Error {
+	if details == nil {
+		details = &value.Object{}
+	}
 	return &Error{"CUBEException", code, message, details.Clone()}
 }
 
