@@ -28,6 +28,9 @@ type match struct {
 // The error is [ErrForeignTrial] when some existing trial is left over; the
 // match is complete even then.
 func matchExisting(planned, existing []jobdir.TrialConfig, lookup harbor.Lookup) (match, error) {
+	if len(existing) == 0 {
+		return match{Trials: planned, Remaining: indexes(len(planned))}, nil
+	}
 	free := make(map[string][]int, len(existing))
 	for i, c := range existing {
 		key := c.Identity(lookup)
@@ -56,6 +59,15 @@ func matchExisting(planned, existing []jobdir.TrialConfig, lookup harbor.Lookup)
 		return m, ErrForeignTrial
 	}
 	return m, nil
+}
+
+// indexes lists the numbers below n.
+func indexes(n int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = i
+	}
+	return list
 }
 
 // foreign says what is wrong with trials that the plan has no place for.

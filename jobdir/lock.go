@@ -147,7 +147,7 @@ func (e encoder) trialKey(t TrialLock) string {
 	t.Environment.ExtraDockerCompose = nil
 	o := e.object()
 	o.Str("task", t.Task.Digest)
-	e.multipliers(o, t)
+	e.multipliers(o, &t)
 	o.Set("extra_instructions", digests(t.ExtraInstructions))
 	o.Set("agent", e.Agent(t.Agent))
 	skills := make([]string, 0, 2*len(t.Skills))
