@@ -1,6 +1,7 @@
 package job
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"slices"
 
@@ -31,15 +32,15 @@ func matchExisting(planned, existing []jobdir.TrialConfig, lookup harbor.Lookup)
 	if len(existing) == 0 {
 		return match{Trials: planned, Remaining: indexes(len(planned))}, nil
 	}
-	free := make(map[string][]int, len(existing))
+	free := make(map[[sha256.Size]byte][]int, len(existing))
 	for i, c := range existing {
-		key := c.Identity(lookup)
+		key := sha256.Sum256([]byte(c.Identity(lookup)))
 		free[key] = append(free[key], i)
 	}
 	m := match{Trials: make([]jobdir.TrialConfig, len(planned))}
 	used := make([]bool, len(existing))
 	for i, c := range planned {
-		key := c.Identity(lookup)
+		key := sha256.Sum256([]byte(c.Identity(lookup)))
 		if len(free[key]) == 0 {
 			m.Trials[i] = c
 			m.Remaining = append(m.Remaining, i)
