@@ -27,7 +27,7 @@ type match struct {
 // matchExisting gives each planned trial the first existing one that asks for
 // the same and is not given away yet (Harbor job format, section 6.1, step 4).
 // The error is [ErrForeignTrial] when some existing trial is left over; the
-// match is complete even then.
+// match is complete even then. The plan becomes that of the match.
 func matchExisting(planned, existing []jobdir.TrialConfig, lookup harbor.Lookup) (match, error) {
 	if len(existing) == 0 {
 		return match{Trials: planned, Remaining: indexes(len(planned))}, nil
@@ -37,12 +37,11 @@ func matchExisting(planned, existing []jobdir.TrialConfig, lookup harbor.Lookup)
 		key := sha256.Sum256([]byte(c.Identity(lookup)))
 		free[key] = append(free[key], i)
 	}
-	m := match{Trials: make([]jobdir.TrialConfig, len(planned))}
+	m := match{Trials: planned}
 	used := make([]bool, len(existing))
 	for i, c := range planned {
 		key := sha256.Sum256([]byte(c.Identity(lookup)))
 		if len(free[key]) == 0 {
-			m.Trials[i] = c
 			m.Remaining = append(m.Remaining, i)
 			continue
 		}

@@ -192,7 +192,9 @@ func readResumeDir(cfg jobdir.Config, o ResumeOptions) (*resumeDir, error) {
 			}
 		}
 	}
-	return d, d.readJobResult(o)
+	err = d.readJobResult(o)
+	d.journal, d.digests = nil, nil // as large as all that is kept of the trials
+	return d, err
 }
 
 // Trials are read by so many at a time, and so many ahead of those that were taken
