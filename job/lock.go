@@ -21,6 +21,7 @@ func newLock(p *Prepared, f *foundTasks, o PrepareOptions) (*jobdir.Lock, error)
 		Invocation:        jobdir.RedactInvocation(o.Invocation, o.Lookup),
 		NConcurrentTrials: p.Config.NConcurrentTrials,
 		Retry:             p.Config.Retry,
+		Trials:            make([]jobdir.TrialLock, 0, len(p.Trials)),
 	}
 	extra, err := fileLocks(p.Config.ExtraInstructionPaths, o.Home)
 	if err != nil {

@@ -83,6 +83,7 @@ func prepare(cfg jobdir.Config, o PrepareOptions, open func() (*jobDir, error)) 
 		return nil, foreign(match, planned, dir.configs, o.Lookup)
 	}
 	p.Trials, p.Remaining, p.Existing = match.Trials, match.Remaining, dir.records
+	dir.configs = nil // those that count are in the plan
 	p.Variables, p.Dirs = found.variables, found.dirs()
 	p.Lock, err = newLock(p, found, o)
 	if err != nil {

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"slices"
 
@@ -26,19 +27,21 @@ type match struct {
 // matchExisting gives each planned trial the first existing one that asks for
 // the same and is not given away yet (Harbor job format, section 6.1, step 4).
 // The error is [ErrForeignTrial] when some existing trial is left over; the
-// match is complete even then.
+// match is complete even then. The plan becomes that of the match.
 func matchExisting(planned, existing []jobdir.TrialConfig, lookup harbor.Lookup) (match, error) {
-	free := make(map[string][]int, len(existing))
+	if len(existing) == 0 {
+		return match{Trials: planned, Remaining: indexes(len(planned))}, nil
+	}
+	free := make(map[[sha256.Size]byte][]int, len(existing))
 	for i, c := range existing {
-		key := c.Identity(lookup)
+		key := sha256.Sum256([]byte(c.Identity(lookup)))
 		free[key] = append(free[key], i)
 	}
-	m := match{Trials: make([]jobdir.TrialConfig, len(planned))}
+	m := match{Trials: planned}
 	used := make([]bool, len(existing))
 	for i, c := range planned {
-		key := c.Identity(lookup)
+		key := sha256.Sum256([]byte(c.Identity(lookup)))
 		if len(free[key]) == 0 {
-			m.Trials[i] = c
 			m.Remaining = append(m.Remaining, i)
 			continue
 		}
@@ -56,6 +59,15 @@ func matchExisting(planned, existing []jobdir.TrialConfig, lookup harbor.Lookup)
 		return m, ErrForeignTrial
 	}
 	return m, nil
+}
+
+// indexes lists the numbers below n.
+func indexes(n int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = i
+	}
+	return list
 }
 
 // foreign says what is wrong with trials that the plan has no place for.

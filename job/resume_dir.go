@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -155,6 +156,10 @@ type resumeDir struct {
 	repairs  []Repair
 	repaired []string
 
+	// Of the trials: when the first of them began, and which job they say is theirs.
+	earliest time.Time
+	id       *uuid.UUID
+
 	// Of the journal.
 	journal *journal.State
 	digests map[string]jobdir.FileDigest // of results, by trial
@@ -176,41 +181,108 @@ func readResumeDir(cfg jobdir.Config, o ResumeOptions) (*resumeDir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the job to resume: %w", err)
 	}
-	earliest := time.Time{}
-	var id *uuid.UUID
-	for _, e := range entries {
-		if !e.IsDir() {
-			continue
+	entries = slices.DeleteFunc(entries, func(e os.DirEntry) bool { return !e.IsDir() })
+	d.configs, d.records = make([]jobdir.TrialConfig, 0, len(entries)), make([]jobdir.Record, 0, len(entries))
+	found := make([]trialDir, min(len(entries), readAhead))
+	for part := range slices.Chunk(entries, readAhead) {
+		d.readTrials(found, part, o)
+		for i := range part {
+			if err := d.add(&found[i]); err != nil {
+				return nil, fmt.Errorf("reading the job to resume: %w", err)
+			}
 		}
-		result, why, err := d.readTrialResult(e.Name())
-		if err != nil {
-			return nil, fmt.Errorf("reading the job to resume: %w", err)
-		}
-		if result == nil {
-			d.loose = append(d.loose, looseDir{name: e.Name(), reason: why, plan: d.storedPlan(e.Name(), o.Lookup)})
-			continue
-		}
-		if t := result.StartedAt; t != nil && (earliest.IsZero() || t.In(time.UTC).Before(earliest)) {
-			earliest = t.In(time.UTC)
-		}
-		id = result.Config.JobID
-		d.add(e.Name(), result, o)
 	}
-	return d, d.readJobResult(o, id, earliest)
+	err = d.readJobResult(o)
+	d.journal, d.digests = nil, nil // as large as all that is kept of the trials
+	return d, err
 }
 
-// add keeps a finished trial, or has it run again. Wherever the job was when
-// the trial ran, it is here now.
-func (d *resumeDir) add(name string, result *jobdir.TrialResult, o ResumeOptions) {
-	config, rec := result.Config, jobdir.RecordOf(result)
-	config.TrialsDir = d.path
-	if why := o.again(rec); why != "" {
-		d.loose = append(d.loose, looseDir{name: name, reason: why, plan: planDigest(config, o.Lookup)})
-		return
+// Trials are read by so many at a time, and so many ahead of those that were taken
+// over: the others' results are not kept.
+const (
+	readers   = 4
+	readAhead = 64 * readers
+)
+
+// trialDir is what was read of a trial's directory.
+type trialDir struct {
+	err error
+	// started is zero and jobID nil where there is no result.
+	started time.Time
+	jobID   *uuid.UUID
+	warning string
+
+	loose *looseDir // nil for a trial that is kept, which has
+	// config and record, and may have
+	config jobdir.TrialConfig
+	record jobdir.Record
+	// a configuration to be made again, and why.
+	repair   *Repair
+	repaired string
+}
+
+// readTrials reads the directories of trials, each into its place.
+func (d *resumeDir) readTrials(to []trialDir, entries []os.DirEntry, o ResumeOptions) {
+	var all sync.WaitGroup
+	for first := range min(readers, len(entries)) {
+		all.Go(func() {
+			for i := first; i < len(entries); i += readers {
+				to[i] = d.readTrial(entries[i].Name(), o)
+			}
+		})
 	}
-	d.checkTrialConfig(name, result, o.Lookup)
-	d.configs = append(d.configs, config)
-	d.records = append(d.records, rec)
+	all.Wait()
+}
+
+// readTrial reads the directory of a trial, to be kept or run again. Wherever the
+// job was when the trial ran, it is here now. Several may be read at a time.
+func (d *resumeDir) readTrial(name string, o ResumeOptions) (t trialDir) {
+	result, why, err := d.readTrialResult(name, &t)
+	if err != nil {
+		t.err = err
+		return t
+	}
+	if result == nil {
+		t.loose = &looseDir{name: name, reason: why, plan: d.storedPlan(name, o.Lookup)}
+		return t
+	}
+	if at := result.StartedAt; at != nil {
+		t.started = at.In(time.UTC)
+	}
+	t.jobID = result.Config.JobID
+	t.config, t.record = result.Config, jobdir.RecordOf(result)
+	t.config.TrialsDir = d.path
+	if why := o.again(t.record); why != "" {
+		t.loose = &looseDir{name: name, reason: why, plan: planDigest(t.config, o.Lookup)}
+		return t
+	}
+	d.checkTrialConfig(name, result, o.Lookup, &t)
+	return t
+}
+
+// add takes over what was read of a trial, in order of the directory.
+func (d *resumeDir) add(t *trialDir) error {
+	if t.err != nil {
+		return t.err
+	}
+	if t.warning != "" {
+		d.warnings = append(d.warnings, t.warning)
+	}
+	if !t.started.IsZero() && (d.earliest.IsZero() || t.started.Before(d.earliest)) {
+		d.earliest = t.started
+	}
+	if t.jobID != nil {
+		d.id = t.jobID
+	}
+	if t.loose != nil {
+		d.loose = append(d.loose, *t.loose)
+		return nil
+	}
+	if t.repair != nil {
+		d.repairs, d.repaired = append(d.repairs, *t.repair), append(d.repaired, t.repaired)
+	}
+	d.configs, d.records = append(d.configs, t.config), append(d.records, t.record)
+	return nil
 }
 
 // storedPlan is the digest of what a trial asks for: of the configuration that

@@ -314,3 +314,35 @@ func TestResumeOfNoJob(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// TestResumeKeepsTheOrderOfTheDirectory: trials are read several at a time, and
+// what is found is in order of their names.
+func TestResumeKeepsTheOrderOfTheDirectory(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, writeDataset(t, "a"), fake.Config{Rules: []fake.Rule{grant("1")}})
+	out := h.run(t)
+	var want []string
+	for i := range 700 {
+		name := fmt.Sprintf("stray-%03d", i)
+		want = append(want, name)
+		if err := os.Mkdir(filepath.Join(h.dir(), name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if i%3 > 0 {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(h.dir(), name, "result.json"), []byte("{"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := job.PrepareResume(h.dir(), resumeOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(r.Orphans, want) {
+		t.Errorf("orphans %q", r.Orphans)
+	}
+	if len(r.Remaining) > 0 || len(r.Existing) != 1 || r.Existing[0].TrialName != trialOf(t, out, "a") {
+		t.Errorf("remaining %v, existing %v", r.Remaining, r.Existing)
+	}
+}

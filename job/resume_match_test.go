@@ -34,7 +34,7 @@ func TestMatchExisting(t *testing.T) {
 		existing := rapid.SliceOfNDistinct(rapid.SampledFrom(before), 0, len(before), func(c jobdir.TrialConfig) string {
 			return c.TrialName
 		}).Draw(t, "existing")
-		m, err := matchExisting(planned, existing, nil)
+		m, err := matchExisting(slices.Clone(planned), existing, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +63,7 @@ func TestMatchExistingForeign(t *testing.T) {
 	c := jobdir.NewConfig(time.Time{})
 	planned, _ := Plan(c, uuid.UUID{1}, []jobdir.Task{taskAt("a")}, rand.New(rand.NewPCG(1, 2)).IntN)
 	twice := []jobdir.TrialConfig{planned[0], planned[0]}
-	m, err := matchExisting(planned, twice, nil)
+	m, err := matchExisting(slices.Clone(planned), twice, nil)
 	if !errors.Is(err, ErrForeignTrial) || !slices.Equal(m.Unmatched, []int{1}) || len(m.Remaining) != 0 {
 		t.Errorf("got %+v, %v", m, err)
 	}

@@ -1,12 +1,14 @@
 package job
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -20,14 +22,13 @@ import (
 
 // readJournal reads what the journal knows; damage to it is told.
 func (d *resumeDir) readJournal() error {
-	j, err := journal.Load(d.path)
+	state, err := journal.LoadState(d.path)
 	if damaged := (*journal.Error)(nil); errors.As(err, &damaged) {
 		d.warnings = append(d.warnings, fmt.Sprintf("%v; the line is passed over", err))
 	} else if err != nil {
 		return err
 	}
-	d.journal = journal.NewState(j)
-	d.digests, d.last = d.journal.Results(), lastConfig(j)
+	d.journal, d.digests, d.last = state, state.Results(), lastConfig(state)
 	return nil
 }
 
@@ -68,11 +69,11 @@ func storedJobConfig(dir string) (cfg jobdir.Config, why string, err error) {
 	} else {
 		err = fmt.Errorf("reading the job to resume: %w", err)
 	}
-	j, journalErr := journal.Load(dir)
+	state, journalErr := journal.LoadState(dir)
 	if damaged := (*journal.Error)(nil); journalErr != nil && !errors.As(journalErr, &damaged) {
 		return cfg, "", err
 	}
-	text := lastConfig(j)
+	text := lastConfig(state)
 	if text == nil {
 		return cfg, "", err
 	}
@@ -83,10 +84,10 @@ func storedJobConfig(dir string) (cfg jobdir.Config, why string, err error) {
 	return cfg, fmt.Sprintf("%s: rebuilt from the journal (%s)", path, whyUnread(data)), nil
 }
 
-func lastConfig(j journal.Journal) json.RawMessage {
-	for i := len(j.Entries) - 1; i >= 0; i-- {
-		if e := j.Entries[i]; e.Config != nil && (e.Kind == journal.JobStarted || e.Kind == journal.JobResumed) {
-			return e.Config
+func lastConfig(s *journal.State) json.RawMessage {
+	for _, run := range slices.Backward(s.Runs) {
+		if run.Start.Config != nil {
+			return run.Start.Config
 		}
 	}
 	return nil
@@ -107,7 +108,7 @@ func whyUnread(data []byte) string {
 
 // readTrialResult reads a trial's result; why says what is wrong with one that
 // is not there or cannot be used.
-func (d *resumeDir) readTrialResult(name string) (result *jobdir.TrialResult, why string, err error) {
+func (d *resumeDir) readTrialResult(name string, t *trialDir) (result *jobdir.TrialResult, why string, err error) {
 	path := filepath.Join(d.path, name, scan.ResultFile)
 	data, err := os.ReadFile(path)
 	noted, ended := d.digests[name]
@@ -127,29 +128,30 @@ func (d *resumeDir) readTrialResult(name string) (result *jobdir.TrialResult, wh
 	case err != nil:
 		return nil, "its " + scan.ResultFile + " cannot be read", nil
 	case ended && !same:
-		d.warnings = append(d.warnings, fmt.Sprintf("%s is not what the trial wrote when it ended: it was changed since, and is kept as it is", path))
+		t.warning = fmt.Sprintf("%s is not what the trial wrote when it ended: it was changed since, and is kept as it is", path)
 	}
 	return &r, "", nil
 }
 
 // checkTrialConfig has the configuration of a kept trial written again when it
 // is damaged: its result holds it too, and Harbor does not go on without it.
-func (d *resumeDir) checkTrialConfig(name string, result *jobdir.TrialResult, lookup harbor.Lookup) {
+func (d *resumeDir) checkTrialConfig(name string, result *jobdir.TrialResult, lookup harbor.Lookup, t *trialDir) {
 	path := filepath.Join(d.path, name, scan.ConfigFile)
 	data, err := os.ReadFile(path)
-	if err == nil {
+	text := result.Config.AppendJSON(make([]byte, 0, len(data)+1), lookup)
+	if err == nil && !bytes.Equal(data, text) { // another writer's, or damaged
 		_, _, err = jobdir.ParseTrialConfig(data)
 	}
 	if err == nil {
 		return
 	}
-	d.repairs = append(d.repairs, Repair{path, result.Config.AppendJSON(nil, lookup)})
-	d.repaired = append(d.repaired, fmt.Sprintf("%s: rebuilt from the trial's result (%s)", path, whyUnread(data)))
+	t.repair = &Repair{path, text}
+	t.repaired = fmt.Sprintf("%s: rebuilt from the trial's result (%s)", path, whyUnread(data))
 }
 
 // readJobResult takes identity, start and retries from the job's result. When
 // it is damaged, the journal has them, or about.
-func (d *resumeDir) readJobResult(o ResumeOptions, id *uuid.UUID, earliest time.Time) error {
+func (d *resumeDir) readJobResult(o ResumeOptions) error {
 	path := filepath.Join(d.path, scan.ResultFile)
 	data, err := os.ReadFile(path)
 	switch {
@@ -166,8 +168,8 @@ func (d *resumeDir) readJobResult(o ResumeOptions, id *uuid.UUID, earliest time.
 		return nil
 	}
 	result := jobdir.Result{ID: uuid.New(), StartedAt: jobdir.Local(o.Now)}
-	if !earliest.IsZero() {
-		result.StartedAt = jobdir.Local(earliest.In(o.Now.Location()))
+	if !d.earliest.IsZero() {
+		result.StartedAt = jobdir.Local(d.earliest.In(o.Now.Location()))
 	}
 	lost := "; how often trials were retried is not known any more"
 	if runs := d.journal.Runs; len(runs) > 0 {
@@ -177,8 +179,8 @@ func (d *resumeDir) readJobResult(o ResumeOptions, id *uuid.UUID, earliest time.
 			result.ID = noted
 		}
 	}
-	if id != nil {
-		result.ID = *id
+	if d.id != nil {
+		result.ID = *d.id
 	}
 	d.repaired = append(d.repaired, fmt.Sprintf("%s: rebuilt from the trials (%s)%s", path, whyUnread(data), lost))
 	d.result = &result

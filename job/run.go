@@ -310,7 +310,7 @@ func setAside(dir string, n int, reason string, j *journal.Writer) error {
 func (m *monitor) writeInputs(p *Prepared, lookup harbor.Lookup) error {
 	err := atomicfile.Write(filepath.Join(m.dir, "config.json"), p.Config.AppendJSON(nil, lookup), 0o644)
 	if err == nil && p.Lock != nil {
-		err = atomicfile.Write(filepath.Join(m.dir, "lock.json"), p.Lock.AppendJSON(nil, lookup), 0o644)
+		err = atomicfile.WriteFrom(filepath.Join(m.dir, scan.LockFile), 0o644, func(w io.Writer) error { return p.Lock.WriteJSON(w, lookup) })
 	}
 	if err == nil {
 		err = m.write()

@@ -186,7 +186,7 @@ func (l Lock) Changes(now Lock, lookup harbor.Lookup) []Change {
 		same := added[i]
 		same.Task = old.Task // but for the content, which alone counts
 		same.Task.Digest = added[i].Task.Digest
-		for _, c := range differences("", e.trialLock(old), e.trialLock(same)) {
+		for _, c := range differences("", e.trialLock(&old), e.trialLock(&same)) {
 			c.Path, c.Results = name+": "+c.Path, true
 			list = append(list, c)
 		}

@@ -1,6 +1,8 @@
 package jobdir
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"slices"
 	"strings"
 
@@ -132,12 +134,14 @@ func (l Lock) Equal(m Lock, lookup harbor.Lookup) bool {
 		slices.Equal(e.trialKeys(l.Trials), e.trialKeys(m.Trials))
 }
 
-func (e encoder) trialKeys(trials []TrialLock) []string {
-	keys := make([]string, len(trials))
-	for i, t := range trials {
-		keys[i] = e.trialKey(t)
+// trialKeys are the keys of trials by their digests: a key is longer than most of
+// what else is known of a trial.
+func (e encoder) trialKeys(trials []TrialLock) [][sha256.Size]byte {
+	keys := make([][sha256.Size]byte, len(trials))
+	for i := range trials {
+		keys[i] = sha256.Sum256([]byte(e.trialKey(trials[i])))
 	}
-	slices.Sort(keys)
+	slices.SortFunc(keys, func(a, b [sha256.Size]byte) int { return bytes.Compare(a[:], b[:]) })
 	return keys
 }
 
@@ -147,7 +151,7 @@ func (e encoder) trialKey(t TrialLock) string {
 	t.Environment.ExtraDockerCompose = nil
 	o := e.object()
 	o.Str("task", t.Task.Digest)
-	e.multipliers(o, t)
+	e.multipliers(o, &t)
 	o.Set("extra_instructions", digests(t.ExtraInstructions))
 	o.Set("agent", e.Agent(t.Agent))
 	skills := make([]string, 0, 2*len(t.Skills))

@@ -1,8 +1,10 @@
 package jobdir
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/dump"
@@ -13,10 +15,30 @@ import (
 // AppendJSON appends the text of a job's lock.json: fields that are null are
 // left out, credentials in env maps redacted.
 func (l Lock) AppendJSON(dst []byte, lookup harbor.Lookup) []byte {
-	return value.AppendPydantic(dst, encoder{Encoder{Lookup: lookup, OmitNull: true}}.lock(l), Indent)
+	out := bytes.NewBuffer(dst)
+	_ = l.WriteJSON(out, lookup) // a buffer takes everything
+	return out.Bytes()
 }
 
-func (e encoder) lock(l Lock) *value.Object {
+// WriteJSON writes what AppendJSON appends, trial by trial: a lock has as much text
+// for a trial as its configuration has, and all of it at once is the largest thing
+// of a big job.
+func (l Lock) WriteJSON(w io.Writer, lookup harbor.Lookup) error {
+	e := encoder{Encoder{Lookup: lookup, OmitNull: true}}
+	s := value.NewStream(w, Indent)
+	s.Members(e.lockHead(l))
+	s.List("trials", func(yield func(value.Value) bool) {
+		for i := range l.Trials {
+			if !yield(e.trialLock(&l.Trials[i])) {
+				return
+			}
+		}
+	})
+	return s.Close()
+}
+
+// lockHead is a lock without its trials, which come last.
+func (e encoder) lockHead(l Lock) *value.Object {
 	o := e.object()
 	o.Int("schema_version", l.SchemaVersion)
 	o.Str("created_at", l.CreatedAt.String())
@@ -30,11 +52,10 @@ func (e encoder) lock(l Lock) *value.Object {
 	o.Strs("invocation", l.Invocation)
 	o.Int("n_concurrent_trials", l.NConcurrentTrials)
 	o.Set("retry", e.retry(l.Retry))
-	o.Set("trials", dump.List(l.Trials, e.trialLock))
 	return o.Value()
 }
 
-func (e encoder) multipliers(o *dump.Object, t TrialLock) {
+func (e encoder) multipliers(o *dump.Object, t *TrialLock) {
 	o.Float("timeout_multiplier", t.TimeoutMultiplier)
 	o.OptFloat("agent_timeout_multiplier", t.AgentTimeoutMultiplier)
 	o.OptFloat("verifier_timeout_multiplier", t.VerifierTimeoutMultiplier)
@@ -42,7 +63,7 @@ func (e encoder) multipliers(o *dump.Object, t TrialLock) {
 	o.OptFloat("environment_build_timeout_multiplier", t.EnvironmentBuildTimeoutMultiplier)
 }
 
-func (e encoder) trialLock(t TrialLock) value.Value {
+func (e encoder) trialLock(t *TrialLock) value.Value {
 	o := e.object()
 	task := e.object()
 	task.Str("name", t.Task.Name)

@@ -14,6 +14,11 @@ import (
 // pydantic does in names; where it refuses such text, ask [HasSurrogate] before.
 // (Reward semantics, section 6; Harbor result JSON, section 5.2.)
 func AppendPydantic(dst []byte, v Value, indent int) []byte {
+	w := pydanticWriter(indent)
+	return w.value(dst, v, 0)
+}
+
+func pydanticWriter(indent int) writer {
 	w := writer{
 		item: ",", key: ":",
 		float: AppendPydanticFloat,
@@ -22,7 +27,7 @@ func AppendPydantic(dst []byte, v Value, indent int) []byte {
 	if indent > 0 {
 		w.indent, w.key = indent, ": "
 	}
-	return w.value(dst, v, 0)
+	return w
 }
 
 // DumpsOptions are the arguments of json.dumps. The zero value is its default:

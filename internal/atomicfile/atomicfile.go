@@ -4,6 +4,7 @@ package atomicfile
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -14,17 +15,29 @@ import (
 // directory is written, synced and renamed over it. On an error the old file
 // is as it was.
 func Write(path string, data []byte, mode fs.FileMode) error {
-	return write(path, data, mode, true)
+	return write(path, whole(data), mode, true)
+}
+
+// WriteFrom is Write of what a function writes. When it fails, so does WriteFrom.
+func WriteFrom(path string, mode fs.FileMode, content func(io.Writer) error) error {
+	return write(path, content, mode, true)
+}
+
+func whole(data []byte) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	}
 }
 
 // WriteUnsynced is Write without waiting for the disk: readers still see the
 // old or the new content, but after a power failure it may be either. For
 // files that are rewritten often and can be made again.
 func WriteUnsynced(path string, data []byte, mode fs.FileMode) error {
-	return write(path, data, mode, false)
+	return write(path, whole(data), mode, false)
 }
 
-func write(path string, data []byte, mode fs.FileMode, sync bool) (err error) {
+func write(path string, content func(io.Writer) error, mode fs.FileMode, sync bool) (err error) {
 	dir, base := filepath.Split(path)
 	f, err := os.CreateTemp(dir, "."+base+".tmp-*")
 	if err != nil {
@@ -35,7 +48,7 @@ func write(path string, data []byte, mode fs.FileMode, sync bool) (err error) {
 			err = fmt.Errorf("writing %q: %w", path, errors.Join(err, os.Remove(f.Name())))
 		}
 	}()
-	_, err = f.Write(data)
+	err = content(f)
 	if err == nil {
 		err = f.Chmod(mode)
 	}

@@ -1,6 +1,8 @@
 package atomicfile_test
 
 import (
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -80,5 +82,36 @@ func TestWriteInFollowsNoPlantedLink(t *testing.T) {
 	}
 	if got, err := os.ReadFile(filepath.Join(dir, "manifest.json")); err != nil || string(got) != "[]" {
 		t.Errorf("the file holds %q, %v", got, err)
+	}
+}
+
+func TestWriteFromReplacesWhatIsWhole(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "lock.json")
+	failed := errors.New("no more")
+	for _, tt := range []struct {
+		err  error
+		want string
+	}{{nil, "one, two"}, {failed, "one, two"}} {
+		err := atomicfile.WriteFrom(path, 0o644, func(w io.Writer) error {
+			for _, part := range []string{"one, ", "two"} {
+				if _, err := io.WriteString(w, part); err != nil {
+					return err
+				}
+			}
+			if tt.err == nil {
+				return nil
+			}
+			_, err := io.WriteString(w, ", three")
+			return errors.Join(err, tt.err)
+		})
+		if !errors.Is(err, tt.err) {
+			t.Errorf("error %v, want %v", err, tt.err)
+		}
+		if got, err := os.ReadFile(path); err != nil || string(got) != tt.want {
+			t.Errorf("the file holds %q, %v; want %q", got, err, tt.want)
+		}
+		assertOnly(t, dir, "lock.json")
 	}
 }

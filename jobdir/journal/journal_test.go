@@ -77,6 +77,9 @@ func TestJournalSurvivesCuts(t *testing.T) {
 			if err != nil || got.Torn != (got.Size != fileSize(t, path)) || !slices.EqualFunc(got.Entries, want, sameEntry) {
 				t.Fatalf("read %+v (%v), want %+v", got, err, want)
 			}
+			if state, err := journal.LoadState(dir); err != nil || !reflect.DeepEqual(state, journal.NewState(got)) {
+				t.Fatalf("the state is %+v (%v), want %+v", state, err, journal.NewState(got))
+			}
 		}
 	})
 }

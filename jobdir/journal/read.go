@@ -38,6 +38,14 @@ func (e *Error) Unwrap() error { return e.Err }
 // that cannot be read the error is an [*Error] of the first; the result then holds
 // the entries of all others, for every line stands for itself.
 func Read(r io.Reader) (Journal, error) {
+	var entries []Entry
+	j, err := read(r, func(e Entry) { entries = append(entries, e) })
+	j.Entries = entries
+	return j, err
+}
+
+// read is Read without keeping the entries.
+func read(r io.Reader, add func(Entry)) (Journal, error) {
 	var j Journal
 	var damaged, last *Error // last: of the line before
 	in := bufio.NewReaderSize(r, 64<<10)
@@ -62,7 +70,7 @@ func Read(r io.Reader) (Journal, error) {
 			continue
 		}
 		last = nil
-		j.Entries = append(j.Entries, entry)
+		add(entry)
 		j.Size += size
 	}
 	j.Torn = last != nil
@@ -75,19 +83,39 @@ func Read(r io.Reader) (Journal, error) {
 // Load reads the journal of a job directory, see [Read]. A directory without one
 // gives an empty journal.
 func Load(dir string) (j Journal, err error) {
+	err = load(dir, func(r io.Reader) (err error) {
+		j, err = Read(r)
+		return err
+	})
+	return j, err
+}
+
+// LoadState is [NewState] of [Load], entry by entry: a journal has several for each
+// trial, and most of them come to one line of the state.
+func LoadState(dir string) (*State, error) {
+	s := newState()
+	err := load(dir, func(r io.Reader) error {
+		_, err := read(r, s.add)
+		return err
+	})
+	return s, err
+}
+
+// load has the journal of a job directory read, where there is one.
+func load(dir string, read func(io.Reader) error) (err error) {
 	path := filepath.Join(dir, File)
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Journal{}, nil
+		return nil
 	}
 	if err != nil {
-		return Journal{}, fmt.Errorf("reading journal: %w", err)
+		return fmt.Errorf("reading journal: %w", err)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if j, err = Read(f); err != nil {
-		return j, fmt.Errorf("%s: %w", path, err)
+	if err := read(f); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
 	}
-	return j, nil
+	return nil
 }
 
 // readLine reads a line with its end and tells its size; of one that is

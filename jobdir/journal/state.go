@@ -62,12 +62,14 @@ type Sandbox struct {
 // NewState goes through a journal. Entries that make no sense where they
 // stand are passed over.
 func NewState(j Journal) *State {
-	s := &State{ByName: map[string]*Trial{}}
+	s := newState()
 	for _, e := range j.Entries {
 		s.add(e)
 	}
 	return s
 }
+
+func newState() *State { return &State{ByName: map[string]*Trial{}} }
 
 func (s *State) add(e Entry) {
 	switch e.Kind {
