@@ -27,9 +27,6 @@ func StopAction() ActionSchema {
 	return ActionSchema{Name: StopName, Description: "Stop the task execution."}
 }
 
-// StopObservation is what an agent that stops sees.
-func StopObservation() *Observation { return Observe(Text(stopText)) }
-
 // ToolDescriptor returns the schema as models take it:
 // {"type": "function", "function": {"name", "description", "parameters"}}.
 func (s *ActionSchema) ToolDescriptor() *Object {

@@ -53,7 +53,7 @@ func TestProblemsKnowTheirSeed(t *testing.T) {
 			p.Seed = new(int64(99)) // of an earlier task
 			cfg := &seededTask{problem: p}
 			cfg.Metadata, cfg.Seed = democube.NewMetadata("one"), c.seed
-			task, err := cfg.Make(t.Context(), cube.RuntimeContext{}, nil)
+			task, err := registry(t, cube.Options{}).MakeTask(t.Context(), cfg, cube.RuntimeContext{}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
