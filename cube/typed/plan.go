@@ -1,6 +1,7 @@
 package typed
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -78,10 +79,7 @@ func newPlan(t reflect.Type) (*plan, error) {
 		return nil, exception.Errorf(exception.TypeError, "%s is not a struct", t)
 	}
 	p := &plan{typ: t, embeds: map[reflect.Type][]int{t: {}}}
-	if err := p.collect(t, nil); err != nil {
-		return nil, err
-	}
-	if err := checkOwnName(t, p); err != nil {
+	if err := errors.Join(p.collect(t, nil), checkOwnName(t, p)); err != nil {
 		return nil, err
 	}
 	return p, p.setDefaults()
@@ -105,7 +103,9 @@ func checkOwnName(t reflect.Type, p *plan) error {
 	return nil
 }
 
+// collect adds the fields of a type. The error has all that cannot be fields.
 func (p *plan) collect(t reflect.Type, prefix []int) error {
+	var errs []error
 	for i := range t.NumField() {
 		sf := t.Field(i)
 		index := append(slices.Clone(prefix), i)
@@ -115,9 +115,7 @@ func (p *plan) collect(t reflect.Type, prefix []int) error {
 				continue
 			}
 			p.embeds[sf.Type] = index
-			if err := p.collect(sf.Type, index); err != nil {
-				return err
-			}
+			errs = append(errs, p.collect(sf.Type, index))
 			continue
 		}
 		name, _, _ := strings.Cut(tag, ",")
@@ -126,12 +124,13 @@ func (p *plan) collect(t reflect.Type, prefix []int) error {
 		}
 		f, err := newField(name, sf)
 		if err != nil {
-			return fmt.Errorf("field %s of %s: %w", sf.Name, t, err)
+			errs = append(errs, fmt.Errorf("field %s of %s: %w", sf.Name, t, err))
+			continue
 		}
 		f.index = index
 		p.add(f)
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // add puts a field at the end, or in the place of an earlier one that it
