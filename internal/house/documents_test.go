@@ -2,6 +2,8 @@ package house
 
 import (
 	"fmt"
+	"go/ast"
+	"go/doc/comment"
 	"go/types"
 	"io/fs"
 	"os"
@@ -13,6 +15,8 @@ import (
 	"testing"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/proctor-run/proctor/internal/house/source"
 )
 
 // maxColumns is how long a line of a document may be, in characters. Rows of tables,
@@ -297,6 +301,54 @@ func TestNamesOfDocuments(t *testing.T) {
 	if _, missing := names.check(text); !slices.Equal(missing, []string{"trial.Runner.Lost", "job.Lost", "lost.Name"}) {
 		t.Errorf("the names %q are missed", missing)
 	}
+}
+
+// TestNamesOfDocComments: the code that doc comments of public packages show names
+// what packages have.
+func TestNamesOfDocComments(t *testing.T) {
+	t.Parallel()
+	names, l := newGoNames(t), newLinked(t)
+	found := 0
+	for _, p := range packagesOfModule(t) {
+		if !p.Public() {
+			continue
+		}
+		d, err := l.of(source.Module + p.Path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range d.files {
+			for _, c := range docComments(file) {
+				code := codeOf(c)
+				n, missing := names.check(code)
+				found += n
+				for _, name := range missing {
+					if pkg, _, _ := strings.Cut(name, "."); len(names.byName[pkg]) > 0 && !isVariable(code, pkg) {
+						t.Errorf("%s: there is no exported %s", place(d.fset, c, name), name)
+					}
+				}
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no names were found")
+	}
+}
+
+// isVariable reports whether code defines a name as a variable.
+func isVariable(code, name string) bool {
+	return regexp.MustCompile(`\b` + name + `\b[\w, ]*:=`).MatchString(code)
+}
+
+// codeOf is the code that a comment shows.
+func codeOf(c *ast.CommentGroup) string {
+	var code strings.Builder
+	for _, block := range new(comment.Parser).Parse(c.Text()).Content {
+		if b, ok := block.(*comment.Code); ok {
+			code.WriteString(b.Text)
+		}
+	}
+	return code.String()
 }
 
 // goNames are the packages that documents may name things of.
