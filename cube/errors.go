@@ -42,6 +42,9 @@ func NotImplementedErrorf(format string, args ...any) error {
 // boundary of the layer.
 type PanicError = exception.PanicError
 
+// ExitError is an end of the goroutine in code of a cube, as an error of the task.
+type ExitError = exception.ExitError
+
 // ErrorType returns the class name of an error: its own, if it or an error it
 // wraps has a method ErrorType() string, else one for well-known errors
 // (TimeoutError, OSError, JSONDecodeError), else "Exception". (CUBE, section

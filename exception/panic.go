@@ -20,3 +20,17 @@ func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
 }
+
+// ExitError is an end of the goroutine, runtime.Goexit, in code that was called and is
+// not ours: what FailNow of package testing does in a helper that tests share.
+type ExitError struct {
+	Where string // what was called
+}
+
+// Error tells where the goroutine was ended.
+func (e *ExitError) Error() string {
+	return e.Where + " ended its goroutine (runtime.Goexit) instead of returning"
+}
+
+// ErrorType returns "RuntimeError".
+func (*ExitError) ErrorType() string { return RuntimeError }

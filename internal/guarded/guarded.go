@@ -29,7 +29,7 @@ func Recovered(where string, err *error) {
 func Isolated(where string, f func() error) <-chan error {
 	done := make(chan error, 1)
 	go func() {
-		err := exception.Errorf(exception.RuntimeError, "%s ended its goroutine (runtime.Goexit) and gave no result", where)
+		var err error = &exception.ExitError{Where: where}
 		defer func() { done <- err }()
 		err = Call(where, f)
 	}()
