@@ -47,7 +47,7 @@ var ErrClosed = exception.New(exception.RuntimeError, "the task is closed")
 // tool. When it returns an error, nothing is left running. Whoever calls it, not
 // only through [TaskConfigBase.Build], closes the task when it cannot be handed
 // on; a Make that fails later may also return it beside the error.
-func NewTask(ctx context.Context, p Problem) (*Task, error) {
+func NewTask(ctx context.Context, p Problem) (task *Task, err error) {
 	t := &Task{problem: p, c: p.common(), now: clock.Or(nil), turns: turns.New(ErrClosed)}
 	if baseOf(p.TaskMetadata()) == nil {
 		return nil, missingField(p, "metadata")
@@ -58,11 +58,18 @@ func NewTask(ctx context.Context, p Problem) (*Task, error) {
 	if t.c.tool != nil {
 		return nil, RuntimeErrorf("%s is the problem of another task already", typed.ClassName(p))
 	}
+	made := false
+	defer func() {
+		if !made { // also when a hook ends its goroutine
+			ctx, cancel := detached(ctx)
+			defer cancel()
+			task, err = nil, joinCleanup(err, t.free(ctx))
+		}
+	}()
 	if err := t.construct(ctx); err != nil {
-		ctx, cancel := detached(ctx)
-		defer cancel()
-		return nil, joinCleanup(err, t.free(ctx))
+		return nil, err
 	}
+	made = true
 	return t, nil
 }
 

@@ -160,8 +160,9 @@ func copyConfig(c TaskConfig) TaskConfig {
 // config is the call's own.
 func makeTask(ctx context.Context, cfg TaskConfig, rc RuntimeContext, backend ContainerBackend) (t *Task, err error) {
 	built := cfg.trackBuilt()
+	returned := false // not when Make ends its goroutine
 	defer func() {
-		if err == nil {
+		if err == nil && returned {
 			return
 		}
 		if t != nil && !slices.Contains(*built, t) {
@@ -179,6 +180,7 @@ func makeTask(ctx context.Context, cfg TaskConfig, rc RuntimeContext, backend Co
 		}
 	}
 	t, err = cfg.Make(ctx, rc, backend)
+	returned = true
 	if err == nil && t == nil {
 		err = TypeErrorf("%s made no task", cfg.TypeName())
 	}

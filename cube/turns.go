@@ -26,13 +26,21 @@ func (t *Task) hook(ctx context.Context, name string, f func() error) error {
 	return err
 }
 
-// call calls code of the cube. After a panic in it nothing is known about the
-// task's state: it is closed at once and refuses to go on.
+// call calls code of the cube. After a panic in it, or an end of its goroutine,
+// nothing is known about the task's state: it is closed at once and refuses to go
+// on.
 func (t *Task) call(ctx context.Context, name string, f func() error) error {
 	if err := t.turns.Broken(); err != nil {
 		return err
 	}
+	returned := false
+	defer func() {
+		if !returned { // nobody is there any more whom to tell
+			_ = t.breakDown(ctx, &ExitError{Where: name})
+		}
+	}()
 	err := guarded.Call(name, f)
+	returned = true
 	if _, panicked := err.(*PanicError); panicked { //nolint:errorlint // one inside an error is the panic of something else
 		return t.breakDown(ctx, err)
 	}
@@ -41,10 +49,18 @@ func (t *Task) call(ctx context.Context, name string, f func() error) error {
 
 // breakDown closes the task from inside, where the caller has its turn.
 func (t *Task) breakDown(ctx context.Context, cause error) error {
-	t.turns.Break(RuntimeErrorf("the task was closed after a %w", cause))
+	t.turns.Break(closedAfter(cause))
 	ctx, cancel := detached(ctx)
 	defer cancel()
 	return joinCleanup(cause, t.shut(ctx))
+}
+
+// closedAfter is why a task is refused that a hook left in a state nobody knows.
+func closedAfter(cause error) error {
+	if _, ended := cause.(*ExitError); ended { //nolint:errorlint // the cause itself
+		return RuntimeErrorf("the task was closed: %w", cause)
+	}
+	return RuntimeErrorf("the task was closed after a %w", cause)
 }
 
 // Close releases everything: it ends what runs in the task, calls the problem's
@@ -59,25 +75,29 @@ func (t *Task) Close(ctx context.Context) error {
 	return t.shut(ctx)
 }
 
-func (t *Task) shut(ctx context.Context) error {
-	var own error
+func (t *Task) shut(ctx context.Context) (err error) {
+	defer func() { err = joined(err, t.free(ctx)) }() // also when the hook ends its goroutine
 	if c, ok := t.problem.(Closer); ok {
-		own = guarded.Call("Close", func() error { return c.Close(ctx) })
+		return guarded.Call("Close", func() error { return c.Close(ctx) })
 	}
-	return joined(own, t.free(ctx))
+	return nil
 }
 
 // free closes the tool and stops the container, and forgets the container once
 // it is stopped.
-func (t *Task) free(ctx context.Context) error {
+func (t *Task) free(ctx context.Context) (err error) {
 	t.release.Lock()
 	defer t.release.Unlock()
-	var errs []error
-	if t.c.tool != nil {
-		errs = append(errs, guarded.Call("tool Close", func() error { return t.c.tool.Close(ctx) }))
+	defer func() { err = joined(err, t.stopContainer(ctx)) }() // also when the tool ends its goroutine
+	if t.c.tool == nil {
+		return nil
 	}
+	return guarded.Call("tool Close", func() error { return t.c.tool.Close(ctx) })
+}
+
+func (t *Task) stopContainer(ctx context.Context) error {
 	if t.freed {
-		return joined(errs...)
+		return nil
 	}
 	var err error
 	switch {
@@ -90,5 +110,5 @@ func (t *Task) free(ctx context.Context) error {
 	if err != nil {
 		err = fmt.Errorf("stopping the container of task %q: %w", t.ID(), err)
 	}
-	return joined(append(errs, err)...)
+	return err
 }
