@@ -3,6 +3,7 @@ package cube
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -168,8 +169,9 @@ func (t *Task) AcceptsStop() bool { return t.c.LaterRules || !t.c.RejectAgentSto
 func (t *Task) UseLaterRules() { t.c.LaterRules = true }
 
 // ActionSet returns what the agent can do now. The stop action is not in it,
-// unless the task follows the later rules. A panic in the cube's code gives
-// nothing and closes the task.
+// unless the task follows the later rules. It is the caller's own: changing it
+// changes nothing in the tool. A panic in the cube's code gives nothing and closes
+// the task.
 func (t *Task) ActionSet() []ActionSchema {
 	ctx, err := t.turns.Enter(context.Background())
 	if err != nil {
@@ -182,13 +184,22 @@ func (t *Task) ActionSet() []ActionSchema {
 		if f, ok := t.problem.(ActionFilter); ok {
 			offered = f.FilterActions(offered)
 		}
-		actions = offered
+		actions = ownActions(offered)
 		return nil
 	})
 	if t.c.LaterRules && t.turns.Broken() == nil {
 		actions = withStop(actions)
 	}
 	return actions
+}
+
+// ownActions copies what the cube may go on using.
+func ownActions(offered []ActionSchema) []ActionSchema {
+	own := slices.Clone(offered)
+	for i := range own {
+		own[i].Parameters = own[i].Parameters.Clone()
+	}
+	return own
 }
 
 // Reset brings the task to its start.
