@@ -130,7 +130,7 @@ func (b *Toolbox) Close(ctx context.Context) error { return closeTools(ctx, b.to
 
 // Find returns the first tool of type T: the tool itself, or one in a toolbox.
 //
-//	tool, ok := cube.Find[*shell.Tool](t.Tool())
+//	counter, ok := cube.Find[*Counter](p.Tool()) // a type of the cube's own
 func Find[T Tool](t Tool) (T, bool) {
 	if b, ok := t.(*Toolbox); ok {
 		for _, inner := range b.tools {
