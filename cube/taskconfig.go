@@ -2,9 +2,10 @@ package cube
 
 import (
 	"context"
-	"github.com/proctor-run/proctor/internal/guarded"
 	"reflect"
 	"slices"
+
+	"github.com/proctor-run/proctor/internal/guarded"
 )
 
 // TaskConfig is all that a worker needs to make a task: its JSON and the

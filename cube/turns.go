@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/proctor-run/proctor/internal/guarded"
 	"time"
+
+	"github.com/proctor-run/proctor/internal/guarded"
 )
 
 // closeGrace is how long Close waits for whoever is inside the problem or the

@@ -156,9 +156,9 @@ func (s *Session) OpenCubes(ctx context.Context, cfg *jobdir.Config, cubes ...Cu
 		cfg.Environment.SetBackend(s.backend.Name())
 	}
 	s.cubes = &Cubes{}
-	s.onClose(s.closeCubes)
 	ctx, stop := s.interrupts().context(ctx, func() {})
 	defer stop()
+	s.onClose(s.closeCubes) // while signals are still heard
 	var tasks []jobdir.TaskConfig
 	for _, c := range cubes {
 		added, err := s.openCube(ctx, c)

@@ -3,6 +3,7 @@ package job
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/proctor-run/proctor/internal/guarded"
@@ -24,19 +25,24 @@ func (s *Session) interrupts() *interrupts {
 }
 
 // context returns a context that ends at the first signal, after draining was called.
-// stop ends it, too.
+// stop ends it, too, and waits for a call that has begun.
 func (i *interrupts) context(ctx context.Context, draining func()) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	stopped := make(chan struct{})
-	go func() {
+	var wg sync.WaitGroup
+	wg.Go(func() {
 		select {
 		case <-i.first:
 			draining()
 			cancel()
 		case <-stopped:
 		}
-	}()
-	return ctx, func() { close(stopped); cancel() }
+	})
+	return ctx, func() {
+		close(stopped)
+		wg.Wait()
+		cancel()
+	}
 }
 
 // Time that code of cubes has.

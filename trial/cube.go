@@ -173,7 +173,7 @@ func (c *cubeRun) play(ctx context.Context, s *stage) error {
 		return c.apart(ctx, "the episode", c.episode.play)
 	})
 	if errors.Is(err, passed) {
-		c.episode.finish(jobdir.EpisodeTimeout)
+		c.episode.timedOut()
 	}
 	c.noteEpisode()
 	if !errors.Is(err, passed) || a.sandbox() == nil {

@@ -106,6 +106,13 @@ func (e *episode) finish(end string) {
 	}
 }
 
+// timedOut notes that the agent's time was up, whatever play made of that.
+func (e *episode) timedOut() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.end = jobdir.EpisodeTimeout
+}
+
 // note is how the episode went so far.
 func (e *episode) note() *jobdir.EpisodeNote {
 	e.mu.Lock()

@@ -168,10 +168,34 @@ func TestDeafHooks(t *testing.T) {
 				if c.hook != "Close" && res.VerifierResult != nil {
 					t.Errorf("scored with %s", rewardsText(res))
 				}
+				notes, err := jobdir.ReadNotes(b.dir)
+				if err != nil || (notes.Episode.End == jobdir.EpisodeTimeout) != (c.want == exception.AgentTimeoutError) {
+					t.Errorf("the episode is noted as %+v (%v)", notes.Episode, err)
+				}
 				close(release)
 				synctest.Wait()
 			})
 		})
+	}
+}
+
+// TestTimeouts: what listens to its context is scored as it is when the agent's time
+// is up, and the episode is said to be truncated.
+func TestTimeouts(t *testing.T) {
+	t.Parallel()
+	p := &faultyProblem{on: map[string]func(context.Context) error{"look": func(ctx context.Context) error {
+		<-ctx.Done()
+		return ctx.Err()
+	}}}
+	b := faultyBench(t, p, nil)
+	b.cfg.Agent.OverrideTimeoutSec = new(2.0)
+	res := b.runTimed(t)
+	notes, err := jobdir.ReadNotes(b.dir)
+	if err != nil || notes.Episode.End != jobdir.EpisodeTimeout || !notes.Episode.Truncated {
+		t.Errorf("the episode is noted as %+v (%v)", notes.Episode, err)
+	}
+	if got := rewardsText(res); got != "{'reward': 1.0}" || exceptionType(res) != exception.AgentTimeoutError {
+		t.Errorf("rewards %s, exception %+v", got, res.ExceptionInfo)
 	}
 }
 

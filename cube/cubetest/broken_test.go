@@ -419,9 +419,9 @@ func TestVolatileInfo(t *testing.T) {
 func TestManyBrokenTasksAreSummedUp(t *testing.T) {
 	t.Parallel()
 	s := brokenSubject(t, "none", 9)
-	s.Agent = func(cube.TaskConfig) cube.Agent {
+	s.Agent = func(task cube.TaskConfig) cube.Agent {
 		return cube.AgentFunc(func(context.Context, *cube.Observation, []cube.ActionSchema) ([]cube.Action, error) {
-			return nil, errors.New("no idea")
+			return nil, errors.New("no idea of " + task.TaskID())
 		})
 	}
 	results, err := cubetest.Check(t.Context(), s)

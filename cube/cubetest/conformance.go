@@ -87,11 +87,17 @@ func Check(ctx context.Context, s Subject) ([]Result, error) {
 		return nil, errors.New("the subject lacks Register, Config or Agent")
 	}
 	var results []Result
+	told := map[string]string{} // the first check of each reason
 	for _, c := range checks() {
 		r := Result{Check: c.name, Status: Pass}
 		var err error
 		if r.Tasks, err = runCheck(ctx, c, s); err != nil {
 			r.Status, r.Reason = Fail, err.Error()
+			if first, known := told[r.Reason]; known {
+				r.Reason = "the same as " + first
+			} else {
+				told[r.Reason] = c.name
+			}
 		}
 		results = append(results, r)
 	}
@@ -192,20 +198,54 @@ func (c *conformance) withConfig(ctx context.Context, f func(ctx context.Context
 		if err != nil {
 			return err
 		}
-		var errs []error
+		var failed failures
 		for _, cfg := range configs {
 			if err := c.bounded(ctx, 1, func(ctx context.Context) error { return f(ctx, b, cfg) }); err != nil {
-				errs = append(errs, fmt.Errorf("task %q: %w", cfg.TaskID(), err))
+				failed.add(cfg.TaskID(), err)
 			}
 			if ctx.Err() != nil {
 				break
 			}
 		}
-		if more := len(errs) - maxReported; more > 0 {
-			errs = append(errs[:maxReported], fmt.Errorf("and %d more tasks", more))
-		}
-		return errors.Join(errs...)
+		return failed.err()
 	})
+}
+
+// failures are what is wrong with tasks: what is the same with several is told once.
+type failures []failure
+
+type failure struct {
+	first string // task
+	more  int    // tasks of which the same is to be said
+	err   error
+}
+
+func (f *failures) add(task string, err error) {
+	same := func(known failure) bool { return known.err.Error() == err.Error() }
+	if i := slices.IndexFunc(*f, same); i >= 0 {
+		(*f)[i].more++
+		return
+	}
+	*f = append(*f, failure{first: task, err: err})
+}
+
+func (f *failures) err() error {
+	var errs []error
+	left := 0
+	for i, one := range *f {
+		switch {
+		case i >= maxReported:
+			left += 1 + one.more
+		case one.more > 0:
+			errs = append(errs, fmt.Errorf("task %q and %d more: %w", one.first, one.more, one.err))
+		default:
+			errs = append(errs, fmt.Errorf("task %q: %w", one.first, one.err))
+		}
+	}
+	if left > 0 {
+		errs = append(errs, fmt.Errorf("and %d more tasks", left))
+	}
+	return errors.Join(errs...)
 }
 
 // bounded calls f with the time that the check may take for n tasks.

@@ -222,3 +222,20 @@ func TestSharedState(t *testing.T) {
 		t.Errorf("failed: %v, want the parallel check alone", failed)
 	}
 }
+
+// TestTheSameIsToldOnce: where no task can be made, the reason is not repeated for
+// every task and every check.
+func TestTheSameIsToldOnce(t *testing.T) {
+	t.Parallel()
+	results, err := cubetest.Check(t.Context(), faults{"Make": func() { panic("there is no image") }}.subject(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := 0
+	for _, r := range results {
+		said += strings.Count(r.Reason, "there is no image")
+	}
+	if said == 0 || said > 4 {
+		t.Errorf("the reason is told %d times in\n%+v", said, results)
+	}
+}

@@ -88,19 +88,18 @@ func (o *Outcome) add(check string, err error) {
 }
 
 func (o *Outcome) each(ok func(*Report) bool, what string) error {
-	var errs []error
+	var failed failures
 	for i := range o.Reports {
 		r := &o.Reports[i]
-		if ok(r) {
-			continue
+		switch {
+		case ok(r):
+		case r.Err != nil:
+			failed.add(r.TaskID, fmt.Errorf("%s: %w", what, r.Err))
+		default:
+			failed.add(r.TaskID, errors.New(what))
 		}
-		err := fmt.Errorf("task %q %s", r.TaskID, what)
-		if r.Err != nil {
-			err = fmt.Errorf("%w: %w", err, r.Err)
-		}
-		errs = append(errs, err)
 	}
-	return errors.Join(errs...)
+	return failed.err()
 }
 
 // reproducible compares the first observations of two tasks of one config.
