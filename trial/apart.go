@@ -12,12 +12,14 @@ import (
 // context has ended.
 const returnGrace = 5 * time.Second
 
-// errAbandoned is the error of what is given up while its context has not ended.
+// errAbandoned is the error of a task that does not close when the run is stopped at
+// once.
 var errAbandoned = exception.New(exception.RuntimeError, "it did not return when the run was stopped at once")
 
 // apart runs code of the cube or of its agent so that it cannot do more than fail. When
 // it does not return although ctx has ended, it is given up: the error is the cause of
-// ctx's end, and late is called with what it returns after all, where it is not nil.
+// ctx's end, or that of a trial that is cancelled, and late is called with what it
+// returns after all, where it is not nil.
 func apart[T any](ctx context.Context, c *cubeRun, what string, f func(context.Context) (T, error), late func(T)) (T, error) {
 	var got, none T
 	done := guarded.Isolated(what, func() (err error) {
@@ -34,8 +36,8 @@ func apart[T any](ctx context.Context, c *cubeRun, what string, f func(context.C
 			late(got)
 		}
 	}()
-	if ctx.Err() == nil {
-		return none, errAbandoned
+	if ctx.Err() == nil { // whoever abandons is about to end it
+		return none, errCancelled
 	}
 	return none, context.Cause(ctx)
 }

@@ -257,6 +257,9 @@ func (c *cubeRun) close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
 	defer cancel()
 	err := c.apart(ctx, "closing the task", task.Close)
+	if errors.Is(err, errCancelled) {
+		err = errAbandoned
+	}
 	if err != nil {
 		c.trial.enter(phaseTeardown)
 		c.trial.record(fmt.Errorf("closing the task: %w", err))

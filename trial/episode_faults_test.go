@@ -199,29 +199,40 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
-// TestAbandon: nobody waits for what does not return once that is asked for.
+// TestAbandon: nobody waits for what does not return once that is asked for, also
+// where the trial's context has yet to end.
 func TestAbandon(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		release := make(chan struct{})
-		p := &faultyProblem{on: map[string]func(context.Context) error{"look": func(context.Context) error { <-release; return nil }}}
-		b := faultyBench(t, p, nil)
-		abandon := make(chan struct{})
-		b.Abandon = abandon
-		ctx, cancel := context.WithCancel(t.Context())
-		cancelled := time.AfterFunc(time.Second, func() { cancel(); close(abandon) })
-		defer cancelled.Stop()
-		start := time.Now()
-		res, err := b.Run(ctx, b.cfg, 1)
-		if err != nil || exceptionType(res) != exception.CancelledError {
-			t.Errorf("exception %+v (%v)", res.ExceptionInfo, err)
-		}
-		if took := time.Since(start); took != time.Second {
-			t.Errorf("the trial took %v", took)
-		}
-		close(release)
-		synctest.Wait()
-	})
+	for name, cancels := range map[string]bool{"cancelled": true, "about to be cancelled": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				release := make(chan struct{})
+				p := &faultyProblem{on: map[string]func(context.Context) error{"look": func(context.Context) error { <-release; return nil }}}
+				b := faultyBench(t, p, nil)
+				abandon := make(chan struct{})
+				b.Abandon = abandon
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				time.AfterFunc(time.Second, func() {
+					if cancels {
+						cancel()
+					}
+					close(abandon)
+				})
+				start := time.Now()
+				res, err := b.Run(ctx, b.cfg, 1)
+				if err != nil || exceptionType(res) != exception.CancelledError {
+					t.Errorf("exception %+v (%v)", res.ExceptionInfo, err)
+				}
+				if took := time.Since(start); took != time.Second {
+					t.Errorf("the trial took %v", took)
+				}
+				close(release)
+				synctest.Wait()
+			})
+		})
+	}
 }
 
 // TestLateTasksAreClosed: a task that is made too late is not left open.
