@@ -55,17 +55,10 @@ const (
 // given up some time after ctx has ended, or at the second signal. late is called when
 // it returns without an error after all.
 func (s *Session) apart(ctx context.Context, what string, f func(context.Context) error, late func()) error {
-	done := guarded.Isolated(what, func() error { return f(ctx) })
-	if err, ok := guarded.Wait(ctx, done, setupGrace, s.interrupts().second); ok {
-		return err
+	_, returned, err := guarded.Within(ctx, what, setupGrace, s.interrupts().second,
+		func(ctx context.Context) (struct{}, error) { return struct{}{}, f(ctx) }, func(struct{}) { late() })
+	if !returned {
+		return fmt.Errorf("%s: it did not return and is left to itself: %w", what, err)
 	}
-	go func() {
-		if err := <-done; err == nil {
-			late()
-		}
-	}()
-	if ctx.Err() == nil {
-		return fmt.Errorf("%s: given up: %w", what, context.Canceled)
-	}
-	return fmt.Errorf("%s: it did not return and is left to itself: %w", what, context.Cause(ctx))
+	return err
 }

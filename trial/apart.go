@@ -21,25 +21,12 @@ var errAbandoned = exception.New(exception.RuntimeError, "it did not return when
 // ctx's end, or that of a trial that is cancelled, and late is called with what it
 // returns after all, where it is not nil.
 func apart[T any](ctx context.Context, c *cubeRun, what string, f func(context.Context) (T, error), late func(T)) (T, error) {
-	var got, none T
-	done := guarded.Isolated(what, func() (err error) {
-		got, err = f(ctx)
-		return err
-	})
-	if err, ok := guarded.Wait(ctx, done, returnGrace, c.trial.r.Abandon); ok {
-		return got, err
+	got, returned, err := guarded.Within(ctx, what, returnGrace, c.trial.r.Abandon, f, late)
+	if !returned {
+		c.abandoned = true
+		c.trial.warn("%s did not return when its time was up and is left to itself: nothing more is asked of the task", what)
 	}
-	c.abandoned = true
-	c.trial.warn("%s did not return when its time was up and is left to itself: nothing more is asked of the task", what)
-	go func() {
-		if err := <-done; err == nil && late != nil {
-			late(got)
-		}
-	}()
-	if ctx.Err() == nil { // whoever abandons is about to end it
-		return none, errCancelled
-	}
-	return none, context.Cause(ctx)
+	return got, err
 }
 
 // apart is the function for code that gives nothing but an error.

@@ -257,7 +257,7 @@ func (c *cubeRun) close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
 	defer cancel()
 	err := c.apart(ctx, "closing the task", task.Close)
-	if errors.Is(err, errCancelled) {
+	if c.abandoned && errors.Is(err, context.Canceled) {
 		err = errAbandoned
 	}
 	if err != nil {

@@ -257,11 +257,12 @@ func (c *conformance) bounded(ctx context.Context, n int, f func(ctx context.Con
 	limit *= time.Duration(n)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("check %s took longer than %v", c.name, limit))
 	defer cancel()
-	done := guarded.Isolated("check "+c.name, func() error { return f(ctx) })
-	if err, ok := guarded.Wait(ctx, done, returnGrace, nil); ok {
-		return err
+	_, returned, err := guarded.Within(ctx, "check "+c.name, returnGrace, nil,
+		func(ctx context.Context) (struct{}, error) { return struct{}{}, f(ctx) }, nil)
+	if !returned {
+		return fmt.Errorf("%w, and what it called does not return", err)
 	}
-	return fmt.Errorf("%w, and what it called does not return", context.Cause(ctx))
+	return err
 }
 
 // returnGrace is how long code of a cube has to return when its time is up.

@@ -36,10 +36,35 @@ func Isolated(where string, f func() error) <-chan error {
 	return done
 }
 
-// Wait waits for the error of an isolated call until a grace period after ctx has
-// ended, or until abandon is closed. ok is false when the call has not returned by
-// then; whoever made it lets go of all that it may still use.
-func Wait(ctx context.Context, done <-chan error, grace time.Duration, abandon <-chan struct{}) (err error, ok bool) {
+// Within calls f on a goroutine of its own, as [Isolated] does, and waits for it until a
+// grace period after ctx has ended, or until abandon is closed. returned is false when f
+// has not returned by then: err is the cause of ctx's end, [context.Canceled] where ctx
+// goes on, and late is called with what f gives after all, unless it is nil. Nothing
+// that f writes may be read then.
+func Within[T any](ctx context.Context, where string, grace time.Duration, abandon <-chan struct{},
+	f func(context.Context) (T, error), late func(T),
+) (value T, returned bool, err error) {
+	var got, none T
+	done := Isolated(where, func() (err error) {
+		got, err = f(ctx)
+		return err
+	})
+	if err, ok := wait(ctx, done, grace, abandon); ok {
+		return got, true, err
+	}
+	go func() {
+		if err := <-done; err == nil && late != nil {
+			late(got)
+		}
+	}()
+	if ctx.Err() == nil { // whoever abandons is about to end it
+		return none, false, context.Canceled
+	}
+	return none, false, context.Cause(ctx)
+}
+
+// wait waits for the error of an isolated call; ok is false when it did not come.
+func wait(ctx context.Context, done <-chan error, grace time.Duration, abandon <-chan struct{}) (err error, ok bool) {
 	select {
 	case err := <-done:
 		return err, true

@@ -48,7 +48,7 @@ func TestIsolated(t *testing.T) {
 	}
 }
 
-func TestWait(t *testing.T) {
+func TestWithin(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name      string
@@ -71,13 +71,22 @@ func TestWait(t *testing.T) {
 				defer cancel()
 				abandon := make(chan struct{})
 				time.AfterFunc(c.abandoned*time.Second, func() { close(abandon) })
-				done := guarded.Isolated("it", func() error { time.Sleep(c.returns * time.Second); return nil })
+				late := make(chan string, 1)
 				start := time.Now()
-				_, ok := guarded.Wait(ctx, done, 3*time.Second, abandon)
+				got, ok, err := guarded.Within(ctx, "it", 3*time.Second, abandon, func(context.Context) (string, error) {
+					time.Sleep(c.returns * time.Second)
+					return "done", nil
+				}, func(v string) { late <- v })
+				if ok && (got != "done" || err != nil) || !ok && (got != "" || err == nil) {
+					t.Errorf("got %q, %v", got, err)
+				}
 				if took := time.Since(start); ok != c.ok || took != c.want*time.Second {
 					t.Errorf("%v after %v, want %v after %v", ok, took, c.ok, c.want*time.Second)
 				}
 				time.Sleep(20 * time.Second)
+				if handed := len(late) == 1; handed == ok {
+					t.Errorf("handed over late: %v", handed)
+				}
 			})
 		})
 	}
