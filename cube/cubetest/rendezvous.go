@@ -18,6 +18,7 @@ type rendezvous struct {
 	mu      sync.Mutex // guards what follows
 	live    int        // episodes that have not ended
 	waiting int
+	apart   bool          // they cannot all be under way at the same time
 	open    chan struct{} // closed when those that wait may go on
 }
 
@@ -25,9 +26,14 @@ func newRendezvous(episodes int) *rendezvous {
 	return &rendezvous{live: episodes, open: make(chan struct{})}
 }
 
-// arrive waits for all live episodes to arrive.
+// arrive waits for all live episodes to arrive. Once they did not in time, nobody waits
+// any more.
 func (r *rendezvous) arrive(ctx context.Context) {
 	r.mu.Lock()
+	if r.apart {
+		r.mu.Unlock()
+		return
+	}
 	r.waiting++
 	r.release()
 	open := r.open
@@ -46,8 +52,10 @@ func (r *rendezvous) arrive(ctx context.Context) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if open == r.open {
-		r.waiting--
+	if open == r.open { // the others that wait go on, too
+		r.apart = true
+		close(r.open)
+		r.open, r.waiting = make(chan struct{}), 0
 	}
 }
 
