@@ -16,7 +16,7 @@ func (p *Program) installCommand() *cobra.Command {
 		Short: "Download what a cube's tasks need",
 		Long: `install prepares this machine for a cube's tasks, as 'run' does when it begins.
 Doing it again changes nothing.`,
-	}, p.install)
+	}, (*cube.Selection).Install, (*Program).tellInstalled)
 }
 
 func (p *Program) uninstallCommand() *cobra.Command {
@@ -25,11 +25,11 @@ func (p *Program) uninstallCommand() *cobra.Command {
 		Short: "Remove what install downloaded",
 		Long: `uninstall removes what 'install' did, of the whole cube, as the cube itself does
 it. Doing it again changes nothing.`,
-	}, p.uninstall)
+	}, (*cube.Selection).Uninstall, (*Program).tellUninstalled)
 }
 
 // dataCommand is a command about what a cube has on this machine.
-func (p *Program) dataCommand(cmd *cobra.Command, do func(context.Context, *Cube, *cube.Selection, bool) error) *cobra.Command {
+func (p *Program) dataCommand(cmd *cobra.Command, change func(*cube.Selection, context.Context) error, tell func(*Program, dataChange)) *cobra.Command {
 	var f taskFlags
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, err := p.cube(args)
@@ -46,71 +46,74 @@ func (p *Program) dataCommand(cmd *cobra.Command, do func(context.Context, *Cube
 		}
 		ctx, stop := p.interruptible(cmd.Context())
 		defer stop()
-		return do(ctx, c, sel, f.json)
+		d, err := changeData(ctx, sel, change)
+		if err != nil {
+			return fmt.Errorf("%sing %s: %w", cmd.Name(), c.Name, err)
+		}
+		if f.json {
+			return p.printJSON(d.object(sel.Name()))
+		}
+		tell(p, d)
+		return nil
 	}
 	cmd.Flags().BoolVar(&f.json, "json", false, "write JSON to standard output")
 	p.defineTasks(cmd, &f, false)
 	return cmd
 }
 
-func (p *Program) install(ctx context.Context, c *Cube, sel *cube.Selection, asJSON bool) error {
-	before, err := sel.Installed()
-	if err != nil {
-		return err
-	}
-	if err := sel.Install(ctx); err != nil {
-		return fmt.Errorf("installing %s: %w", c.Name, err)
-	}
-	after, err := sel.Installed()
-	if err != nil {
-		return err
-	}
-	n, err := sel.NumTasks()
-	if err != nil {
-		return err
-	}
-	switch {
-	case asJSON:
-		return p.printJSON(cube.Pairs("name", sel.Name(), "tasks", n, "installable", sel.Installable(),
-			"with_data_before", before.Tasks, "with_data", after.Tasks, "data", texts(after.Dirs)))
-	case !sel.Installable():
-		_, _ = fmt.Fprintf(p.Stdout, "%s: nothing to install for %s\n", console.Clean(sel.Name()), console.Count(n, "task"))
-	case after.Tasks == 0:
-		_, _ = fmt.Fprintf(p.Stdout, "%s: installed, without data of single tasks\n", console.Clean(sel.Name()))
-	case after.Tasks == before.Tasks:
-		_, _ = fmt.Fprintf(p.Stdout, "%s: installed before; data %s\n", console.Clean(sel.Name()), describeData(after, n))
-	default:
-		_, _ = fmt.Fprintf(p.Stdout, "%s: installed; data %s\n", console.Clean(sel.Name()), describeData(after, n))
-	}
-	return nil
+// dataChange is what a command did to the data of a cube's tasks.
+type dataChange struct {
+	sel           *cube.Selection
+	before, after cube.Installed
+	tasks         int // that are selected
 }
 
-func (p *Program) uninstall(ctx context.Context, c *Cube, sel *cube.Selection, asJSON bool) error {
-	before, err := sel.Installed()
-	if err != nil {
-		return err
+// changeData changes the data of the selected tasks.
+func changeData(ctx context.Context, sel *cube.Selection, change func(*cube.Selection, context.Context) error) (d dataChange, err error) {
+	d.sel = sel
+	if d.before, err = sel.Installed(); err != nil {
+		return d, err
 	}
-	if err := sel.Uninstall(ctx); err != nil {
-		return fmt.Errorf("uninstalling %s: %w", c.Name, err)
+	if err = change(sel, ctx); err != nil {
+		return d, err
 	}
-	after, err := sel.Installed()
-	if err != nil {
-		return err
+	if d.after, err = sel.Installed(); err != nil {
+		return d, err
 	}
-	n, err := sel.NumTasks()
-	if err != nil {
-		return err
-	}
-	switch removed := before.Tasks - after.Tasks; {
-	case asJSON:
-		return p.printJSON(cube.Pairs("name", sel.Name(), "tasks", n,
-			"with_data_before", before.Tasks, "with_data", after.Tasks, "data", texts(after.Dirs)))
-	case removed > 0:
-		_, _ = fmt.Fprintf(p.Stdout, "%s: data of %s removed\n", console.Clean(sel.Name()), console.Count(removed, "task"))
-	case after.Tasks > 0:
-		_, _ = fmt.Fprintf(p.Stdout, "%s: the cube removes nothing; data %s stays\n", console.Clean(sel.Name()), describeData(after, n))
+	d.tasks, err = sel.NumTasks()
+	return d, err
+}
+
+func (d dataChange) object(name string) *cube.Object {
+	return cube.Pairs("name", name, "tasks", d.tasks, "installable", d.sel.Installable(),
+		"with_data_before", d.before.Tasks, "with_data", d.after.Tasks, "data", texts(d.after.Dirs))
+}
+
+// say prints a sentence about the cube.
+func (p *Program) say(d dataChange, format string, args ...any) {
+	_, _ = fmt.Fprintf(p.Stdout, "%s: %s\n", console.Clean(d.sel.Name()), fmt.Sprintf(format, args...))
+}
+
+func (p *Program) tellInstalled(d dataChange) {
+	switch {
+	case !d.sel.Installable():
+		p.say(d, "nothing to install for %s", console.Count(d.tasks, "task"))
+	case d.after.Tasks == 0:
+		p.say(d, "installed, without data of single tasks")
+	case d.after.Tasks == d.before.Tasks:
+		p.say(d, "installed before; data %s", describeData(d.after, d.tasks))
 	default:
-		_, _ = fmt.Fprintf(p.Stdout, "%s: no data of its tasks is installed\n", console.Clean(sel.Name()))
+		p.say(d, "installed; data %s", describeData(d.after, d.tasks))
 	}
-	return nil
+}
+
+func (p *Program) tellUninstalled(d dataChange) {
+	switch removed := d.before.Tasks - d.after.Tasks; {
+	case removed > 0:
+		p.say(d, "data of %s removed", console.Count(removed, "task"))
+	case d.after.Tasks > 0:
+		p.say(d, "the cube removes nothing; data %s stays", describeData(d.after, d.tasks))
+	default:
+		p.say(d, "no data of its tasks is installed")
+	}
 }
