@@ -244,12 +244,16 @@ func (p *Program) check(ctx context.Context, c *Cube, f *taskFlags, o cube.Optio
 	if err != nil {
 		return err
 	}
+	infra, err := c.infra(o.Sandbox)
+	if err != nil {
+		return err
+	}
 	results, err := cubetest.Check(ctx, cubetest.Subject{
 		Register: func(r *cube.Registry) error {
 			_, err := c.load(r, nil)
 			return err
 		},
-		Config: sel.Config(), Agent: c.Agent, Goal: c.Goal, Options: o, CheckTimeout: limit, MaxTasks: maxTasks, VolatileInfo: c.VolatileInfo,
+		Config: sel.Config(), Agent: c.Agent, Goal: c.Goal, Infra: infra, Options: o, CheckTimeout: limit, MaxTasks: maxTasks, VolatileInfo: c.VolatileInfo,
 	})
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/cube/cubes/textfiles"
+	"github.com/proctor-run/proctor/cube/infra"
 	"github.com/proctor-run/proctor/cubecli"
 )
 
@@ -17,6 +18,7 @@ type guess struct {
 	act   func() error                // of the action; nil does nothing
 	score float64                     // of every task; 0 means that of the guess
 	seeds cube.SeedGenerator          // nil for none
+	needs []infra.Resource            // of the benchmark
 }
 
 func (g guess) benchmark() *guessConfig {
@@ -24,7 +26,7 @@ func (g guess) benchmark() *guessConfig {
 		g.name = "guess"
 	}
 	c := &guessConfig{guess: g}
-	c.SeedGenerator = g.seeds
+	c.SeedGenerator, c.Resources = g.seeds, g.needs
 	return c
 }
 

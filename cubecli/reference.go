@@ -59,8 +59,12 @@ func (p *Program) referenceTest(ctx context.Context, c *Cube, f *taskFlags, r re
 		if err != nil {
 			return err
 		}
+		infra, err := c.infra(o.Sandbox)
+		if err != nil {
+			return err
+		}
 		out, err := cubetest.Debug(ctx, cubetest.Suite{
-			Registry: reg, Config: sel.Config(), Agent: c.Agent, MaxSteps: r.maxSteps, Now: p.Now,
+			Registry: reg, Config: sel.Config(), Agent: c.Agent, Infra: infra, MaxSteps: r.maxSteps, Now: p.Now,
 		}, r.noReset)
 		if err != nil {
 			return err
