@@ -1,16 +1,26 @@
 package bounded
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 )
+
+// ErrNotRegular marks what stands where a file is expected and is none: a directory, a
+// pipe, a socket, a device.
+var ErrNotRegular = errors.New("expected a regular file")
+
+// ErrTooLarge marks a file that is longer than it may be.
+var ErrTooLarge = errors.New("too large")
 
 // Read reads all of r, which must not be longer than limit bytes.
 func Read(r io.Reader, limit int64) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err == nil && int64(len(data)) > limit {
-		err = fmt.Errorf("more than %d bytes", limit)
+		err = fmt.Errorf("%w: more than %d bytes", ErrTooLarge, limit)
 	}
 	return data, err
 }
@@ -30,30 +40,98 @@ func ReadFile(path string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// ReadIn reads a regular file of at most limit bytes below a directory that
-// others may write to: no link leads out of the directory, and a pipe that is
-// put in the file's place does not block.
+// ReadIn reads a file as [OpenIn] opens it. One of more than limit bytes is an
+// [ErrTooLarge].
 func ReadIn(dir, name string, limit int64) ([]byte, error) {
+	f, err := OpenIn(dir, name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	data, err := Read(f, limit)
+	if err != nil {
+		return nil, fmt.Errorf("reading %q: %w", f.Name(), err)
+	}
+	return data, nil
+}
+
+// OpenIn opens a regular file below a directory that others may write to, for
+// reading: no link leads out of the directory, and what is no file is an
+// [ErrNotRegular]; a pipe does not block, and a device is not opened. Errors name
+// the file by its whole path. Whoever reads it bounds what is read.
+func OpenIn(dir, name string) (*os.File, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = root.Close() }()
+	return OpenAt(root, name)
+}
+
+// OpenAt is [OpenIn] for a directory that is open.
+func OpenAt(root *os.Root, name string) (*os.File, error) {
+	info, err := root.Stat(name)
+	if err != nil {
+		return nil, within(root, name, err)
+	}
+	if err := regular(root, name, info); err != nil {
+		return nil, err
+	}
+	// What was a file a moment ago may have been replaced.
 	f, err := root.OpenFile(name, os.O_RDONLY|dontWait, 0)
 	if err != nil {
+		return nil, within(root, name, err)
+	}
+	if info, err = f.Stat(); err == nil {
+		err = regular(root, name, info)
+	}
+	if err != nil {
+		_ = f.Close()
 		return nil, err
 	}
-	defer func() { _ = f.Close() }()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
+	return f, nil
+}
+
+// ErrLeadsOut marks a link that leads out of the directory in which a file is expected.
+var ErrLeadsOut = errors.New("a link that leads out of its directory is not followed")
+
+// within gives an error of a directory that is open the whole path.
+func within(root *os.Root, name string, err error) error {
+	if pe := (*fs.PathError)(nil); errors.As(err, &pe) {
+		err = pe.Err
 	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%q is no regular file", name)
+	if err.Error() == escapes {
+		err = ErrLeadsOut
 	}
-	data, err := Read(f, limit)
-	if err != nil {
-		return nil, fmt.Errorf("reading %q: %w", name, err)
+	return &fs.PathError{Op: "open", Path: filepath.Join(root.Name(), name), Err: err}
+}
+
+// escapes is how package os words that a name leads out of a root; it exports no such
+// error.
+const escapes = "path escapes from parent"
+
+func regular(root *os.Root, name string, info fs.FileInfo) error {
+	if info.Mode().IsRegular() {
+		return nil
 	}
-	return data, nil
+	return &fs.PathError{
+		Op: "open", Path: filepath.Join(root.Name(), name),
+		Err: fmt.Errorf("%w, this is %s", ErrNotRegular, kind(info.Mode())),
+	}
+}
+
+// kind names what is no regular file.
+func kind(mode fs.FileMode) string {
+	switch {
+	case mode.IsDir():
+		return "a directory"
+	case mode&fs.ModeNamedPipe != 0:
+		return "a named pipe"
+	case mode&fs.ModeSocket != 0:
+		return "a socket"
+	case mode&fs.ModeDevice != 0:
+		return "a device"
+	default:
+		return "something else"
+	}
 }
