@@ -21,6 +21,10 @@ const (
 	// TooLarge has no counterpart in Harbor, which reads files of any size.
 	TooLarge Kind = exception.RewardFileTooLargeError
 
+	// Tampered has none either: the file is a link out of the trial's directory, which
+	// Harbor follows.
+	Tampered Kind = exception.RewardTamperedError
+
 	// ScriptNotFound and ScriptFailed come from uv-script metrics (reward
 	// semantics, section 8.2).
 	ScriptNotFound Kind = exception.FileNotFoundError

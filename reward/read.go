@@ -3,13 +3,13 @@ package reward
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 
+	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -28,9 +28,11 @@ const MaxFileSize = 16 << 20
 // reward.json, else of reward.txt. Nil without an error means that reward.json
 // says null.
 //
-// It follows links like Harbor, and takes what dangles for absent. What has size 0,
-// pipes and devices included, is empty and never opened. Errors are *[Error].
-// (Reward semantics, section 2.)
+// It takes a link that dangles for absent, like Harbor, and what has size 0, pipes and
+// devices included, is empty and never opened. Unlike Harbor it follows no link out of
+// the directory that dir is in, which is the trial's: sandboxes write to dir, and what
+// is read from it is published. Such a link is an error of kind [Tampered] that has no
+// byte of its target. Errors are *[Error]. (Reward semantics, section 2.)
 func Read(dir string) (*Rewards, error) {
 	jsonPath, textPath := filepath.Join(dir, JSONFile), filepath.Join(dir, TextFile)
 	for _, candidate := range []struct {
@@ -70,24 +72,22 @@ func readFile(path string, info fs.FileInfo) ([]byte, error) {
 	case !info.Mode().IsRegular():
 		return nil, notRegular(path)
 	}
-	f, err := os.OpenFile(path, os.O_RDONLY|dontWait, 0)
-	if err != nil {
+	f, err := bounded.OpenIn(filepath.Dir(filepath.Dir(path)), filepath.Join(filepath.Base(filepath.Dir(path)), filepath.Base(path)))
+	switch {
+	case errors.Is(err, bounded.ErrLeadsOut):
+		return nil, &Error{Kind: Tampered, Message: "Reward file is a link out of the trial's directory at " + path}
+	case errors.Is(err, bounded.ErrNotRegular):
+		return nil, notRegular(path) // a moment ago it was a file
+	case err != nil:
 		return nil, osError(err, path)
 	}
 	defer func() { _ = f.Close() }()
-	// What was a file a moment ago may have been replaced.
-	if info, err = f.Stat(); err != nil {
-		return nil, osError(err, path)
-	}
-	if !info.Mode().IsRegular() {
-		return nil, notRegular(path)
-	}
-	data, err := io.ReadAll(io.LimitReader(f, MaxFileSize+1))
+	data, err := bounded.Read(f, MaxFileSize)
 	switch {
+	case errors.Is(err, bounded.ErrTooLarge):
+		return nil, &Error{Kind: TooLarge, Message: fmt.Sprintf("Reward file is larger than %d bytes at %s", MaxFileSize, path)}
 	case err != nil:
 		return nil, osError(err, path)
-	case len(data) > MaxFileSize:
-		return nil, &Error{Kind: TooLarge, Message: fmt.Sprintf("Reward file is larger than %d bytes at %s", MaxFileSize, path)}
 	}
 	return data, nil
 }

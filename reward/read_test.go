@@ -89,3 +89,58 @@ func TestValidationIsBounded(t *testing.T) {
 		t.Errorf("got message %.60q...", e.Message)
 	}
 }
+
+// TestReadFollowsNoLinkOut: what a sandbox plants never makes anybody read, and publish,
+// a file of the host.
+func TestReadFollowsNoLinkOut(t *testing.T) {
+	t.Parallel()
+	const secret = "sk-of-the-host"
+	outside := t.TempDir()
+	write(t, filepath.Join(outside, "config.json"), []byte(`{"token": "`+secret+`", "reward": 1}`))
+	write(t, filepath.Join(outside, "empty"), nil)
+	for _, c := range []struct {
+		name, target string
+		want         error
+	}{
+		{"absolute", filepath.Join(outside, "config.json"), reward.Tampered},
+		{"relative", "../../../../../../../../../.." + filepath.Join(outside, "config.json"), reward.Tampered},
+		{"through a link", "out/config.json", reward.Tampered},
+		{"to a directory", outside, reward.IsDirectory},
+		{"to nothing", filepath.Join(outside, "none"), nil},
+		{"to something empty", filepath.Join(outside, "empty"), reward.Empty},
+		{"within the trial", "../agent/reward.json", nil},
+	} {
+		for _, name := range []string{reward.JSONFile, reward.TextFile} {
+			t.Run(c.name+" "+name, func(t *testing.T) {
+				t.Parallel()
+				trial := t.TempDir()
+				dir := filepath.Join(trial, "verifier")
+				for _, d := range []string{dir, filepath.Join(trial, "agent")} {
+					if err := os.Mkdir(d, 0o755); err != nil {
+						t.Fatal(err)
+					}
+				}
+				write(t, filepath.Join(trial, "agent", "reward.json"), []byte("0.25"))
+				write(t, filepath.Join(dir, "reward.txt"), []byte("0.25"))
+				for path, target := range map[string]string{name: c.target, "out": outside} {
+					_ = os.Remove(filepath.Join(dir, path))
+					if err := os.Symlink(target, filepath.Join(dir, path)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				_, err := reward.Read(dir)
+				switch {
+				case c.want != nil && !errors.Is(err, c.want):
+					t.Errorf("got %v, want %v", err, c.want)
+				case c.name == "to nothing" && name == reward.JSONFile && err != nil:
+					t.Errorf("reward.txt was not read: %v", err)
+				case c.name == "to nothing" && name == reward.TextFile && !errors.Is(err, reward.NotFound):
+					t.Errorf("got %v", err)
+				}
+				if err != nil && strings.Contains(err.Error(), secret) {
+					t.Errorf("%v holds the host's file", err)
+				}
+			})
+		}
+	}
+}

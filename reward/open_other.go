@@ -1,5 +1,0 @@
-//go:build !unix
-
-package reward
-
-const dontWait = 0
