@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -99,6 +100,7 @@ func (r *Runner) Run(ctx context.Context, cfg jobdir.TrialConfig, attemptNumber 
 	}
 	a.destroy(ctx)
 	a.recheck()
+	a.disarm()
 	res, err := a.finish(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("writing the result of trial %q: %w", cfg.TrialName, err)
@@ -135,6 +137,10 @@ func (r *Runner) begin(cfg jobdir.TrialConfig, n int) (*attempt, error) {
 		return nil, err
 	}
 	if err := environment.MakeLogDirs(dir); err != nil {
+		return nil, err
+	}
+	// The log directories in it are open to every user, for those of the sandbox.
+	if err := os.Chmod(dir, closedMode); err != nil {
 		return nil, err
 	}
 	log, err := openLog(filepath.Join(dir, "trial.log"), r.JobLog)

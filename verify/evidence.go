@@ -14,6 +14,7 @@ import (
 	"path"
 	"time"
 
+	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/reward"
 	"github.com/proctor-run/proctor/sandbox"
 )
@@ -53,7 +54,7 @@ func RewardFiles(dir string) []reward.File {
 
 // hashFile is empty unless the file is still the one that was seen.
 func hashFile(root *os.Root, name string, seen fs.FileInfo) string {
-	f, err := root.OpenFile(name, os.O_RDONLY|dontWait, 0)
+	f, err := bounded.OpenAt(root, name)
 	if err != nil {
 		return ""
 	}

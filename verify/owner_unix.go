@@ -7,9 +7,6 @@ import (
 	"syscall"
 )
 
-// dontWait keeps an open from waiting for the other end of a pipe.
-const dontWait = syscall.O_NONBLOCK
-
 func ownership(info fs.FileInfo) (links, uid int64) {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {

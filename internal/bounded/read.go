@@ -116,12 +116,12 @@ func regular(root *os.Root, name string, info fs.FileInfo) error {
 	}
 	return &fs.PathError{
 		Op: "open", Path: filepath.Join(root.Name(), name),
-		Err: fmt.Errorf("%w, this is %s", ErrNotRegular, kind(info.Mode())),
+		Err: fmt.Errorf("%w, this is %s", ErrNotRegular, Kind(info.Mode())),
 	}
 }
 
-// kind names what is no regular file.
-func kind(mode fs.FileMode) string {
+// Kind names what is no regular file: "a named pipe".
+func Kind(mode fs.FileMode) string {
 	switch {
 	case mode.IsDir():
 		return "a directory"

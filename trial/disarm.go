@@ -1,0 +1,41 @@
+package trial
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/proctor-run/proctor/environment"
+)
+
+const (
+	// closedMode is that of a trial's directory while a sandbox may write below it.
+	closedMode = 0o700
+	// openMode bounds what it is afterwards, that of the directory around it.
+	openMode = 0o755
+)
+
+// disarm makes harmless what sandboxes left in the trial's directory, and opens it to
+// those that the job's directory is open to. Where that is not possible it stays closed.
+func (a *attempt) disarm() {
+	done := environment.Disarm(a.dir)
+	if done.Removed.Total > 0 {
+		a.warn("removed from what the sandbox left: %v", done.Removed)
+	}
+	if done.Changed.Total > 0 {
+		a.warn("took the rights of another user from what the sandbox left: %v", done.Changed)
+	}
+	if done.Left.Total > 0 {
+		a.warn("the trial's directory stays closed to other users, since some of what the sandbox left could not be made harmless: %v", done.Left)
+		return
+	}
+	if a.sandbox() != nil { // it could not be removed
+		return
+	}
+	around, err := os.Stat(filepath.Dir(a.dir))
+	if err == nil {
+		err = os.Chmod(a.dir, around.Mode().Perm()&openMode|closedMode)
+	}
+	if err != nil {
+		a.warn("opening the trial's directory to other users: %v", err)
+	}
+}
