@@ -34,8 +34,17 @@ func LogDirs() []LogDir {
 // MakeLogDirs makes the log directories below a directory.
 func MakeLogDirs(logs string) error {
 	for _, d := range LogDirs() {
-		if err := os.MkdirAll(filepath.Join(logs, d.Name), 0o755); err != nil {
+		path := filepath.Join(logs, d.Name)
+		if err := os.MkdirAll(path, 0o755); err != nil {
 			return err
+		}
+		// It is shown to a sandbox: a link would show it something else.
+		info, err := os.Lstat(path)
+		if err != nil {
+			return err
+		}
+		if !info.IsDir() {
+			return fmt.Errorf("%s is not a directory but a link: remove it", path)
 		}
 	}
 	return nil

@@ -65,7 +65,7 @@ func prepare(cfg jobdir.Config, o PrepareOptions, open func() (*jobDir, error)) 
 		return nil, err
 	}
 	p.Metrics = score.NewMetrics(own, found.datasets)
-	_, statErr := os.Stat(filepath.Join(cfg.Dir(), scan.ResultFile))
+	_, statErr := os.Lstat(filepath.Join(cfg.Dir(), scan.ResultFile))
 	p.Begun = statErr == nil
 	dir, err := open()
 	if err != nil {
@@ -213,7 +213,7 @@ type jobDir struct {
 // result stay, their trials run again under new names.
 func openJobDir(cfg jobdir.Config, o PrepareOptions) (*jobDir, error) {
 	d := &jobDir{path: cfg.Dir()}
-	data, err := os.ReadFile(filepath.Join(d.path, "config.json"))
+	data, err := jobdir.ReadJobFile(d.path, scan.ConfigFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return d, nil
 	}
@@ -235,7 +235,11 @@ func openJobDir(cfg jobdir.Config, o PrepareOptions) (*jobDir, error) {
 }
 
 func (d *jobDir) read() error {
-	if data, err := os.ReadFile(filepath.Join(d.path, scan.ResultFile)); err == nil {
+	data, err := jobdir.ReadJobFile(d.path, scan.ResultFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("reading the existing job: %w", err)
+	}
+	if err == nil {
 		result, err := jobdir.ParseResult(data)
 		if err != nil {
 			return fmt.Errorf("%s: %w", filepath.Join(d.path, scan.ResultFile), err)
@@ -254,7 +258,7 @@ func (d *jobDir) read() error {
 			continue
 		}
 		path := filepath.Join(d.path, e.Name(), scan.ResultFile)
-		data, err := os.ReadFile(path)
+		data, err := jobdir.ReadTrialFile(d.path, filepath.Join(e.Name(), scan.ResultFile))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -273,9 +277,12 @@ func (d *jobDir) read() error {
 
 func (d *jobDir) readLock() error {
 	path := filepath.Join(d.path, scan.LockFile)
-	data, err := os.ReadFile(path)
-	if err != nil {
+	data, err := jobdir.ReadJobFile(d.path, scan.LockFile)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil // a job without a lock is not held to one
+	}
+	if err != nil {
+		return fmt.Errorf("reading the lock of the existing job: %w", err)
 	}
 	lock, err := jobdir.ParseLock(data)
 	if err != nil {

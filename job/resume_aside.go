@@ -33,6 +33,9 @@ func (p *Prepared) setEarlierAside(i int, j *journal.Writer) (attempt int, err e
 // setLatestAside sets the attempt aside whose files lie in a trial's directory,
 // if there are any, and returns the number of the next.
 func setLatestAside(dir, why string, j *journal.Writer) (next int, err error) {
+	if info, err := os.Lstat(dir); err == nil && !info.IsDir() {
+		return 0, fmt.Errorf("%s is not a directory: remove it", dir)
+	}
 	n, err := nextAttempt(dir)
 	if err != nil {
 		return 0, err
@@ -50,11 +53,21 @@ func setLatestAside(dir, why string, j *journal.Writer) (next int, err error) {
 // nextAttempt is the number of the attempt whose files lie in a trial's
 // directory: one more than those set aside.
 func nextAttempt(dir string) (int, error) {
-	entries, err := os.ReadDir(filepath.Join(dir, attemptsDir))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	n := 1
+	info, err := os.Lstat(filepath.Join(dir, attemptsDir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return n, nil
+	}
+	if err != nil {
 		return 0, err
 	}
-	n := 1
+	if !info.IsDir() {
+		return 0, fmt.Errorf("%s is not a directory: remove it", filepath.Join(dir, attemptsDir))
+	}
+	entries, err := os.ReadDir(filepath.Join(dir, attemptsDir))
+	if err != nil {
+		return 0, err
+	}
 	for _, e := range entries {
 		if m, err := strconv.Atoi(e.Name()); err == nil && m >= n {
 			n = m + 1

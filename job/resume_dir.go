@@ -290,11 +290,11 @@ func (d *resumeDir) add(t *trialDir) error {
 // had not begun, else as the journal has it; "" if it is not known.
 func (d *resumeDir) storedPlan(name string, lookup harbor.Lookup) string {
 	dir := filepath.Join(d.path, name)
-	data, err := os.ReadFile(filepath.Join(dir, scan.ConfigFile))
+	data, err := jobdir.ReadTrialFile(dir, scan.ConfigFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		var n int
 		if n, err = nextAttempt(dir); err == nil {
-			data, err = os.ReadFile(filepath.Join(dir, attemptsDir, strconv.Itoa(n-1), scan.ConfigFile))
+			data, err = jobdir.ReadTrialFile(dir, filepath.Join(attemptsDir, strconv.Itoa(n-1), scan.ConfigFile))
 		}
 	}
 	if err == nil {

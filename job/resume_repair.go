@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/atomicfile"
+	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/journal"
 	"github.com/proctor-run/proctor/jobdir/scan"
@@ -60,7 +60,8 @@ func StoredConfig(dir string) (jobdir.Config, error) {
 // damaged or gone. A text says why then.
 func storedJobConfig(dir string) (cfg jobdir.Config, why string, err error) {
 	path := filepath.Join(dir, scan.ConfigFile)
-	data, err := os.ReadFile(path)
+	data, err := jobdir.ReadJobFile(dir, scan.ConfigFile)
+	unread := err
 	if err == nil {
 		if cfg, _, err = jobdir.ParseConfig(data, jobdir.JSON, time.Time{}); err == nil {
 			return cfg, "", nil
@@ -81,7 +82,7 @@ func storedJobConfig(dir string) (cfg jobdir.Config, why string, err error) {
 	if journalErr != nil {
 		return cfg, "", err
 	}
-	return cfg, fmt.Sprintf("%s: rebuilt from the journal (%s)", path, whyUnread(data)), nil
+	return cfg, fmt.Sprintf("%s: rebuilt from the journal (%s)", path, whyUnread(data, unread)), nil
 }
 
 func lastConfig(s *journal.State) json.RawMessage {
@@ -94,10 +95,12 @@ func lastConfig(s *journal.State) json.RawMessage {
 }
 
 // whyUnread says what is wrong with a file that cannot be used.
-func whyUnread(data []byte) string {
+func whyUnread(data []byte, err error) string {
 	switch {
-	case data == nil:
+	case errors.Is(err, fs.ErrNotExist):
 		return "it is gone"
+	case err != nil:
+		return err.Error()
 	case len(data) == 0:
 		return "it is empty"
 	case !json.Valid(data):
@@ -110,13 +113,15 @@ func whyUnread(data []byte) string {
 // is not there or cannot be used.
 func (d *resumeDir) readTrialResult(name string, t *trialDir) (result *jobdir.TrialResult, why string, err error) {
 	path := filepath.Join(d.path, name, scan.ResultFile)
-	data, err := os.ReadFile(path)
+	data, err := jobdir.ReadTrialFile(d.path, filepath.Join(name, scan.ResultFile))
 	noted, ended := d.digests[name]
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && ended:
 		return nil, "its " + scan.ResultFile + " is gone, though the journal says that it ended", nil
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, d.journal.NeverEnded(name), nil
+	case bounded.Planted(err):
+		return nil, err.Error(), nil
 	case err != nil:
 		return nil, "", err
 	}
@@ -137,7 +142,8 @@ func (d *resumeDir) readTrialResult(name string, t *trialDir) (result *jobdir.Tr
 // is damaged: its result holds it too, and Harbor does not go on without it.
 func (d *resumeDir) checkTrialConfig(name string, result *jobdir.TrialResult, lookup harbor.Lookup, t *trialDir) {
 	path := filepath.Join(d.path, name, scan.ConfigFile)
-	data, err := os.ReadFile(path)
+	data, err := jobdir.ReadTrialFile(d.path, filepath.Join(name, scan.ConfigFile))
+	unread := err
 	text := result.Config.AppendJSON(make([]byte, 0, len(data)+1), lookup)
 	if err == nil && !bytes.Equal(data, text) { // another writer's, or damaged
 		_, _, err = jobdir.ParseTrialConfig(data)
@@ -146,16 +152,16 @@ func (d *resumeDir) checkTrialConfig(name string, result *jobdir.TrialResult, lo
 		return
 	}
 	t.repair = &Repair{path, text}
-	t.repaired = fmt.Sprintf("%s: rebuilt from the trial's result (%s)", path, whyUnread(data))
+	t.repaired = fmt.Sprintf("%s: rebuilt from the trial's result (%s)", path, whyUnread(data, unread))
 }
 
 // readJobResult takes identity, start and retries from the job's result. When
 // it is damaged, the journal has them, or about.
 func (d *resumeDir) readJobResult(o ResumeOptions) error {
 	path := filepath.Join(d.path, scan.ResultFile)
-	data, err := os.ReadFile(path)
+	data, err := jobdir.ReadJobFile(d.path, scan.ResultFile)
 	switch {
-	case err == nil:
+	case err == nil || bounded.Planted(err):
 	case errors.Is(err, fs.ErrNotExist):
 		if len(d.records) == 0 && len(d.loose) == 0 {
 			return nil
@@ -182,7 +188,7 @@ func (d *resumeDir) readJobResult(o ResumeOptions) error {
 	if d.id != nil {
 		result.ID = *d.id
 	}
-	d.repaired = append(d.repaired, fmt.Sprintf("%s: rebuilt from the trials (%s)%s", path, whyUnread(data), lost))
+	d.repaired = append(d.repaired, fmt.Sprintf("%s: rebuilt from the trials (%s)%s", path, whyUnread(data, err), lost))
 	d.result = &result
 	return nil
 }

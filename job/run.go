@@ -12,6 +12,7 @@ import (
 
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/atomicfile"
+	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/internal/clock"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/journal"
@@ -179,6 +180,9 @@ func (r *Runner) run(ctx context.Context, s *started) (*Summary, error) {
 	return m.finish(ctx)
 }
 
+// logName is the job's log in its directory.
+const logName = "job.log"
+
 // openJobLog opens the job's log; resumed reports whether the job has run
 // before, and then the log is appended to.
 func openJobLog(p *Prepared) (log *os.File, resumed bool, err error) {
@@ -186,12 +190,12 @@ func openJobLog(p *Prepared) (log *os.File, resumed bool, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, false, err
 	}
-	mode := os.O_TRUNC
-	if _, err := os.Stat(filepath.Join(dir, scan.ResultFile)); err == nil {
-		resumed, mode = true, os.O_APPEND
+	if _, err := os.Lstat(filepath.Join(dir, scan.ResultFile)); err == nil {
+		log, err = bounded.AppendIn(dir, logName, 0o644)
+		return log, true, err
 	}
-	log, err = os.OpenFile(filepath.Join(dir, "job.log"), os.O_WRONLY|os.O_CREATE|mode, 0o644)
-	return log, resumed, err
+	log, err = bounded.Truncate(dir, logName)
+	return log, false, err
 }
 
 // runAll runs the remaining trials, so many at a time. The first failure of

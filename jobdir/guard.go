@@ -54,6 +54,9 @@ func (e *InUseError) Error() string {
 // it the error is an *InUseError.
 func Acquire(dir string, who Holder) (*Guard, error) {
 	path := filepath.Join(dir, GuardFile)
+	if err := bounded.CheckOwn(dir, GuardFile); err != nil {
+		return nil, fmt.Errorf("guarding job directory %q: %w", dir, err)
+	}
 	for {
 		g, again, err := tryAcquire(dir, path, who)
 		if !again {
@@ -115,7 +118,7 @@ func (h *Holder) lives(host string) bool { return h.Host != host || h.Owner.Aliv
 
 // readHolder is nil when the file does not say.
 func readHolder(path string) *Holder {
-	data, err := bounded.ReadFile(path, maxHolder)
+	data, err := bounded.ReadIn(filepath.Dir(path), filepath.Base(path), maxHolder)
 	var h Holder
 	if err != nil || json.Unmarshal(data, &h) != nil || h.Owner.PID == 0 {
 		return nil

@@ -39,7 +39,7 @@ func TestReadNotesRefuses(t *testing.T) {
 		"another schema": {content: `{"schema": "proctor-trial-v9"}`, says: `the schema "proctor-trial-v9", want "proctor-trial-v1"`},
 		"no object":      {content: `[]`, says: "cannot unmarshal array"},
 		"too long":       {content: good + strings.Repeat(" ", 16<<20), says: "more than 16777216 bytes"},
-		"a link out":     {link: outside, says: "path escapes"},
+		"a link out":     {link: outside, says: "leads out"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

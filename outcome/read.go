@@ -3,10 +3,11 @@ package outcome
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
+	"path/filepath"
 	"syscall"
+
+	"github.com/proctor-run/proctor/internal/bounded"
 )
 
 // maxResultSize bounds how much of a result file is read: that of a job with a
@@ -33,26 +34,12 @@ func absent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP)
 }
 
-// readFile never waits: what is no regular file is not opened.
-func readFile(path string) (data []byte, err error) {
-	info, err := os.Stat(path)
+// readFile never waits, and follows no link out of the directory: it may be a
+// stranger's.
+func readFile(path string) ([]byte, error) {
+	data, err := bounded.ReadIn(filepath.Dir(path), filepath.Base(path), maxResultSize)
 	if err != nil {
 		return nil, fmt.Errorf("reading job result: %w", err)
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("reading job result: %q is no regular file", path)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("reading job result: %w", err)
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	data, err = io.ReadAll(io.LimitReader(f, maxResultSize+1))
-	if err != nil {
-		return nil, fmt.Errorf("reading job result: %w", err)
-	}
-	if len(data) > maxResultSize {
-		return nil, fmt.Errorf("reading job result: %q has more than %d bytes", path, maxResultSize)
 	}
 	return data, nil
 }

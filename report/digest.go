@@ -3,8 +3,6 @@ package report
 import (
 	"encoding/json"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 
 	"github.com/proctor-run/proctor/jobdir"
@@ -101,7 +99,7 @@ func (j *Job) Digest() *Digest {
 // headlinesOf reads the first metric of each group of the job's result.
 func headlinesOf(dir string) map[string]string {
 	headlines := map[string]string{}
-	data, err := os.ReadFile(filepath.Join(dir, scan.ResultFile))
+	data, err := jobdir.ReadJobFile(dir, scan.ResultFile)
 	if err != nil {
 		return headlines // told among the problems
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -113,7 +112,7 @@ func ReadJob(ctx context.Context, dir string, zone *time.Location) (*Job, error)
 // readResult takes the plan and the times from the job's own result.
 func (j *Job) readResult(zone *time.Location) {
 	j.Planned = len(j.records) + len(j.Unfinished) + len(j.Problems)
-	data, err := os.ReadFile(filepath.Join(j.Dir, scan.ResultFile))
+	data, err := jobdir.ReadJobFile(j.Dir, scan.ResultFile)
 	var result jobdir.Result
 	if err == nil {
 		result, err = jobdir.ParseResult(data)
@@ -191,7 +190,7 @@ func (j *Job) timePhases(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		data, err := os.ReadFile(filepath.Join(j.Dir, r.Dir, scan.ResultFile))
+		data, err := jobdir.ReadTrialFile(j.Dir, filepath.Join(r.Dir, scan.ResultFile))
 		if err != nil {
 			continue // it was there a moment ago; what is gone has no phases
 		}

@@ -72,7 +72,7 @@ func startOf(j ListedJob) time.Time {
 // a job is none.
 func readListed(dir string, zone *time.Location) (j ListedJob, ok bool) {
 	j = ListedJob{Name: filepath.Base(dir), Dir: dir, State: Unreadable, Headlines: []Headline{}}
-	data, err := os.ReadFile(filepath.Join(dir, scan.ResultFile))
+	data, err := jobdir.ReadJobFile(dir, scan.ResultFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		j.State, j.Error = Unfinished, "no result yet"
 		return j, isFile(filepath.Join(dir, scan.ConfigFile))

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/proctor-run/proctor/internal/bounded"
 )
 
 // LogTail is the end of a log file.
@@ -63,13 +65,13 @@ func isLog(path string) bool {
 }
 
 func tailOf(root *os.Root, path string, lines int) (LogTail, bool) {
-	f, err := root.Open(path)
+	f, err := bounded.OpenAt(root, path)
 	if err != nil {
 		return LogTail{}, false
 	}
 	defer func() { _ = f.Close() }()
 	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 || lines == 0 {
+	if err != nil || info.Size() == 0 || lines == 0 {
 		return LogTail{}, false
 	}
 	from := max(info.Size()-maxTailBytes, 0)

@@ -1,7 +1,7 @@
 package report
 
 import (
-	"os"
+	"path/filepath"
 
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/outcome"
@@ -78,10 +78,7 @@ func ReadOutcome(path string) *Outcome {
 // parsedResult is nil where the file cannot be read as a whole. What is no regular
 // file is not opened: reading a pipe could wait for ever.
 func parsedResult(path string) *jobdir.Result {
-	if !isFile(path) {
-		return nil
-	}
-	data, err := os.ReadFile(path)
+	data, err := jobdir.ReadJobFile(filepath.Dir(path), filepath.Base(path))
 	if err != nil {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/scan"
 	"github.com/proctor-run/proctor/value"
@@ -97,7 +98,7 @@ func rewardsJSON(r *jobdir.VerifierResult) json.RawMessage {
 // The error is a [*NotFoundError] for a directory that is no trial's, and an
 // [*InvalidError] for a result that cannot be read.
 func ReadTrial(dir string, lines int) (*Trial, error) {
-	root, err := os.OpenRoot(dir)
+	root, err := bounded.OpenDir(dir)
 	if err != nil {
 		return nil, &NotFoundError{Path: dir, Kind: "trial", Err: err}
 	}
@@ -114,7 +115,7 @@ func ReadTrial(dir string, lines int) (*Trial, error) {
 }
 
 func (t *Trial) readResult(root *os.Root) error {
-	data, err := root.ReadFile(scan.ResultFile)
+	data, err := bounded.ReadAt(root, scan.ResultFile, jobdir.MaxTrialFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return t.readStarted(root)
 	}
@@ -141,7 +142,7 @@ func (t *Trial) readResult(root *os.Root) error {
 // readStarted reads what a trial that has not ended left at its start.
 func (t *Trial) readStarted(root *os.Root) error {
 	var c jobdir.TrialConfig
-	data, err := root.ReadFile(scan.ConfigFile)
+	data, err := bounded.ReadAt(root, scan.ConfigFile, jobdir.MaxTrialFile)
 	if err == nil {
 		c, _, err = jobdir.ParseTrialConfig(data)
 	}
@@ -194,6 +195,9 @@ func (t *Trial) findCause() {
 
 func earlierAttempts(root *os.Root) []string {
 	names := []string{}
+	if info, err := root.Lstat("attempts"); err != nil || !info.IsDir() {
+		return names
+	}
 	entries, _ := fs.ReadDir(root.FS(), "attempts")
 	for _, e := range entries {
 		if e.IsDir() {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -75,7 +74,7 @@ func Rescore(ctx context.Context, dir string, opts RescoreOptions) (*Rescored, e
 // keeps.
 func (r *Rescored) readStored() error {
 	name := filepath.Join(r.Dir, scan.ResultFile)
-	data, err := os.ReadFile(name)
+	data, err := jobdir.ReadJobFile(r.Dir, scan.ResultFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		r.warn("there is no %s: the planned number of trials is taken to be the number found", scan.ResultFile)
 		return nil
@@ -108,7 +107,7 @@ func (r *Rescored) metrics(opts RescoreOptions) (Metrics, error) {
 		return r.everywhere(opts.Metrics), nil
 	}
 	name := filepath.Join(r.Dir, scan.ConfigFile)
-	data, err := os.ReadFile(name)
+	data, err := jobdir.ReadJobFile(r.Dir, scan.ConfigFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		r.warn("there is no %s: the metric is taken to be the mean", scan.ConfigFile)
 		return r.everywhere([]Metric{{Type: jobdir.MetricMean}}), nil
@@ -182,7 +181,7 @@ func (r *Rescored) describe() {
 	if len(r.Records) == 0 {
 		return
 	}
-	data, err := os.ReadFile(filepath.Join(r.Dir, r.Records[0].Dir, scan.ResultFile))
+	data, err := jobdir.ReadTrialFile(r.Dir, filepath.Join(r.Records[0].Dir, scan.ResultFile))
 	if err != nil {
 		return
 	}

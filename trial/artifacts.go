@@ -229,7 +229,7 @@ func (a *artifacts) upload(ctx context.Context, sb sandbox.Sandbox, step *harbor
 		}
 		rel := filepath.FromSlash(artifact.RelPath())
 		info, err := root.Stat(rel)
-		if err != nil {
+		if err != nil || !info.IsDir() && !info.Mode().IsRegular() {
 			continue // what could not be collected is not there
 		}
 		host := filepath.Join(root.Name(), rel)

@@ -1,6 +1,8 @@
 package trial
 
 import (
+	"cmp"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -13,6 +15,22 @@ const (
 	// openMode bounds what it is afterwards, that of the directory around it.
 	openMode = 0o755
 )
+
+// makeDir makes a trial's directory, closed to other users: the log directories in it
+// are open to every user, for those of the sandbox.
+func makeDir(dir string) error {
+	if err := os.MkdirAll(dir, closedMode); err != nil {
+		return err
+	}
+	// A link would have the trial write somewhere else.
+	if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
+		return cmp.Or(err, fmt.Errorf("%s is not a directory but a link: remove it", dir))
+	}
+	if err := os.Chmod(dir, closedMode); err != nil {
+		return err
+	}
+	return environment.MakeLogDirs(dir)
+}
 
 // disarm makes harmless what sandboxes left in the trial's directory, and opens it to
 // those that the job's directory is open to. Where that is not possible it stays closed.

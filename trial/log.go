@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
+
+	"github.com/proctor-run/proctor/internal/bounded"
 )
 
 // logFile is a trial.log: bare messages, one a line (Harbor job format,
@@ -17,7 +20,7 @@ type logFile struct {
 }
 
 func openLog(path string, also io.Writer) (*logFile, error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	f, err := bounded.Truncate(filepath.Dir(path), filepath.Base(path))
 	if err != nil {
 		return nil, err
 	}

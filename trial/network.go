@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/harbor"
+	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/egress"
@@ -124,7 +123,7 @@ func (n *networks) watch(spec *sandbox.Spec, switches bool) error {
 		return nil
 	}
 	if n.egress == nil {
-		f, err := os.Create(filepath.Join(n.dir, EgressLog))
+		f, err := bounded.Truncate(n.dir, EgressLog)
 		if err != nil {
 			return fmt.Errorf("keeping the log of the egress proxy: %w", err)
 		}

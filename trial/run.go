@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -136,11 +135,7 @@ func (r *Runner) begin(cfg jobdir.TrialConfig, n int) (*attempt, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := environment.MakeLogDirs(dir); err != nil {
-		return nil, err
-	}
-	// The log directories in it are open to every user, for those of the sandbox.
-	if err := os.Chmod(dir, closedMode); err != nil {
+	if err := makeDir(dir); err != nil {
 		return nil, err
 	}
 	log, err := openLog(filepath.Join(dir, "trial.log"), r.JobLog)

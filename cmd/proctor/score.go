@@ -221,7 +221,7 @@ func recordsOf(r *score.Rescored) []jobdir.Record {
 // writeResult replaces the job's result, if it changes.
 func writeResult(env *Env, f *scoreFlags, r *score.Rescored) error {
 	path := filepath.Join(r.Dir, scan.ResultFile)
-	old, err := os.ReadFile(path)
+	old, err := jobdir.ReadJobFile(r.Dir, scan.ResultFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("reading job result: %w", err)
 	}

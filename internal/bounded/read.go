@@ -1,12 +1,14 @@
 package bounded
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // ErrNotRegular marks what stands where a file is expected and is none: a directory, a
@@ -20,7 +22,7 @@ var ErrTooLarge = errors.New("too large")
 func Read(r io.Reader, limit int64) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err == nil && int64(len(data)) > limit {
-		err = fmt.Errorf("%w: more than %d bytes", ErrTooLarge, limit)
+		err = tooLarge(limit)
 	}
 	return data, err
 }
@@ -43,24 +45,42 @@ func ReadFile(path string, limit int64) ([]byte, error) {
 // ReadIn reads a file as [OpenIn] opens it. One of more than limit bytes is an
 // [ErrTooLarge].
 func ReadIn(dir, name string, limit int64) ([]byte, error) {
-	f, err := OpenIn(dir, name)
+	root, err := OpenDir(dir)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }()
-	data, err := Read(f, limit)
-	if err != nil {
-		return nil, fmt.Errorf("reading %q: %w", f.Name(), err)
-	}
-	return data, nil
+	defer func() { _ = root.Close() }()
+	return ReadAt(root, name, limit)
 }
+
+// readAll is Read of a regular file: a hole of a terabyte is refused before anything
+// is read.
+func readAll(f *os.File, limit int64) ([]byte, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > limit {
+		return nil, tooLarge(limit)
+	}
+	data := bytes.NewBuffer(make([]byte, 0, info.Size()+bytes.MinRead))
+	if _, err := data.ReadFrom(io.LimitReader(f, limit+1)); err != nil {
+		return nil, err
+	}
+	if int64(data.Len()) > limit { // it grew meanwhile
+		return nil, tooLarge(limit)
+	}
+	return data.Bytes(), nil
+}
+
+func tooLarge(limit int64) error { return fmt.Errorf("%w: more than %d bytes", ErrTooLarge, limit) }
 
 // OpenIn opens a regular file below a directory that others may write to, for
 // reading: no link leads out of the directory, and what is no file is an
 // [ErrNotRegular]; a pipe does not block, and a device is not opened. Errors name
 // the file by its whole path. Whoever reads it bounds what is read.
 func OpenIn(dir, name string) (*os.File, error) {
-	root, err := os.OpenRoot(dir)
+	root, err := OpenDir(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -68,9 +88,49 @@ func OpenIn(dir, name string) (*os.File, error) {
 	return OpenAt(root, name)
 }
 
+// OpenDir opens a directory that others may have put something else in the place of:
+// [os.OpenRoot] would wait at a pipe.
+func OpenDir(dir string) (*os.Root, error) {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return nil, &fs.PathError{Op: "open", Path: dir, Err: syscall.ENOTDIR}
+	}
+	return os.OpenRoot(dir)
+}
+
+// Planted reports whether an error says that what stands in a file's place was put there
+// by somebody who is not its writer: something that is no file, that leads elsewhere, or
+// that is larger than such a file can be.
+func Planted(err error) bool {
+	return errors.Is(err, ErrNotRegular) || errors.Is(err, ErrLeadsOut) || errors.Is(err, ErrTooLarge)
+}
+
+// ReadAt is [ReadIn] for a directory that is open.
+func ReadAt(root *os.Root, name string, limit int64) ([]byte, error) {
+	f, err := OpenAt(root, name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	data, err := readAll(f, limit)
+	if err != nil {
+		return nil, fmt.Errorf("reading %q: %w", f.Name(), err)
+	}
+	return data, nil
+}
+
 // OpenAt is [OpenIn] for a directory that is open.
 func OpenAt(root *os.Root, name string) (*os.File, error) {
 	info, err := root.Stat(name)
+	if err != nil && within(root, name, err).Err == ErrLeadsOut { //nolint:errorlint // it is that very one
+		// Perhaps it leads back in: a root follows no absolute link.
+		if name, err = insideName(root, name); err == nil {
+			info, err = root.Stat(name)
+		}
+	}
 	if err != nil {
 		return nil, within(root, name, err)
 	}
@@ -96,7 +156,7 @@ func OpenAt(root *os.Root, name string) (*os.File, error) {
 var ErrLeadsOut = errors.New("a link that leads out of its directory is not followed")
 
 // within gives an error of a directory that is open the whole path.
-func within(root *os.Root, name string, err error) error {
+func within(root *os.Root, name string, err error) *fs.PathError {
 	if pe := (*fs.PathError)(nil); errors.As(err, &pe) {
 		err = pe.Err
 	}
@@ -104,6 +164,24 @@ func within(root *os.Root, name string, err error) error {
 		err = ErrLeadsOut
 	}
 	return &fs.PathError{Op: "open", Path: filepath.Join(root.Name(), name), Err: err}
+}
+
+// insideName is the name of a file without links, for one that leads out of a directory
+// and back in. What leads nowhere is an fs.ErrNotExist.
+func insideName(root *os.Root, name string) (string, error) {
+	real, err := filepath.EvalSymlinks(filepath.Join(root.Name(), name))
+	if err != nil {
+		return name, err
+	}
+	base, err := filepath.EvalSymlinks(root.Name())
+	if err != nil {
+		return name, err
+	}
+	rel, err := filepath.Rel(base, real)
+	if err != nil || !filepath.IsLocal(rel) {
+		return name, ErrLeadsOut
+	}
+	return rel, nil
 }
 
 // escapes is how package os words that a name leads out of a root; it exports no such

@@ -30,6 +30,7 @@ func TestOpenInOpensFilesOnly(t *testing.T) {
 		{"link out", func(p string) error { return os.Symlink(outside, p) }, bounded.ErrLeadsOut},
 		{"relative link out", func(p string) error { return os.Symlink("../../../../../../../../etc/passwd", p) }, bounded.ErrLeadsOut},
 		{"link to a device", func(p string) error { return os.Symlink(os.DevNull, p) }, bounded.ErrLeadsOut},
+		{"absolute dangling link", func(p string) error { return os.Symlink(p+".none", p) }, fs.ErrNotExist},
 		{"dangling link", func(p string) error { return os.Symlink("nowhere", p) }, fs.ErrNotExist},
 		{"loop", func(p string) error { return os.Symlink(filepath.Base(p), p) }, nil},
 		{"pipe", func(p string) error { return syscall.Mkfifo(p, 0o600) }, bounded.ErrNotRegular},
@@ -82,10 +83,12 @@ func TestOpenInFollowsLinksInside(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "there"), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink("there", filepath.Join(dir, "f")); err != nil {
-		t.Fatal(err)
-	}
-	if data, err := bounded.ReadIn(dir, "f", 100); err != nil || string(data) != "x" {
-		t.Errorf("read %q, %v", data, err)
+	for name, target := range map[string]string{"f": "there", "absolute": filepath.Join(dir, "there")} {
+		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+		if data, err := bounded.ReadIn(dir, name, 100); err != nil || string(data) != "x" {
+			t.Errorf("%s: read %q, %v", name, data, err)
+		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -18,9 +17,6 @@ import (
 	"github.com/proctor-run/proctor/score"
 	"github.com/proctor-run/proctor/value"
 )
-
-// maxResult bounds a trial's result, in bytes.
-const maxResult = 64 << 20
 
 // Read reads a job directory. The suites are in the order of the groups' names,
 // the cases in that of tasks and of the times at which they started. A result
@@ -56,7 +52,7 @@ type reader struct {
 // readJob reads what the job says of itself; not being able to is no error,
 // its trials count.
 func (r *reader) readJob() error {
-	data, err := os.ReadFile(filepath.Join(r.dir, scan.ResultFile))
+	data, err := jobdir.ReadJobFile(r.dir, scan.ResultFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("reading job result: %w", err)
 	}
@@ -65,7 +61,7 @@ func (r *reader) readJob() error {
 			r.result = &result
 		}
 	}
-	if data, err := os.ReadFile(filepath.Join(r.dir, scan.LockFile)); err == nil {
+	if data, err := jobdir.ReadJobFile(r.dir, scan.LockFile); err == nil {
 		if lock, err := jobdir.ParseLock(data); err == nil {
 			r.lock = &lock
 		}
@@ -187,15 +183,7 @@ func (r *reader) fill(c *Case, rec *scan.FileRecord) {
 }
 
 func (r *reader) readTrial(name string) (*jobdir.TrialResult, error) {
-	path := filepath.Join(r.dir, name, scan.ResultFile)
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if info.Size() > maxResult {
-		return nil, fmt.Errorf("%s is larger than %d bytes", path, maxResult)
-	}
-	data, err := os.ReadFile(path)
+	data, err := jobdir.ReadTrialFile(r.dir, filepath.Join(name, scan.ResultFile))
 	if err != nil {
 		return nil, err
 	}

@@ -3,13 +3,15 @@ package journal
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
+
+	"github.com/proctor-run/proctor/internal/bounded"
 )
 
 // Journal is what was read of a journal.
@@ -104,7 +106,7 @@ func LoadState(dir string) (*State, error) {
 // load has the journal of a job directory read, where there is one.
 func load(dir string, read func(io.Reader) error) (err error) {
 	path := filepath.Join(dir, File)
-	f, err := os.Open(path)
+	f, err := bounded.OpenIn(dir, File)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -112,11 +114,19 @@ func load(dir string, read func(io.Reader) error) (err error) {
 		return fmt.Errorf("reading journal: %w", err)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
+	if info, err := f.Stat(); err != nil || info.Size() > maxSize {
+		return fmt.Errorf("reading journal %s: %w", path, cmp.Or(err, errTooLarge))
+	}
 	if err := read(f); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return nil
 }
+
+// maxSize bounds a journal, in bytes: of a job of a million trials it is smaller.
+const maxSize = 4 << 30
+
+var errTooLarge = fmt.Errorf("%w: more than %d bytes", bounded.ErrTooLarge, int64(maxSize))
 
 // readLine reads a line with its end and tells its size; of one that is
 // too long it returns only the beginning.

@@ -1,12 +1,15 @@
 package journal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/proctor-run/proctor/internal/bounded"
 )
 
 // journal appends to the journal of a job. A nil journal records nothing. Its
@@ -28,8 +31,7 @@ type Writer struct {
 // openJournal opens the journal of a directory, and makes it if there is none.
 // A line that a killed writer did not finish is cut off.
 func Open(dir string, now func() time.Time) (*Writer, error) {
-	path := filepath.Join(dir, File)
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o644)
+	f, err := bounded.AppendIn(dir, File, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("opening journal: %w", err)
 	}
@@ -45,6 +47,9 @@ func Open(dir string, now func() time.Time) (*Writer, error) {
 
 // wholeSize cuts off a last line that is not whole and returns the size.
 func wholeSize(f *os.File) (int64, error) {
+	if info, err := f.Stat(); err != nil || info.Size() > maxSize {
+		return 0, cmp.Or(err, errTooLarge)
+	}
 	j, err := Read(f)
 	if damaged := (*Error)(nil); err != nil && !errors.As(err, &damaged) {
 		return 0, err // other damage is for readers to tell
@@ -136,7 +141,7 @@ func (j *Writer) sync(end int64) error {
 // Append adds one entry to the journal of a job directory, and returns
 // when it is on the disk. A directory without a journal stays without.
 func Append(dir string, e Entry, now func() time.Time) error {
-	if _, err := os.Stat(filepath.Join(dir, File)); errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Lstat(filepath.Join(dir, File)); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	j, err := Open(dir, now)

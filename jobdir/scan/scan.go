@@ -1,6 +1,7 @@
 package scan
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/jobdir"
 )
 
@@ -22,10 +24,6 @@ const (
 	ConfigFile = "config.json"
 	LockFile   = "lock.json"
 )
-
-// maxResultSize bounds how much of one result.json is read: results with token
-// records can be large, but not this large.
-const maxResultSize = 1 << 30
 
 // FileRecord is a record as it was found in a job directory.
 type FileRecord struct {
@@ -37,9 +35,17 @@ type FileRecord struct {
 // ReadRecord reads the record of one result.json. Fields that aggregation does
 // not need are checked to be JSON and no more; use
 // [jobdir.ParseTrialResult] to validate all. Errors name the file, and the field where one is wrong.
+//
+// The directory may be a stranger's: what is no regular file, leads out of it or has
+// more than [jobdir.MaxTrialFile] bytes is an error.
 func ReadRecord(path string) (FileRecord, error) {
+	root, err := bounded.OpenDir(filepath.Dir(path))
+	if err != nil {
+		return FileRecord{}, fmt.Errorf("reading trial result: %w", err)
+	}
+	defer func() { _ = root.Close() }()
 	var r recordReader
-	return r.read(path)
+	return r.read(root, filepath.Base(path), filepath.Base(filepath.Dir(path)))
 }
 
 // recordReader reads many records with one buffer.
@@ -48,22 +54,22 @@ type recordReader struct {
 	in  interner
 }
 
-func (r *recordReader) read(path string) (FileRecord, error) {
-	data, err := r.load(path)
+// read reads a file below a directory; dir is the name of the trial's.
+func (r *recordReader) read(root *os.Root, name, dir string) (FileRecord, error) {
+	data, err := r.load(root, name)
 	if err != nil {
 		return FileRecord{}, fmt.Errorf("reading trial result: %w", err)
 	}
 	if r.in == nil {
 		r.in = interner{}
 	}
-	dir := filepath.Base(filepath.Dir(path))
 	if rec, ok := scanRecord(data, &r.in); ok {
 		rec.Dir = dir
 		return rec, nil
 	}
 	full, err := jobdir.ParseTrialResult(data)
 	if err != nil {
-		return FileRecord{}, fmt.Errorf("reading %q: %w", path, err)
+		return FileRecord{}, fmt.Errorf("reading %q: %w", filepath.Join(root.Name(), name), err)
 	}
 	rec := FileRecord{Record: jobdir.RecordOf(&full), Dir: dir}
 	if full.StartedAt != nil {
@@ -75,12 +81,16 @@ func (r *recordReader) read(path string) (FileRecord, error) {
 func microsOf(t jobdir.Time) int64 { return t.In(time.UTC).UnixMicro() }
 
 // load reads a file into the reader's buffer.
-func (r *recordReader) load(path string) (data []byte, err error) {
-	f, err := os.Open(path)
+func (r *recordReader) load(root *os.Root, name string) (data []byte, err error) {
+	f, err := bounded.OpenAt(root, name)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
+	tooLarge := &fs.PathError{Op: "read", Path: f.Name(), Err: fmt.Errorf("%w: more than %d bytes", bounded.ErrTooLarge, jobdir.MaxTrialFile)}
+	if info, err := f.Stat(); err != nil || info.Size() > jobdir.MaxTrialFile {
+		return nil, cmp.Or[error](err, tooLarge)
+	}
 	if r.buf == nil {
 		r.buf = make([]byte, 16<<10)
 	}
@@ -93,8 +103,8 @@ func (r *recordReader) load(path string) (data []byte, err error) {
 			return r.buf[:n], nil
 		case err != nil:
 			return nil, err
-		case n > maxResultSize:
-			return nil, &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("more than %d bytes", maxResultSize)}
+		case n > jobdir.MaxTrialFile:
+			return nil, tooLarge
 		case n == len(r.buf):
 			r.buf = append(r.buf, make([]byte, len(r.buf))...)
 		}
@@ -119,9 +129,14 @@ func Dir(ctx context.Context, dir string) (Scanned, error) {
 	if err != nil {
 		return Scanned{}, fmt.Errorf("reading job directory: %w", err)
 	}
+	root, err := bounded.OpenDir(dir)
+	if err != nil {
+		return Scanned{}, fmt.Errorf("reading job directory: %w", err)
+	}
+	defer func() { _ = root.Close() }()
 	names := make([]string, 0, len(entries))
 	for _, e := range entries {
-		if isDir(dir, e) {
+		if isDir(root, e) {
 			names = append(names, e.Name())
 		}
 	}
@@ -137,7 +152,7 @@ func Dir(ctx context.Context, dir string) (Scanned, error) {
 				if i >= len(names) {
 					return
 				}
-				records[i], errs[i] = r.read(filepath.Join(dir, names[i], ResultFile))
+				records[i], errs[i] = r.read(root, filepath.Join(names[i], ResultFile), names[i])
 			}
 		})
 	}
@@ -164,11 +179,16 @@ func collect(names []string, records []FileRecord, errs []error) Scanned {
 	return s
 }
 
-// isDir follows links, as the reference does.
-func isDir(dir string, e fs.DirEntry) bool {
+// isDir follows links, as the reference does. One that leads out of the job's directory
+// counts as a trial too: reading its result says that it is not followed.
+func isDir(root *os.Root, e fs.DirEntry) bool {
 	if e.Type()&fs.ModeSymlink == 0 {
 		return e.IsDir()
 	}
-	info, err := os.Stat(filepath.Join(dir, e.Name()))
+	info, err := root.Stat(e.Name())
+	if err == nil {
+		return info.IsDir()
+	}
+	info, err = os.Stat(filepath.Join(root.Name(), e.Name()))
 	return err == nil && info.IsDir()
 }
