@@ -190,8 +190,12 @@ type cleaned struct {
 func (e *cleaned) Error() string { return e.text }
 func (e *cleaned) Unwrap() error { return e.err }
 
-// cover is what has been replaced: bytes before end are under a mark.
-type cover struct{ end int }
+// cover is what has been replaced: bytes before end are under a mark, or, with fill,
+// under so many asterisks.
+type cover struct {
+	end  int
+	fill bool
+}
 
 // append appends text to dst up to a limit before which it is known whether patterns
 // begin, without the secrets.
@@ -203,9 +207,16 @@ func (c *cover) append(dst []byte, s *Set, text []byte, limit int) []byte {
 			break
 		}
 		if at >= c.end {
-			dst = append(append(dst, text[max(done, c.end):at]...), p.mark...)
+			dst = append(dst, text[max(done, c.end):at]...)
+			if !c.fill {
+				dst = append(dst, p.mark...)
+			}
 		}
-		c.end = max(c.end, at+len(p.text))
+		end := max(c.end, at+len(p.text))
+		if c.fill {
+			dst = append(dst, bytes.Repeat([]byte{'*'}, end-max(c.end, at))...)
+		}
+		c.end = end
 		done, from = c.end, at+1
 	}
 	if start := max(done, c.end); start < limit {
