@@ -46,7 +46,10 @@ type Program struct {
 	Stdout, Stderr io.Writer
 	// Lookup finds a variable of the environment.
 	Lookup func(name string) (string, bool)
-	Now    func() time.Time
+	// Environ is the environment, KEY=VALUE: what is secret in it is written and printed
+	// nowhere.
+	Environ []string
+	Now     func() time.Time
 	// Signals ends what runs: the first in order, the second at once.
 	Signals <-chan os.Signal
 }

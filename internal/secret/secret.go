@@ -3,6 +3,7 @@
 package secret
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,6 +13,7 @@ import (
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/redact"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/schema"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -29,6 +31,15 @@ type Source struct {
 
 // OfProcess are the secrets of this process's environment.
 func (s Source) OfProcess() []redact.Secret { return s.collect().list }
+
+// OfTexts are the secrets in texts such as a command line, by their form.
+func (s Source) OfTexts(texts []string) []redact.Secret {
+	c := &collector{source: s}
+	for _, text := range texts {
+		c.within("argument", text)
+	}
+	return c.list
+}
 
 // OfJob are the secrets of a job's configuration and of the environment.
 func (s Source) OfJob(cfg jobdir.Config) []redact.Secret {
@@ -104,11 +115,17 @@ func (c *collector) keepAgent(a jobdir.AgentConfig) {
 	}
 }
 
+// add takes a secret. Names tell them apart: of several values with one name the later
+// ones are numbered.
 func (c *collector) add(name, text string) {
-	s := redact.Secret{Name: name, Value: text}
-	if len(text) >= redact.MinLength && !slices.Contains(c.list, s) {
-		c.list = append(c.list, s)
+	if len(text) < redact.MinLength || slices.ContainsFunc(c.list, func(s redact.Secret) bool { return s.Value == text }) {
+		return
 	}
+	free := name
+	for n := 2; slices.ContainsFunc(c.list, func(s redact.Secret) bool { return s.Name == free }); n++ {
+		free = fmt.Sprintf("%s_%d", name, n)
+	}
+	c.list = append(c.list, redact.Secret{Name: free, Value: text})
 }
 
 func (c *collector) agent(a jobdir.AgentConfig) {
@@ -183,12 +200,24 @@ func (c *collector) variable(name, text string) {
 	}
 }
 
+// mask is what Harbor's redaction leaves of a value.
+const mask = "****"
+
+// Masked tells a value that Harbor's redaction left of one (Harbor job format, section
+// 1.8).
+func Masked(name, text string) bool {
+	return schema.Sensitive(name) && strings.Contains(text, mask) && harbor.RedactEnv(name, text, nil) == text
+}
+
 // partOfName reports whether a text is part of what results are counted by.
 func (c *collector) partOfName(text string) bool {
 	return slices.ContainsFunc(c.kept, func(name string) bool { return strings.Contains(name, text) })
 }
 
 func (c *collector) literal(name, text string) {
+	if Masked(name, text) || len(redact.Marked(text)) > 0 {
+		return // the value is not known
+	}
 	if slices.Contains(c.source.Names, name) || named(name) && !evident(text) {
 		c.add(name, text)
 		return
