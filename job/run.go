@@ -139,7 +139,7 @@ func (r *Runner) start(p *Prepared) (s *started, err error) {
 		err = s.journal.AppendSync(r.startEntry(s, resumed || s.journal.Begun()))
 	}
 	if err == nil {
-		err = s.p.setOrphansAside(s.journal)
+		err = s.p.setOrphansAside(s.journal, s.secrets)
 	}
 	if err == nil {
 		err = s.p.repairAll()
