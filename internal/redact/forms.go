@@ -17,6 +17,9 @@ const minLine = 16
 
 // forms lists how a value is written down. None is shorter than [MinLength].
 func forms(value string) []string {
+	if trimmed := strings.TrimSpace(value); len(trimmed) >= MinLength {
+		value = trimmed // which programs print, and which is part of the whole
+	}
 	list := formsOf(value)
 	if strings.ContainsAny(value, "\r\n") {
 		for line := range strings.FieldsFuncSeq(value, func(r rune) bool { return r == '\r' || r == '\n' }) {

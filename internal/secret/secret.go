@@ -43,14 +43,14 @@ func (s Source) OfTexts(texts []string) []redact.Secret {
 
 // OfJob are the secrets of a job's configuration and of the environment.
 func (s Source) OfJob(cfg jobdir.Config) []redact.Secret {
-	c := s.collect()
+	kept := []string{cfg.JobName}
 	for _, a := range cfg.Agents {
-		c.keepAgent(a)
+		kept = append(kept, namesOf(a)...)
 	}
 	for _, t := range cfg.Tasks {
-		c.keep(t.BaseName())
+		kept = append(kept, t.BaseName())
 	}
-	c.keep(cfg.JobName)
+	c := s.collect(kept...)
 	for _, a := range cfg.Agents {
 		c.agent(a)
 	}
@@ -61,10 +61,11 @@ func (s Source) OfJob(cfg jobdir.Config) []redact.Secret {
 // OfTrial are the secrets of a trial's configuration, of its task, which may be nil,
 // and of the environment.
 func (s Source) OfTrial(cfg jobdir.TrialConfig, task *harbor.Task) []redact.Secret {
-	c := s.collect()
-	c.keepAgent(cfg.Agent)
-	c.keep(cfg.Task.BaseName())
-	c.keep(cfg.TrialName)
+	kept := append(namesOf(cfg.Agent), cfg.Task.BaseName(), cfg.TrialName)
+	if task != nil {
+		kept = append(kept, task.Name)
+	}
+	c := s.collect(kept...)
 	c.agent(cfg.Agent)
 	c.environment(cfg.Environment, cfg.Verifier)
 	if task != nil {
@@ -77,13 +78,13 @@ func (s Source) OfTrial(cfg jobdir.TrialConfig, task *harbor.Task) []redact.Secr
 type collector struct {
 	source Source
 	list   []redact.Secret
-	// kept are names that results are counted by: what is no secret by its name or
-	// its form and part of one of them is none.
+	// kept are names that results are counted by, and that directories have: what is
+	// part of one of them cannot be hidden.
 	kept []string
 }
 
-func (s Source) collect() *collector {
-	c := &collector{source: s}
+func (s Source) collect(kept ...string) *collector {
+	c := &collector{source: s, kept: kept}
 	if c.source.Lookup == nil {
 		c.source.Lookup = func(string) (string, bool) { return "", false }
 	}
@@ -101,24 +102,21 @@ func (s Source) collect() *collector {
 	return c
 }
 
-func (c *collector) keep(name string) {
-	if name != "" {
-		c.kept = append(c.kept, name)
-	}
-}
-
-func (c *collector) keepAgent(a jobdir.AgentConfig) {
+// namesOf are the names by which results of an agent are counted.
+func namesOf(a jobdir.AgentConfig) []string {
+	var names []string
 	for _, name := range []*string{a.Name, a.ModelName} {
 		if name != nil {
-			c.keep(*name)
+			names = append(names, *name)
 		}
 	}
+	return names
 }
 
 // add takes a secret. Names tell them apart: of several values with one name the later
 // ones are numbered.
 func (c *collector) add(name, text string) {
-	if len(text) < redact.MinLength || slices.ContainsFunc(c.list, func(s redact.Secret) bool { return s.Value == text }) {
+	if len(text) < redact.MinLength || c.partOfName(text) || slices.ContainsFunc(c.list, func(s redact.Secret) bool { return s.Value == text }) {
 		return
 	}
 	free := name
@@ -145,7 +143,6 @@ func (c *collector) environment(e jobdir.EnvironmentConfig, v jobdir.VerifierCon
 
 func (c *collector) task(t *harbor.Task) {
 	cfg := &t.Config
-	c.keep(t.Name)
 	for _, env := range []harbor.Env{cfg.Environment.Env, cfg.Verifier.Env, cfg.Solution.Env} {
 		c.taskEnv(env)
 	}
@@ -193,7 +190,7 @@ func (c *collector) variable(name, text string) {
 		c.literal(name, t.Default)
 	case slices.Contains(c.source.Names, name), named(name) && !evident(resolved):
 		c.add(t.Name, resolved)
-	case plain(t.Name) || plain(name) || evident(resolved) || c.partOfName(resolved):
+	case plain(t.Name) || plain(name) || evident(resolved):
 		c.within(t.Name, resolved)
 	default:
 		c.add(t.Name, resolved)

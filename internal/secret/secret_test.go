@@ -48,6 +48,7 @@ func TestWhatIsASecret(t *testing.T) {
 		{name: "a template of a model", variable: "FOO", value: "${THE_MODEL}", host: map[string]string{"THE_MODEL": "big-model-1"}},
 		{name: "a template of a URL with a password", variable: "FOO", value: "${THE_URL}", host: map[string]string{"THE_URL": "https://u:hunter2hunter2@h"}, want: "hunter2hunter2"},
 		{name: "a template of the model's own name", variable: "FOO", value: "${BAR}", host: map[string]string{"BAR": "anthropic"}},
+		{name: "the name of the model", variable: "FOO_KEY", value: "anthropic"},
 		{name: "marked", variable: "GREETING", value: "hello world", marked: []string{"GREETING"}, want: "hello world"},
 		{name: "marked, of this machine", variable: "X", value: "y", host: map[string]string{"BAR": "what is it"}, marked: []string{"BAR"}, want: "what is it"},
 	} {
