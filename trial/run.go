@@ -262,11 +262,8 @@ func (a *attempt) finish(ctx context.Context) (*jobdir.TrialResult, error) {
 	if err := a.writeNotes(); err != nil {
 		a.log.printf("Warning: %v", err)
 	}
-	data, err := a.veiledResult()
-	if err != nil {
-		return nil, errors.Join(err, a.log.close())
-	}
-	err = atomicfile.Write(filepath.Join(a.dir, "result.json"), data, 0o644)
+	data := a.veiledResult()
+	err := atomicfile.Write(filepath.Join(a.dir, "result.json"), data, 0o644)
 	if ctx.Err() != nil {
 		a.emit(EventCancel, "")
 	}

@@ -28,7 +28,7 @@ func Tree(root *os.Root, set *Set, stop <-chan struct{}, skip ...string) error {
 		return nil
 	}
 	t := &tree{set: set, stop: stop}
-	if err := t.dir(root, ".", skip); err != nil {
+	if err := t.dir(place{root: root, dir: ".", at: "."}, skip); err != nil {
 		t.failed(".", err)
 	}
 	return t.err()
@@ -64,10 +64,24 @@ func (t *tree) err() error {
 	return errors.Join(errs...)
 }
 
-// dir cleans what is in a directory; at is its path for messages. The error is that
-// of listing it, or errStopped.
-func (t *tree) dir(root *os.Root, at string, skip []string) error {
-	list, err := root.Open(".")
+// place is a directory: dir below one that is open.
+type place struct {
+	root *os.Root
+	dir  string
+	at   string // its path for messages
+	// held counts the directories that are open above it.
+	held int
+}
+
+// maxHeld bounds how many directories are open at once: trees may be deeper than a
+// process may have files.
+const maxHeld = 64
+
+func (p place) name(name string) string { return path.Join(p.dir, name) }
+
+// dir cleans what is in a directory. The error is that of listing it, or errStopped.
+func (t *tree) dir(p place, skip []string) error {
+	list, err := p.root.Open(p.dir)
 	if err != nil {
 		return err
 	}
@@ -84,49 +98,53 @@ func (t *tree) dir(root *os.Root, at string, skip []string) error {
 		if slices.Contains(skip, e.Name()) {
 			continue
 		}
-		if err := t.entry(root, at, e); errors.Is(err, errStopped) {
+		if err := t.entry(p, e); errors.Is(err, errStopped) {
 			return err
 		} else if err != nil {
-			t.failed(path.Join(at, e.Name()), err)
+			t.failed(path.Join(p.at, e.Name()), err)
 		}
 	}
 	return nil
 }
 
-func (t *tree) entry(root *os.Root, at string, e fs.DirEntry) (err error) {
+func (t *tree) entry(p place, e fs.DirEntry) (err error) {
 	name := e.Name()
 	switch mode := e.Type(); {
 	case mode.IsDir():
-		err = t.enter(root, name, at)
+		err = t.enter(p, name)
 	case mode.IsRegular():
-		err = t.file(root, name)
+		err = t.file(p, name)
 	case mode&fs.ModeSymlink != 0:
 		var target string
-		if target, err = root.Readlink(name); err == nil && t.set.Has(target) {
-			return root.Remove(name)
+		if target, err = p.root.Readlink(p.name(name)); err == nil && t.set.Has(target) {
+			return p.root.Remove(p.name(name))
 		}
 	}
-	return errors.Join(err, t.rename(root, name))
+	return errors.Join(err, t.rename(p, name))
 }
 
-func (t *tree) enter(root *os.Root, name, at string) error {
-	sub, err := root.OpenRoot(name)
+func (t *tree) enter(p place, name string) error {
+	at := path.Join(p.at, name)
+	if p.held >= maxHeld {
+		return t.dir(place{root: p.root, dir: p.name(name), at: at, held: p.held}, nil)
+	}
+	sub, err := p.root.OpenRoot(name)
 	if err != nil {
 		return err
 	}
-	return errors.Join(t.dir(sub, path.Join(at, name), nil), sub.Close())
+	return errors.Join(t.dir(place{root: sub, dir: ".", at: at, held: p.held + 1}, nil), sub.Close())
 }
 
 // rename gives what has a secret in its name another one that is free.
-func (t *tree) rename(root *os.Root, name string) error {
+func (t *tree) rename(p place, name string) error {
 	clean := t.set.String(name)
 	if clean == name {
 		return nil
 	}
 	free := clean
 	for n := 2; ; n++ {
-		if _, err := root.Lstat(free); errors.Is(err, fs.ErrNotExist) {
-			return root.Rename(name, free)
+		if _, err := p.root.Lstat(p.name(free)); errors.Is(err, fs.ErrNotExist) {
+			return p.root.Rename(p.name(name), p.name(free))
 		} else if err != nil {
 			return err
 		}
@@ -134,25 +152,26 @@ func (t *tree) rename(root *os.Root, name string) error {
 	}
 }
 
-// file replaces a file that has secrets by one without, of the same mode.
-func (t *tree) file(root *os.Root, name string) error {
-	f, err := bounded.OpenAt(root, name)
+// file replaces a file that has secrets by one without, of the same mode. One that
+// grows meanwhile is read as far as it was there.
+func (t *tree) file(p place, name string) error {
+	f, err := bounded.OpenAt(p.root, p.name(name))
 	if err != nil {
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	found, binary, err := t.search(f)
-	if err != nil || !found {
-		return err
-	}
 	info, err := f.Stat()
 	if err != nil {
+		return err
+	}
+	found, binary, err := t.search(io.LimitReader(f, info.Size()))
+	if err != nil || !found {
 		return err
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	return t.replace(root, name, f, info.Mode().Perm(), binary)
+	return t.replace(p, name, io.LimitReader(f, info.Size()), info.Mode().Perm(), binary)
 }
 
 // search reads a file and reports whether it has secrets, and whether it is binary.
@@ -181,8 +200,8 @@ func (t *tree) search(r io.Reader) (found, binary bool, err error) {
 // chunk is how much of a file is read at once.
 const chunk = 256 << 10
 
-func (t *tree) replace(root *os.Root, name string, from io.Reader, mode fs.FileMode, binary bool) (err error) {
-	temp := fmt.Sprintf(".redacted-%d.tmp", os.Getpid())
+func (t *tree) replace(p place, name string, from io.Reader, mode fs.FileMode, binary bool) (err error) {
+	root, temp := p.root, p.name(fmt.Sprintf(".redacted-%d.tmp", os.Getpid()))
 	_ = root.Remove(temp) // of a process that was killed
 	to, err := root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -200,5 +219,5 @@ func (t *tree) replace(root *os.Root, name string, from io.Reader, mode fs.FileM
 	if err = errors.Join(err, w.Close(), buffered.Flush(), to.Chmod(mode), to.Close()); err != nil {
 		return err
 	}
-	return root.Rename(temp, name)
+	return root.Rename(temp, p.name(name))
 }

@@ -52,6 +52,21 @@ func TestTree(t *testing.T) {
 	}
 }
 
+// A tree that is deeper than files may be open.
+func TestDeepTree(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	deep := filepath.Join(dir, filepath.FromSlash(strings.Repeat("d/", 150)))
+	file := filepath.Join(deep, "f-sk-verysecret")
+	if err := errors.Join(os.MkdirAll(deep, 0o755), os.WriteFile(file, []byte("sk-verysecret"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	clean(t, dir, redact.New([]redact.Secret{{Name: "KEY", Value: "sk-verysecret"}}), nil)
+	if got, err := os.ReadFile(filepath.Join(deep, "f-[REDACTED:KEY]")); err != nil || string(got) != "[REDACTED:KEY]" {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
 func clean(t *testing.T, dir string, set *redact.Set, stop chan struct{}) {
 	t.Helper()
 	root, err := os.OpenRoot(dir)
