@@ -16,6 +16,7 @@ package agent
 
 import (
 	"context"
+	"io"
 	"time"
 
 	"github.com/proctor-run/proctor/sandbox"
@@ -51,6 +52,10 @@ type Env struct {
 	// OutputLimit bounds each output file that the agent writes there, in
 	// bytes.
 	OutputLimit int64
+	// Redact returns a writer to w that leaves out the values of secrets, and writes
+	// the rest of what it keeps back when it is closed; w stays open. Files that hold
+	// output are written through it. Nil changes nothing.
+	Redact func(w io.Writer) io.WriteCloser
 	// Warn is called with what went wrong and is no error; it may be nil.
 	Warn func(format string, args ...any)
 	// MCPServers are the tool servers that the agent is to use, each name once.

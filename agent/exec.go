@@ -60,7 +60,13 @@ func (e Env) exec(ctx context.Context, log string, cmd sandbox.Command, tail *bo
 	if tail != nil {
 		cmd.Stdout = tee{out, tail}
 	}
+	flush := func() error { return nil }
+	if e.Redact != nil {
+		through := e.Redact(cmd.Stdout)
+		cmd.Stdout, flush = through, through.Close
+	}
 	status, err := e.Sandbox.Exec(ctx, cmd)
+	err = errors.Join(err, flush())
 	if status.NotStarted || err != nil && ctx.Err() == nil && out.Written() == 0 { // then there is no output of it
 		why, discardErr := out.Discard()
 		if e.Warn != nil && status.NotStarted {

@@ -24,7 +24,7 @@ func Main(cubes ...Cube) {
 func NewProgram(cubes ...Cube) *Program {
 	return &Program{
 		Name: filepath.Base(os.Args[0]), Cubes: cubes,
-		Args: os.Args, Stdout: os.Stdout, Stderr: os.Stderr, Lookup: os.LookupEnv, Now: time.Now,
+		Args: os.Args, Stdout: os.Stdout, Stderr: os.Stderr, Lookup: os.LookupEnv, Environ: os.Environ(), Now: time.Now,
 		Signals: interrupt.Signals(func() { os.Exit(exitcode.Interrupted) }),
 	}
 }

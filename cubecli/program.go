@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +18,8 @@ import (
 	"github.com/proctor-run/proctor/internal/flags"
 	"github.com/proctor-run/proctor/internal/interrupt"
 	"github.com/proctor-run/proctor/internal/ownfiles"
+	"github.com/proctor-run/proctor/internal/redact"
+	"github.com/proctor-run/proctor/internal/secret"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/value"
 )
@@ -46,7 +49,10 @@ type Program struct {
 	Stdout, Stderr io.Writer
 	// Lookup finds a variable of the environment.
 	Lookup func(name string) (string, bool)
-	Now    func() time.Time
+	// Environ is the environment, KEY=VALUE: what is secret in it is written and printed
+	// nowhere.
+	Environ []string
+	Now     func() time.Time
 	// Signals ends what runs: the first in order, the second at once.
 	Signals <-chan os.Signal
 }
@@ -83,9 +89,17 @@ func (p *Program) Run(ctx context.Context) int {
 	root.SetErr(p.Stderr)
 	err := root.ExecuteContext(ctx)
 	if err != nil {
-		exitcode.Report(p.Stderr, p.Name, err)
+		w := p.secrets().Writer(p.Stderr)
+		exitcode.Report(w, p.Name, err)
+		_ = w.Close() // nothing could be said of it
 	}
 	return exitcode.Of(err)
+}
+
+// secrets are printed in no error.
+func (p *Program) secrets() *redact.Set {
+	own := secret.Source{Lookup: p.Lookup, Environ: p.Environ}
+	return redact.New(slices.Concat(own.OfProcess(), own.OfTexts(p.Args)))
 }
 
 // Commands returns the commands list, show, test, install and uninstall.

@@ -20,7 +20,7 @@ import (
 func (p *Program) jobs() *jobcli.Program {
 	return &jobcli.Program{
 		Name: p.Name, Resume: p.Name + " resume", Agents: p.agents(), Environments: p.Environments,
-		Args: p.Args, Stdout: p.Stdout, Stderr: p.Stderr, Lookup: p.Lookup, Now: p.Now, Signals: p.Signals,
+		Args: p.Args, Stdout: p.Stdout, Stderr: p.Stderr, Lookup: p.Lookup, Environ: p.Environ, Now: p.Now, Signals: p.Signals,
 	}
 }
 
@@ -104,6 +104,7 @@ func (p *Program) resumeCommand() *cobra.Command {
 	}
 	again.Define(fs)
 	jobcli.DefineAccept(fs, f)
+	jobcli.DefineSecrets(fs, f)
 	jobcli.DefineResult(fs, f)
 	return cmd
 }
@@ -112,6 +113,9 @@ func (p *Program) resume(ctx context.Context, dir string, f *jobcli.Flags, again
 	cfg, err := job.StoredConfig(dir)
 	if err != nil {
 		return exitcode.Usagef("%w", err)
+	}
+	if err := jobcli.KeepSecrets(f, dir); err != nil {
+		return err
 	}
 	cubes, err := p.cubesOf(cfg, dir)
 	if err != nil {

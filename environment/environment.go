@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"time"
 
@@ -32,6 +33,8 @@ type Config struct {
 	VerifierEnv harbor.Env
 	// OutputLimit bounds the kept output of the tests, in bytes.
 	OutputLimit int64
+	// Redact wraps the file of the tests' output, see verify.Spec; may be nil.
+	Redact func(io.Writer) io.WriteCloser
 	// Sealed: verifications close the reward channel, see verify.Spec.
 	Sealed bool
 	// Now is the clock of health checks and of the evidence of verifications.

@@ -47,6 +47,7 @@ func (e *Environment) VerifySpec(step *harbor.Step) verify.Spec {
 		LogDir:      e.LogDir(VerifierLogs),
 		Mounted:     e.cfg.Backend.Capabilities().Mounted,
 		OutputLimit: e.cfg.OutputLimit,
+		Redact:      e.cfg.Redact,
 		Sealed:      e.cfg.Sealed,
 		Now:         e.cfg.Now,
 	}

@@ -13,13 +13,14 @@ import (
 )
 
 // startEntry begins a run in the journal.
-func (r *Runner) startEntry(p *Prepared, resumed bool) journal.Entry {
-	text := p.Config.AppendJSON(nil, r.Trials.Lookup)
+func (r *Runner) startEntry(s *started, resumed bool) journal.Entry {
+	p := s.p
+	text := s.secrets.Bytes(p.Config.AppendJSON(nil, r.Trials.Lookup))
 	e := journal.Entry{
 		Kind: journal.JobStarted, Schema: journal.Schema, Job: p.ID.String(), Owner: &r.Trials.Owner, Host: r.Host,
 		Version: version.Current().ID(), ConfigDigest: new(jobdir.DigestOf(text)),
 		Planned: len(p.Trials), Remaining: len(p.Remaining), Backend: r.Trials.Backend.Name(),
-		SealedVerifier: r.Trials.SealedVerifier,
+		SealedVerifier: r.Trials.SealedVerifier, SecretNames: r.Trials.SecretNames,
 	}
 	if resumed {
 		e.Kind = journal.JobResumed

@@ -9,6 +9,7 @@ import (
 
 	"github.com/proctor-run/proctor/internal/atomicfile"
 	"github.com/proctor-run/proctor/internal/clock"
+	"github.com/proctor-run/proctor/internal/redact"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/journal"
 	"github.com/proctor-run/proctor/jobdir/scan"
@@ -26,6 +27,7 @@ type monitor struct {
 	// listener is called with each event; it may be nil.
 	listener func(Event)
 	p        *Prepared
+	secrets  *redact.Set
 	// metrics are those of the job, bound to what runs scripts.
 	metrics score.Metrics
 	// journal is written before anything else is done with an event; fail ends
@@ -44,8 +46,8 @@ func newMonitor(r *Runner, s *started) *monitor {
 	now := clock.NotBefore(r.Trials.Now, p.StartedAt.In(r.Trials.Now().Location()))
 	metrics := p.Metrics.Bind(r.Scripts)
 	m := &monitor{
-		metrics: metrics,
-		dir:     p.Config.Dir(), name: p.Config.JobName, now: now, listener: r.Emit, p: p, journal: s.journal,
+		metrics: metrics, secrets: s.secrets,
+		dir: p.Config.Dir(), name: p.Config.JobName, now: now, listener: r.Emit, p: p, journal: s.journal,
 		live: score.NewLive(score.LiveConfig{
 			ID: p.ID, StartedAt: p.StartedAt, Now: jobdir.Local(now()), Total: len(p.Trials),
 			Metrics: metrics, Existing: p.Existing, Retries: p.Retries,
@@ -67,6 +69,7 @@ func (m *monitor) send(e Event) {
 		return
 	}
 	e.Time, e.JobName, e.Progress = m.now(), m.name, m.progress()
+	e.Message = m.secrets.String(e.Message)
 	m.listener(e)
 }
 

@@ -28,6 +28,11 @@ type PrepareOptions struct {
 	Random func(n int) int
 	// Invocation is the command line that lock.json records.
 	Invocation []string
+	// Environ is this machine's environment, KEY=VALUE, and SecretNames are variables and
+	// settings that are secret whatever they look like: what is redacted in the
+	// configuration and in Invocation, see trial.Runner.
+	Environ     []string
+	SecretNames []string
 	// AcceptHarmless goes on in a directory that was made with settings that
 	// differ only in what does not change results; see
 	// [jobdir.ChangedError].
@@ -49,7 +54,12 @@ type PrepareOptions struct {
 // Nothing is written, and nothing is run.
 func Prepare(cfg jobdir.Config, o PrepareOptions) (*Prepared, error) {
 	o = o.withDefaults()
-	return prepare(cfg, o, func() (*jobDir, error) { return openJobDir(cfg, o) })
+	cfg, literals := hide(cfg, &o)
+	p, err := prepare(cfg, o, func() (*jobDir, error) { return openJobDir(cfg, o) })
+	if err == nil {
+		p.literals = literals
+	}
+	return p, err
 }
 
 // prepare is Prepare with the directory that open reads.

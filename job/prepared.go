@@ -45,6 +45,9 @@ type Prepared struct {
 	// Redacted: the configurations were read back, and what stands redacted in
 	// them is taken from the environment.
 	Redacted bool
+	// literals are values that the configurations have marks for, by the marks' names.
+	// Without them, as after JSON, they are taken from the environment.
+	literals map[string]string
 
 	// Earlier says for the trials whose directory holds an earlier attempt why
 	// they run again, by index.

@@ -3,11 +3,13 @@ package job
 import (
 	"errors"
 	"fmt"
-	"github.com/proctor-run/proctor/jobdir/journal"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
+
+	"github.com/proctor-run/proctor/internal/redact"
+	"github.com/proctor-run/proctor/jobdir/journal"
 )
 
 // orphansDir is where directories go that belong to no trial of a resumed job:
@@ -76,7 +78,9 @@ func nextAttempt(dir string) (int, error) {
 	return n, nil
 }
 
-func (p *Prepared) setOrphansAside(j *journal.Writer) error {
+// setOrphansAside moves directories away that belong to no trial. Who wrote them may have
+// been killed before secrets were taken out of their files.
+func (p *Prepared) setOrphansAside(j *journal.Writer, secrets *redact.Set) error {
 	if len(p.Orphans) == 0 {
 		return nil
 	}
@@ -88,11 +92,23 @@ func (p *Prepared) setOrphansAside(j *journal.Writer) error {
 		if err := j.AppendSync(journal.Entry{Kind: journal.SetAside, Trial: name, Reason: "no trial of the job fits"}); err != nil {
 			return err
 		}
-		if err := moveTo(filepath.Join(p.Config.Dir(), name), to); err != nil {
+		dir := filepath.Join(p.Config.Dir(), name)
+		if err := scanDir(dir, secrets); err != nil {
+			p.Warnings = append(p.Warnings, fmt.Sprintf("%s: files may still hold secrets: %v", dir, err))
+		}
+		if err := moveTo(dir, to); err != nil {
 			return fmt.Errorf("setting directory %q aside: %w", name, err)
 		}
 	}
 	return nil
+}
+
+func scanDir(dir string, secrets *redact.Set) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(redact.Tree(root, secrets, nil), root.Close())
 }
 
 // moveTo moves a directory into another, under a name that is free there.

@@ -6,49 +6,99 @@ import (
 	"strings"
 
 	"github.com/proctor-run/proctor/harbor"
+	"github.com/proctor-run/proctor/internal/redact"
+	"github.com/proctor-run/proctor/internal/secret"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/scan"
-	"github.com/proctor-run/proctor/schema"
+	"github.com/proctor-run/proctor/value"
 )
 
 // secrets are what a stored configuration holds redacted (Harbor job format,
-// section 1.8): files keep the redacted text, so that trials stay the same, and
-// commands get the value that the environment has.
+// section 1.8, and proctor's marks): files keep the redacted text, so that trials stay
+// the same, and commands get the value that the environment has.
 type secrets struct {
 	lookup harbor.Lookup
-	// given and missing name the variables, by where they stand.
-	given, missing []string
+	// given and missing are the variables, with where they are used.
+	given, missing []use
 }
 
-// mask is what redaction leaves of a value.
-const mask = "****"
-
-// masked tells a value that was redacted.
-func masked(name, value string) bool {
-	return schema.Sensitive(name) && strings.Contains(value, mask) && harbor.RedactEnv(name, value, nil) == value
-}
+// use is a variable that is needed in a place of the configuration.
+type use struct{ at, variable string }
 
 // findSecrets looks for redacted values in a configuration that was read back.
 func findSecrets(c jobdir.Config, lookup harbor.Lookup) *secrets {
 	s := &secrets{lookup: lookup}
 	for i, a := range c.Agents {
-		s.look(fmt.Sprintf("agents[%d].env", i), a.Env)
+		at := fmt.Sprintf("agents[%d].", i)
+		s.env(at+"env", a.Env)
+		s.object(at+"kwargs", a.Kwargs)
+		for k, server := range a.MCPServers {
+			for _, text := range append([]*string{server.URL, server.Command}, pointersTo(server.Args)...) {
+				if text != nil {
+					s.text(fmt.Sprintf("%smcp_servers[%d]", at, k), *text)
+				}
+			}
+		}
 	}
-	s.look("environment.env", c.Environment.Env)
-	s.look("verifier.env", c.Verifier.Env)
+	s.env("environment.env", c.Environment.Env)
+	s.object("environment.kwargs", c.Environment.Kwargs)
+	s.env("verifier.env", c.Verifier.Env)
+	s.object("verifier.kwargs", c.Verifier.Kwargs)
 	return s
 }
 
-func (s *secrets) look(at string, env jobdir.Env) {
-	for name, value := range env.All() {
-		if !masked(name, value) {
-			continue
+func pointersTo(list []string) []*string {
+	out := make([]*string, len(list))
+	for i := range list {
+		out[i] = &list[i]
+	}
+	return out
+}
+
+func (s *secrets) env(at string, env jobdir.Env) {
+	for name, text := range env.All() {
+		if secret.Masked(name, text) {
+			s.need(at+"."+name, name)
 		}
-		if _, ok := s.lookup(name); ok {
-			s.given = append(s.given, at+"."+name)
-		} else {
-			s.missing = append(s.missing, at+"."+name)
+		s.text(at+"."+name, text)
+	}
+}
+
+func (s *secrets) object(at string, o *value.Object) {
+	if o == nil {
+		return
+	}
+	for name, v := range o.All() {
+		s.value(at+"."+name, v)
+	}
+}
+
+func (s *secrets) value(at string, v value.Value) {
+	switch v := v.(type) {
+	case value.Str:
+		s.text(at, string(v))
+	case value.List:
+		for i, item := range v {
+			s.value(fmt.Sprintf("%s[%d]", at, i), item)
 		}
+	case *value.Object:
+		s.object(at, v)
+	}
+}
+
+func (s *secrets) text(at, text string) {
+	for _, name := range redact.Marked(text) {
+		s.need(at, name)
+	}
+}
+
+func (s *secrets) need(at, variable string) {
+	list := &s.missing
+	if _, ok := found(s.lookup, variable); ok {
+		list = &s.given
+	}
+	if u := (use{at, variable}); !slices.Contains(*list, u) {
+		*list = append(*list, u)
 	}
 }
 
@@ -56,38 +106,53 @@ func (s *secrets) look(at string, env jobdir.Env) {
 func (s *secrets) warnings() []string {
 	var list []string
 	if len(s.given) > 0 {
-		list = append(list, fmt.Sprintf("redacted in %s, taken from the environment: %s", scan.ConfigFile, strings.Join(s.given, ", ")))
+		var places []string
+		for _, u := range s.given {
+			places = append(places, u.at)
+		}
+		list = append(list, fmt.Sprintf("redacted in %s, taken from the environment: %s", scan.ConfigFile, strings.Join(places, ", ")))
 	}
-	for _, at := range s.missing {
-		name := at[strings.LastIndexByte(at, '.')+1:]
-		list = append(list, fmt.Sprintf("%s is redacted in %s and not set in the environment: trials would get the redacted text; set %s to its value", at, scan.ConfigFile, name))
+	for _, u := range s.missing {
+		list = append(list, fmt.Sprintf("%s is redacted in %s and not set in the environment: trials would get the redacted text; set %s to its value", u.at, scan.ConfigFile, u.variable))
 	}
 	return list
 }
 
-// restoreSecrets puts the environment's values in place of redacted ones.
-func restoreSecrets(c jobdir.TrialConfig, lookup harbor.Lookup) jobdir.TrialConfig {
-	c.Agent.Env = restored(c.Agent.Env, lookup)
-	c.Environment.Env = restored(c.Environment.Env, lookup)
-	c.Verifier.Env = restored(c.Verifier.Env, lookup)
-	return c
+// found finds the variable that a redacted value was called by: settings have names in
+// lower case, variables mostly not.
+func found(lookup harbor.Lookup, name string) (string, bool) {
+	if text, ok := lookup(name); ok {
+		return text, true
+	}
+	return lookup(strings.ToUpper(strings.ReplaceAll(name, "-", "_")))
 }
 
-func restored(env jobdir.Env, lookup harbor.Lookup) jobdir.Env {
-	names := slices.Collect(func(yield func(string) bool) {
-		for name, value := range env.All() {
-			if _, ok := lookup(name); ok && masked(name, value) && !yield(name) {
-				return
-			}
+// restorer puts values in place of redacted ones.
+type restorer struct{ lookup harbor.Lookup }
+
+func (r restorer) variable(name, text string) string {
+	if secret.Masked(name, text) {
+		if now, ok := r.lookup(name); ok {
+			return now
 		}
-	})
-	if len(names) == 0 {
-		return env
 	}
-	out := jobdir.Env{Map: env.Clone()}
-	for _, name := range names {
-		value, _ := lookup(name)
-		out.Set(name, value)
+	return r.text(text)
+}
+
+func (r restorer) text(text string) string {
+	for _, name := range redact.Marked(text) {
+		if now, ok := found(r.lookup, name); ok {
+			text = strings.ReplaceAll(text, redact.Mark(name), now)
+		}
 	}
-	return out
+	return text
+}
+
+// restoreSecrets puts the values that lookup finds in place of redacted ones.
+func restoreSecrets(c jobdir.TrialConfig, lookup harbor.Lookup) jobdir.TrialConfig {
+	r := restorer{lookup}
+	c.Agent = mapAgent(c.Agent, r.variable, r.text)
+	c.Environment = mapEnvironment(c.Environment, r.variable, r.text)
+	c.Verifier = mapVerifier(c.Verifier, r.variable, r.text)
+	return c
 }

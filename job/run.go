@@ -14,6 +14,7 @@ import (
 	"github.com/proctor-run/proctor/internal/atomicfile"
 	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/internal/clock"
+	"github.com/proctor-run/proctor/internal/redact"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/journal"
 	"github.com/proctor-run/proctor/jobdir/scan"
@@ -96,6 +97,7 @@ func (r *Runner) withDefaults() (*Runner, error) {
 type started struct {
 	p       *Prepared
 	log     *os.File
+	secrets *redact.Set
 	journal *journal.Writer
 	guard   *jobdir.Guard // nil when it is the caller's
 }
@@ -114,7 +116,7 @@ func (r *Runner) start(p *Prepared) (s *started, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	s = &started{p: p}
+	s = &started{p: p, secrets: r.secrets(p)}
 	if r.Guard == nil {
 		if s.guard, err = jobdir.Acquire(dir, r.holder()); err != nil {
 			return nil, err
@@ -135,10 +137,10 @@ func (r *Runner) start(p *Prepared) (s *started, err error) {
 		s.p = &now
 	}
 	if s.journal, err = journal.Open(dir, r.Trials.Now); err == nil {
-		err = s.journal.AppendSync(r.startEntry(s.p, resumed || s.journal.Begun()))
+		err = s.journal.AppendSync(r.startEntry(s, resumed || s.journal.Begun()))
 	}
 	if err == nil {
-		err = s.p.setOrphansAside(s.journal)
+		err = s.p.setOrphansAside(s.journal, s.secrets)
 	}
 	if err == nil {
 		err = s.p.repairAll()
@@ -159,8 +161,9 @@ func (r *Runner) run(ctx context.Context, s *started) (*Summary, error) {
 	tracked := newTracker(r.Trials.Backend, m.sandboxEntry)
 	runner := r.Trials
 	runner.TaskDir = p.TaskDir
-	if p.Redacted {
-		runner.Secrets = func(c jobdir.TrialConfig) jobdir.TrialConfig { return restoreSecrets(c, r.Trials.Lookup) }
+	if p.Redacted || p.literals != nil {
+		lookup := r.lookupIn(p)
+		runner.Secrets = func(c jobdir.TrialConfig) jobdir.TrialConfig { return restoreSecrets(c, lookup) }
 	}
 	runner.Backend, runner.Emit, runner.JobLog, runner.Abandon = tracked, m.trialEvent, s.log, r.Kill
 	if r.Debug != nil {
@@ -175,7 +178,7 @@ func (r *Runner) run(ctx context.Context, s *started) (*Summary, error) {
 	err := r.runAll(ctx, p, &runner, m, tracked)
 	err = errors.Join(err, stopWriting())
 	if err != nil {
-		return nil, errors.Join(err, s.journal.AppendSync(journal.Entry{Kind: journal.JobFailed, Reason: err.Error()}))
+		return nil, errors.Join(err, s.journal.AppendSync(journal.Entry{Kind: journal.JobFailed, Reason: s.secrets.String(err.Error())}))
 	}
 	return m.finish(ctx)
 }
@@ -312,9 +315,12 @@ func setAside(dir string, n int, reason string, j *journal.Writer) error {
 
 // writeInputs writes what the job was asked to do.
 func (m *monitor) writeInputs(p *Prepared, lookup harbor.Lookup) error {
-	err := atomicfile.Write(filepath.Join(m.dir, "config.json"), p.Config.AppendJSON(nil, lookup), 0o644)
+	err := atomicfile.Write(filepath.Join(m.dir, "config.json"), m.secrets.Bytes(p.Config.AppendJSON(nil, lookup)), 0o644)
 	if err == nil && p.Lock != nil {
-		err = atomicfile.WriteFrom(filepath.Join(m.dir, scan.LockFile), 0o644, func(w io.Writer) error { return p.Lock.WriteJSON(w, lookup) })
+		err = atomicfile.WriteFrom(filepath.Join(m.dir, scan.LockFile), 0o644, func(w io.Writer) error {
+			clean := m.secrets.Writer(w)
+			return errors.Join(p.Lock.WriteJSON(clean, lookup), clean.Close())
+		})
 	}
 	if err == nil {
 		err = m.write()

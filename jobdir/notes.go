@@ -3,9 +3,7 @@ package jobdir
 import (
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 
-	"github.com/proctor-run/proctor/internal/atomicfile"
 	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/reward"
 )
@@ -139,10 +137,11 @@ func readNotes(dir string) (n Notes, err error) {
 	return n, nil
 }
 
-func (n *Notes) Write(dir string) error {
+// AppendJSON appends the text of the file.
+func (n *Notes) AppendJSON(dst []byte) ([]byte, error) {
 	data, err := json.MarshalIndent(n, "", "  ")
 	if err != nil {
-		return fmt.Errorf("writing %s: %w", NotesFile, err)
+		return dst, fmt.Errorf("writing %s: %w", NotesFile, err)
 	}
-	return atomicfile.WriteUnsynced(filepath.Join(dir, NotesFile), append(data, '\n'), 0o644)
+	return append(append(dst, data...), '\n'), nil
 }

@@ -18,7 +18,8 @@ func TestReadNotes(t *testing.T) {
 		t.Errorf("without notes: %v", err)
 	}
 	written := jobdir.Notes{Schema: jobdir.NotesSchema, Attempt: 2, Backend: "fake"}
-	if err := written.Write(dir); err != nil {
+	text, err := written.AppendJSON(nil)
+	if err := errors.Join(err, os.WriteFile(filepath.Join(dir, jobdir.NotesFile), text, 0o644)); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := jobdir.ReadNotes(dir); err != nil || n.Attempt != 2 || n.Backend != "fake" {

@@ -16,7 +16,7 @@ import (
 func (a *attempt) agentEnv(step *harbor.Step) agent.Env {
 	return agent.Env{
 		Sandbox: a.sandbox(), User: a.env.AgentUser(step),
-		LogDir: a.hostDir("agent"), OutputLimit: a.r.outputLimit(),
+		LogDir: a.hostDir("agent"), OutputLimit: a.r.outputLimit(), Redact: a.veil.writer,
 		MCPServers: a.equipment.servers, SkillsDir: a.equipment.skillsDir,
 		Warn: a.warn,
 	}

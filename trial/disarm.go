@@ -32,8 +32,8 @@ func makeDir(dir string) error {
 	return environment.MakeLogDirs(dir)
 }
 
-// disarm makes harmless what sandboxes left in the trial's directory, and opens it to
-// those that the job's directory is open to. Where that is not possible it stays closed.
+// disarm makes harmless what sandboxes left in the trial's directory. Where that is not
+// possible it stays closed.
 func (a *attempt) disarm() {
 	done := environment.Disarm(a.dir)
 	if done.Removed.Total > 0 {
@@ -44,9 +44,13 @@ func (a *attempt) disarm() {
 	}
 	if done.Left.Total > 0 {
 		a.warn("the trial's directory stays closed to other users, since some of what the sandbox left could not be made harmless: %v", done.Left)
-		return
 	}
-	if a.sandbox() != nil { // it could not be removed
+	a.harmless = done.Left.Total == 0 && a.sandbox() == nil // and not one that could not be removed
+}
+
+// open opens the trial's directory to those that the job's directory is open to.
+func (a *attempt) open() {
+	if !a.harmless {
 		return
 	}
 	around, err := os.Stat(filepath.Dir(a.dir))

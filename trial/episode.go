@@ -237,7 +237,7 @@ func (e *episode) close() error {
 
 // beginEpisode opens the episode's log. It is closed by closeEpisode.
 func (c *cubeRun) beginEpisode() error {
-	log, err := newStepLog(c.trial.hostDir("agent"), c.trial.r.outputLimit())
+	log, err := newStepLog(c.trial.hostDir("agent"), c.trial.r.outputLimit(), c.trial.veil)
 	if err != nil {
 		return fmt.Errorf("keeping the steps: %w", err)
 	}

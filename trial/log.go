@@ -17,18 +17,19 @@ type logFile struct {
 	mu   sync.Mutex
 	f    *os.File
 	also io.Writer // the job's log, may be nil
+	veil *veil
 }
 
-func openLog(path string, also io.Writer) (*logFile, error) {
+func openLog(path string, also io.Writer, veil *veil) (*logFile, error) {
 	f, err := bounded.Truncate(filepath.Dir(path), filepath.Base(path))
 	if err != nil {
 		return nil, err
 	}
-	return &logFile{f: f, also: also}, nil
+	return &logFile{f: f, also: also, veil: veil}, nil
 }
 
 func (l *logFile) printf(format string, args ...any) {
-	line := strings.TrimRight(fmt.Sprintf(format, args...), "\n") + "\n"
+	line := l.veil.text(strings.TrimRight(fmt.Sprintf(format, args...), "\n")) + "\n"
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_, _ = io.WriteString(l.f, line)

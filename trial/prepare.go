@@ -21,6 +21,7 @@ func (a *attempt) prepare() error {
 	agents := a.agents(task)
 	stepped := agents.stepped()
 	a.task, a.res.TaskName = task, task.Name
+	a.veil.cover(a.r.source().OfTrial(a.cfg, task))
 	a.limits = limits{cfg: &a.cfg, task: task}
 	a.artifacts = &artifacts{dir: a.hostDir("artifacts"), cfg: &a.cfg, task: task, mounted: a.r.Backend.Capabilities().Mounted}
 	a.net = &networks{dir: a.dir, backend: a.r.Backend, cfg: &a.cfg, task: task, fixed: stepped} // a reset brings another sandbox
@@ -71,7 +72,7 @@ func (a *attempt) planEnvironment() error {
 		Backend: a.r.Backend, Task: a.task, Spec: spec, Logs: a.dir,
 		StartLimit: a.limits.environment(), Uploads: a.equipment.uploads(),
 		Lookup: a.r.Lookup, VerifierEnv: a.cfg.Verifier.Env.Map,
-		OutputLimit: a.r.outputLimit(), Sealed: a.r.SealedVerifier, Now: a.r.Now,
+		OutputLimit: a.r.outputLimit(), Redact: a.veil.writer, Sealed: a.r.SealedVerifier, Now: a.r.Now,
 	})
 	return nil
 }

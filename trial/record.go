@@ -16,6 +16,7 @@ import (
 type recorder struct {
 	dir     string // of the trial, absolute
 	log     *logFile
+	veil    *veil
 	res     *jobdir.TrialResult
 	notes   *jobdir.Notes
 	phase   phase // the current one; enter sets it
@@ -48,12 +49,13 @@ func (r *recorder) note(err error) *jobdir.ExceptionInfo { return r.noteIn(r.pha
 
 func (r *recorder) noteIn(p phase, err error) *jobdir.ExceptionInfo {
 	info := newExceptionInfo(err, p.name, r.now())
+	info.Message, info.Traceback = r.veil.text(info.Message), r.veil.text(info.Traceback)
 	r.notes.Errors = append(r.notes.Errors, jobdir.NotedError{Phase: p.name, Type: info.Type, Message: info.Message})
 	return info
 }
 
 func (r *recorder) warn(format string, args ...any) {
-	message := fmt.Sprintf(format, args...)
+	message := r.veil.text(fmt.Sprintf(format, args...))
 	r.notes.Warnings = append(r.notes.Warnings, message)
 	r.log.printf("Warning: %s", message)
 }
@@ -67,7 +69,7 @@ func (r *recorder) emit(kind EventKind, message string) {
 func (r *recorder) event(kind EventKind, message string) Event {
 	return Event{
 		Kind: kind, Time: r.now(), TrialName: r.res.TrialName, TaskName: r.res.TaskName,
-		Attempt: r.notes.Attempt, Message: message,
+		Attempt: r.notes.Attempt, Message: r.veil.text(message),
 	}
 }
 

@@ -55,6 +55,13 @@ type Runner struct {
 	// Secrets, when set, puts values in place of what a configuration holds
 	// redacted. Files keep the redacted text.
 	Secrets func(jobdir.TrialConfig) jobdir.TrialConfig
+	// Environ is this machine's environment, KEY=VALUE. Values in it that look like
+	// secrets are redacted in all that trials write, as those of configurations and
+	// tasks are.
+	Environ []string
+	// SecretNames are variables and settings whose values are redacted, whatever they
+	// look like.
+	SecretNames []string
 	// Abandon, when it is closed, gives up at once what does not return although its
 	// context has ended, instead of after a few seconds; nil is never closed.
 	Abandon <-chan struct{}
@@ -127,6 +134,7 @@ type attempt struct {
 
 	baseline  baseline   // when the environment was ready
 	collected bool       // the artifacts of the current stage
+	harmless  bool       // what sandboxes left in the directory
 	verdicts  []*verdict // in the order of the verifications
 }
 
@@ -138,13 +146,18 @@ func (r *Runner) begin(cfg jobdir.TrialConfig, n int) (*attempt, error) {
 	if err := makeDir(dir); err != nil {
 		return nil, err
 	}
-	log, err := openLog(filepath.Join(dir, "trial.log"), r.JobLog)
+	full := cfg
+	if r.Secrets != nil {
+		full = r.Secrets(cfg)
+	}
+	veil := r.veil(full)
+	log, err := openLog(filepath.Join(dir, "trial.log"), r.JobLog, veil)
 	if err != nil {
 		return nil, err
 	}
 	started := jobdir.UTC(r.Now())
 	rec := recorder{
-		dir: dir, log: log, phase: phasePreparation, now: r.Now, onEvent: r.Emit,
+		dir: dir, log: log, veil: veil, phase: phasePreparation, now: r.Now, onEvent: r.Emit,
 		res: &jobdir.TrialResult{
 			ID:        uuid.New(),
 			TaskName:  taskBaseName(cfg.Task),
@@ -158,12 +171,9 @@ func (r *Runner) begin(cfg jobdir.TrialConfig, n int) (*attempt, error) {
 		},
 		notes: &jobdir.Notes{Schema: jobdir.NotesSchema, Attempt: n, Backend: r.Backend.Name(), Errors: []jobdir.NotedError{}},
 	}
-	a := &attempt{recorder: rec, r: r, cfg: cfg}
-	if err := atomicfile.WriteUnsynced(filepath.Join(dir, "config.json"), cfg.AppendJSON(nil, r.Lookup), 0o644); err != nil {
+	a := &attempt{recorder: rec, r: r, cfg: full}
+	if err := atomicfile.WriteUnsynced(filepath.Join(dir, "config.json"), veil.bytes(cfg.AppendJSON(nil, r.Lookup)), 0o644); err != nil {
 		return nil, errors.Join(err, log.close())
-	}
-	if r.Secrets != nil {
-		a.cfg = r.Secrets(cfg)
 	}
 	return a, nil
 }
@@ -248,12 +258,14 @@ func (a *attempt) finish(ctx context.Context) (*jobdir.TrialResult, error) {
 			a.warn("keeping the log of the egress proxy: %v", err)
 		}
 	}
+	a.scanFiles()
+	a.open()
 	finished := jobdir.UTC(a.r.Now())
 	a.res.FinishedAt = &finished
-	if err := a.notes.Write(a.dir); err != nil {
+	if err := a.writeNotes(); err != nil {
 		a.log.printf("Warning: %v", err)
 	}
-	data := a.res.AppendJSON(nil, a.r.Lookup)
+	data := a.veiledResult()
 	err := atomicfile.Write(filepath.Join(a.dir, "result.json"), data, 0o644)
 	if ctx.Err() != nil {
 		a.emit(EventCancel, "")

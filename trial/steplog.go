@@ -12,16 +12,19 @@ import (
 const stepsFile = "steps.jsonl"
 
 // stepLog is the log of an episode: every line is an object, whatever is left out.
-type stepLog struct{ lines *bounded.Lines }
+type stepLog struct {
+	lines *bounded.Lines
+	veil  *veil
+}
 
-func newStepLog(dir string, limit int64) (*stepLog, error) {
+func newStepLog(dir string, limit int64, veil *veil) (*stepLog, error) {
 	lines, err := bounded.CreateLines(dir, stepsFile, limit, func(c bounded.Cut) []byte {
 		return appendLine(cube.Pairs("omitted_lines", c.Lines, "omitted_bytes", c.Bytes))
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &stepLog{lines}, nil
+	return &stepLog{lines, veil}, nil
 }
 
 func (l *stepLog) close() error { return l.lines.Close() }
@@ -63,7 +66,7 @@ func (l *stepLog) add(actions []cube.Action, out *cube.EnvironmentOutput, failed
 		typ, message := describe(failed)
 		line.Set("error", value.Str(typ+": "+message))
 	}
-	l.lines.Add(l.bound(line))
+	l.lines.Add(l.veil.bytes(l.bound(line)))
 	return nil
 }
 

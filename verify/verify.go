@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path"
 	"slices"
@@ -48,6 +49,10 @@ type Spec struct {
 	Mounted bool
 	// OutputLimit bounds the kept output of the tests, in bytes.
 	OutputLimit int64
+	// Redact returns a writer to w that leaves out the values of secrets, and writes
+	// the rest of what it keeps back when it is closed. OutputFile is written through
+	// it; nil changes nothing.
+	Redact func(w io.Writer) io.WriteCloser
 	// Prepare is called when the evidence of what was there before has been
 	// taken, and before anything is uploaded; nil for nothing.
 	Prepare func(context.Context) error
@@ -204,14 +209,16 @@ func runTests(ctx context.Context, sb sandbox.Sandbox, spec Spec, res *Result, b
 			return errors.Join(err, discard(out))
 		}
 	}
+	stdout, flush := spec.output(out)
 	res.Evidence.Started = nanoseconds(spec.Now)
 	status, err := sb.Exec(ctx, sandbox.Command{
 		Shell:  "(" + path.Join(taskpath.Tests, spec.Script) + ")",
 		Env:    env,
 		User:   spec.User,
-		Stdout: out,
+		Stdout: stdout,
 	})
 	res.Evidence.Ended = nanoseconds(spec.Now)
+	err = errors.Join(err, flush())
 	res.ExitCode, res.OutputCut = status.Code, out.Cut()
 	if status.NotStarted || err != nil && ctx.Err() == nil && out.Written() == 0 {
 		var discardErr error
@@ -222,6 +229,15 @@ func runTests(ctx context.Context, sb sandbox.Sandbox, spec Spec, res *Result, b
 		err = fmt.Errorf("keeping the tests' output: %w", closeErr)
 	}
 	return err
+}
+
+// output is where the tests print to; flush writes the rest.
+func (s *Spec) output(file io.Writer) (w io.Writer, flush func() error) {
+	if s.Redact == nil {
+		return file, func() error { return nil }
+	}
+	through := s.Redact(file)
+	return through, through.Close
 }
 
 // discard removes the output file of tests that did not run.

@@ -110,6 +110,7 @@ func runCube(ctx context.Context, env *Env, c *cubecli.Cube, f *jobcli.Flags, ch
 	if err != nil {
 		return err
 	}
+	env.hide(f.Secrets, env.source(f.Secrets).OfJob(cfg))
 	if err := program(env).CheckCube(cfg, f, jobcli.CubeTraits{Name: c.Name, Solved: c.Agent != nil, Containers: c.NeedsContainer}); err != nil {
 		return err
 	}

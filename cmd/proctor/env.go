@@ -3,8 +3,12 @@ package main
 import (
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/proctor-run/proctor/internal/redact"
+	"github.com/proctor-run/proctor/internal/secret"
 )
 
 // Env is everything the program takes from the outside world.
@@ -17,6 +21,24 @@ type Env struct {
 	// Signals delivers interrupts: the first asks to finish, the second to
 	// stop at once.
 	Signals <-chan os.Signal
+
+	// What is printed in no error, besides what looks like a secret in Environ and Args.
+	secretNames []string
+	secrets     []redact.Secret
+}
+
+// source is where secrets come from besides a configuration.
+func (e *Env) source(names []string) secret.Source {
+	return secret.Source{Lookup: e.Lookup, Environ: e.Environ, Names: names}
+}
+
+// hide keeps the secrets of a configuration, and what has these names, out of errors.
+func (e *Env) hide(names []string, list []redact.Secret) { e.secretNames, e.secrets = names, list }
+
+// hidden are all that is printed in no error.
+func (e *Env) hidden() *redact.Set {
+	own := e.source(e.secretNames)
+	return redact.New(slices.Concat(own.OfProcess(), e.secrets, own.OfTexts(e.Args)))
 }
 
 // Lookup finds an environment variable; of several with one name the last

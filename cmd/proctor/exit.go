@@ -34,7 +34,11 @@ func errQuiet(code int) error { return exitcode.Quiet(code) }
 func exitCode(err error) int { return exitcode.Of(err) }
 
 // printError prints the error and its hint, unless it is quiet.
-func printError(env *Env, err error) { exitcode.Report(env.Stderr, "proctor", err) }
+func printError(env *Env, err error) {
+	w := env.hidden().Writer(env.Stderr)
+	exitcode.Report(w, "proctor", err)
+	_ = w.Close() // nothing could be said of it
+}
 
 // asHarbor gives refusals Harbor's exit code when that is asked for: 1 for
 // everything but flags that cannot be read (Harbor job format, section 7).

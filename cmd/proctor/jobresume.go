@@ -69,6 +69,7 @@ the job was started. The exit codes are those of run.`,
 	fs.StringVar(&f.run.Runtime, "runtime", "", "OCI `runtime` of sandbox and host, as for run")
 	fs.BoolVar(&f.run.Sealed, "sealed-verifier", false, "as for run; a job that was started with it keeps it")
 	jobcli.DefineEnvFile(fs, &f.run)
+	jobcli.DefineSecrets(fs, &f.run)
 	jobcli.DefineResult(fs, &f.run)
 	if err := cmd.MarkFlagDirname("job-path"); err != nil {
 		panic(err) // the flag is defined a few lines above
@@ -89,6 +90,10 @@ func resumeJob(ctx context.Context, env *Env, f *resumeFlags) (err error) {
 	if _, err := loadEnvFile(env, f.run.EnvFile); err != nil {
 		return err
 	}
+	if err := jobcli.KeepSecrets(&f.run, f.path); err != nil {
+		return err
+	}
+	env.hide(f.run.Secrets, nil)
 	var opts backendOptions
 	s := newSession(ctx, env, &f.run, &opts)
 	defer func() { err = errors.Join(err, s.Close(ctx)) }()

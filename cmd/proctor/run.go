@@ -48,6 +48,7 @@ func runJob(ctx context.Context, env *Env, f *jobcli.Flags) (err error) {
 	if err != nil {
 		return err
 	}
+	env.hide(f.Secrets, env.source(f.Secrets).OfJob(cfg))
 	if err := program(env).CheckAgents(cfg, false); err != nil {
 		return err
 	}
@@ -147,7 +148,7 @@ func program(env *Env) *jobcli.Program {
 	return &jobcli.Program{
 		Name: "proctor", Resume: "proctor job resume", Agents: agents(),
 		Environments: backends().Names(), EnvironmentsUsage: backends().Usage(),
-		Args: env.Args, Stdout: env.Stdout, Stderr: env.Stderr, Lookup: env.Lookup, Now: env.Now, Signals: env.Signals,
+		Args: env.Args, Stdout: env.Stdout, Stderr: env.Stderr, Lookup: env.Lookup, Environ: env.Environ, Now: env.Now, Signals: env.Signals,
 	}
 }
 

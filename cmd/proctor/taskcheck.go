@@ -64,6 +64,7 @@ trials are kept then, and removed otherwise.`,
 	jobcli.DefineMultipliers(fs, &f.run.Set)
 	jobcli.DefineProgress(fs, f.run)
 	jobcli.DefineVariables(fs, f.run)
+	jobcli.DefineSecrets(fs, f.run)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if f.repeats < 1 {
 			return usageErrorf("--repeats %d: the solution has to run at least once", f.repeats)

@@ -124,6 +124,7 @@ func runChecks(ctx context.Context, env *Env, f *checkFlags, tasks []*taskcheck.
 	if err != nil {
 		return err
 	}
+	env.hide(f.run.Secrets, env.source(f.run.Secrets).OfJob(cfg))
 	if c.cfg.JobsDir, err = filepath.Abs(place); err != nil {
 		return err
 	}

@@ -80,6 +80,7 @@ func defineTrialFlags(env *Env, cmd *cobra.Command, f *trialFlags) {
 		flags.Optional(fs, &t.VerifierTimeoutSec, flags.Float, "verifier-timeout", "", "`seconds` for the verifier instead of the task's")
 		jobcli.DefineMultipliers(fs, o)
 		jobcli.DefineEnvFile(fs, &f.run)
+		jobcli.DefineSecrets(fs, &f.run)
 	})
 	flags.Topic(fs, "Output", func() {
 		fs.BoolVar(&f.run.JSON, "json", false, "print one JSON object about the trial, as 'trial show' does, nothing else")
@@ -102,6 +103,7 @@ func startTrial(ctx context.Context, env *Env, f *trialFlags) error {
 	if err != nil {
 		return err
 	}
+	env.hide(f.run.Secrets, env.source(f.run.Secrets).OfTrial(cfg, nil))
 	var opts backendOptions
 	if cfg.Environment, opts, err = chooseEnvironment(ctx, env, cfg.Environment, f.run.Runtime, named); err != nil {
 		return err
@@ -209,6 +211,7 @@ func runTrial(ctx context.Context, env *Env, f *trialFlags, cfg jobdir.TrialConf
 	defer stop()
 	runner := trial.Runner{
 		Backend: backend, Lookup: env.Lookup, Now: env.Now, SealedVerifier: f.run.Sealed, Agents: agents(),
+		Environ: env.Environ, SecretNames: f.run.Secrets,
 		TaskDir: func(jobdir.TaskConfig) (string, error) { return task.Dir, nil },
 	}
 	result, err := runner.Run(ctx, cfg, 1)

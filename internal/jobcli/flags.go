@@ -18,6 +18,8 @@ type Flags struct {
 	HarborExitCodes bool
 	Runtime         string
 	Sealed          bool
+	// Secrets are names of what is redacted whatever it looks like.
+	Secrets []string
 
 	FailUnder, FailUnderCoverage *float64
 	JUnit                        JUnit
@@ -52,6 +54,7 @@ func (p *Program) DefineRun(cmd *cobra.Command, f *Flags, tasks func(*pflag.Flag
 		DefineMultipliers(fs, &f.Set)
 		DefineAccept(fs, f)
 		DefineVariables(fs, f)
+		DefineSecrets(fs, f)
 	})
 	flags.Topic(fs, "Output", func() {
 		DefineProgress(fs, f)
@@ -79,6 +82,7 @@ func (p *Program) DefineCubeRun(cmd *cobra.Command, f *Flags, sandboxes bool, ta
 		defineJob(fs, f)
 		defineTrialMultipliers(fs, &f.Set)
 		DefineAccept(fs, f)
+		DefineSecrets(fs, f)
 	})
 	flags.Topic(fs, "Output", func() {
 		DefineProgress(fs, f)
@@ -125,6 +129,11 @@ func DefineConcurrency(fs *pflag.FlagSet, f *Flags) {
 // DefineEnvFile defines the file of variables.
 func DefineEnvFile(fs *pflag.FlagSet, f *Flags) {
 	fs.StringVar(&f.EnvFile, "env-file", "", "read variables from this `file` before anything else")
+}
+
+// DefineSecrets defines what is redacted besides what looks like a secret.
+func DefineSecrets(fs *pflag.FlagSet, f *Flags) {
+	flags.List(fs, &f.Secrets, "secret", "", "redact the value of this variable or setting (`NAME`) in all that is written and printed; repeatable")
 }
 
 // DefineVariables defines what variables of this machine tasks are given.

@@ -42,7 +42,9 @@ type Program struct {
 	Args           []string
 	Stdout, Stderr io.Writer
 	// Lookup finds a variable of the environment.
-	Lookup  func(name string) (string, bool)
+	Lookup func(name string) (string, bool)
+	// Environ is the environment, KEY=VALUE: what is secret in it is printed nowhere.
+	Environ []string
 	Now     func() time.Time
 	Signals <-chan os.Signal
 }
@@ -55,16 +57,18 @@ func (p *Program) getenv(name string) string {
 // PrepareOptions are what preparing a job takes from the outside world.
 func (p *Program) PrepareOptions() job.PrepareOptions {
 	return job.PrepareOptions{
-		Now: p.Now().Local(), Lookup: p.Lookup, Home: p.getenv("HOME"), Random: rand.IntN, Invocation: p.Args,
+		Now: p.Now().Local(), Lookup: p.Lookup, Home: p.getenv("HOME"), Random: rand.IntN, Invocation: p.Args, Environ: p.Environ,
 	}
 }
 
 // Session is a session for a command line.
 func (p *Program) Session(f *Flags) *job.Session {
 	options := p.PrepareOptions()
-	options.AcceptHarmless = f.AcceptHarmless
+	options.AcceptHarmless, options.SecretNames = f.AcceptHarmless, f.Secrets
 	return &job.Session{
-		Runner:  job.Runner{Trials: trial.Runner{Lookup: p.Lookup, Now: p.Now, Agents: p.Agents, SealedVerifier: f.Sealed}},
+		Runner: job.Runner{Trials: trial.Runner{
+			Lookup: p.Lookup, Now: p.Now, Agents: p.Agents, SealedVerifier: f.Sealed, Environ: p.Environ, SecretNames: f.Secrets,
+		}},
 		Options: options,
 		Signals: p.Signals,
 	}

@@ -1,7 +1,9 @@
 package jobcli
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -9,6 +11,7 @@ import (
 	"github.com/proctor-run/proctor/internal/console"
 	"github.com/proctor-run/proctor/internal/flags"
 	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/jobdir/journal"
 )
 
 // Again says which finished trials of a job run again when it is resumed.
@@ -25,6 +28,21 @@ func (a *Again) Define(fs *pflag.FlagSet) {
 	fs.BoolVar(&a.errored, "retry-errored", false, "run every trial with an exception again")
 	fs.BoolVar(&a.unscored, "retry-unscored", false, "run every trial without a reward again")
 	fs.BoolVar(&a.DryRun, "dry-run", false, "say what would be run, and run nothing")
+}
+
+// KeepSecrets adds to the names that are given what earlier runs of the job in a
+// directory were told to redact.
+func KeepSecrets(f *Flags, dir string) error {
+	names, err := journal.SecretNames(dir)
+	if damaged := (*journal.Error)(nil); err != nil && !errors.As(err, &damaged) {
+		return err
+	}
+	for _, name := range names {
+		if !slices.Contains(f.Secrets, name) {
+			f.Secrets = append(f.Secrets, name)
+		}
+	}
+	return nil
 }
 
 // Options are what the flags ask for.

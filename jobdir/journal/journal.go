@@ -63,6 +63,8 @@ type Entry struct {
 	Remaining    int                `json:"n_remaining,omitempty"`
 	// SealedVerifier: the run seals the reward channel, see trial.Runner.
 	SealedVerifier bool `json:"sealed_verifier,omitempty"`
+	// SecretNames are what the run keeps secret by name, see trial.Runner.
+	SecretNames []string `json:"secret_names,omitempty"`
 
 	// Of entries that concern a trial.
 	Trial   string `json:"trial,omitempty"`
