@@ -3,10 +3,10 @@ package job
 import (
 	"crypto/sha256"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/proctor-run/proctor/agent"
+	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/internal/homedir"
 	"github.com/proctor-run/proctor/internal/version"
 	"github.com/proctor-run/proctor/jobdir"
@@ -121,12 +121,15 @@ func (s skillLocks) of(a jobdir.AgentConfig) ([]jobdir.SkillLock, error) {
 	return locks, nil
 }
 
+// maxPinned bounds a file whose digest a lock has, in bytes: an instruction.
+const maxPinned = 64 << 20
+
 // fileLocks pins files by their content. A path below ~ is one below home,
 // unless that is empty.
 func fileLocks(paths []string, home string) ([]jobdir.FileLock, error) {
 	var locks []jobdir.FileLock
 	for _, path := range paths {
-		data, err := os.ReadFile(homedir.Expand(path, home))
+		data, err := bounded.ReadFile(homedir.Expand(path, home), maxPinned)
 		if err != nil {
 			return nil, fmt.Errorf("pinning %q: %w", path, err)
 		}

@@ -16,7 +16,6 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
-	"os"
 	"path"
 	"strings"
 
@@ -81,7 +80,7 @@ type Reader func(d *Dir, in Input) (*Converted, error)
 // trajectory is valid. Without a session everything is unknown, which is no error.
 // The name of the agent is for errors.
 func Read(agent string, read Reader, in Input) (*Converted, error) {
-	root, err := os.OpenRoot(in.Dir)
+	root, err := bounded.OpenDir(in.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("opening the agent's logs: %w", err)
 	}

@@ -108,7 +108,7 @@ func convertedText(made *logs.Converted) string {
 // writeTrajectory writes images first, so that the file never names one that is
 // not there. The directory may be one that an agent wrote to.
 func writeTrajectory(file string, data []byte, images []logs.Image) error {
-	root, err := os.OpenRoot(filepath.Dir(file))
+	root, err := bounded.OpenDir(filepath.Dir(file))
 	if err != nil {
 		return fmt.Errorf("opening its directory: %w", err)
 	}

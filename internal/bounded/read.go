@@ -35,6 +35,9 @@ func ReadFile(path string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
+	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() && info.Size() > limit {
+		return nil, fmt.Errorf("reading %q: %w", path, tooLarge(limit))
+	}
 	data, err := Read(f, limit)
 	if err != nil {
 		return nil, fmt.Errorf("reading %q: %w", path, err)

@@ -3,9 +3,9 @@ package jobcli
 import (
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/proctor-run/proctor/harbor"
+	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/internal/console"
 	"github.com/proctor-run/proctor/internal/exitcode"
 	"github.com/proctor-run/proctor/internal/flags"
@@ -13,6 +13,10 @@ import (
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/value"
 )
+
+// maxConfig bounds a configuration file, in bytes: that of a job of a million tasks by name
+// is smaller.
+const maxConfig = 256 << 20
 
 // Named tells what the command line or the configuration file names.
 type Named struct {
@@ -90,7 +94,7 @@ func (p *Program) ReadConfigFile(what, path string) (data []byte, format jobdir.
 	if err != nil {
 		return nil, format, names, exitcode.WithHint(exitcode.Usagef("%w", err), "name the file .yaml or .json")
 	}
-	if data, err = os.ReadFile(path); err != nil {
+	if data, err = bounded.ReadFile(path, maxConfig); err != nil {
 		return nil, format, names, exitcode.Usagef("reading the %s configuration: %w", what, err)
 	}
 	doc, err := jobdir.DecodeDocument(data, format)

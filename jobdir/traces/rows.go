@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -141,7 +140,7 @@ func (w *writer) subagents() error {
 
 // trajectoryFiles lists trajectory*.json of the agent's directory, sorted.
 func (t *trial) trajectoryFiles() []string {
-	root, err := os.OpenRoot(t.dir)
+	root, err := bounded.OpenDir(t.dir)
 	if err != nil {
 		return nil
 	}
