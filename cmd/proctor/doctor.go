@@ -9,10 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/proctor-run/proctor/cubecli/sandboxes"
+	"github.com/proctor-run/proctor/internal/jobcli"
 )
 
 func newDoctor(env *Env) *cobra.Command {
-	var asJSON bool
+	var asJSON, allowRemote bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Report which environments and runtimes work on this machine",
@@ -23,7 +24,7 @@ environment works, and 1 otherwise.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := interruptible(cmd.Context(), env)
 			defer stop()
-			found := sandboxes.Diagnose(ctx, backendOptions{}.in(env))
+			found := sandboxes.Diagnose(ctx, backendOptions{Options: sandboxes.Options{AllowRemoteEngine: allowRemote}}.in(env))
 			if ctx.Err() != nil {
 				return errInterrupted
 			}
@@ -42,6 +43,7 @@ environment works, and 1 otherwise.`,
 			return errQuiet(exitFailed)
 		},
 	}
+	jobcli.DefineRemoteEngine(cmd.Flags(), &allowRemote)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON list")
 	return cmd
 }

@@ -18,6 +18,8 @@ type Flags struct {
 	HarborExitCodes bool
 	Runtime         string
 	Sealed          bool
+	// What sandboxes are kept from.
+	Hardened, AllowEngineSocket, AllowRemoteEngine bool
 
 	FailUnder, FailUnderCoverage *float64
 	JUnit                        JUnit

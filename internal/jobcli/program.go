@@ -64,7 +64,8 @@ func (p *Program) Session(f *Flags) *job.Session {
 	options := p.PrepareOptions()
 	options.AcceptHarmless = f.AcceptHarmless
 	return &job.Session{
-		Runner:  job.Runner{Trials: trial.Runner{Lookup: p.Lookup, Now: p.Now, Agents: p.Agents, SealedVerifier: f.Sealed}},
+		Runner: job.Runner{Trials: trial.Runner{Lookup: p.Lookup, Now: p.Now, Agents: p.Agents, SealedVerifier: f.Sealed,
+			Hardened: f.Hardened, AllowEngineSocket: f.AllowEngineSocket}},
 		Options: options,
 		Signals: p.Signals,
 	}
