@@ -45,7 +45,7 @@ func TestMounts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			b.runner.AllowEngineSocket = c.allowed
+			b.AllowEngineSocket = c.allowed
 			b.cfg.Environment.Mounts = []*value.Object{v.(*value.Object)}
 			res := b.run(t)
 			if exceptionType(res) != c.exception || c.message != "" && !strings.Contains(res.ExceptionInfo.Message, c.message) {
