@@ -162,7 +162,7 @@ func (r *Runner) begin(cfg jobdir.TrialConfig, n int) (*attempt, error) {
 			AgentInfo: agentInfo(cfg.Agent, agent.Info{}),
 			StartedAt: &started,
 		},
-		notes: &jobdir.Notes{Schema: jobdir.NotesSchema, Attempt: n, Backend: r.Backend.Name(), Errors: []jobdir.NotedError{}},
+		notes: &jobdir.Notes{Schema: jobdir.NotesSchema, Attempt: n, Backend: r.Backend.Name(), Errors: []jobdir.NotedError{}, Hardened: r.Hardened},
 	}
 	a := &attempt{recorder: rec, r: r, cfg: cfg}
 	if err := atomicfile.WriteUnsynced(filepath.Join(dir, "config.json"), cfg.AppendJSON(nil, r.Lookup), 0o644); err != nil {

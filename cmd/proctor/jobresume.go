@@ -106,6 +106,8 @@ func resumeJob(ctx context.Context, env *Env, f *resumeFlags) (err error) {
 	if err := cfg.CheckNoPython(); err != nil {
 		return usageErrorf("%w", err)
 	}
+	f.run.Hardened = keepHardening(env, f.run.Hardened, f.path)
+	s.Runner.Trials.Hardened = f.run.Hardened
 	if _, opts, err = chooseEnvironment(ctx, env, cfg.Environment, &f.run, true); err != nil {
 		return err
 	}

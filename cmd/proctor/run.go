@@ -73,6 +73,7 @@ func runJob(ctx context.Context, env *Env, f *jobcli.Flags) (err error) {
 		return err
 	}
 	warnSealing(env, f.Sealed, prepared)
+	warnHardening(env, f.Hardened, prepared)
 	if err := checkImageSpace(ctx, env, opts, prepared); err != nil {
 		return err
 	}

@@ -63,6 +63,8 @@ type Entry struct {
 	Remaining    int                `json:"n_remaining,omitempty"`
 	// SealedVerifier: the run seals the reward channel, see trial.Runner.
 	SealedVerifier bool `json:"sealed_verifier,omitempty"`
+	// Hardened: the run's sandboxes are hardened, see sandbox.Spec.
+	Hardened bool `json:"hardened,omitempty"`
 
 	// Of entries that concern a trial.
 	Trial   string `json:"trial,omitempty"`

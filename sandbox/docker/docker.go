@@ -208,6 +208,7 @@ func (b *Backend) Capabilities() sandbox.Capabilities {
 		CPULimit:    true,
 		MemoryLimit: true,
 		PIDsLimit:   true,
+		Hardened:    b.guest != nil && b.local,
 	}
 }
 
@@ -242,6 +243,9 @@ func fix(err error) string {
 
 // accepts refuses what no container of this backend can be.
 func (b *Backend) accepts(spec sandbox.Spec) error {
+	if err := b.hardenable(spec); err != nil {
+		return err
+	}
 	if spec.Compose != nil {
 		return compose.Accepts(spec)
 	}

@@ -54,7 +54,7 @@ func (b bare) Capabilities() sandbox.Capabilities { return sandbox.Capabilities{
 func (b bare) Check(context.Context) error        { return nil }
 
 func (b bare) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
-	if (spec.Network.Mode != "" && spec.Network.Mode != sandbox.NetworkPublic) || spec.Network.Switchable || spec.Resources.GPUs > 0 {
+	if (spec.Network.Mode != "" && spec.Network.Mode != sandbox.NetworkPublic) || spec.Network.Switchable || spec.Resources.GPUs > 0 || spec.Hardened {
 		return nil, sandbox.ErrUnsupported
 	}
 	cmd := exec.Command("/proc/self/exe")
@@ -76,7 +76,7 @@ func (b bare) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, e
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	opts := Options{Build: testBuild, Env: spec.Env, User: spec.User, Workdir: spec.Workdir, Powerless: spec.Hardened}
+	opts := Options{Build: testBuild, Env: spec.Env, User: spec.User, Workdir: spec.Workdir}
 	if s.Client, err = Dial(ctx, out, in, opts); err != nil {
 		_ = cmd.Wait()
 		return nil, fmt.Errorf("%w\n%s", err, s.stderr.String())

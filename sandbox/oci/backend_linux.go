@@ -94,6 +94,9 @@ func (b *Backend) accept(spec sandbox.Spec) error {
 	default:
 		return fmt.Errorf("network mode %q: %w", spec.Network.Mode, sandbox.ErrUnsupported)
 	}
+	if spec.Hardened {
+		return fmt.Errorf("hardening the sandbox: %w", sandbox.ErrUnsupported)
+	}
 	if spec.Resources.GPUs > 0 {
 		return fmt.Errorf("%d GPUs: %w", spec.Resources.GPUs, sandbox.ErrUnsupported)
 	}
