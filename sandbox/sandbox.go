@@ -124,6 +124,8 @@ type Capabilities struct {
 	SwitchNetwork bool
 	// Volumes: mounts may be volumes.
 	Volumes bool
+	// GuardedMounts: Mount.Guarded is held.
+	GuardedMounts bool
 	// CPULimit, MemoryLimit and PIDsLimit: the limits of Resources are enforced.
 	CPULimit, MemoryLimit, PIDsLimit bool
 	// GPUs and TPUs can be given to a sandbox.
@@ -225,6 +227,9 @@ type Mount struct {
 	Source   string // absolute path on the host
 	Target   string // absolute path in the sandbox
 	ReadOnly bool
+	// Guarded: no set-uid program and no device works below Target, where a backend
+	// can see to that. What the mount's owner finds there later is the same.
+	Guarded bool
 	// Volume: Source is the name of a volume of the backend, which stays; an
 	// empty one makes a volume that goes with the sandbox.
 	Volume bool

@@ -57,7 +57,7 @@ func (p *planner) verifierSpec(step *harbor.Step, logs string) (sandbox.Spec, er
 	}
 	var mounts []sandbox.Mount
 	if logs != "" {
-		mounts = []sandbox.Mount{{Source: logs, Target: harbor.VerifierLogsDir}}
+		mounts = []sandbox.Mount{{Source: logs, Target: harbor.VerifierLogsDir, Guarded: true}}
 	}
 	plan := p.net.plan(step)
 	table := p.task.Config.VerifierEnvironment(step)

@@ -82,7 +82,8 @@ func (b *Backend) Runtime() string { return b.runtime.Name() }
 func (b *Backend) Capabilities() sandbox.Capabilities {
 	return sandbox.Capabilities{
 		Mounted: true, OwnRoot: b.opts.OwnRoot, Build: !b.opts.OwnRoot, NoNetwork: true, Allowlist: true, SwitchNetwork: true,
-		CPULimit: b.cgroups, MemoryLimit: b.cgroups, PIDsLimit: b.cgroups && cgroup.CountsPIDs(cgroup.Root),
+		GuardedMounts: true,
+		CPULimit:      b.cgroups, MemoryLimit: b.cgroups, PIDsLimit: b.cgroups && cgroup.CountsPIDs(cgroup.Root),
 	}
 }
 

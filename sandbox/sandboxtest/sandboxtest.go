@@ -114,6 +114,7 @@ const (
 	allowlist                     // Capabilities.Allowlist, and a World
 	switching                     // Capabilities.SwitchNetwork, and a World
 	outside                       // a World that public sandboxes reach
+	guarded                       // Capabilities.GuardedMounts
 	hardened                      // Capabilities.Hardened
 	snapshots                     // sandboxes are Snapshotters
 )
