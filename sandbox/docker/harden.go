@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -23,8 +24,6 @@ func (b *Backend) hardenable(spec sandbox.Spec) error {
 	switch {
 	case !spec.Hardened:
 		return nil
-	case spec.Compose != nil:
-		why = "a compose file says itself what its services may do"
 	case b.guest == nil:
 		why = errNoGuest.Error()
 	case !b.local:
@@ -57,10 +56,17 @@ func harden(o *client.ContainerCreateOptions, spec sandbox.Spec, img compose.Ima
 	host.CapDrop = []string{"ALL"}
 	host.CapAdd = append(slices.Clone(needed), "SETPCAP") // to take them from commands
 	host.SecurityOpt = append(host.SecurityOpt, "no-new-privileges")
-	host.Tmpfs = map[string]string{"/tmp": "rw,nosuid,nodev,exec,mode=1777"}
+	host.Tmpfs = maps.Clone(host.Tmpfs)
+	if host.Tmpfs == nil {
+		host.Tmpfs = map[string]string{}
+	}
+	host.Tmpfs["/tmp"] = "rw,nosuid,nodev,exec,mode=1777"
+	if host.PidsLimit == nil || *host.PidsLimit <= 0 || *host.PidsLimit > sandbox.HardenedPIDs {
+		host.PidsLimit = new(int64(sandbox.HardenedPIDs))
+	}
 	// The engine would run it beside the supervisor, with the same capabilities.
 	o.Config.Healthcheck = &container.HealthConfig{Test: []string{"NONE"}}
-	for _, dir := range writable(spec, img) {
+	for _, dir := range writable(o, cmp.Or(spec.Workdir, o.Config.WorkingDir, img.Workdir, "/")) {
 		// An anonymous one begins as the image has it, and goes with the container.
 		host.Mounts = append(host.Mounts, mount.Mount{Type: mount.TypeVolume, Target: dir})
 	}
@@ -68,16 +74,39 @@ func harden(o *client.ContainerCreateOptions, spec sandbox.Spec, img compose.Ima
 
 // writable lists the directories that get a volume of their own: what is mounted
 // there already does not.
-func writable(spec sandbox.Spec, img compose.Image) []string {
+func writable(o *client.ContainerCreateOptions, workdir string) []string {
 	dirs := sandbox.HardenedWritable()
-	workdir := path.Clean(cmp.Or(spec.Workdir, img.Workdir, "/"))
+	workdir = path.Clean(workdir)
 	below := func(parent string) bool { return workdir == parent || strings.HasPrefix(workdir, parent+"/") }
 	if path.IsAbs(workdir) && workdir != "/" && !below("/tmp") && !slices.ContainsFunc(dirs, below) {
 		dirs = append(dirs, workdir)
 	}
-	return slices.DeleteFunc(dirs, func(dir string) bool {
-		return slices.ContainsFunc(spec.Mounts, func(m sandbox.Mount) bool { return path.Clean(m.Target) == dir })
-	})
+	taken := map[string]bool{}
+	for _, m := range o.HostConfig.Mounts {
+		taken[path.Clean(m.Target)] = true
+	}
+	for _, bind := range o.HostConfig.Binds {
+		if parts := strings.Split(bind, ":"); len(parts) > 1 {
+			taken[path.Clean(parts[1])] = true
+		}
+	}
+	for dir := range o.HostConfig.Tmpfs {
+		taken[path.Clean(dir)] = true
+	}
+	return slices.DeleteFunc(dirs, func(dir string) bool { return taken[dir] })
+}
+
+// hardenMain hardens the service main of a compose project, for a way of starting
+// its supervisor.
+func (m *mainService) hardenMain(o *client.ContainerCreateOptions, img compose.Image) error {
+	if m.way != byMount {
+		return fmt.Errorf("%w: %w", errNotHardened, sandbox.ErrUnsupported)
+	}
+	if h := o.Config.Healthcheck; h != nil && !slices.Equal(h.Test, []string{"NONE"}) {
+		return fmt.Errorf("hardening compose service main: the engine would run its health check with capabilities: %w", sandbox.ErrUnsupported)
+	}
+	harden(o, m.spec, img)
+	return nil
 }
 
 // errNotHardened is why a hardened container cannot do without its supervisor.
