@@ -17,6 +17,7 @@ import (
 	"github.com/proctor-run/proctor/internal/exitcode"
 	"github.com/proctor-run/proctor/internal/flags"
 	"github.com/proctor-run/proctor/internal/interrupt"
+	"github.com/proctor-run/proctor/internal/jobcli"
 	"github.com/proctor-run/proctor/internal/ownfiles"
 	"github.com/proctor-run/proctor/internal/redact"
 	"github.com/proctor-run/proctor/internal/secret"
@@ -62,6 +63,8 @@ type SandboxOptions struct {
 	Environment string // empty or "auto" lets the program choose
 	Runtime     string
 	Mask        []string
+	// Hardened and AllowRemoteEngine are as those of package sandboxes' Options.
+	Hardened, AllowRemoteEngine bool
 }
 
 // Run runs the command of Args and returns its exit code.
@@ -121,6 +124,7 @@ func (p *Program) defineTasks(cmd *cobra.Command, f *taskFlags, sandboxes bool) 
 	if sandboxes && p.Sandboxes != nil {
 		fs.StringVarP(&f.sandbox.Environment, "env", "e", "", "where containers run: "+strings.Join(append([]string{"auto"}, p.Environments...), ", ")+" (default auto)")
 		fs.StringVar(&f.sandbox.Runtime, "runtime", "", "OCI runtime of -e sandbox and -e host: gvisor, native, runc, crun")
+		jobcli.DefineHardening(fs, &f.sandbox.Hardened, &f.sandbox.AllowRemoteEngine)
 	}
 }
 

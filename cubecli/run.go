@@ -68,7 +68,9 @@ func (p *Program) run(ctx context.Context, c *Cube, f *jobcli.Flags, choice Choi
 	if names.Environment {
 		environment, _ = cfg.Environment.Backend()
 	}
-	s := p.session(f, SandboxOptions{Environment: environment, Runtime: f.Runtime})
+	s := p.session(f, SandboxOptions{
+		Environment: environment, Runtime: f.Runtime, Hardened: f.Hardened, AllowRemoteEngine: f.AllowRemoteEngine,
+	})
 	defer func() { err = errors.Join(err, s.Close(ctx)) }()
 	if err := s.Claim(&cfg, names.Job); err != nil {
 		return jobcli.ClaimError(err)
@@ -101,6 +103,7 @@ func (p *Program) resumeCommand() *cobra.Command {
 	if p.Sandboxes != nil {
 		fs.StringVarP(&o.Environment, "env", "e", "", "where containers run (default: where the job ran)")
 		fs.StringVar(&o.Runtime, "runtime", "", "OCI `runtime` of sandbox and host, as for run")
+		jobcli.DefineHardening(fs, &o.Hardened, &o.AllowRemoteEngine)
 	}
 	again.Define(fs)
 	jobcli.DefineAccept(fs, f)

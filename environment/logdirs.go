@@ -58,7 +58,7 @@ func LogMounts(can sandbox.Capabilities, logs string) []sandbox.Mount {
 	}
 	var all []sandbox.Mount
 	for _, d := range LogDirs() {
-		all = append(all, sandbox.Mount{Source: filepath.Join(logs, d.Name), Target: d.Inside})
+		all = append(all, sandbox.Mount{Source: filepath.Join(logs, d.Name), Target: d.Inside, Guarded: true})
 	}
 	return all
 }

@@ -76,6 +76,7 @@ type Verifier struct {
 // Environment is an [environment] table (section 3.6).
 type Environment struct {
 	Network         Network
+	NetworkStated   bool    // Network is the table's own, not the default
 	BuildTimeoutSec float64 // covers the whole start
 	DockerImage     *string // an empty one counts as none
 	OS              OS

@@ -25,6 +25,7 @@ func environmentFields(c *schema.Cursor) func(*schema.Fields) Environment {
 				Mode:         schema.Default(f, "network_mode", Public, decodeNetworkMode),
 				AllowedHosts: schema.OptionalList(f, "allowed_hosts", DecodeHosts),
 			},
+			NetworkStated:   f.Has("network_mode") || f.Has("allow_internet"),
 			BuildTimeoutSec: schema.Default(f, "build_timeout_sec", defaultTimeoutSec, schema.Float),
 			DockerImage:     schema.Optional(f, "docker_image", schema.Str),
 			OS:              schema.Default(f, "os", Linux, decodeOS),

@@ -139,6 +139,20 @@ type NetworkPlan struct {
 	Warnings []string
 }
 
+// Isolate takes the network from the environments of a task that do not say that
+// they want one: Harbor's default is the public network.
+func (c *Config) Isolate() {
+	environments := []*Environment{&c.Environment, c.Verifier.Environment}
+	for i := range c.Steps {
+		environments = append(environments, c.Steps[i].Verifier.Environment)
+	}
+	for _, e := range environments {
+		if e != nil && !e.NetworkStated {
+			e.Network = Network{Mode: NoNetwork}
+		}
+	}
+}
+
 // PlanNetwork computes the policies of a step, or of a single-step task when
 // step is nil. agentHosts and environmentHosts are what the job allows in
 // addition; they must be normalised.

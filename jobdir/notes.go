@@ -37,6 +37,8 @@ type Notes struct {
 	AgentLeft *LeftNote `json:"agent_left,omitempty"`
 	// SealedVerifier: the trial was run with a sealed reward channel.
 	SealedVerifier bool `json:"sealed_verifier"`
+	// Hardened: the trial's sandboxes were hardened, see sandbox.Spec.
+	Hardened bool `json:"hardened,omitempty"`
 	// Verification is nil when the verifier did not start. Of several steps
 	// it is the last one's, and Steps has all.
 	Verification *VerificationNote  `json:"verification,omitempty"`

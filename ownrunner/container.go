@@ -1,11 +1,11 @@
 package ownrunner
 
 import (
-	"path"
 	"strconv"
 	"strings"
 
 	"github.com/proctor-run/proctor/exception"
+	"github.com/proctor-run/proctor/internal/enginesocket"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -66,11 +66,8 @@ func ImageTag(name string) string {
 	return b.String()
 }
 
-// engineSockets must never be visible in a container.
-var engineSockets = [...]string{"/var/run/docker.sock", "/var/run/dstack.sock"}
-
 // DefaultEngine is the engine's address if nothing is configured.
-const DefaultEngine = "unix://" + "/var/run/docker.sock"
+const DefaultEngine = "unix://" + enginesocket.Docker
 
 // ExposedSockets returns the mounts on a command line that would show an engine's
 // socket to the container: the socket itself or any directory above it, as
@@ -116,17 +113,7 @@ func placesOf(flag, spec string) []string {
 }
 
 func exposesSocket(place string) bool {
-	place = value.Strip(place)
-	if !path.IsAbs(place) {
-		return false
-	}
-	place = strings.TrimSuffix(path.Clean(place), "/")
-	for _, socket := range engineSockets {
-		if strings.HasPrefix(socket+"/", place+"/") {
-			return true
-		}
-	}
-	return false
+	return enginesocket.Above(value.Strip(place), []string{enginesocket.Docker, enginesocket.Dstack}) != ""
 }
 
 // EngineAddress returns the address of the engine to force upon child processes,

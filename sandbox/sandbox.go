@@ -124,10 +124,14 @@ type Capabilities struct {
 	SwitchNetwork bool
 	// Volumes: mounts may be volumes.
 	Volumes bool
+	// GuardedMounts: Mount.Guarded is held.
+	GuardedMounts bool
 	// CPULimit, MemoryLimit and PIDsLimit: the limits of Resources are enforced.
 	CPULimit, MemoryLimit, PIDsLimit bool
 	// GPUs and TPUs can be given to a sandbox.
 	GPUs, TPUs bool
+	// Hardened: Spec.Hardened is carried out.
+	Hardened bool
 	// Windows images can be run.
 	Windows bool
 }
@@ -162,6 +166,15 @@ type Spec struct {
 
 	Resources Resources
 	Network   Network
+
+	// Hardened leaves commands as little as their work can be done with, on every
+	// backend the same (outcome mapping, section 13.1): the root is read-only, no
+	// command has or can gain a capability, also as root and through set-uid
+	// programs, there are HardenedPIDs processes at most, and "/tmp" is empty,
+	// in memory, and shows neither set-uid programs nor devices. Writable besides
+	// are the mounts, Workdir, and what HardenedWritable names, which begin as the
+	// image has them. Uploads go to writable places only.
+	Hardened bool
 
 	// Compose, when set, makes the sandbox the service "main" of a compose
 	// project; Image is what main is made of where the files do not say.
@@ -214,6 +227,9 @@ type Mount struct {
 	Source   string // absolute path on the host
 	Target   string // absolute path in the sandbox
 	ReadOnly bool
+	// Guarded: no set-uid program and no device works below Target, where a backend
+	// can see to that. What the mount's owner finds there later is the same.
+	Guarded bool
 	// Volume: Source is the name of a volume of the backend, which stays; an
 	// empty one makes a volume that goes with the sandbox.
 	Volume bool
@@ -233,6 +249,16 @@ type Resources struct {
 // else is said: many more than builds and tests use, and a fraction of what a
 // machine can have.
 const DefaultPIDs = 4096
+
+// HardenedPIDs is how many processes and threads a sandbox with Spec.Hardened may
+// have if less is not asked for.
+const HardenedPIDs = 512
+
+// HardenedWritable are the directories that can be written with Spec.Hardened,
+// besides its Workdir, "/tmp" and its mounts: where trials put files, and homes.
+func HardenedWritable() []string {
+	return []string{"/logs", "/tests", "/solution", "/installed-agent", "/workspace/agent", "/root", "/home"}
+}
 
 // NetworkMode says what a sandbox can reach.
 type NetworkMode string

@@ -16,6 +16,7 @@ func TestMounts(t *testing.T) {
 	for _, c := range []struct {
 		name, mount string
 		volumes     bool
+		allowed     bool
 		want        sandbox.Mount
 		exception   string
 		message     string
@@ -26,6 +27,12 @@ func TestMounts(t *testing.T) {
 		{name: "volume without a name", mount: `{"type": "volume", "target": "/x"}`, volumes: true, want: sandbox.Mount{Target: "/x", Volume: true}},
 		{name: "volume elsewhere", mount: `{"type": "volume", "source": "cache", "target": "/x"}`, exception: "ValueError",
 			message: "mount of type 'volume' on /x: environment fake mounts directories of the host only (type 'bind')"},
+		{name: "an engine's socket", mount: `{"type": "bind", "source": "/var/run", "target": "/x"}`, exception: "ValueError",
+			message: "the mount of \"/var/run\" at \"/x\" shows the sandbox a container engine's socket"},
+		{name: "an engine's socket that is let pass", mount: `{"type": "bind", "source": "/var", "target": "/x"}`, allowed: true,
+			want: sandbox.Mount{Source: "/var", Target: "/x"}},
+		{name: "a volume in an engine's place", mount: `{"type": "volume", "source": "cache", "target": "/run"}`, volumes: true, exception: "ValueError",
+			message: "the mount of \"cache\" at \"/run\" shows"},
 		{name: "image", mount: `{"type": "image", "source": "i", "target": "/x"}`, volumes: true, exception: "ValueError",
 			message: "mount of type 'image' on /x: environment fake mounts directories of the host and volumes only (types 'bind' and 'volume')"},
 	} {
@@ -38,6 +45,7 @@ func TestMounts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			b.AllowEngineSocket = c.allowed
 			b.cfg.Environment.Mounts = []*value.Object{v.(*value.Object)}
 			res := b.run(t)
 			if exceptionType(res) != c.exception || c.message != "" && !strings.Contains(res.ExceptionInfo.Message, c.message) {

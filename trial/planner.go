@@ -57,7 +57,7 @@ func (p *planner) verifierSpec(step *harbor.Step, logs string) (sandbox.Spec, er
 	}
 	var mounts []sandbox.Mount
 	if logs != "" {
-		mounts = []sandbox.Mount{{Source: logs, Target: harbor.VerifierLogsDir}}
+		mounts = []sandbox.Mount{{Source: logs, Target: harbor.VerifierLogsDir, Guarded: true}}
 	}
 	plan := p.net.plan(step)
 	table := p.task.Config.VerifierEnvironment(step)
@@ -97,9 +97,19 @@ func (p *planner) environment() *environment.Planner {
 	}
 }
 
+func (p *planner) getenv(name string) string {
+	v, _ := p.r.Lookup(name)
+	return v
+}
+
 // mounts are the trial's directories, then those of the configuration.
 func (p *planner) mounts() ([]sandbox.Mount, error) {
 	all := environment.LogMounts(p.r.Backend.Capabilities(), p.dir)
+	if !p.r.AllowEngineSocket {
+		if err := CheckMounts(p.cfg.Environment.Mounts, p.getenv); err != nil {
+			return nil, err
+		}
+	}
 	for _, m := range p.cfg.Environment.Mounts {
 		mount, err := p.mount(m)
 		if err != nil {

@@ -34,6 +34,9 @@ func (a *attempt) prepare() error {
 	if a.r.Amend != nil {
 		a.r.Amend(a.cfg, task)
 	}
+	if a.r.Hardened {
+		task.Config.Isolate()
+	}
 	if stepped {
 		if err := harborcube.Check(task); err != nil {
 			return err

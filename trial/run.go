@@ -43,6 +43,13 @@ type Runner struct {
 	// verify.Spec: what the agent left running is killed before they start, and
 	// reward files that others may have written are refused.
 	SealedVerifier bool
+	// AllowEngineSocket lets mounts of the configuration show a container engine's
+	// socket, see CheckMounts.
+	AllowEngineSocket bool
+	// Hardened says that the sandboxes of the backend are hardened, see
+	// sandbox.Spec. A sandbox whose task and configuration say nothing of the
+	// network then has none.
+	Hardened bool
 	// TaskDir finds the directory on this machine of a task that is not local;
 	// nil means that only local ones can be run.
 	TaskDir func(jobdir.TaskConfig) (string, error)
@@ -169,7 +176,7 @@ func (r *Runner) begin(cfg jobdir.TrialConfig, n int) (*attempt, error) {
 			AgentInfo: agentInfo(cfg.Agent, agent.Info{}),
 			StartedAt: &started,
 		},
-		notes: &jobdir.Notes{Schema: jobdir.NotesSchema, Attempt: n, Backend: r.Backend.Name(), Errors: []jobdir.NotedError{}},
+		notes: &jobdir.Notes{Schema: jobdir.NotesSchema, Attempt: n, Backend: r.Backend.Name(), Errors: []jobdir.NotedError{}, Hardened: r.Hardened},
 	}
 	a := &attempt{recorder: rec, r: r, cfg: full}
 	if err := atomicfile.WriteUnsynced(filepath.Join(dir, "config.json"), veil.bytes(cfg.AppendJSON(nil, r.Lookup)), 0o644); err != nil {

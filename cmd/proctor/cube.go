@@ -43,7 +43,7 @@ func cubeProgram(env *Env) *cubecli.Program {
 	p := &cubecli.Program{
 		Name: "proctor cube", Find: func(name string) (*cubecli.Cube, error) { return findHarborCube(env, name) },
 		Sandboxes: func(ctx context.Context, o cubecli.SandboxOptions) (sandbox.Backend, func() error, error) {
-			return readyBackend(ctx, env, backendOptions{name: o.Environment, Options: sandboxes.Options{Runtime: o.Runtime, Mask: o.Mask}})
+			return readyBackend(ctx, env, backendOptions{name: o.Environment, Options: sandboxes.Options{Runtime: o.Runtime, Mask: o.Mask, Hardened: o.Hardened, AllowRemoteEngine: o.AllowRemoteEngine}})
 		},
 		Environments: backends().Names(),
 		Args:         env.Args, Stdout: env.Stdout, Stderr: env.Stderr, Lookup: env.Lookup, Now: env.Now, Signals: env.Signals,

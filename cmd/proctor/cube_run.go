@@ -87,7 +87,8 @@ var harborOnly = map[string]string{
 	"cpus": "containers are the cube's own", "memory": "containers are the cube's own", "override-cpus": "containers are the cube's own",
 	"override-memory-mb": "containers are the cube's own", "override-storage-mb": "containers are the cube's own",
 	"override-gpus": "containers are the cube's own", "override-tpu": "containers are the cube's own",
-	"mounts": "containers are the cube's own", "mounts-json": "containers are the cube's own", "extra-docker-compose": "containers are the cube's own",
+	"allow-engine-socket": "containers are the cube's own",
+	"mounts":              "containers are the cube's own", "mounts-json": "containers are the cube's own", "extra-docker-compose": "containers are the cube's own",
 	"environment-build-timeout-multiplier": "making a cube's task has no limit of its own", "agent-setup-timeout-multiplier": "the agents of cubes have no set-up",
 }
 
@@ -119,7 +120,7 @@ func runCube(ctx context.Context, env *Env, c *cubecli.Cube, f *jobcli.Flags, ch
 	}
 	var opts backendOptions
 	if c.NeedsContainer {
-		if cfg.Environment, opts, err = chooseEnvironment(ctx, env, cfg.Environment, f.Runtime, names.Environment); err != nil {
+		if cfg.Environment, opts, err = chooseEnvironment(ctx, env, cfg.Environment, f, names.Environment); err != nil {
 			return err
 		}
 	}

@@ -9,21 +9,23 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/proctor-run/proctor/cubecli/sandboxes"
+	"github.com/proctor-run/proctor/internal/jobcli"
 )
 
 func newDoctor(env *Env) *cobra.Command {
-	var asJSON bool
+	var asJSON, allowRemote bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Report which environments and runtimes work on this machine",
 		Long: `doctor tries every environment (-e) and every runtime (--runtime) and says why
-one does not work and what to do about it. Its exit code is 0 when at least one
+one does not work and what to do about it, and what it measured that commands can
+do in its sandboxes, as they are and with --hardened. Its exit code is 0 when at least one
 environment works, and 1 otherwise.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := interruptible(cmd.Context(), env)
 			defer stop()
-			found := sandboxes.Diagnose(ctx, backendOptions{}.in(env))
+			found := sandboxes.Diagnose(ctx, backendOptions{Options: sandboxes.Options{AllowRemoteEngine: allowRemote}}.in(env))
 			if ctx.Err() != nil {
 				return errInterrupted
 			}
@@ -42,8 +44,24 @@ environment works, and 1 otherwise.`,
 			return errQuiet(exitFailed)
 		},
 	}
+	jobcli.DefineRemoteEngine(cmd.Flags(), &allowRemote)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON list")
 	return cmd
+}
+
+// printPosture says what commands can do in sandboxes, as it was measured.
+func printPosture(w io.Writer, d *sandboxes.Diagnosis) {
+	switch {
+	case d.Unmeasured != "":
+		_, _ = fmt.Fprintf(w, "\t\t\tcommands: not measured: %s\n", clean(d.Unmeasured))
+	case d.Posture != nil:
+		_, _ = fmt.Fprintf(w, "\t\t\tcommands: %s\n", d.Posture.Default)
+		hardened := "refused"
+		if d.Posture.Hardened != nil {
+			hardened = d.Posture.Hardened.String()
+		}
+		_, _ = fmt.Fprintf(w, "\t\t\twith --hardened: %s\n", hardened)
+	}
 }
 
 func printDiagnoses(w io.Writer, all []sandboxes.Diagnosis) error {
@@ -57,6 +75,7 @@ func printDiagnoses(w io.Writer, all []sandboxes.Diagnosis) error {
 		if d.Fix != "" {
 			_, _ = fmt.Fprintf(tw, "\t\t\t→ %s\n", clean(d.Fix))
 		}
+		printPosture(tw, &d)
 	}
 	return outputError(tw.Flush())
 }

@@ -10,12 +10,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/proctor-run/proctor/cubecli/sandboxes"
+	"github.com/proctor-run/proctor/internal/jobcli"
 	"github.com/proctor-run/proctor/sandbox/oci/build"
 	"github.com/proctor-run/proctor/sandbox/oci/image"
 )
 
 // gcFlags are the flags of gc.
-type gcFlags struct{ json, quiet, dryRun bool }
+type gcFlags struct{ json, quiet, dryRun, allowRemote bool }
 
 func newGC(env *Env) *cobra.Command {
 	f := &gcFlags{}
@@ -35,13 +36,14 @@ Every run removes what killed runs left of the backend it uses, before it starts
 			defer stop()
 			g := garbage{DryRun: f.dryRun}
 			var opts backendOptions
-			opts.Cleaning = true
+			opts.Cleaning, opts.AllowRemoteEngine = true, f.allowRemote
 			var err error
 			g.Removed, err = sandboxes.CollectAll(ctx, opts.in(env), f.dryRun)
 			err = errors.Join(err, g.pruneImages(ctx, env))
 			return errors.Join(err, printGarbage(env, f, g, err == nil))
 		},
 	}
+	jobcli.DefineRemoteEngine(cmd.Flags(), &f.allowRemote)
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "say what would be removed, and remove nothing")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object")
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "print only what was removed")

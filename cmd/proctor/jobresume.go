@@ -68,6 +68,8 @@ the job was started. The exit codes are those of run.`,
 	jobcli.DefineHub(fs, &f.run)
 	fs.StringVar(&f.run.Runtime, "runtime", "", "OCI `runtime` of sandbox and host, as for run")
 	fs.BoolVar(&f.run.Sealed, "sealed-verifier", false, "as for run; a job that was started with it keeps it")
+	jobcli.DefineHardening(fs, &f.run.Hardened, &f.run.AllowRemoteEngine)
+	jobcli.DefineEngineSocket(fs, &f.run)
 	jobcli.DefineEnvFile(fs, &f.run)
 	jobcli.DefineSecrets(fs, &f.run)
 	jobcli.DefineResult(fs, &f.run)
@@ -109,7 +111,9 @@ func resumeJob(ctx context.Context, env *Env, f *resumeFlags) (err error) {
 	if err := cfg.CheckNoPython(); err != nil {
 		return usageErrorf("%w", err)
 	}
-	if _, opts, err = chooseEnvironment(ctx, env, cfg.Environment, f.run.Runtime, true); err != nil {
+	f.run.Hardened = keepHardening(env, f.run.Hardened, f.path)
+	s.Runner.Trials.Hardened = f.run.Hardened
+	if _, opts, err = chooseEnvironment(ctx, env, cfg.Environment, &f.run, true); err != nil {
 		return err
 	}
 	cubes, err := cubesOf(env, cfg)

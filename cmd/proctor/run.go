@@ -13,6 +13,7 @@ import (
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/trial"
 )
 
 func newRun(env *Env) *cobra.Command {
@@ -57,7 +58,7 @@ func runJob(ctx context.Context, env *Env, f *jobcli.Flags) (err error) {
 		return usageErrorf("--upload: proctor has no hosted hub to upload to")
 	}
 	var opts backendOptions
-	if cfg.Environment, opts, err = chooseEnvironment(ctx, env, cfg.Environment, f.Runtime, names.Environment); err != nil {
+	if cfg.Environment, opts, err = chooseEnvironment(ctx, env, cfg.Environment, f, names.Environment); err != nil {
 		return err
 	}
 	s := newSession(ctx, env, f, &opts)
@@ -73,6 +74,7 @@ func runJob(ctx context.Context, env *Env, f *jobcli.Flags) (err error) {
 		return err
 	}
 	warnSealing(env, f.Sealed, prepared)
+	warnHardening(env, f.Hardened, prepared)
 	if err := checkImageSpace(ctx, env, opts, prepared); err != nil {
 		return err
 	}
@@ -82,23 +84,27 @@ func runJob(ctx context.Context, env *Env, f *jobcli.Flags) (err error) {
 // chooseEnvironment settles where trials run: in the environment that was
 // given, else in the first that works here. It returns the configuration that
 // names it.
-func chooseEnvironment(ctx context.Context, env *Env, cfg jobdir.EnvironmentConfig, runtime string, given bool) (jobdir.EnvironmentConfig, backendOptions, error) {
+func chooseEnvironment(ctx context.Context, env *Env, cfg jobdir.EnvironmentConfig, f *jobcli.Flags, given bool) (jobdir.EnvironmentConfig, backendOptions, error) {
 	name, ok := cfg.Backend()
 	if !ok {
 		return cfg, backendOptions{}, usageErrorf("environment.import_path names Python code, which proctor cannot run: %q", *cfg.ImportPath)
 	}
+	if !f.AllowEngineSocket {
+		if err := trial.CheckMounts(cfg.Mounts, env.Getenv); err != nil {
+			return cfg, backendOptions{}, usageErrorf("%w", err)
+		}
+	}
 	if !given {
 		name = sandboxes.Auto
 	}
-	var asked backendOptions
-	asked.Runtime = runtime
+	asked := backendOptions{Options: sandboxes.Options{Runtime: f.Runtime, Hardened: f.Hardened, AllowRemoteEngine: f.AllowRemoteEngine}}
 	name, err := sandboxes.Choose(ctx, name, asked.in(env))
 	if err != nil {
 		return cfg, backendOptions{}, err
 	}
 	cfg.SetBackend(name)
-	opts, err := optionsOf(cfg, runtime)
-	opts.name = name
+	opts, err := optionsOf(cfg, f.Runtime)
+	opts.name, opts.Hardened, opts.AllowRemoteEngine = name, f.Hardened, f.AllowRemoteEngine
 	return cfg, opts, err
 }
 

@@ -10,7 +10,7 @@ import (
 // keepSealing reports whether the verifiers of a resumed job are sealed: when
 // it is asked for, or was when the job was started.
 func keepSealing(env *Env, asked bool, p *job.Prepared) bool {
-	if sealed, _, err := journal.SealedBefore(p.Config.Dir()); err == nil && sealed && !asked {
+	if before, _, err := journal.Before(p.Config.Dir()); err == nil && before.SealedVerifier && !asked {
 		_, _ = fmt.Fprintln(env.Stderr, "proctor: the job is resumed with --sealed-verifier, as it was started")
 		return true
 	}
@@ -18,17 +18,41 @@ func keepSealing(env *Env, asked bool, p *job.Prepared) bool {
 	return asked
 }
 
+// keepHardening reports whether the sandboxes of a job that is resumed are hardened:
+// when it is asked for, or was when the job was started.
+func keepHardening(env *Env, asked bool, dir string) bool {
+	if before, _, err := journal.Before(dir); err == nil && before.Hardened && !asked {
+		_, _ = fmt.Fprintln(env.Stderr, "proctor: the job is resumed with --hardened, as it was started")
+		return true
+	}
+	return asked
+}
+
+// warnHardening says when a job's trials will not all have run alike.
+func warnHardening(env *Env, hardened bool, p *job.Prepared) {
+	start, known, err := journal.Before(p.Config.Dir())
+	if len(p.Existing) == 0 || err != nil || !known || start.Hardened == hardened {
+		return
+	}
+	began := "without"
+	if start.Hardened {
+		began = "with"
+	}
+	_, _ = fmt.Fprintf(env.Stderr, "proctor: warning: %s of this job ended %s --hardened; proctor.json of each trial says which\n",
+		count(len(p.Existing), "trial"), began)
+}
+
 // warnSealing says when a job's trials will not all have been verified alike.
 func warnSealing(env *Env, sealed bool, p *job.Prepared) {
 	if len(p.Existing) == 0 {
 		return
 	}
-	before, known, err := journal.SealedBefore(p.Config.Dir())
-	if err != nil || !known || before == sealed {
+	start, known, err := journal.Before(p.Config.Dir())
+	if err != nil || !known || start.SealedVerifier == sealed {
 		return
 	}
 	began := "without"
-	if before {
+	if start.SealedVerifier {
 		began = "with"
 	}
 	_, _ = fmt.Fprintf(env.Stderr, "proctor: warning: %s of this job ended %s --sealed-verifier; proctor.json of each trial says which\n",

@@ -105,7 +105,7 @@ func startTrial(ctx context.Context, env *Env, f *trialFlags) error {
 	}
 	env.hide(f.run.Secrets, env.source(f.run.Secrets).OfTrial(cfg, nil))
 	var opts backendOptions
-	if cfg.Environment, opts, err = chooseEnvironment(ctx, env, cfg.Environment, f.run.Runtime, named); err != nil {
+	if cfg.Environment, opts, err = chooseEnvironment(ctx, env, cfg.Environment, &f.run, named); err != nil {
 		return err
 	}
 	task, err := findTask(ctx, env, cfg.Task, f.run.JSON)
@@ -212,6 +212,7 @@ func runTrial(ctx context.Context, env *Env, f *trialFlags, cfg jobdir.TrialConf
 	runner := trial.Runner{
 		Backend: backend, Lookup: env.Lookup, Now: env.Now, SealedVerifier: f.run.Sealed, Agents: agents(),
 		Environ: env.Environ, SecretNames: f.run.Secrets,
+		Hardened: f.run.Hardened, AllowEngineSocket: f.run.AllowEngineSocket,
 		TaskDir: func(jobdir.TaskConfig) (string, error) { return task.Dir, nil },
 	}
 	result, err := runner.Run(ctx, cfg, 1)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/docker"
 )
 
 // CollectAll removes what dead owners left in every environment of the options'
@@ -24,7 +25,7 @@ func CollectAll(ctx context.Context, o Options, dry bool) (removed []string, err
 			continue
 		}
 		b, closeBackend, err := New(ctx, e.Name, o)
-		if errors.Is(err, sandbox.ErrUnavailable) {
+		if errors.Is(err, sandbox.ErrUnavailable) && !errors.Is(err, docker.ErrUntrusted) {
 			continue
 		}
 		if err != nil {

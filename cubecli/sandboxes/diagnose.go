@@ -2,6 +2,7 @@ package sandboxes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/proctor-run/proctor/procid"
@@ -26,7 +27,41 @@ type Diagnosis struct {
 	Available bool          `json:"available"`
 	Detail    string        `json:"detail,omitempty"` // why not, or where it is
 	Fix       string        `json:"fix,omitempty"`
+	// Posture is what commands in its sandboxes can do, measured; nil where it
+	// could not be, for Unmeasured.
+	Posture    *Postures `json:"posture,omitempty"`
+	Unmeasured string    `json:"unmeasured,omitempty"`
 }
+
+// measured notes what commands can do in the sandboxes of a backend.
+func (d *Diagnosis) measured(ctx context.Context, b sandbox.Backend) {
+	images := []string{""}
+	if with, ok := b.(interface {
+		LocalImages(ctx context.Context) ([]string, error)
+	}); ok && !b.Capabilities().OwnRoot {
+		found, err := with.LocalImages(ctx)
+		if err != nil || len(found) == 0 {
+			d.Unmeasured = "there is no image to make a sandbox of"
+			return
+		}
+		images = found[:min(len(found), mostImages)]
+	}
+	for _, ref := range images {
+		p, err := posturesOf(ctx, b, sandbox.Image{Ref: ref})
+		if err == nil {
+			d.Posture, d.Unmeasured = &p, ""
+			return
+		}
+		d.Unmeasured = err.Error()
+		if !errors.Is(err, errNoPosture) {
+			return
+		}
+	}
+}
+
+// mostImages is how many images are tried: not every one has the programs that
+// measure.
+const mostImages = 5
 
 // Diagnose tries every environment of the options' registry and every runtime, and
 // says of each whether it works here. It makes no sandbox that stays.
@@ -43,6 +78,7 @@ func Diagnose(ctx context.Context, o Options) []Diagnosis {
 		d := Diagnosis{Kind: KindRuntime, Name: r.Name, Available: r.Available, Detail: r.Reason, Fix: r.Fix}
 		if r.Available {
 			d.Detail = r.Path
+			d.measureRuntime(ctx, o)
 		}
 		all = append(all, d)
 	}
@@ -75,8 +111,22 @@ func diagnoseEnvironment(ctx context.Context, o Options, name string) Diagnosis 
 	d.Available = true
 	if engine, ok := b.(supervised); ok {
 		d.Detail, d.Fix = diagnoseSupervision(ctx, engine)
+		d.measured(ctx, b)
 	}
 	return d
+}
+
+// measureRuntime notes what commands can do with a runtime, in a sandbox with this
+// machine's own files: those of images are the same but for their files.
+func (d *Diagnosis) measureRuntime(ctx context.Context, o Options) {
+	o.Runtime = d.Name
+	b, closeBackend, err := New(ctx, sandbox.BackendHost, o)
+	if err != nil {
+		d.Unmeasured = err.Error()
+		return
+	}
+	defer func() { _ = closeBackend() }()
+	d.measured(ctx, b)
 }
 
 // supervised is a backend that may have to do without the guest.

@@ -31,6 +31,7 @@ func Attach(p *cubecli.Program, backends Registry) {
 	p.Sandboxes = func(ctx context.Context, o cubecli.SandboxOptions) (sandbox.Backend, func() error, error) {
 		b, closeBackend, err := Open(ctx, o.Environment, Options{
 			Backends: backends, Runtime: o.Runtime, Mask: o.Mask,
+			Hardened: o.Hardened, AllowRemoteEngine: o.AllowRemoteEngine,
 			Notice: func(line string) { noticeOn(p.Stderr, p.Name, line) },
 		})
 		if errors.Is(err, sandbox.ErrUnavailable) {

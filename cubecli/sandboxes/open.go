@@ -35,6 +35,10 @@ func Open(ctx context.Context, environment string, o Options) (b sandbox.Backend
 	if err := check(ctx, o, b); err != nil {
 		return nil, nil, errors.Join(err, closeBackend())
 	}
+	if o.Hardened && !b.Capabilities().Hardened {
+		err := exitcode.Usagef("environment %s cannot harden its sandboxes: %w", name, sandbox.ErrUnsupported)
+		return nil, nil, errors.Join(err, closeBackend())
+	}
 	removed, err := Collect(ctx, b)
 	if err != nil {
 		o.Notice(fmt.Sprintf("warning: %v", err))
@@ -119,7 +123,7 @@ func newDockerBackend(_ context.Context, o Options) (sandbox.Backend, func() err
 }
 
 func newDocker(o Options) (*docker.Backend, error) {
-	return docker.New(docker.Options{PIDs: o.PIDs, Getenv: o.getenv, Environ: o.Environ, Now: clock.Or(o.Now), Guest: dockerGuest(o), Build: version.Current().ID(), Egress: o.Egress})
+	return docker.New(docker.Options{PIDs: o.PIDs, Hardened: o.Hardened, AllowRemote: o.AllowRemoteEngine, Getenv: o.getenv, Environ: o.Environ, Now: clock.Or(o.Now), Guest: dockerGuest(o), Build: version.Current().ID(), Egress: o.Egress})
 }
 
 // newOCIOf makes one of the daemonless backends.

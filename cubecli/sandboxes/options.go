@@ -31,6 +31,11 @@ type Options struct {
 	// sandbox and host enforce it with other runtimes than gvisor where cgroups can
 	// be written.
 	PIDs int64
+	// Hardened makes every sandbox as if its Spec asked for it, see sandbox.Spec. A
+	// backend that cannot is refused.
+	Hardened bool
+	// AllowRemoteEngine lets a container engine be spoken to over plain TCP.
+	AllowRemoteEngine bool
 	// Mirrors are OCI layout directories that are asked for images before a
 	// registry is.
 	Mirrors []string

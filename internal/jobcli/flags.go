@@ -20,6 +20,8 @@ type Flags struct {
 	Sealed          bool
 	// Secrets are names of what is redacted whatever it looks like.
 	Secrets []string
+	// What sandboxes are kept from.
+	Hardened, AllowEngineSocket, AllowRemoteEngine bool
 
 	FailUnder, FailUnderCoverage *float64
 	JUnit                        JUnit

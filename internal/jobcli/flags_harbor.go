@@ -46,6 +46,25 @@ func (p *Program) DefineEnvironment(fs *pflag.FlagSet, f *Flags) {
 	o := &f.Set
 	flags.Optional(fs, &o.EnvironmentType, p.parseEnvironment, "env", "e", "`environment` where trials run: "+p.environmentsUsage()+" (default auto)")
 	fs.StringVar(&f.Runtime, "runtime", "", "OCI `runtime` of sandbox and host: gvisor and native (built in), runc, crun (default gvisor)")
+	DefineHardening(fs, &f.Hardened, &f.AllowRemoteEngine)
+}
+
+// DefineHardening defines what sandboxes are kept from, and which engine may make
+// them.
+func DefineHardening(fs *pflag.FlagSet, hardened, allowRemote *bool) {
+	fs.BoolVar(hardened, "hardened", false, "read-only root, no capabilities, no new privileges, 512 processes, and no network where nothing asks for one")
+	DefineRemoteEngine(fs, allowRemote)
+}
+
+// DefineRemoteEngine defines what lets an engine be spoken to that anybody can
+// listen to.
+func DefineRemoteEngine(fs *pflag.FlagSet, allow *bool) {
+	fs.BoolVar(allow, "allow-remote-engine", false, "speak to a container engine over plain TCP, where nothing is encrypted and nobody has to say who they are")
+}
+
+// DefineEngineSocket defines what lets mounts show an engine's socket.
+func DefineEngineSocket(fs *pflag.FlagSet, f *Flags) {
+	fs.BoolVar(&f.AllowEngineSocket, "allow-engine-socket", false, "let a mount show a container engine's socket, and with it this machine, to the sandbox")
 }
 
 // DefineEnvironmentType defines another name of --env.
@@ -70,6 +89,7 @@ func DefineHarborEnvironment(fs *pflag.FlagSet, f *Flags) {
 	flags.Optional(fs, &o.TPU, flags.String, "override-tpu", "", "`TYPE=TOPOLOGY` instead of the task's")
 	flags.Optional(fs, &o.Mounts, flags.String, "mounts", "", "mounts as `JSON`, a list of compose service volumes")
 	flags.Optional(fs, &o.Mounts, flags.String, "mounts-json", "", "as --mounts")
+	DefineEngineSocket(fs, f)
 	flags.List(fs, &o.DockerCompose, "extra-docker-compose", "", "further compose `file`; repeatable")
 	flags.List(fs, &o.EnvironmentKwargs, "ek", "", "setting `key=value` of the environment; repeatable", "environment-kwarg")
 	flags.List(fs, &o.EnvironmentHosts, "allow-environment-host", "", "`host` that the environment may reach; repeatable")

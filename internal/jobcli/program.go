@@ -68,6 +68,7 @@ func (p *Program) Session(f *Flags) *job.Session {
 	return &job.Session{
 		Runner: job.Runner{Trials: trial.Runner{
 			Lookup: p.Lookup, Now: p.Now, Agents: p.Agents, SealedVerifier: f.Sealed, Environ: p.Environ, SecretNames: f.Secrets,
+			Hardened: f.Hardened, AllowEngineSocket: f.AllowEngineSocket,
 		}},
 		Options: options,
 		Signals: p.Signals,

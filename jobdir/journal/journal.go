@@ -65,6 +65,8 @@ type Entry struct {
 	SealedVerifier bool `json:"sealed_verifier,omitempty"`
 	// SecretNames are what the run keeps secret by name, see trial.Runner.
 	SecretNames []string `json:"secret_names,omitempty"`
+	// Hardened: the run's sandboxes are hardened, see sandbox.Spec.
+	Hardened bool `json:"hardened,omitempty"`
 
 	// Of entries that concern a trial.
 	Trial   string `json:"trial,omitempty"`

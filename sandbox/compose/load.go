@@ -101,7 +101,11 @@ func (e *Engine) load(ctx context.Context, spec sandbox.Spec) (*model, error) {
 	if _, ok := m.Services[mainService]; !ok {
 		return nil, fmt.Errorf("compose project %q: service %q is disabled", c.Project, mainService)
 	}
-	m.notes = slices.Concat(m.notes, risks(m.Project, spec.Mounts), hosts.note(m.Project))
+	reach := risks(m.Project, spec.Mounts)
+	if spec.Hardened && len(reach) > 0 {
+		return nil, fmt.Errorf("hardening a compose project that reaches out of its containers: %s: %w", strings.Join(reach, "; "), sandbox.ErrUnsupported)
+	}
+	m.notes = slices.Concat(m.notes, reach, hosts.note(m.Project))
 	return m, nil
 }
 

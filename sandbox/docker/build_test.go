@@ -352,8 +352,8 @@ func TestCollectImages(t *testing.T) {
 		}
 	}
 	later, err := docker.New(docker.Options{
-		Engine: onlyImages(t, need.Docker(t), refs...),
-		Now:    func() time.Time { return time.Now().Add(30 * 24 * time.Hour) },
+		Engine: onlyImages(t, need.Docker(t), refs...), AllowRemote: true,
+		Now: func() time.Time { return time.Now().Add(30 * 24 * time.Hour) },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 func TestComposeFaults(t *testing.T) {
 	t.Parallel()
 	enginetest.EachCallFails(t, func(e *enginetest.Engine, host string) (enginetest.Made, error) {
-		b, err := docker.New(docker.Options{Engine: host})
+		b, err := docker.New(docker.Options{Engine: host, AllowRemote: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -31,6 +31,7 @@ const (
 
 // Create fetches or builds the image and starts a container of it.
 func (b *Backend) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
+	spec = b.hardenedSpec(spec)
 	if err := b.accepts(spec); err != nil {
 		return nil, fmt.Errorf("creating sandbox %q: %w", spec.Name, err)
 	}
@@ -66,6 +67,9 @@ func notCreated(ctx context.Context, spec sandbox.Spec, err error) error {
 func (b *Backend) create(ctx context.Context, spec sandbox.Spec, img compose.Image) (*Container, error) {
 	ways, program, why := b.ways(ctx)
 	for _, w := range ways {
+		if spec.Hardened && w != byMount {
+			return nil, fmt.Errorf("%w: %w", errNotHardened, errors.Join(sandbox.ErrUnsupported, why))
+		}
 		if w == byEngine {
 			if proxied(spec.Network) {
 				return nil, fmt.Errorf("network mode %q: %w: %w", spec.Network.Mode, sandbox.ErrUnsupported, why)
@@ -237,7 +241,11 @@ func options(name string, spec sandbox.Spec, img compose.Image, entrypoint bool)
 			BindOptions: &mount.BindOptions{Propagation: mount.PropagationRPrivate},
 		})
 	}
-	return client.ContainerCreateOptions{Name: name, Config: config, HostConfig: host}
+	o := client.ContainerCreateOptions{Name: name, Config: config, HostConfig: host}
+	if spec.Hardened {
+		harden(&o, spec, img)
+	}
+	return o
 }
 
 // containerName makes a legal name of its own from a sandbox's name.

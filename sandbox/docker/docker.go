@@ -101,6 +101,11 @@ type Options struct {
 	// Resources.PIDs is 0; 0 means sandbox.DefaultPIDs, less means no limit.
 	// Services of compose projects have what their file says.
 	PIDs int64
+	// Hardened makes every container as if its Spec asked for it.
+	Hardened bool
+	// AllowRemote lets the engine be spoken to over TCP without TLS, where
+	// everybody on the way is the engine's master. With Hardened no TCP is spoken.
+	AllowRemote bool
 	// Environ holds the variables, KEY=VALUE, that the files of a compose
 	// project may refer to, besides those of the Spec: what the docker command
 	// would find in its own environment.
@@ -121,6 +126,7 @@ type Backend struct {
 	local    bool   // the engine sees this machine's files
 	imageTTL time.Duration
 	pids     int64
+	hardened bool
 	now      func() time.Time
 	guest    func(context.Context, string) (string, error) // nil for none
 	version  string                                        // of the guest
@@ -146,6 +152,9 @@ func New(o Options) (*Backend, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: finding the engine: %w", sandbox.ErrUnavailable, err)
 	}
+	if err := at.trusted(o); err != nil {
+		return nil, fmt.Errorf("%w: %w", sandbox.ErrUnavailable, err)
+	}
 	options := []client.Opt{client.WithHost(at.host), client.WithUserAgent("proctor")}
 	if at.tls() {
 		options = append(options, client.WithTLSClientConfig(at.ca, at.cert, at.key))
@@ -160,10 +169,11 @@ func New(o Options) (*Backend, error) {
 	b := &Backend{
 		api:         api,
 		host:        at.host,
-		local:       strings.HasPrefix(at.host, "unix:") || strings.HasPrefix(at.host, "npipe:"),
+		local:       at.local(),
 		imageTTL:    cmp.Or(o.ImageTTL, defaultImageTTL),
 		pids:        cmp.Or(o.PIDs, sandbox.DefaultPIDs),
 		now:         clock.Or(o.Now),
+		hardened:    o.Hardened,
 		guest:       o.Guest,
 		version:     o.Build,
 		egress:      o.Egress,
@@ -198,6 +208,7 @@ func (b *Backend) Capabilities() sandbox.Capabilities {
 		CPULimit:    true,
 		MemoryLimit: true,
 		PIDsLimit:   true,
+		Hardened:    b.guest != nil && b.local,
 	}
 }
 
@@ -232,6 +243,9 @@ func fix(err error) string {
 
 // accepts refuses what no container of this backend can be.
 func (b *Backend) accepts(spec sandbox.Spec) error {
+	if err := b.hardenable(spec); err != nil {
+		return err
+	}
 	if spec.Compose != nil {
 		return compose.Accepts(spec)
 	}

@@ -24,6 +24,32 @@ type endpoint struct {
 
 func (e endpoint) tls() bool { return e.ca != "" || e.cert != "" }
 
+// ErrUntrusted is wrapped by New's error for an engine that is there and is not
+// spoken to, because others could stand in for it.
+var ErrUntrusted = errors.New("the engine is not trusted")
+
+// local reports whether the engine is reached without a network.
+func (e endpoint) local() bool {
+	return strings.HasPrefix(e.host, "unix:") || strings.HasPrefix(e.host, "npipe:")
+}
+
+// trusted refuses an engine that others can listen to or stand in for, unless the
+// options let it pass, and any over a network where sandboxes are hardened (outcome
+// mapping, section 13.2).
+func (e endpoint) trusted(o Options) error {
+	switch {
+	case e.local():
+		return nil
+	case o.Hardened:
+		return fmt.Errorf("%w: %s is reached over a network, and hardened sandboxes are made by an engine of this machine only "+
+			"(forward its socket with ssh -L and name that in DOCKER_HOST)", ErrUntrusted, e.host)
+	case e.tls() || o.AllowRemote:
+		return nil
+	}
+	return fmt.Errorf("%w: %s is reached over plain TCP, where everybody on the way can take it over "+
+		"(use its socket, forward that with ssh -L, or set DOCKER_TLS_VERIFY and DOCKER_CERT_PATH; --allow-remote-engine lets it pass)", ErrUntrusted, e.host)
+}
+
 // maxConfigFile bounds what is read of the user's Docker configuration.
 const maxConfigFile = 1 << 20
 

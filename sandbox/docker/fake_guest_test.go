@@ -77,7 +77,7 @@ func newGuestFake(t *testing.T) (*fakeEngine, *docker.Backend) {
 	f.set(putCall, answer(http.StatusOK, ""))
 	f.set(streamsCall, runGuest(guestProgram(t)))
 	f.set(topCall, answer(http.StatusOK, `{"Titles":["PID"],"Processes":[["1"]]}`))
-	b, err := docker.New(docker.Options{Engine: url, Guest: guestOf(t), Build: version.Current().ID()})
+	b, err := docker.New(docker.Options{AllowRemote: true, Engine: url, Guest: guestOf(t), Build: version.Current().ID()})
 	if err != nil {
 		t.Fatal(err)
 	}

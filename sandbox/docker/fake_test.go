@@ -135,7 +135,7 @@ const (
 func newFake(t testing.TB) (*fakeEngine, *docker.Backend) {
 	t.Helper()
 	f, url := serveFake(t)
-	b, err := docker.New(docker.Options{Engine: url})
+	b, err := docker.New(docker.Options{AllowRemote: true, Engine: url})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +199,7 @@ func TestFakeCheck(t *testing.T) {
 	if _, err := docker.New(docker.Options{Engine: "no address"}); !errors.Is(err, sandbox.ErrUnavailable) {
 		t.Errorf("a broken address: got error %v, want ErrUnavailable", err)
 	}
-	far, err := docker.New(docker.Options{Engine: "tcp://127.0.0.1:1"})
+	far, err := docker.New(docker.Options{Engine: "tcp://127.0.0.1:1", AllowRemote: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,7 +54,7 @@ func (l *launch) started(ctx context.Context, env []string) error {
 	if l.way == byEngine {
 		return nil
 	}
-	g, err := l.conn.greet(ctx, guest.Options{Build: l.b.version, Env: env, User: l.service.user, Workdir: l.service.dir})
+	g, err := l.conn.greet(ctx, guest.Options{Build: l.b.version, Env: env, User: l.service.user, Workdir: l.service.dir, Powerless: l.spec.Hardened})
 	if err != nil {
 		return &guestError{l.way, err}
 	}

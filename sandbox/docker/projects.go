@@ -48,6 +48,11 @@ func (m *mainService) Prepare(ctx context.Context, o *client.ContainerCreateOpti
 		// A supervisor without its connection is nothing to be started again.
 		o.HostConfig.RestartPolicy = container.RestartPolicy{}
 	}
+	if m.spec.Hardened {
+		if err := m.hardenMain(o, img); err != nil {
+			return err
+		}
+	}
 	m.prepare(o, img)
 	return nil
 }

@@ -155,6 +155,7 @@ func (b *Backend) supports(spec sandbox.Spec) error {
 		"changing the network": spec.Network.Switchable && !b.caps.SwitchNetwork,
 		"a CPU limit":          spec.Resources.CPUs > 0 && !b.caps.CPULimit,
 		"a memory limit":       spec.Resources.MemoryMB > 0 && !b.caps.MemoryLimit,
+		"hardening":            spec.Hardened && !b.caps.Hardened,
 		"GPUs":                 spec.Resources.GPUs > 0 && !b.caps.GPUs,
 		"a build":              spec.Image.Ref == "" && spec.Image.Build != nil && !b.caps.Build,
 	} {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -53,7 +54,7 @@ func (b bare) Capabilities() sandbox.Capabilities { return sandbox.Capabilities{
 func (b bare) Check(context.Context) error        { return nil }
 
 func (b bare) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
-	if (spec.Network.Mode != "" && spec.Network.Mode != sandbox.NetworkPublic) || spec.Network.Switchable || spec.Resources.GPUs > 0 {
+	if (spec.Network.Mode != "" && spec.Network.Mode != sandbox.NetworkPublic) || spec.Network.Switchable || spec.Resources.GPUs > 0 || spec.Hardened {
 		return nil, sandbox.ErrUnsupported
 	}
 	cmd := exec.Command("/proc/self/exe")
@@ -126,6 +127,45 @@ func TestContractAsProcess1(t *testing.T) {
 	need.Root(t)
 	need.Program(t, "bash")
 	runContract(t, bare{init: true})
+}
+
+// TestPowerless looks at a command as root between two others: it has nothing, and
+// the supervisor keeps what it has.
+func TestPowerless(t *testing.T) {
+	need.Root(t)
+	sb := serve(t, bare{init: true})
+	own := status(t, sb)
+	sb.opts.Powerless = true
+	for range 3 {
+		got := status(t, sb)
+		for _, name := range []string{"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"} {
+			if got[name] != "0000000000000000" {
+				t.Errorf("%s of a powerless command is %s", name, got[name])
+			}
+		}
+		if got["NoNewPrivs"] != "1" {
+			t.Errorf("a powerless command can gain privileges: %q", got["NoNewPrivs"])
+		}
+	}
+	sb.opts.Powerless = false
+	if after := status(t, sb); after["CapBnd"] != own["CapBnd"] || after["CapEff"] != own["CapEff"] {
+		t.Errorf("a later command has %v, one before had %v", after, own)
+	}
+}
+
+// status reads what the kernel says of a command.
+func status(t testing.TB, sb sandbox.Sandbox) map[string]string {
+	t.Helper()
+	var out bytes.Buffer
+	if st, err := sb.Exec(t.Context(), sandbox.Command{Argv: []string{"cat", "/proc/self/status"}, Stdout: &out}); err != nil || st.Code != 0 {
+		t.Fatalf("got %+v, %v: %s", st, err, &out)
+	}
+	fields := map[string]string{}
+	for line := range strings.Lines(out.String()) {
+		name, text, _ := strings.Cut(line, ":")
+		fields[name] = strings.TrimSpace(text)
+	}
+	return fields
 }
 
 func runContract(t *testing.T, b bare) {

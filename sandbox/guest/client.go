@@ -25,6 +25,9 @@ type Options struct {
 	// User and Workdir are for commands that name none; empty means root
 	// (uid 0) and "/".
 	User, Workdir string
+	// Powerless: no command has a capability or can gain one, whoever it runs as.
+	// The supervisor needs CAP_SETPCAP for that; without it commands are errors.
+	Powerless bool
 }
 
 // answerLimit is how long the supervisor has, beyond the grace, to prove that

@@ -62,7 +62,7 @@ func (c *Client) request(cmd sandbox.Command) execRequest {
 	q := execRequest{
 		argv: cmd.Argv, env: slices.Concat(c.opts.Env, cmd.Env), dir: cmd.Dir, user: cmd.User,
 		stdin: cmd.Stdin != nil, stdout: cmd.Stdout != nil, stderr: cmd.Stderr != nil,
-		merged: cmd.Stderr == nil && cmd.Stdout != nil,
+		merged: cmd.Stderr == nil && cmd.Stdout != nil, powerless: c.opts.Powerless,
 	}
 	if len(q.argv) == 0 {
 		q.argv = []string{"bash", "-c", cmd.Shell}

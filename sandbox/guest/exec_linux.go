@@ -150,7 +150,15 @@ func (s *server) spawn(e *execution, q execRequest, files []uintptr) error {
 		return errEndedEarly
 	}
 	brand(e.call.id)
-	pid, err := s.forkExec(path, q.argv, attr)
+	var pid int
+	start := func() { pid, err = s.forkExec(path, q.argv, attr) }
+	if q.powerless {
+		if err := s.powerless.do(start); err != nil {
+			return err
+		}
+	} else {
+		start()
+	}
 	if err != nil {
 		return startError(q.argv[0], err)
 	}

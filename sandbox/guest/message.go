@@ -20,6 +20,8 @@ type execRequest struct {
 	stdout bool // standard output is wanted
 	stderr bool // standard error is wanted, apart unless merged
 	merged bool // standard error goes where standard output goes
+	// powerless: the command has no capabilities and cannot gain any.
+	powerless bool
 }
 
 // killRequest asks to end processes. mark is for reqKillTree alone.
@@ -66,11 +68,12 @@ const (
 	flagStdout
 	flagStderr
 	flagMerged
+	flagPowerless
 )
 
 func (q execRequest) encode() []byte {
 	flags := byte(0)
-	for bit, set := range map[byte]bool{flagStdin: q.stdin, flagStdout: q.stdout, flagStderr: q.stderr, flagMerged: q.merged} {
+	for bit, set := range map[byte]bool{flagStdin: q.stdin, flagStdout: q.stdout, flagStderr: q.stderr, flagMerged: q.merged, flagPowerless: q.powerless} {
 		if set {
 			flags |= bit
 		}
@@ -87,7 +90,7 @@ func decodeExecRequest(payload []byte) (execRequest, error) {
 	flags := s.byte()
 	q := execRequest{
 		stdin: flags&flagStdin != 0, stdout: flags&flagStdout != 0,
-		stderr: flags&flagStderr != 0, merged: flags&flagMerged != 0,
+		stderr: flags&flagStderr != 0, merged: flags&flagMerged != 0, powerless: flags&flagPowerless != 0,
 	}
 	q.dir, q.user = s.text(), s.text()
 	q.argv, q.env = s.texts(), s.texts()

@@ -45,6 +45,8 @@ type server struct {
 	oom                    *os.File // its own oom_score_adj; nil for one that commands have too
 	ownScore, commandScore []byte
 
+	powerless powerless // guarded by mu
+
 	mu       sync.Mutex
 	calls    map[uint32]*service
 	byPID    map[int]*execution // not reaped yet

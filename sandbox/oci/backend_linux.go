@@ -82,7 +82,8 @@ func (b *Backend) Runtime() string { return b.runtime.Name() }
 func (b *Backend) Capabilities() sandbox.Capabilities {
 	return sandbox.Capabilities{
 		Mounted: true, OwnRoot: b.opts.OwnRoot, Build: !b.opts.OwnRoot, NoNetwork: true, Allowlist: true, SwitchNetwork: true,
-		CPULimit: b.cgroups, MemoryLimit: b.cgroups, PIDsLimit: b.cgroups && cgroup.CountsPIDs(cgroup.Root),
+		GuardedMounts: true,
+		CPULimit:      b.cgroups, MemoryLimit: b.cgroups, PIDsLimit: b.cgroups && cgroup.CountsPIDs(cgroup.Root),
 	}
 }
 
@@ -93,6 +94,9 @@ func (b *Backend) accept(spec sandbox.Spec) error {
 	case "", sandbox.NetworkPublic, sandbox.NetworkNone, sandbox.NetworkAllowlist:
 	default:
 		return fmt.Errorf("network mode %q: %w", spec.Network.Mode, sandbox.ErrUnsupported)
+	}
+	if spec.Hardened {
+		return fmt.Errorf("hardening the sandbox: %w", sandbox.ErrUnsupported)
 	}
 	if spec.Resources.GPUs > 0 {
 		return fmt.Errorf("%d GPUs: %w", spec.Resources.GPUs, sandbox.ErrUnsupported)

@@ -94,6 +94,9 @@ func detachedTree(m sandbox.Mount) (int, error) {
 	if m.ReadOnly {
 		attr.Attr_set = unix.MOUNT_ATTR_RDONLY
 	}
+	if m.Guarded {
+		attr.Attr_set |= unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
+	}
 	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &attr); err != nil {
 		_ = unix.Close(fd)
 		return -1, &os.PathError{Op: "mount_setattr", Path: m.Source, Err: err}

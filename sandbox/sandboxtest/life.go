@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -153,6 +154,15 @@ var mountObligations = []obligation{
 		sb := s.mount(t, sandbox.Mount{Source: host, Target: target})
 		if got := download(t, sb, target)["g"].body; got != "one file" {
 			t.Errorf("got %q", got)
+		}
+	}},
+	{"Guarded is held: no set-uid program works", mounted | guarded | processes | otherUser, func(t *testing.T, s *suite) {
+		target := s.dir()
+		sb := s.mount(t, sandbox.Mount{Source: t.TempDir(), Target: target, Guarded: true})
+		output(t, sb, sh("chmod 755 "+target+" && cp \"$(command -v id)\" "+target+"/id && chmod 4755 "+target+"/id"))
+		got := output(t, sb, sandbox.Command{Argv: []string{target + "/id", "-u"}, User: s.cfg.User.Name})
+		if want := strconv.Itoa(s.cfg.User.UID); got != want {
+			t.Errorf("a set-uid program runs as %s, want %s", got, want)
 		}
 	}},
 	{"ReadOnly is held", mounted | processes, func(t *testing.T, s *suite) {

@@ -114,6 +114,8 @@ const (
 	allowlist                     // Capabilities.Allowlist, and a World
 	switching                     // Capabilities.SwitchNetwork, and a World
 	outside                       // a World that public sandboxes reach
+	guarded                       // Capabilities.GuardedMounts
+	hardened                      // Capabilities.Hardened
 	snapshots                     // sandboxes are Snapshotters
 )
 
@@ -152,6 +154,7 @@ func Run(t *testing.T, cfg Config) {
 		{"Destroy", destroyObligations, false},
 		{"Abilities", abilityObligations, false},
 		{"Snapshots", snapshotObligations, false},
+		{"Hardened", hardenedObligations, false},
 		{"Prepared", preparedObligations, false},
 	}
 	for _, g := range groups {

@@ -48,6 +48,8 @@ var conditions = []struct {
 	{allowlist, func(s *suite) bool { return !s.caps.Allowlist }, "Capabilities.Allowlist is not claimed"},
 	{switching, func(s *suite) bool { return !s.caps.SwitchNetwork }, "Capabilities.SwitchNetwork is not claimed"},
 	{outside, func(s *suite) bool { return s.cfg.World == nil || !s.cfg.Outside }, "public sandboxes do not reach a World"},
+	{guarded, func(s *suite) bool { return !s.caps.GuardedMounts }, "Capabilities.GuardedMounts is not claimed"},
+	{hardened, func(s *suite) bool { return !s.caps.Hardened }, "Capabilities.Hardened is not claimed"},
 	{snapshots, func(s *suite) bool { return !s.snapshots() }, "the backend's sandboxes have no snapshots"},
 	{allowlist | switching, func(s *suite) bool { return s.cfg.World == nil }, "the backend's egress is not that of a World"},
 }

@@ -105,10 +105,11 @@ func (b *spec) specMounts() []specs.Mount {
 		if m.ReadOnly {
 			mode = "ro"
 		}
-		mounts = append(mounts, specs.Mount{
-			Destination: m.Target, Type: "bind", Source: m.Source,
-			Options: []string{"rbind", "rprivate", mode},
-		})
+		options := []string{"rbind", "rprivate", mode}
+		if m.Guarded {
+			options = append(options, "nosuid", "nodev")
+		}
+		mounts = append(mounts, specs.Mount{Destination: m.Target, Type: "bind", Source: m.Source, Options: options})
 	}
 	return mounts
 }

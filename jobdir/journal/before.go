@@ -5,20 +5,20 @@ import (
 	"slices"
 )
 
-// SealedBefore reports whether the last run of the job in a directory sealed the
-// reward channel, see trial.Runner; known is false when it has no journal that
-// says so.
-func SealedBefore(dir string) (sealed, known bool, err error) {
+// Before returns how the last run of the job in a directory was started: the entry
+// tells whether it sealed verifiers and hardened sandboxes, see trial.Runner. known
+// is false when there is no journal that says so.
+func Before(dir string) (start Entry, known bool, err error) {
 	j, err := Load(dir)
 	if err != nil {
-		return false, false, fmt.Errorf("asking whether the verifier was sealed: %w", err)
+		return start, false, fmt.Errorf("asking how the job was started: %w", err)
 	}
 	for _, e := range j.Entries {
 		if e.Kind == JobStarted || e.Kind == JobResumed {
-			sealed, known = e.SealedVerifier, true
+			start, known = e, true
 		}
 	}
-	return sealed, known, nil
+	return start, known, nil
 }
 
 // SecretNames are the variables and settings that runs of the job in a directory were
