@@ -1,6 +1,7 @@
 package bounded
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -38,6 +39,26 @@ func ReadFile(path string, limit int64) ([]byte, error) {
 		return nil, fmt.Errorf("reading %q: %w", path, err)
 	}
 	return data, nil
+}
+
+// ReadFileContext is [ReadFile] until ctx ends. A read of a pipe cannot be called off:
+// its goroutine then ends with the pipe, or with the process.
+func ReadFileContext(ctx context.Context, path string, limit int64) ([]byte, error) {
+	type read struct {
+		data []byte
+		err  error
+	}
+	done := make(chan read, 1)
+	go func() {
+		data, err := ReadFile(path, limit)
+		done <- read{data, err}
+	}()
+	select {
+	case r := <-done:
+		return r.data, r.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("reading %q: %w", path, context.Cause(ctx))
+	}
 }
 
 // ReadIn reads a file as [OpenIn] opens it. One of more than limit bytes is an
