@@ -26,14 +26,25 @@ func Read(r io.Reader, limit int64) ([]byte, error) {
 	return data, err
 }
 
+// maxTyped bounds what is read of a device, in bytes: it is a terminal, at which somebody
+// types, or may have no end.
+const maxTyped = 1 << 20
+
 // ReadFile reads a file of at most limit bytes that the user named. It may be a
-// pipe.
+// pipe or a terminal. Nothing of a file that is too large is read.
 func ReadFile(path string, limit int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
+	info, err := Fits(f, limit)
+	if err != nil {
+		return nil, err
+	}
+	if info.Mode()&fs.ModeDevice != 0 {
+		limit = min(limit, maxTyped)
+	}
 	data, err := Read(f, limit)
 	if err != nil {
 		return nil, fmt.Errorf("reading %q: %w", path, err)
@@ -65,15 +76,83 @@ func ReadFileContext(ctx context.Context, path string, limit int64) ([]byte, err
 // [ErrTooLarge].
 func ReadIn(dir, name string, limit int64) ([]byte, error) {
 	f, err := OpenIn(dir, name)
+	return readAll(f, err, limit)
+}
+
+// ReadAt is [ReadIn] for a directory that is open.
+func ReadAt(root *os.Root, name string, limit int64) ([]byte, error) {
+	f, err := OpenAt(root, name)
+	return readAll(f, err, limit)
+}
+
+// ReadRegular reads a file as [OpenRegular] opens it.
+func ReadRegular(path string, limit int64) ([]byte, error) {
+	f, err := OpenRegular(path)
+	return readAll(f, err, limit)
+}
+
+// readAll reads a file that was opened, unless that failed. Nothing of a file that is
+// too large is read.
+func readAll(f *os.File, err error, limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
+	if _, err := Fits(f, limit); err != nil {
+		return nil, err
+	}
 	data, err := Read(f, limit)
 	if err != nil {
 		return nil, fmt.Errorf("reading %q: %w", f.Name(), err)
 	}
 	return data, nil
+}
+
+// MaxContent is the size of the largest file that is hashed, packed or copied, in
+// bytes. Nothing that people make tasks of is that large, and a sparse file of terabytes
+// would keep its reader busy for hours.
+const MaxContent = 64 << 30
+
+// Fits returns what f is; where it has more than limit bytes, the error is an
+// [ErrTooLarge].
+func Fits(f *os.File, limit int64) (fs.FileInfo, error) {
+	info, err := f.Stat()
+	if err == nil && info.Size() > limit {
+		err = fmt.Errorf("reading %q: %w: more than %d bytes", f.Name(), ErrTooLarge, limit)
+	}
+	return info, err
+}
+
+// OpenRegular opens a regular file that the user named, or that stands in a directory
+// whose links he lets lead anywhere, for reading: links are followed, and what is no
+// file is an [ErrNotRegular]; a pipe does not block, and a device is not opened.
+// Whoever reads it bounds what is read.
+func OpenRegular(path string) (*os.File, error) {
+	return openRegular(path, func() (fs.FileInfo, error) { return os.Stat(path) },
+		func() (*os.File, error) { return os.OpenFile(path, os.O_RDONLY|dontWait, 0) })
+}
+
+// openRegular opens what is a regular file before and after that: it may have been replaced.
+func openRegular(path string, stat func() (fs.FileInfo, error), open func() (*os.File, error)) (*os.File, error) {
+	info, err := stat()
+	if err != nil {
+		return nil, err
+	}
+	if err := regular(path, info); err != nil {
+		return nil, err
+	}
+	f, err := open()
+	if err != nil {
+		return nil, err
+	}
+	if info, err = f.Stat(); err == nil {
+		err = regular(path, info)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
 // OpenIn opens a regular file below a directory that others may write to, for
@@ -91,26 +170,15 @@ func OpenIn(dir, name string) (*os.File, error) {
 
 // OpenAt is [OpenIn] for a directory that is open.
 func OpenAt(root *os.Root, name string) (*os.File, error) {
-	info, err := root.Stat(name)
-	if err != nil {
-		return nil, within(root, name, err)
-	}
-	if err := regular(root, name, info); err != nil {
-		return nil, err
-	}
-	// What was a file a moment ago may have been replaced.
-	f, err := root.OpenFile(name, os.O_RDONLY|dontWait, 0)
-	if err != nil {
-		return nil, within(root, name, err)
-	}
-	if info, err = f.Stat(); err == nil {
-		err = regular(root, name, info)
-	}
-	if err != nil {
-		_ = f.Close()
-		return nil, err
-	}
-	return f, nil
+	return openRegular(filepath.Join(root.Name(), name),
+		func() (fs.FileInfo, error) {
+			info, err := root.Stat(name)
+			return info, within(root, name, err)
+		},
+		func() (*os.File, error) {
+			f, err := root.OpenFile(name, os.O_RDONLY|dontWait, 0)
+			return f, within(root, name, err)
+		})
 }
 
 // ErrLeadsOut marks a link that leads out of the directory in which a file is expected.
@@ -118,6 +186,9 @@ var ErrLeadsOut = errors.New("a link that leads out of its directory is not foll
 
 // within gives an error of a directory that is open the whole path.
 func within(root *os.Root, name string, err error) error {
+	if err == nil {
+		return nil
+	}
 	if pe := (*fs.PathError)(nil); errors.As(err, &pe) {
 		err = pe.Err
 	}
@@ -131,14 +202,11 @@ func within(root *os.Root, name string, err error) error {
 // error.
 const escapes = "path escapes from parent"
 
-func regular(root *os.Root, name string, info fs.FileInfo) error {
+func regular(path string, info fs.FileInfo) error {
 	if info.Mode().IsRegular() {
 		return nil
 	}
-	return &fs.PathError{
-		Op: "open", Path: filepath.Join(root.Name(), name),
-		Err: fmt.Errorf("%w, this is %s", ErrNotRegular, kind(info.Mode())),
-	}
+	return &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("%w, this is %s", ErrNotRegular, kind(info.Mode()))}
 }
 
 // kind names what is no regular file.
