@@ -3,9 +3,9 @@ package jobcli
 import (
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/proctor-run/proctor/harbor"
+	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/internal/console"
 	"github.com/proctor-run/proctor/internal/exitcode"
 	"github.com/proctor-run/proctor/internal/flags"
@@ -81,6 +81,10 @@ func (p *Program) readConfig(path string) (cfg jobdir.Config, names Named, err e
 	return cfg, names, nil
 }
 
+// maxConfig bounds a configuration file, in bytes: a job of many thousand tasks that are
+// named one by one has some megabytes.
+const maxConfig = 256 << 20
+
 // ReadConfigFile reads the document of a job or trial configuration, and which
 // of the names it has that proctor would choose otherwise. It may name proctor's
 // own environments as the command line does: data then has them as Harbor's
@@ -90,7 +94,7 @@ func (p *Program) ReadConfigFile(what, path string) (data []byte, format jobdir.
 	if err != nil {
 		return nil, format, names, exitcode.WithHint(exitcode.Usagef("%w", err), "name the file .yaml or .json")
 	}
-	if data, err = os.ReadFile(path); err != nil {
+	if data, err = bounded.ReadFile(path, maxConfig); err != nil {
 		return nil, format, names, exitcode.Usagef("reading the %s configuration: %w", what, err)
 	}
 	doc, err := jobdir.DecodeDocument(data, format)
