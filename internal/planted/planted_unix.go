@@ -31,52 +31,42 @@ const sparseSize = 1 << 40
 // Put replaces what is at path.
 func (k Kind) Put(t testing.TB, path string) {
 	t.Helper()
-	if err := os.RemoveAll(path); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := k.put(path); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (k Kind) put(path string) error {
+	must(t, os.RemoveAll(path))
+	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
 	switch k {
 	case Pipe:
-		return syscall.Mkfifo(path, 0o644)
+		must(t, syscall.Mkfifo(path, 0o644))
 	case Socket:
-		return listen(path)
+		listen(t, path)
 	case Endless:
-		return os.Symlink("/dev/zero", path)
+		must(t, os.Symlink("/dev/zero", path))
 	case Sparse:
-		if err := os.WriteFile(path, nil, 0o644); err != nil {
-			return err
-		}
-		return os.Truncate(path, sparseSize)
+		must(t, os.WriteFile(path, nil, 0o644))
+		must(t, os.Truncate(path, sparseSize))
 	default:
-		return os.Mkdir(path, 0o755)
+		must(t, os.Mkdir(path, 0o755))
 	}
 }
 
 // listen makes a socket elsewhere first: its path must be short.
-func listen(path string) error {
+func listen(t testing.TB, path string) {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "s")
-	if err != nil {
-		return err
-	}
+	must(t, err)
 	defer func() { _ = os.RemoveAll(dir) }()
 	short := filepath.Join(dir, "s")
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: short, Net: "unix"})
-	if err != nil {
-		return err
-	}
+	must(t, err)
 	l.SetUnlinkOnClose(false)
-	if err := l.Close(); err != nil {
-		return err
+	must(t, l.Close())
+	must(t, os.Rename(short, path))
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
-	return os.Rename(short, path)
 }
 
 // Files writes files, named with slashes, below a directory.
@@ -84,11 +74,7 @@ func Files(t testing.TB, dir string, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
 		path := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 }

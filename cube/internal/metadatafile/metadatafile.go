@@ -40,7 +40,7 @@ func read(files fs.FS, name string) ([]byte, error) {
 	info, err := fs.Stat(files, name)
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, fmt.Errorf("reading %q: %w", name, err)
 	case !info.Mode().IsRegular():
 		return nil, &fs.PathError{Op: "open", Path: name, Err: bounded.ErrNotRegular}
 	case info.Size() > maxFile:
