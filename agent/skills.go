@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/proctor-run/proctor/exception"
+	"github.com/proctor-run/proctor/internal/bounded"
 )
 
 // skillManifest is the file that makes a directory a skill.
@@ -147,11 +148,14 @@ func (s Skill) files() ([]string, error) {
 }
 
 func hashFile(path string) (string, error) {
-	f, err := os.Open(path)
+	f, err := bounded.OpenRegular(path)
 	if err != nil {
 		return "", err
 	}
 	defer func() { _ = f.Close() }()
+	if _, err := bounded.Fits(f, bounded.MaxContent); err != nil {
+		return "", err
+	}
 	sum := sha256.New()
 	if _, err := io.Copy(sum, f); err != nil {
 		return "", fmt.Errorf("reading %q: %w", path, err)

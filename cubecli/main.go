@@ -19,8 +19,8 @@ func Main(cubes ...Cube) {
 }
 
 // NewProgram returns the command line of this process for the cubes: with its
-// arguments, outputs, environment and signals, of which the third ends it whatever it
-// does. Sandboxes is left to be set.
+// arguments, outputs, environment and signals, of which the first ends it while nothing
+// runs, and the third whatever it does. Sandboxes is left to be set.
 func NewProgram(cubes ...Cube) *Program {
 	return &Program{
 		Name: filepath.Base(os.Args[0]), Cubes: cubes,

@@ -168,7 +168,7 @@ func isRegularFile(path string) bool {
 // readManifest reads a manifest in the cache and checks that it is what its
 // directory is named after.
 func (f *fetcher) readManifest(path, name, ref string) (*Manifest, error) {
-	data, err := bounded.ReadFile(path, maxRegistrySize)
+	data, err := bounded.ReadIn(filepath.Dir(path), filepath.Base(path), maxRegistrySize)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package dataset
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/proctor-run/proctor/harbor"
+	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/jobdir"
 )
 
@@ -50,6 +52,9 @@ func (f *fetcher) packageTask(t *FetchedTask) error {
 	if !isFilled(dir) {
 		return missingPackage(name, ref, dir)
 	}
+	if err := checkLinks(dir); err != nil {
+		return fmt.Errorf("checking package %q: %w", name, err)
+	}
 	sum, _, err := harbor.PackageHash(dir)
 	if err != nil {
 		return fmt.Errorf("checking package %q: %w", name, err)
@@ -59,6 +64,25 @@ func (f *fetcher) packageTask(t *FetchedTask) error {
 	}
 	t.Dir, t.Digest, t.Name = dir, digest, path.Base(name)
 	return nil
+}
+
+// checkLinks looks for links of a package that lead out of it: to what stands on this
+// machine, and is no part of what others made.
+func checkLinks(dir string) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	return fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.Type()&fs.ModeSymlink == 0 {
+			return err
+		}
+		if _, err := root.Stat(filepath.FromSlash(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%q: %w", filepath.Join(dir, filepath.FromSlash(name)), bounded.ErrLeadsOut)
+		}
+		return nil
+	})
 }
 
 // latestRef is the reference of a package that is given none.

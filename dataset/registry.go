@@ -204,7 +204,9 @@ func (f *fetcher) registry(ctx context.Context, d jobdir.DatasetConfig) (*Regist
 	switch {
 	case d.RegistryPath != nil:
 		key, name = *d.RegistryPath, *d.RegistryPath
-		read = func() ([]byte, error) { return bounded.ReadFile(homedir.Expand(key, f.o.Home), maxRegistrySize) }
+		read = func() ([]byte, error) {
+			return bounded.ReadFileContext(ctx, homedir.Expand(key, f.o.Home), maxRegistrySize)
+		}
 	case d.RegistryURL != nil:
 		key, name = *d.RegistryURL, gitfetch.Anonymous(*d.RegistryURL)
 		read = func() ([]byte, error) { return f.download(ctx, key) }

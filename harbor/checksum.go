@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/proctor-run/proctor/exception"
+	"github.com/proctor-run/proctor/internal/bounded"
 )
 
 // Checksum returns the content hash of a task directory that trial results
@@ -161,11 +162,14 @@ func hashFiles(files []*file) error {
 }
 
 func (f *file) compute(buf []byte) error {
-	in, err := os.Open(f.path)
+	in, err := bounded.OpenRegular(f.path)
 	if err != nil {
 		return osError(f.path, err)
 	}
 	defer func() { _ = in.Close() }()
+	if _, err := bounded.Fits(in, bounded.MaxContent); err != nil {
+		return osError(f.path, err)
+	}
 	h := sha256.New()
 	// The wrappers keep CopyBuffer from choosing a way that ignores buf.
 	if _, err := io.CopyBuffer(struct{ io.Writer }{h}, struct{ io.Reader }{in}, buf); err != nil {

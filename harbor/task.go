@@ -3,7 +3,6 @@ package harbor
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/proctor-run/proctor/exception"
+	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/internal/toml"
 	"github.com/proctor-run/proctor/schema"
 	"github.com/proctor-run/proctor/value"
@@ -271,27 +271,12 @@ func isDir(path string) bool {
 // readBounded reads a regular file of at most limit bytes. A device or a pipe
 // in a task could block the reader or never end.
 func readBounded(path string, limit int64) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, osError(path, err)
-	}
-	if info.IsDir() {
+	if isDir(path) {
 		return nil, osError(path, &fs.PathError{Op: "read", Path: path, Err: syscall.EISDIR})
 	}
-	if !info.Mode().IsRegular() {
-		return nil, exception.Errorf(exception.OSError, "reading %q: it is not a regular file", path)
-	}
-	f, err := os.Open(path)
+	data, err := bounded.ReadRegular(path, limit)
 	if err != nil {
 		return nil, osError(path, err)
-	}
-	defer func() { _ = f.Close() }()
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
-	switch {
-	case err != nil:
-		return nil, osError(path, err)
-	case int64(len(data)) > limit:
-		return nil, exception.Errorf(exception.OSError, "reading %q: it is larger than %d bytes", path, limit)
 	}
 	return data, nil
 }

@@ -159,7 +159,7 @@ func TestHugeAndOddFilesAreRefused(t *testing.T) {
 	if err := os.Truncate(path, 1<<40); err != nil {
 		t.Skipf("this file system has no sparse files: %v", err)
 	}
-	if _, err := harbor.Load(dir, harbor.LoadOptions{}); err == nil || !strings.Contains(err.Error(), "larger than") {
+	if _, err := harbor.Load(dir, harbor.LoadOptions{}); err == nil || !strings.Contains(err.Error(), "too large") {
 		t.Errorf("a task.toml of one TiB: %v", err)
 	}
 	if err := os.Remove(path); err != nil {

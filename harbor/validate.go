@@ -7,6 +7,7 @@ import (
 	"path"
 	"path/filepath"
 
+	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/internal/toml"
 	"github.com/proctor-run/proctor/schema"
 	"github.com/proctor-run/proctor/value"
@@ -84,14 +85,7 @@ func (v *validation) add(severity Severity, file, place, format string, args ...
 func (v *validation) readConfig() bool {
 	const file = "task.toml"
 	path := filepath.Join(v.task.Dir, file)
-	info, err := os.Stat(path)
-	if err == nil && !info.Mode().IsRegular() {
-		err = errors.New("it is not a regular file")
-	}
-	var data []byte
-	if err == nil {
-		data, err = os.ReadFile(path)
-	}
+	data, err := bounded.ReadRegular(path, maxConfigSize)
 	if err != nil {
 		v.add(SeverityError, file, "", "it cannot be read: %v", err)
 		return false
@@ -196,8 +190,13 @@ func (v *validation) checkScripts(step *Step, base string) {
 	}
 	t := v.task
 	system := t.Config.Environment.OS
-	if !v.invalid["verifier"] && t.Config.VerifierMode(step) == Shared && t.TestScript(step) == "" {
-		v.add(SeverityError, path.Join(base, "tests", system.TestScript()), "", "the test script is missing")
+	if !v.invalid["verifier"] && t.Config.VerifierMode(step) == Shared {
+		tests := path.Join(base, "tests", system.TestScript())
+		if script := t.TestScript(step); script == "" {
+			v.add(SeverityError, tests, "", "the test script is missing")
+		} else if !isRegular(script) {
+			v.add(SeverityError, tests, "", "the test script is not a regular file")
+		}
 	}
 	if info, err := os.Stat(t.SolutionScript(step)); err != nil || !info.Mode().IsRegular() {
 		v.add(SeverityWarning, path.Join(base, "solution", system.SolutionScript()), "",

@@ -2,10 +2,10 @@ package job
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/proctor-run/proctor/harbor"
+	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/internal/toml"
 	"github.com/proctor-run/proctor/internal/yaml11"
 	"github.com/proctor-run/proctor/jobdir"
@@ -13,11 +13,14 @@ import (
 	"github.com/proctor-run/proctor/value"
 )
 
+// maxMCPConfig bounds a file of MCP servers, in bytes: people write them.
+const maxMCPConfig = 16 << 20
+
 // ReadMCPServers reads the MCP servers of a configuration file: .json, .yaml,
 // .yml or .toml, in the layout of this format or of common desktop clients
 // (Harbor agent format, section 8.2).
 func ReadMCPServers(path string) ([]harbor.MCPServer, error) {
-	data, err := os.ReadFile(path)
+	data, err := bounded.ReadFile(path, maxMCPConfig)
 	if err != nil {
 		return nil, fmt.Errorf("reading MCP servers: %w", err)
 	}

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/proctor-run/proctor/internal/bounded"
 )
 
 // UploadDir copies the contents of a host directory into dir in the sandbox.
@@ -26,12 +28,12 @@ func UploadDir(ctx context.Context, sb Sandbox, hostDir, dir string, executable 
 // host is followed.
 func UploadFile(ctx context.Context, sb Sandbox, hostFile, dst string) error {
 	return upload(ctx, sb, path.Dir(dst), func(w *tar.Writer) error {
-		f, err := os.Open(hostFile)
+		f, err := bounded.OpenRegular(hostFile)
 		if err != nil {
 			return err
 		}
 		defer func() { _ = f.Close() }()
-		info, err := f.Stat()
+		info, err := bounded.Fits(f, bounded.MaxContent)
 		if err != nil {
 			return err
 		}
@@ -113,11 +115,14 @@ func writeEntry(w *tar.Writer, root *os.Root, name string, info fs.FileInfo, exe
 		}
 		return writeHeader(w, &tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: target, Mode: 0o777, ModTime: info.ModTime()})
 	case info.Mode().IsRegular():
-		f, err := root.Open(name)
+		f, err := bounded.OpenAt(root, name)
 		if err != nil {
 			return err
 		}
 		defer func() { _ = f.Close() }()
+		if info, err = bounded.Fits(f, bounded.MaxContent); err != nil {
+			return err
+		}
 		mode := info.Mode().Perm()
 		if executable {
 			mode |= 0o111

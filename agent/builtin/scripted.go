@@ -2,12 +2,11 @@ package builtin
 
 import (
 	"fmt"
-	"io"
-	"os"
 
 	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/exception"
+	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -38,7 +37,7 @@ func scriptOf(c agent.Config) ([]cube.Action, error) {
 	where := "setting actions"
 	if path, ok := v.(value.Str); ok {
 		where = fmt.Sprintf("%q", string(path))
-		data, err := readScript(string(path))
+		data, err := bounded.ReadFile(string(path), maxScript)
 		if err != nil {
 			return nil, exception.Errorf(exception.ValueError, "agent scripted: reading the actions: %s", err)
 		}
@@ -60,17 +59,4 @@ func scriptOf(c agent.Config) ([]cube.Action, error) {
 		actions = append(actions, *action)
 	}
 	return actions, nil
-}
-
-func readScript(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	data, err := io.ReadAll(io.LimitReader(f, maxScript+1))
-	if err == nil && len(data) > maxScript {
-		err = fmt.Errorf("%s is larger than %d bytes", path, maxScript)
-	}
-	return data, err
 }

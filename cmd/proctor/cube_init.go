@@ -124,7 +124,7 @@ func (f *cubeInit) findSources() (err error) {
 
 // isProctor reports whether a directory has proctor's module.
 func isProctor(dir string) bool {
-	data, err := bounded.ReadFile(filepath.Join(dir, "go.mod"), 1<<20)
+	data, err := bounded.ReadIn(dir, "go.mod", 1<<20)
 	return err == nil && strings.HasPrefix(string(data), "module "+proctorModule+"\n")
 }
 

@@ -385,12 +385,13 @@ func TestInterrupted(t *testing.T) {
 	signals := map[string][]syscall.Signal{
 		"once":       {syscall.SIGINT},
 		"terminated": {syscall.SIGTERM},
+		"hung up":    {syscall.SIGHUP},
 		"twice":      {syscall.SIGINT, syscall.SIGINT},
 	}
 	for _, where := range killEnvironments() {
 		for _, ph := range phases() {
 			for how, list := range signals {
-				if how == "terminated" && ph.name != "agent" {
+				if (how == "terminated" || how == "hung up") && ph.name != "agent" {
 					continue // it goes the same way
 				}
 				t.Run(where.name+"/"+ph.name+"/"+how, func(t *testing.T) {

@@ -1,233 +1,96 @@
 package main
 
 import (
-	"bytes"
-	"io/fs"
-	"net"
-	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/proctor-run/proctor/internal/jobtest"
+	"github.com/proctor-run/proctor/internal/planted"
 )
 
-// canary is the text of a file of this machine that no command may print or copy.
-const canary = "sk-canary-of-the-host"
-
-// outsiders are what a stranger puts in the place of a file. Each is made at a path, with
-// a file outside that it may lead to.
-var outsiders = []struct {
-	name  string
-	plant func(path, outside string) error
-}{
-	{"link to a file", func(path, outside string) error { return os.Symlink(outside, path) }},
-	{"link to a device", func(path, _ string) error { return os.Symlink("/dev/zero", path) }},
-	{"link to a directory", func(path, outside string) error { return os.Symlink(filepath.Dir(outside), path) }},
-	{"pipe", func(path, _ string) error { return syscall.Mkfifo(path, 0o666) }},
-	{"socket", plantSocket},
-	{"device", plantDevice},
-	{"hole of a terabyte", func(path, _ string) error {
-		if err := os.WriteFile(path, nil, 0o644); err != nil {
-			return err
-		}
-		return os.Truncate(path, 1<<40)
-	}},
-	{"directory", func(path, _ string) error { return os.Mkdir(path, 0o755) }},
-	{secondName, func(path, outside string) error { return os.Link(outside, path) }},
-}
-
-// secondName is that of a file that somebody else may read too, as copies made with
-// "cp -l" have it: it is read like any other, and not written to.
-const secondName = "second name"
-
-func plantSocket(path, _ string) error {
-	// A socket's own name is short, so it is made elsewhere and moved.
-	dir, err := os.MkdirTemp("", "s")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	short := filepath.Join(dir, "s")
-	l, err := net.Listen("unix", short) //nolint:noctx // it only makes the socket
-	if err != nil {
-		return err
-	}
-	l.(*net.UnixListener).SetUnlinkOnClose(false)
-	if err := l.Close(); err != nil {
-		return err
-	}
-	return os.Rename(short, path)
-}
-
-func plantDevice(path, _ string) error {
-	if err := syscall.Mknod(path, syscall.S_IFCHR|0o666, 1<<8|5); err != nil { // as /dev/zero
-		return os.Symlink("/dev/zero", path)
-	}
-	return nil
-}
-
-const (
-	plantedTrial   = "one-score__4Ucooi9"
-	plantedAttempt = plantedTrial + "/attempts/1"
-)
-
-// plantedPaths are all that proctor opens below a job directory, and the directories
-// on the way.
-var plantedPaths = []string{
-	"config.json", "lock.json", "result.json", "job.log", "journal.jsonl", "proctor.lock",
-	plantedTrial, plantedTrial + "/config.json", plantedTrial + "/result.json", plantedTrial + "/proctor.json",
-	plantedTrial + "/trial.log", plantedTrial + "/exception.txt", plantedTrial + "/steps.jsonl", plantedTrial + "/info.json",
-	plantedTrial + "/egress.jsonl",
-	plantedTrial + "/verifier", plantedTrial + "/verifier/reward.json", plantedTrial + "/verifier/reward.txt", plantedTrial + "/verifier/test-stdout.txt",
-	plantedTrial + "/agent", plantedTrial + "/agent/trajectory.json", plantedTrial + "/agent/oracle.txt",
-	plantedTrial + "/artifacts/manifest.json",
-	plantedTrial + "/attempts", plantedAttempt, plantedAttempt + "/config.json", plantedAttempt + "/result.json",
-	plantedTrial + "/steps",
-}
-
-// readingCommands are all that read a job or a trial, for its directory, and where they
-// may write.
-func readingCommands(dir, out string) [][]string {
-	one := filepath.Join(dir, plantedTrial)
-	return [][]string{
-		{"job", "list", filepath.Dir(dir)}, {"job", "list", filepath.Dir(dir), "--json"},
-		{"job", "show", dir}, {"job", "show", dir, "--json"}, {"job", "summarize", dir},
-		{"job", "export", "--junit", filepath.Join(out, "junit.xml"), dir},
-		{"job", "resume", dir, "--dry-run"}, {"job", "resume", dir, "-y", "-e", "host"},
-		{"trial", "show", one}, {"trial", "show", one, "--json"},
-		{"score", dir}, {"score", dir, "--check"}, {"score", dir, "--write"}, {"score", dir, "--json"},
-		{"outcome", dir}, {"outcome", dir, "--explain"}, {"outcome", filepath.Join(dir, "result.json")},
-		{"compare", dir, dir},
-		{"traj", "show", one}, {"traj", "validate", dir}, {"traj", "export", dir},
-		{"traj", "export", dir, "-o", filepath.Join(out, "rows.jsonl")},
-		{"traj", "convert", "--agent", "claude-code", filepath.Join(one, "agent")},
-		{"gc", "--dry-run"},
-	}
-}
-
-// TestPlantedInJobs: whatever stands in the place of a file in a job directory, each
-// command ends, with what it can tell or with an error of one line, and no byte of a
-// file elsewhere is printed, copied or changed.
-func TestPlantedInJobs(t *testing.T) {
+// TestPlanted replaces files of tasks, registries and trajectories by what is none, for
+// every command that reads them: none waits for it, or reads a terabyte, and what needs
+// the file names it.
+func TestPlanted(t *testing.T) {
 	t.Parallel()
-	for _, o := range outsiders {
-		t.Run(o.name, func(t *testing.T) {
-			t.Parallel()
-			for _, path := range plantedPaths {
-				plantIn(t, path, o.name, o.plant)
+	task := map[string]string{
+		"task.toml": "", "instruction.md": "Do it.\n", "tests/test.sh": "true\n", "solution/solve.sh": "true\n",
+		"environment/Dockerfile": "FROM scratch\n", "environment/data": "x",
+	}
+	old := map[string]string{"task.yaml": "instruction: Do it.\n", "Dockerfile": "FROM scratch\n", "run-tests.sh": "true\n", "solution.sh": "true\n"}
+	trial := map[string]string{"result.json": `{"trial_name":"t","config":{"agent":{"name":"x"}}}`, "agent/trajectory.json": "{}"}
+	every, both := func(string) bool { return true }, func(file string) bool { return file == "task.toml" || file == "instruction.md" }
+	trajectory := func(file string) bool { return file != "result.json" } // without a result it is exported as it is
+	for _, c := range []struct {
+		name  string
+		files map[string]string
+		// args follow the name of the program; DIR and FILE stand for the paths.
+		args string
+		// of are the files that are replaced.
+		of func(file string) bool
+		// fails tells which of them the command needs; of others a sparse file alone may be
+		// refused.
+		fails func(file string) bool
+	}{
+		{"task validate", task, "task validate DIR", every, both},
+		{"task show", task, "task show DIR", every, both},
+		{"task check", task, "task check DIR -e docker", both, both},
+		{"run", task, "run -p DIR -a nop -e docker -o DIR/jobs", both, both},
+		{"trial start", task, "trial start -p DIR -a nop -e docker --trials-dir DIR/trials", both, both},
+		{"task migrate", old, "task migrate -i DIR -o DIR/out", every, every},
+		{"traj show", trial, "traj show DIR", trajectory, every},
+		{"traj validate", trial, "traj validate DIR", trajectory, every},
+		{"traj export", trial, "traj export DIR", every, trajectory},
+		{"traj convert", map[string]string{"gemini-cli.trajectory.json": "{}"}, "traj convert --agent gemini-cli DIR", every, every},
+	} {
+		for file := range c.files {
+			if !c.of(file) {
+				continue
 			}
-		})
-	}
-}
-
-func plantIn(t *testing.T, path, kind string, plant func(path, outside string) error) {
-	t.Helper()
-	base := t.TempDir()
-	outside, out := filepath.Join(base, "outside", "secret.json"), filepath.Join(base, "out")
-	dir := filepath.Join(base, "jobs", "multi-oracle")
-	strangersJob(t, dir)
-	for _, d := range []string{filepath.Dir(outside), out} {
-		if err := os.Mkdir(d, 0o755); err != nil {
-			t.Fatal(err)
+			for _, kind := range planted.Kinds() {
+				t.Run(c.name+"/"+file+"/"+string(kind), func(t *testing.T) {
+					t.Parallel()
+					dir := filepath.Join(t.TempDir(), "t")
+					planted.Files(t, dir, c.files)
+					kind.Put(t, filepath.Join(dir, filepath.FromSlash(file)))
+					code, said := runHere(t, strings.Fields(strings.ReplaceAll(c.args, "DIR", dir))...)
+					if c.fails(file) && (code == exitOK || !strings.Contains(said, dir)) {
+						t.Errorf("exit code %d, and it says %s", code, said)
+					}
+				})
+			}
 		}
 	}
-	secret := `{"reward": 1, "token": "` + canary + `"}` + "\n"
-	if err := os.WriteFile(outside, []byte(secret), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	at := filepath.Join(dir, filepath.FromSlash(path))
-	if err := os.RemoveAll(at); err != nil {
-		t.Fatal(err)
-	}
-	if err := plant(at, outside); err != nil {
-		t.Fatal(err)
-	}
-	for _, args := range readingCommands(dir, out) {
-		if kind == "pipe" && args[1] == "show" && args[0] == "traj" && path == plantedTrial {
-			continue // a pipe that the user names is waited for
+	for _, kind := range planted.Kinds() {
+		if kind == planted.Pipe {
+			continue // those that the user names are for their writers
 		}
-		said := runPlanted(t, base, path, args)
-		checkCanary(t, outside, out, secret, kind, path, args)
-		if kind == secondName {
-			continue
-		}
-		if strings.Contains(said, canary) {
-			t.Errorf("%s, proctor %s: it prints the file outside:\n%s", path, strings.Join(args, " "), said)
-		}
-		names := args[0] == "score" || args[1] == "show" && args[0] != "traj"
-		if path == plantedTrial+"/result.json" && names && !strings.Contains(said, plantedTrial) {
-			t.Errorf("%s, proctor %s: it does not name the trial:\n%s", path, strings.Join(args, " "), said)
+		for _, args := range []string{"dataset list --registry-path FILE", "run -a nop -c FILE", "run -a nop -p . --mcp-config FILE", "traj show FILE"} {
+			t.Run(args+"/"+string(kind), func(t *testing.T) {
+				t.Parallel()
+				file := filepath.Join(t.TempDir(), "f.json")
+				kind.Put(t, file)
+				if kind == planted.Directory && strings.HasPrefix(args, "traj") {
+					return // where trajectories are looked for
+				}
+				code, said := runHere(t, strings.Fields(strings.ReplaceAll(args, "FILE", file))...)
+				if code == exitOK || !strings.Contains(said, file) {
+					t.Errorf("exit code %d, and it says %s", code, said)
+				}
+			})
 		}
 	}
 }
 
-// strangersJob is a job of Harbor's with all that proctor and agents leave besides.
-func strangersJob(t *testing.T, dir string) {
+// runHere runs a command in this process, and returns all that it printed.
+func runHere(t *testing.T, args ...string) (code int, said string) {
 	t.Helper()
-	if err := os.CopyFS(dir, os.DirFS(jobtest.Fixture("multi-oracle"))); err != nil {
-		t.Fatal(err)
-	}
-	trial := filepath.Join(dir, plantedTrial)
-	for _, d := range []string{filepath.Join(dir, plantedAttempt), filepath.Join(trial, "steps")} {
-		if err := os.MkdirAll(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	jobtest.Write(t, filepath.Join(trial, "agent", "trajectory.json"), []byte(jobtest.Read(t, filepath.Join("..", "..", "report", "testdata", "trajectory.json"))))
-	for _, name := range []string{"config.json", "result.json"} {
-		jobtest.Write(t, filepath.Join(dir, plantedAttempt, name), []byte(jobtest.Read(t, filepath.Join(trial, name))))
-	}
-}
-
-// plantedLimit is far more than any of the commands needs.
-const plantedLimit = time.Minute
-
-// runPlanted returns what the command printed.
-func runPlanted(t *testing.T, home, path string, args []string) string {
-	t.Helper()
-	var stdout, stderr bytes.Buffer
-	env := Env{
-		Args: append([]string{"proctor"}, args...), Stdin: new(bytes.Buffer), Stdout: &stdout, Stderr: &stderr, Now: time.Now,
-		Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "PROCTOR_STATE_DIR=" + filepath.Join(home, "state"), "PROCTOR_CACHE_DIR=" + filepath.Join(home, "cache")},
-	}
-	done := make(chan int, 1)
-	go func() { done <- Run(t.Context(), env) }()
-	select {
-	case <-done:
-	case <-time.After(plantedLimit):
-		t.Fatalf("%s, proctor %s: it does not end", path, strings.Join(args, " "))
-	}
-	said := stdout.String() + stderr.String()
-	if strings.Contains(said, "panic") || strings.Contains(said, "goroutine ") {
-		t.Errorf("%s, proctor %s: it panics:\n%s", path, strings.Join(args, " "), said)
-	}
-	return said
-}
-
-// checkCanary looks whether the file outside is as it was, and nowhere else.
-func checkCanary(t *testing.T, outside, out, secret, kind, path string, args []string) {
-	t.Helper()
-	if got, err := os.ReadFile(outside); err != nil || string(got) != secret {
-		t.Fatalf("%s, proctor %s: the file outside is now %q, %v", path, strings.Join(args, " "), got, err)
-	}
-	entries, err := os.ReadDir(filepath.Dir(outside))
-	if err != nil || len(entries) != 1 {
-		t.Fatalf("%s, proctor %s: outside there are now %v, %v", path, strings.Join(args, " "), entries, err)
-	}
-	err = filepath.WalkDir(out, func(name string, e fs.DirEntry, err error) error {
-		if err != nil || !e.Type().IsRegular() {
-			return err
-		}
-		data, err := os.ReadFile(name)
-		if kind != secondName && bytes.Contains(data, []byte(canary)) {
-			t.Errorf("%s, proctor %s: it copies the file outside to %s", path, strings.Join(args, " "), name)
-		}
-		return err
+	var out strings.Builder
+	home := t.TempDir()
+	code = Run(t.Context(), Env{
+		Args: append([]string{"proctor"}, args...), Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out,
+		Environ: []string{"HOME=" + home, "PROCTOR_STATE_DIR=" + home}, Now: time.Now,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	return code, out.String()
 }

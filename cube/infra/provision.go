@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -47,9 +48,12 @@ func (s *provisionStore) put(key string, info *value.Object) error {
 	return os.Rename(temp, filepath.Join(s.dir, s.fileName(key)))
 }
 
+// maxProvisioned bounds what is kept of a key, in bytes: names and addresses.
+const maxProvisioned = 16 << 20
+
 // get returns what is known of a key. What cannot be read is absent.
 func (s *provisionStore) get(key string) (*value.Object, bool) {
-	data, err := os.ReadFile(filepath.Join(s.dir, s.fileName(key)))
+	data, err := bounded.ReadIn(s.dir, s.fileName(key), maxProvisioned)
 	if err != nil {
 		return nil, false
 	}

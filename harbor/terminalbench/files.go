@@ -8,6 +8,8 @@ import (
 	"os"
 	"path"
 	"strings"
+
+	"github.com/proctor-run/proctor/internal/bounded"
 )
 
 // write makes a text file of the target.
@@ -65,12 +67,12 @@ func (t *task) copyFile(from, to string) (err error) {
 			err = fmt.Errorf("copying %q: %w", from, err)
 		}
 	}()
-	in, err := t.in.Open(from)
+	in, err := bounded.OpenAt(t.in, from)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = in.Close() }()
-	info, err := in.Stat()
+	info, err := bounded.Fits(in, bounded.MaxContent)
 	if err != nil {
 		return err
 	}

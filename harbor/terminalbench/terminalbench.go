@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"github.com/proctor-run/proctor/exception"
+	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/internal/taskpath"
 	"github.com/proctor-run/proctor/value"
 )
@@ -260,18 +261,12 @@ func (t *task) has(name string) bool {
 
 // read reads a text of the source, line ends as LF.
 func (t *task) read(name string) (string, error) {
-	info, err := t.in.Stat(name)
+	data, err := bounded.ReadAt(t.in, name, maxTextSize)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return "", exception.Errorf(exception.FileNotFoundError, "[Errno 2] No such file or directory: %s",
 			value.Repr(value.Str(filepath.Join(t.source, name))))
 	case err != nil:
-		return "", fmt.Errorf("reading the task: %w", err)
-	case !info.Mode().IsRegular() || info.Size() > maxTextSize:
-		return "", fmt.Errorf("reading the task: %q is no regular file of at most %d bytes", name, maxTextSize)
-	}
-	data, err := t.in.ReadFile(name)
-	if err != nil {
 		return "", fmt.Errorf("reading the task: %w", err)
 	}
 	return value.ReadText(data)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 )
 
 // ErrNotOwn marks a file that is not written to in place, since that could change one
@@ -50,7 +51,7 @@ func checkOwn(root *os.Root, name string) error {
 	case info.Mode()&fs.ModeSymlink != 0:
 		why = "it is a link"
 	case !info.Mode().IsRegular():
-		return regular(root, name, info)
+		return regular(filepath.Join(root.Name(), name), info)
 	case hasSecondName(info):
 		why = "it has a second name (a hard link)"
 	default:

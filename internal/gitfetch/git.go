@@ -127,7 +127,7 @@ func (r *repository) usesLFS(paths []string) bool {
 	}
 	defer func() { _ = root.Close() }()
 	named := func(dir string) bool {
-		f, err := root.Open(filepath.Join(filepath.FromSlash(dir), ".gitattributes"))
+		f, err := bounded.OpenAt(root, filepath.Join(filepath.FromSlash(dir), ".gitattributes"))
 		if err != nil {
 			return false
 		}

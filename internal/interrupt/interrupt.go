@@ -7,23 +7,47 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+	"time"
 )
 
-// Signals returns the first two signals with which people end this process. At the
-// third, exit is called: whatever does not listen or does not return has an end.
+// Signals returns the first two signals with which people end this process, for
+// [Listen] and [Context]. exit is called at the first one if nobody listens, and else
+// at the third: whatever does not listen or does not return has an end.
+//
+// A hangup is such a signal, too, for the terminal it came from has gone; a process
+// that was started to survive it (nohup) ignores it still.
 func Signals(exit func()) <-chan os.Signal {
+	ending := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		ending = append(ending, syscall.SIGHUP)
+	}
 	signals := make(chan os.Signal, 3)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(signals, ending...)
 	return firstTwo(signals, exit)
 }
 
+// patience is how long a signal waits for somebody who is about to listen, as between
+// two steps of a command: not noticed by people, and long for a goroutine that is
+// ready to run.
+const patience = 100 * time.Millisecond
+
 func firstTwo(signals <-chan os.Signal, exit func()) <-chan os.Signal {
-	two := make(chan os.Signal, 2)
+	two := make(chan os.Signal) // a send has somebody who listens
 	go func() {
-		two <- <-signals
-		two <- <-signals
-		<-signals
-		exit()
+		defer exit()
+		first := <-signals
+		select {
+		case two <- first:
+		case <-time.After(patience):
+			return
+		}
+		// What ends in order has its time, also where it does not listen any more.
+		second := <-signals
+		select {
+		case two <- second:
+			<-signals
+		case <-signals:
+		}
 	}()
 	return two
 }

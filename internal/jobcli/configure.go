@@ -14,10 +14,6 @@ import (
 	"github.com/proctor-run/proctor/value"
 )
 
-// maxConfig bounds a configuration file, in bytes: that of a job of a million tasks by name
-// is smaller.
-const maxConfig = 256 << 20
-
 // Named tells what the command line or the configuration file names.
 type Named struct {
 	Environment bool
@@ -84,6 +80,10 @@ func (p *Program) readConfig(path string) (cfg jobdir.Config, names Named, err e
 	}
 	return cfg, names, nil
 }
+
+// maxConfig bounds a configuration file, in bytes: a job of many thousand tasks that are
+// named one by one has some megabytes.
+const maxConfig = 256 << 20
 
 // ReadConfigFile reads the document of a job or trial configuration, and which
 // of the names it has that proctor would choose otherwise. It may name proctor's

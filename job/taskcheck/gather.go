@@ -9,6 +9,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/jobdir"
 )
 
@@ -81,7 +82,7 @@ func readFile(root *os.Root, name string) ([]byte, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%q is no regular file", name)
 	}
-	f, err := root.Open(name)
+	f, err := bounded.OpenAt(root, name)
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/proctor-run/proctor/internal/bounded"
 )
 
 // Names of the files that say what is built.
@@ -111,7 +113,7 @@ func (c *Context) Add(name string, text []byte) {
 }
 
 func readIgnore(root *os.Root, name string) (Ignore, error) {
-	text, err := readText(root, name, maxIgnoreFile)
+	text, err := bounded.ReadAt(root, name, maxIgnoreFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Ignore{}, nil
 	}
@@ -139,30 +141,8 @@ func ReadDockerfileNamed(dir, name string) (string, error) {
 		return "", err
 	}
 	defer func() { _ = root.Close() }()
-	text, err := readText(root, filepath.FromSlash(name), maxDockerfile)
+	text, err := bounded.ReadAt(root, filepath.FromSlash(name), maxDockerfile)
 	return string(text), err
-}
-
-// readText reads a small file. What is no file, a pipe for example, is not
-// opened, because that might never end.
-func readText(root *os.Root, name string, limit int64) ([]byte, error) {
-	info, err := root.Stat(name)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("reading %s: it is not a regular file", name)
-	}
-	f, err := root.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	text, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(text)) > limit {
-		err = fmt.Errorf("reading %s: it has more than %d bytes", name, limit)
-	}
-	return text, err
 }
 
 // Hash names the context by content: names, kinds, permission bits, bytes.
@@ -258,12 +238,12 @@ func writeEntry(w entryWriter, root *os.Root, name string) error {
 }
 
 func writeFile(w entryWriter, root *os.Root, name string, h *tar.Header) error {
-	f, err := root.Open(filepath.FromSlash(name))
+	f, err := bounded.OpenAt(root, filepath.FromSlash(name))
 	if err != nil {
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	info, err := f.Stat()
+	info, err := bounded.Fits(f, bounded.MaxContent)
 	if err != nil {
 		return err
 	}

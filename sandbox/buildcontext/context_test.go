@@ -185,7 +185,7 @@ func TestReadDockerfile(t *testing.T) {
 	if err := os.Mkdir(path, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ReadDockerfile(dir); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+	if _, err := ReadDockerfile(dir); err == nil || !strings.Contains(err.Error(), "expected a regular file") {
 		t.Errorf("a directory: %v", err)
 	}
 	if err := os.Remove(path); err != nil {

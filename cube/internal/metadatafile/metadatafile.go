@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/proctor-run/proctor/exception"
+	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -22,12 +23,35 @@ func Find(files fs.FS, name string) (data []byte, file string, err error) {
 		return nil, "", fs.ErrNotExist
 	}
 	for _, ext := range []string{".json", ".csv"} {
-		data, err = fs.ReadFile(files, name+ext)
+		data, err = read(files, name+ext)
 		if !errors.Is(err, fs.ErrNotExist) {
 			return data, name + ext, err
 		}
 	}
 	return nil, "", err
+}
+
+// maxFile bounds a file of metadata, in bytes: benchmarks of many thousand tasks have
+// some hundred megabytes at most.
+const maxFile = 1 << 30
+
+// read reads a regular file, which must not be too large. What is none might never end.
+func read(files fs.FS, name string) ([]byte, error) {
+	info, err := fs.Stat(files, name)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("reading %q: %w", name, err)
+	case !info.Mode().IsRegular():
+		return nil, &fs.PathError{Op: "open", Path: name, Err: bounded.ErrNotRegular}
+	case info.Size() > maxFile:
+		return nil, fmt.Errorf("reading %q: %w: more than %d bytes", name, bounded.ErrTooLarge, maxFile)
+	}
+	f, err := files.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	return bounded.Read(f, maxFile)
 }
 
 // TasksFromJSON returns the tasks of an array, or of an object whose values they
