@@ -26,8 +26,8 @@ import (
 //go:embed testdata/secrets/agent.sh
 var secretAgent string
 
-// planted are the places that a secret is planted in. Each has its own.
-var planted = []string{
+// secretPlaces are the places that a secret is planted in. Each has its own.
+var secretPlaces = []string{
 	"agent-env", "kwargs", "verifier-env", "provider-key", "template", "mcp-header",
 	"exit-message", "file", "tool-output", "trajectory", "task-env", "process-title",
 }
@@ -221,7 +221,7 @@ func descendants(t *testing.T, pid int) []string {
 // assertClean looks for all secrets in all forms.
 func assertClean(t *testing.T, what string, data []byte) {
 	t.Helper()
-	for _, where := range planted {
+	for _, where := range secretPlaces {
 		for form, needle := range needles(plant(where)) {
 			if at := bytes.Index(data, []byte(needle)); at >= 0 {
 				t.Errorf("%s: the secret %s is there (%s): …%q", what, where, form, data[max(0, at-40):min(len(data), at+len(needle)+20)])
