@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"strconv"
@@ -14,6 +13,7 @@ import (
 	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/internal/atomicfile"
+	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/internal/taskpath"
 	"github.com/proctor-run/proctor/sandbox"
 )
@@ -53,8 +53,11 @@ func (*oracle) Setup(context.Context, agent.Env) error { return nil }
 func (o *oracle) Run(ctx context.Context, env agent.Env, task agent.Task) (agent.Result, error) {
 	s := o.Solution(task.Step)
 	host := filepath.Join(s.Dir, filepath.FromSlash(s.Script))
-	if _, err := os.Stat(host); errors.Is(err, fs.ErrNotExist) {
+	switch err := isScript(host); {
+	case errors.Is(err, fs.ErrNotExist):
 		return agent.Result{}, missing(s, host)
+	case err != nil:
+		return agent.Result{}, fmt.Errorf("reading the solution: %w", err)
 	}
 	if err := sandbox.UploadDir(ctx, env.Sandbox, s.Dir, taskpath.Solution, s.Script); err != nil {
 		return agent.Result{}, fmt.Errorf("uploading the solution: %w", err)
@@ -79,6 +82,15 @@ func (o *oracle) Run(ctx context.Context, env agent.Env, task agent.Task) (agent
 		return agent.Result{}, nil
 	}
 	return agent.Result{}, atomicfile.WriteIn(env.LogDir, "exit-code.txt", []byte(strconv.Itoa(status.Code)), 0o644)
+}
+
+// isScript looks whether there is a file: nothing else is uploaded.
+func isScript(path string) error {
+	f, err := bounded.OpenRegular(path)
+	if err == nil {
+		_ = f.Close()
+	}
+	return err
 }
 
 func missing(s agent.Solution, host string) error {

@@ -323,5 +323,5 @@ func readSmall(path string) ([]byte, error) {
 	if err := regular(path); err != nil {
 		return nil, err
 	}
-	return bounded.ReadFile(path, maxComposeFile)
+	return bounded.ReadRegular(path, maxComposeFile)
 }
