@@ -1,7 +1,6 @@
 package trial
 
 import (
-	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -23,8 +22,12 @@ func makeDir(dir string) error {
 		return err
 	}
 	// A link would have the trial write somewhere else.
-	if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
-		return cmp.Or(err, fmt.Errorf("%s is not a directory but a link: remove it", dir))
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("%s is not a directory but a link: remove it", dir)
 	}
 	if err := os.Chmod(dir, closedMode); err != nil {
 		return err

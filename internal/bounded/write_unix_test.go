@@ -16,27 +16,28 @@ import (
 // what would have the text end up in another file, or nowhere.
 func TestAppendInChangesNothingElsewhere(t *testing.T) {
 	t.Parallel()
-	outside := t.TempDir()
-	other := filepath.Join(outside, "other")
 	for _, c := range []struct {
 		name  string
-		plant func(path string) error
+		plant func(path, other string) error
 		want  error
 	}{
-		{"nothing", func(string) error { return nil }, nil},
-		{"a file", func(p string) error { return os.WriteFile(p, []byte("old "), 0o600) }, nil},
-		{"a link", func(p string) error { return os.Symlink(other, p) }, bounded.ErrNotOwn},
-		{"a link to nothing", func(p string) error { return os.Symlink(filepath.Join(outside, "new"), p) }, bounded.ErrNotOwn},
-		{"a second name", func(p string) error { return os.Link(other, p) }, bounded.ErrNotOwn},
-		{"a pipe", func(p string) error { return syscall.Mkfifo(p, 0o600) }, bounded.ErrNotRegular},
-		{"a directory", func(p string) error { return os.Mkdir(p, 0o700) }, bounded.ErrNotRegular},
+		{"nothing", func(string, string) error { return nil }, nil},
+		{"a file", func(p, _ string) error { return os.WriteFile(p, []byte("old "), 0o600) }, nil},
+		{"a link", func(p, other string) error { return os.Symlink(other, p) }, bounded.ErrNotOwn},
+		{"a link to nothing", func(p, other string) error { return os.Symlink(other+".new", p) }, bounded.ErrNotOwn},
+		{"a second name", func(p, other string) error { return os.Link(other, p) }, bounded.ErrNotOwn},
+		{"a pipe", func(p, _ string) error { return syscall.Mkfifo(p, 0o600) }, bounded.ErrNotRegular},
+		{"a directory", func(p, _ string) error { return os.Mkdir(p, 0o700) }, bounded.ErrNotRegular},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			outside := t.TempDir()
+			other := filepath.Join(outside, "other")
 			if err := os.WriteFile(other, []byte("precious"), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			dir := t.TempDir()
-			if err := c.plant(filepath.Join(dir, "log")); err != nil {
+			if err := c.plant(filepath.Join(dir, "log"), other); err != nil {
 				t.Fatal(err)
 			}
 			f, err := bounded.AppendIn(dir, "log", 0o644)

@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -47,8 +46,12 @@ func Open(dir string, now func() time.Time) (*Writer, error) {
 
 // wholeSize cuts off a last line that is not whole and returns the size.
 func wholeSize(f *os.File) (int64, error) {
-	if info, err := f.Stat(); err != nil || info.Size() > maxSize {
-		return 0, cmp.Or(err, errTooLarge)
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	if info.Size() > maxSize {
+		return 0, errTooLarge
 	}
 	j, err := Read(f)
 	if damaged := (*Error)(nil); err != nil && !errors.As(err, &damaged) {
