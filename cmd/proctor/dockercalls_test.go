@@ -70,7 +70,7 @@ type dockerCall struct {
 //   - down --remove-orphans before up: a project's stale containers are removed
 //     by the backend (TestComposeOfALivingProcess in sandbox/docker).
 //   - mkdir and chmod 777 of mount targets: the trial's directories are opened
-//     on the host; their modes are compared. Other mounts keep theirs.
+//     on the host; their modes are looked at. Other mounts keep theirs.
 //   - chown of logs and downloads to the host's user: what is collected is
 //     written by proctor itself, as its own user.
 //   - chmod +x of scripts, test -d and pwd: done where they are needed; the
@@ -187,7 +187,13 @@ func newRecorder(t *testing.T) *fake.Backend {
 	return fake.New(fake.Config{
 		Dir: t.TempDir(), Name: "docker",
 		Capabilities: &sandbox.Capabilities{Mounted: true, Build: true, Compose: true, NoNetwork: true, CPULimit: true, MemoryLimit: true},
-		Files:        map[string]string{"/x.txt/": "", "/data/": "", "/app/out.txt/": ""},
+		Before: func(_ context.Context, c fake.Call) error {
+			if c.Op == fake.OpCreate {
+				openToAll(t, c.Spec)
+			}
+			return nil
+		},
+		Files: map[string]string{"/x.txt/": "", "/data/": "", "/app/out.txt/": ""},
 		Rules: []fake.Rule{
 			fake.On("pwd", fake.Print("/app\n")),
 			fake.On("-mindepth 1", func(_ context.Context, p *fake.Process) (int, error) {
@@ -286,9 +292,21 @@ func (s *dockerScenario) compareFiles(t *testing.T, dir string) {
 			t.Errorf("%s: %v (-Harbor +here)\n%s", name, err, d)
 		}
 	}
-	for _, name := range []string{"agent", "verifier", "artifacts"} {
-		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Mode().Perm() != 0o777 {
-			t.Errorf("%s has mode %v: not everybody can write there", name, info.Mode())
+}
+
+// openToAll looks at the log directories as a sandbox is about to see them: everybody
+// can write there.
+func openToAll(t *testing.T, spec sandbox.Spec) {
+	t.Helper()
+	for _, m := range spec.Mounts {
+		if !strings.HasPrefix(m.Target, "/logs/") {
+			continue
+		}
+		info, err := os.Stat(m.Source)
+		if err != nil {
+			t.Error(err)
+		} else if info.Mode().Perm() != 0o777 {
+			t.Errorf("%s has mode %v: not everybody can write there", m.Target, info.Mode())
 		}
 	}
 }
