@@ -3,24 +3,14 @@ package environment
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
-	"path"
 	"strings"
 
 	"github.com/proctor-run/proctor/internal/bounded"
 )
 
-const (
-	// deepest bounds how deep directories are entered, each of which is open at the
-	// same time; nobody reads logs that are nested deeper than this.
-	deepest = 256
-	// batch is how many entries of a directory are read at a time.
-	batch = 1024
-	// namedMost is how many files are named; of the others the number is told.
-	namedMost = 20
-)
+// namedMost is how many files are named; of the others the number is told.
+const namedMost = 20
 
 // Disarmed is what [Disarm] did, and what it could not do.
 type Disarmed struct {
@@ -61,60 +51,21 @@ func (l Listed) String() string {
 // followed. It is for when no sandbox runs any more that could write there.
 func Disarm(dir string) Disarmed {
 	var d disarming
-	root, err := os.OpenRoot(dir)
-	if err == nil {
-		err = d.enter(root, ".", 0)
-	}
-	if err != nil {
-		d.left(".", err)
-	}
+	bounded.Walk(dir, d.entry, d.left)
 	return d.done
 }
 
 type disarming struct{ done Disarmed }
 
-// enter disarms what is in a directory, which it closes; at is its name. Each directory
-// is opened from the one above it, so that the work does not grow with the depth.
-func (d *disarming) enter(root *os.Root, at string, depth int) error {
-	defer func() { _ = root.Close() }()
-	if depth > deepest {
-		return errors.New("nested too deeply")
-	}
-	list, err := root.Open(".")
+func (d *disarming) entry(p bounded.Place, e fs.DirEntry) error {
+	info, err := p.Root.Lstat(e.Name())
 	if err != nil {
 		return err
 	}
-	defer func() { _ = list.Close() }()
-	for {
-		entries, err := list.ReadDir(batch)
-		for _, e := range entries {
-			name := path.Join(at, e.Name())
-			if err := d.entry(root, e.Name(), name, depth); err != nil {
-				d.left(name, err)
-			}
-		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-func (d *disarming) entry(in *os.Root, base, name string, depth int) error {
-	info, err := in.Lstat(base)
-	if err != nil {
+	if err := d.disarm(p, e.Name(), info); err != nil || !info.IsDir() {
 		return err
 	}
-	if err := d.disarm(in, base, name, info); err != nil || !info.IsDir() {
-		return err
-	}
-	dir, err := in.OpenRoot(base)
-	if err != nil {
-		return err
-	}
-	return d.enter(dir, name, depth+1)
+	return p.Enter(e.Name())
 }
 
 func (d *disarming) left(name string, err error) {
@@ -129,22 +80,22 @@ const (
 	others = 0o022 // the right to write, for all but the owner
 )
 
-func (d *disarming) disarm(in *os.Root, base, name string, info fs.FileInfo) error {
+func (d *disarming) disarm(p bounded.Place, base string, info fs.FileInfo) error {
 	mode := info.Mode()
 	switch {
 	case mode.Type()&^(fs.ModeDir|fs.ModeSymlink) != 0:
-		if err := in.Remove(base); err != nil {
+		if err := p.Root.Remove(base); err != nil {
 			return err
 		}
-		d.done.Removed.add("%q (%s)", name, bounded.Kind(mode))
+		d.done.Removed.add("%q (%s)", p.Name(base), bounded.Kind(mode))
 		return nil
 	case mode.Type() == fs.ModeSymlink:
-		return own(in, base, info)
+		return own(p.Root, base, info)
 	}
 	if mode.IsRegular() && mode&setID != 0 {
-		d.done.Changed.add("%q", name)
+		d.done.Changed.add("%q", p.Name(base))
 	}
-	if err := own(in, base, info); err != nil {
+	if err := own(p.Root, base, info); err != nil {
 		return err
 	}
 	want := mode.Perm() &^ others
@@ -154,5 +105,5 @@ func (d *disarming) disarm(in *os.Root, base, name string, info fs.FileInfo) err
 	if mode&(fs.ModePerm|setID|fs.ModeSticky) == want {
 		return nil
 	}
-	return in.Chmod(base, want)
+	return p.Root.Chmod(base, want)
 }

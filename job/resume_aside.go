@@ -93,7 +93,7 @@ func (p *Prepared) setOrphansAside(j *journal.Writer, secrets *redact.Set) error
 			return err
 		}
 		dir := filepath.Join(p.Config.Dir(), name)
-		if err := scanDir(dir, secrets); err != nil {
+		if err := redact.Tree(dir, secrets, nil); err != nil {
 			p.Warnings = append(p.Warnings, fmt.Sprintf("%s: files may still hold secrets: %v", dir, err))
 		}
 		if err := moveTo(dir, to); err != nil {
@@ -101,14 +101,6 @@ func (p *Prepared) setOrphansAside(j *journal.Writer, secrets *redact.Set) error
 		}
 	}
 	return nil
-}
-
-func scanDir(dir string, secrets *redact.Set) error {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(redact.Tree(root, secrets, nil), root.Close())
 }
 
 // moveTo moves a directory into another, under a name that is free there.

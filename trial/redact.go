@@ -2,9 +2,7 @@ package trial
 
 import (
 	"bytes"
-	"errors"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -84,14 +82,8 @@ func (a *attempt) veiledResult() []byte {
 // open, and has none.
 func (a *attempt) scanFiles() {
 	set := a.veil.secrets()
-	if set == nil {
-		return
-	}
-	root, err := os.OpenRoot(a.dir)
-	if err == nil {
-		err = errors.Join(redact.Tree(root, set, a.r.Abandon, "trial.log"), root.Close())
-	}
-	if err != nil {
-		a.warn("files of the trial may still hold secrets: %v", err)
+	if err := redact.Tree(a.dir, set, a.r.Abandon, "trial.log"); err != nil {
+		a.warn("files of the trial may still hold secrets, so its directory stays closed to other users: %v", err)
+		a.harmless = false
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path"
 	"slices"
 
 	"github.com/proctor-run/proctor/internal/bounded"
@@ -23,20 +22,19 @@ import (
 //
 // Text gets marks. In files with a NUL byte, which readers may address by position,
 // each byte of a secret becomes an asterisk.
-func Tree(root *os.Root, set *Set, stop <-chan struct{}, skip ...string) error {
+func Tree(dir string, set *Set, stop <-chan struct{}, skip ...string) error {
 	if set == nil {
 		return nil
 	}
-	t := &tree{set: set, stop: stop}
-	if err := t.dir(place{root: root, dir: ".", at: "."}, skip); err != nil {
-		t.failed(".", err)
-	}
+	t := &tree{set: set, stop: stop, skip: skip}
+	bounded.Walk(dir, t.entry, t.failed)
 	return t.err()
 }
 
 type tree struct {
 	set    *Set
 	stop   <-chan struct{}
+	skip   []string
 	errs   []error
 	nMore  int
 	buffer []byte
@@ -64,87 +62,43 @@ func (t *tree) err() error {
 	return errors.Join(errs...)
 }
 
-// place is a directory: dir below one that is open.
-type place struct {
-	root *os.Root
-	dir  string
-	at   string // its path for messages
-	// held counts the directories that are open above it.
-	held int
-}
-
-// maxHeld bounds how many directories are open at once: trees may be deeper than a
-// process may have files.
-const maxHeld = 64
-
-func (p place) name(name string) string { return path.Join(p.dir, name) }
-
-// dir cleans what is in a directory. The error is that of listing it, or errStopped.
-func (t *tree) dir(p place, skip []string) error {
-	list, err := p.root.Open(p.dir)
-	if err != nil {
-		return err
+func (t *tree) entry(p bounded.Place, e fs.DirEntry) (err error) {
+	select {
+	case <-t.stop:
+		t.failed(".", errStopped)
+		return fs.SkipAll
+	default:
 	}
-	entries, err := list.ReadDir(-1)
-	if err := errors.Join(err, list.Close()); err != nil {
-		return err
-	}
-	for _, e := range entries {
-		select {
-		case <-t.stop:
-			return errStopped
-		default:
-		}
-		if slices.Contains(skip, e.Name()) {
-			continue
-		}
-		if err := t.entry(p, e); errors.Is(err, errStopped) {
-			return err
-		} else if err != nil {
-			t.failed(path.Join(p.at, e.Name()), err)
-		}
-	}
-	return nil
-}
-
-func (t *tree) entry(p place, e fs.DirEntry) (err error) {
 	name := e.Name()
+	if p.Path == "." && slices.Contains(t.skip, name) {
+		return nil
+	}
 	switch mode := e.Type(); {
 	case mode.IsDir():
-		err = t.enter(p, name)
+		if err = p.Enter(name); errors.Is(err, fs.SkipAll) {
+			return err
+		}
 	case mode.IsRegular():
-		err = t.file(p, name)
+		err = t.file(p.Root, name)
 	case mode&fs.ModeSymlink != 0:
 		var target string
-		if target, err = p.root.Readlink(p.name(name)); err == nil && t.set.Has(target) {
-			return p.root.Remove(p.name(name))
+		if target, err = p.Root.Readlink(name); err == nil && t.set.Has(target) {
+			return p.Root.Remove(name)
 		}
 	}
-	return errors.Join(err, t.rename(p, name))
-}
-
-func (t *tree) enter(p place, name string) error {
-	at := path.Join(p.at, name)
-	if p.held >= maxHeld {
-		return t.dir(place{root: p.root, dir: p.name(name), at: at, held: p.held}, nil)
-	}
-	sub, err := p.root.OpenRoot(name)
-	if err != nil {
-		return err
-	}
-	return errors.Join(t.dir(place{root: sub, dir: ".", at: at, held: p.held + 1}, nil), sub.Close())
+	return errors.Join(err, t.rename(p.Root, name))
 }
 
 // rename gives what has a secret in its name another one that is free.
-func (t *tree) rename(p place, name string) error {
+func (t *tree) rename(in *os.Root, name string) error {
 	clean := t.set.String(name)
 	if clean == name {
 		return nil
 	}
 	free := clean
 	for n := 2; ; n++ {
-		if _, err := p.root.Lstat(p.name(free)); errors.Is(err, fs.ErrNotExist) {
-			return p.root.Rename(p.name(name), p.name(free))
+		if _, err := in.Lstat(free); errors.Is(err, fs.ErrNotExist) {
+			return in.Rename(name, free)
 		} else if err != nil {
 			return err
 		}
@@ -154,8 +108,8 @@ func (t *tree) rename(p place, name string) error {
 
 // file replaces a file that has secrets by one without, of the same mode. One that
 // grows meanwhile is read as far as it was there.
-func (t *tree) file(p place, name string) error {
-	f, err := bounded.OpenAt(p.root, p.name(name))
+func (t *tree) file(in *os.Root, name string) error {
+	f, err := bounded.OpenAt(in, name)
 	if err != nil {
 		return err
 	}
@@ -171,7 +125,7 @@ func (t *tree) file(p place, name string) error {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	return t.replace(p, name, io.LimitReader(f, info.Size()), info.Mode().Perm(), binary)
+	return t.replace(in, name, io.LimitReader(f, info.Size()), info.Mode().Perm(), binary)
 }
 
 // search reads a file and reports whether it has secrets, and whether it is binary.
@@ -200,8 +154,8 @@ func (t *tree) search(r io.Reader) (found, binary bool, err error) {
 // chunk is how much of a file is read at once.
 const chunk = 256 << 10
 
-func (t *tree) replace(p place, name string, from io.Reader, mode fs.FileMode, binary bool) (err error) {
-	root, temp := p.root, p.name(fmt.Sprintf(".redacted-%d.tmp", os.Getpid()))
+func (t *tree) replace(root *os.Root, name string, from io.Reader, mode fs.FileMode, binary bool) (err error) {
+	temp := fmt.Sprintf(".redacted-%d.tmp", os.Getpid())
 	_ = root.Remove(temp) // of a process that was killed
 	to, err := root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -219,5 +173,5 @@ func (t *tree) replace(p place, name string, from io.Reader, mode fs.FileMode, b
 	if err = errors.Join(err, w.Close(), buffered.Flush(), to.Chmod(mode), to.Close()); err != nil {
 		return err
 	}
-	return root.Rename(temp, p.name(name))
+	return root.Rename(temp, name)
 }

@@ -69,11 +69,7 @@ func TestDeepTree(t *testing.T) {
 
 func clean(t *testing.T, dir string, set *redact.Set, stop chan struct{}) {
 	t.Helper()
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(redact.Tree(root, set, stop, "skipped"), root.Close()); err != nil {
+	if err := redact.Tree(dir, set, stop, "skipped"); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -84,15 +80,35 @@ func TestTreeStops(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "f"), []byte("sk-verysecret"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = root.Close() }()
 	stop := make(chan struct{})
 	close(stop)
 	set := redact.New([]redact.Secret{{Name: "KEY", Value: "sk-verysecret"}})
-	if err := redact.Tree(root, set, stop); err == nil || !strings.Contains(err.Error(), "given up") {
+	if err := redact.Tree(dir, set, stop); err == nil || !strings.Contains(err.Error(), "given up") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestTreeWithoutEnd: a tree that is nested so deeply that nobody reads it is given up
+// below some depth, which is told, and does not take the longer the deeper it is.
+func TestTreeWithoutEnd(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	root, err := os.OpenRoot(dir)
+	for range 600 {
+		if err != nil {
+			t.Fatal(err)
+		}
+		below := root
+		if err = below.Mkdir("d", 0o755); err == nil {
+			root, err = below.OpenRoot("d")
+		}
+		err = errors.Join(err, below.Close())
+	}
+	if err := errors.Join(err, root.Close()); err != nil {
+		t.Fatal(err)
+	}
+	set := redact.New([]redact.Secret{{Name: "KEY", Value: "sk-verysecret"}})
+	if err := redact.Tree(dir, set, nil); err == nil || strings.Count(err.Error(), "nested too deeply") != 1 {
 		t.Errorf("got %v", err)
 	}
 }
