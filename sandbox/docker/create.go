@@ -17,6 +17,7 @@ import (
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/compose"
 	"github.com/proctor-run/proctor/sandbox/internal/engine"
+	"github.com/proctor-run/proctor/sandbox/internal/hardening"
 )
 
 const (
@@ -31,7 +32,7 @@ const (
 
 // Create fetches or builds the image and starts a container of it.
 func (b *Backend) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
-	spec = b.hardenedSpec(spec)
+	spec = hardening.Complete(spec, b.hardened, b.pids)
 	if err := b.accepts(spec); err != nil {
 		return nil, fmt.Errorf("creating sandbox %q: %w", spec.Name, err)
 	}

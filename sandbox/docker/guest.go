@@ -21,6 +21,7 @@ import (
 	"github.com/proctor-run/proctor/sandbox/compose"
 	"github.com/proctor-run/proctor/sandbox/guest"
 	"github.com/proctor-run/proctor/sandbox/internal/engine"
+	"github.com/proctor-run/proctor/sandbox/internal/hardening"
 )
 
 // Where the guest program lies in a container. It is the container's first
@@ -231,10 +232,6 @@ func supervised(o *client.ContainerCreateOptions, img compose.Image, w way, prog
 	return s
 }
 
-// needed are the capabilities without which a supervisor that is root can
-// neither run commands as every user nor end and read what they leave.
-var needed = []string{"CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "SETGID", "SETUID"}
-
 // unsupervisable says why a container as it is asked for cannot have the
 // supervisor as its first process; nil when it can.
 func unsupervisable(host *container.HostConfig, w way) error {
@@ -253,7 +250,7 @@ func unsupervisable(host *container.HostConfig, w way) error {
 			return strings.EqualFold(strings.TrimPrefix(strings.ToUpper(c), "CAP_"), name)
 		})
 	}
-	for _, c := range needed {
+	for _, c := range hardening.Supervisor() {
 		dropped := named(host.CapDrop, c) || named(host.CapDrop, "ALL") && !named(host.CapAdd, c) && !named(host.CapAdd, "ALL")
 		if dropped {
 			return fmt.Errorf("it has no capability %s", c)

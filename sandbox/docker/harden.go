@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 
@@ -15,6 +14,7 @@ import (
 
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/compose"
+	"github.com/proctor-run/proctor/sandbox/internal/hardening"
 )
 
 // hardenable refuses hardened sandboxes that this engine, or a container in
@@ -34,36 +34,24 @@ func (b *Backend) hardenable(spec sandbox.Spec) error {
 	return fmt.Errorf("hardening the sandbox: %s: %w", why, sandbox.ErrUnsupported)
 }
 
-// hardenedSpec completes what a hardened Spec says.
-func (b *Backend) hardenedSpec(spec sandbox.Spec) sandbox.Spec {
-	spec.Hardened = spec.Hardened || b.hardened
-	if !spec.Hardened {
-		return spec
-	}
-	spec.Resources.PIDs = cmp.Or(spec.Resources.PIDs, b.pids)
-	if spec.Resources.PIDs <= 0 || spec.Resources.PIDs > sandbox.HardenedPIDs {
-		spec.Resources.PIDs = sandbox.HardenedPIDs
-	}
-	spec.Network.Mode = cmp.Or(spec.Network.Mode, sandbox.NetworkNone)
-	return spec
-}
-
 // harden makes a container one with a read-only root and nothing but what the
 // supervisor needs, which gives commands none of it.
 func harden(o *client.ContainerCreateOptions, spec sandbox.Spec, img compose.Image) {
 	host := o.HostConfig
 	host.ReadonlyRootfs = true
 	host.CapDrop = []string{"ALL"}
-	host.CapAdd = append(slices.Clone(needed), "SETPCAP") // to take them from commands
+	host.CapAdd = append(hardening.Supervisor(), hardening.Taker)
 	host.SecurityOpt = append(host.SecurityOpt, "no-new-privileges")
 	host.Tmpfs = maps.Clone(host.Tmpfs)
 	if host.Tmpfs == nil {
 		host.Tmpfs = map[string]string{}
 	}
-	host.Tmpfs["/tmp"] = "rw,nosuid,nodev,exec,mode=1777"
-	if host.PidsLimit == nil || *host.PidsLimit <= 0 || *host.PidsLimit > sandbox.HardenedPIDs {
-		host.PidsLimit = new(int64(sandbox.HardenedPIDs))
+	host.Tmpfs[hardening.Tmp] = "rw,nosuid,nodev,exec,mode=" + hardening.TmpMode
+	var asked int64
+	if host.PidsLimit != nil {
+		asked = *host.PidsLimit
 	}
+	host.PidsLimit = new(hardening.PIDs(asked))
 	// The engine would run it beside the supervisor, with the same capabilities.
 	o.Config.Healthcheck = &container.HealthConfig{Test: []string{"NONE"}}
 	for _, dir := range writable(o, cmp.Or(spec.Workdir, o.Config.WorkingDir, img.Workdir, "/")) {
@@ -75,25 +63,19 @@ func harden(o *client.ContainerCreateOptions, spec sandbox.Spec, img compose.Ima
 // writable lists the directories that get a volume of their own: what is mounted
 // there already does not.
 func writable(o *client.ContainerCreateOptions, workdir string) []string {
-	dirs := sandbox.HardenedWritable()
-	workdir = path.Clean(workdir)
-	below := func(parent string) bool { return workdir == parent || strings.HasPrefix(workdir, parent+"/") }
-	if path.IsAbs(workdir) && workdir != "/" && !below("/tmp") && !slices.ContainsFunc(dirs, below) {
-		dirs = append(dirs, workdir)
-	}
-	taken := map[string]bool{}
+	var taken []string
 	for _, m := range o.HostConfig.Mounts {
-		taken[path.Clean(m.Target)] = true
+		taken = append(taken, m.Target)
 	}
 	for _, bind := range o.HostConfig.Binds {
 		if parts := strings.Split(bind, ":"); len(parts) > 1 {
-			taken[path.Clean(parts[1])] = true
+			taken = append(taken, parts[1])
 		}
 	}
 	for dir := range o.HostConfig.Tmpfs {
-		taken[path.Clean(dir)] = true
+		taken = append(taken, dir)
 	}
-	return slices.DeleteFunc(dirs, func(dir string) bool { return taken[dir] })
+	return hardening.Writable(workdir, taken)
 }
 
 // hardenMain hardens the service main of a compose project, for a way of starting

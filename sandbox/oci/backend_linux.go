@@ -13,6 +13,7 @@ import (
 
 	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/internal/hardening"
 	"github.com/proctor-run/proctor/sandbox/internal/rootfs"
 	"github.com/proctor-run/proctor/sandbox/oci/internal/cgroup"
 	"github.com/proctor-run/proctor/sandbox/oci/internal/network"
@@ -82,8 +83,8 @@ func (b *Backend) Runtime() string { return b.runtime.Name() }
 func (b *Backend) Capabilities() sandbox.Capabilities {
 	return sandbox.Capabilities{
 		Mounted: true, OwnRoot: b.opts.OwnRoot, Build: !b.opts.OwnRoot, NoNetwork: true, Allowlist: true, SwitchNetwork: true,
-		GuardedMounts: true,
-		CPULimit:      b.cgroups, MemoryLimit: b.cgroups, PIDsLimit: b.cgroups && cgroup.CountsPIDs(cgroup.Root),
+		GuardedMounts: true, Hardened: true,
+		CPULimit: b.cgroups, MemoryLimit: b.cgroups, PIDsLimit: b.cgroups && cgroup.CountsPIDs(cgroup.Root),
 	}
 }
 
@@ -95,13 +96,15 @@ func (b *Backend) accept(spec sandbox.Spec) error {
 	default:
 		return fmt.Errorf("network mode %q: %w", spec.Network.Mode, sandbox.ErrUnsupported)
 	}
-	if spec.Hardened {
-		return fmt.Errorf("hardening the sandbox: %w", sandbox.ErrUnsupported)
-	}
 	if spec.Resources.GPUs > 0 {
 		return fmt.Errorf("%d GPUs: %w", spec.Resources.GPUs, sandbox.ErrUnsupported)
 	}
 	return validMounts(spec.Mounts)
+}
+
+// complete says in a Spec what follows from its being hardened.
+func (b *Backend) complete(spec sandbox.Spec) sandbox.Spec {
+	return hardening.Complete(spec, b.opts.Hardened, b.opts.PIDs)
 }
 
 // Create makes and starts a sandbox.
@@ -109,6 +112,7 @@ func (b *Backend) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbo
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
+	spec = b.complete(spec)
 	if err := b.accept(spec); err != nil {
 		return nil, fmt.Errorf("creating sandbox %q: %w", spec.Name, err)
 	}
@@ -180,7 +184,7 @@ func (b *Backend) prepare(s *Sandbox, spec sandbox.Spec, base *base) (runtimes.S
 		mounts = append(slices.Clone(mounts), more...)
 	}
 	bundle := &runtimes.Bundle{
-		ID: s.id, Dir: s.dir, Hostname: s.hostname, Guest: b.opts.Guest, Executable: b.opts.Executable, Mounts: mounts,
+		ID: s.id, Dir: s.dir, Hostname: s.hostname, Guest: b.opts.Guest, Executable: b.opts.Executable, Mounts: mounts, Hardened: spec.Hardened,
 		Network: b.networkKind(spec.Network), TUN: tunPath, Layer: base.layer, Limited: b.cgroups, Resources: b.resources(spec),
 	}
 	if !b.root {
@@ -190,6 +194,9 @@ func (b *Backend) prepare(s *Sandbox, spec sandbox.Spec, base *base) (runtimes.S
 	plan, err := b.plan(s.hostname, bundle.Network, base)
 	if err != nil {
 		return nil, err
+	}
+	if spec.Hardened {
+		plan.Writable = hardening.Writable(cmp.Or(spec.Workdir, base.workdir), bundle.Targets())
 	}
 	if err := plan.Write(s.dir); err != nil {
 		return nil, fmt.Errorf("laying out the root file system: %w", err)

@@ -84,7 +84,7 @@ func (b *Backend) on(m image.Image) *base {
 
 // guestOptions merges the image's settings with those of the Spec.
 func (b *base) guestOptions(build string, spec sandbox.Spec) guest.Options {
-	o := guest.Options{Build: build, Env: sandbox.MergeEnv(b.env, spec.Env), User: b.user, Workdir: b.workdir}
+	o := guest.Options{Build: build, Env: sandbox.MergeEnv(b.env, spec.Env), User: b.user, Workdir: b.workdir, Powerless: spec.Hardened}
 	if spec.User != "" {
 		o.User = spec.User
 	}

@@ -41,6 +41,32 @@ func BenchmarkSandbox(b *testing.B) {
 	}
 }
 
+// benchFiles is how many files one command of BenchmarkHardened writes.
+const benchFiles = 2000
+
+// BenchmarkHardened writes many small files in the working directory of a sandbox,
+// and of one that is hardened. The metric "create-ms" is what making it took.
+func BenchmarkHardened(b *testing.B) {
+	for _, name := range runtimeNames() {
+		for _, hardened := range []bool{false, true} {
+			b.Run(fmt.Sprintf("%s/hardened=%v", name, hardened), func(b *testing.B) {
+				needRuntime(b, name)
+				opts := testOptions(b, name)
+				opts.Guest, opts.Build = smallGuest(b)
+				opts.Hardened = hardened
+				began := time.Now()
+				sb := create(b, newBackend(b, opts), sandbox.Spec{Workdir: "/root"})
+				created := time.Since(began)
+				script := fmt.Sprintf("rm -rf d; mkdir d; for i in $(seq %d); do echo $i >d/$i; done; cat d/* | wc -l", benchFiles)
+				for b.Loop() {
+					say(b, sb, script)
+				}
+				b.ReportMetric(float64(created.Milliseconds()), "create-ms")
+			})
+		}
+	}
+}
+
 // smallGuest builds the supervisor as releases have it.
 func smallGuest(t testing.TB) (path, build string) {
 	t.Helper()

@@ -46,6 +46,8 @@ type Options struct {
 	// PIDs is how many processes and threads a sandbox may have whose
 	// Resources.PIDs is 0; 0 means sandbox.DefaultPIDs, less means no limit.
 	PIDs int64
+	// Hardened makes every sandbox as if its Spec asked for it.
+	Hardened bool
 	// Mask lists further absolute host paths that backend host must not show:
 	// the jobs directory, the tasks with their solutions.
 	Mask []string

@@ -35,6 +35,9 @@ func (b *Backend) Prepare(ctx context.Context, spec sandbox.Spec) (sandbox.Prepa
 	if proxied(spec.Network) || spec.Image.ForceBuild {
 		return nil, fmt.Errorf("preparing a sandbox with a network or an image of its own: %w", sandbox.ErrUnsupported)
 	}
+	if b.opts.Hardened || spec.Hardened {
+		return nil, fmt.Errorf("preparing a hardened sandbox, of which the working directory has to be known: %w", sandbox.ErrUnsupported)
+	}
 	kind := sandbox.Spec{Name: "ready", Image: spec.Image, Resources: spec.Resources, Network: spec.Network}
 	if err := b.accept(kind); err != nil {
 		return nil, fmt.Errorf("preparing a sandbox: %w", err)
@@ -63,6 +66,9 @@ func (p *prepared) Take(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox
 		return nil, fmt.Errorf("taking sandbox %q: it was taken before", spec.Name)
 	}
 	err := p.backend.accept(spec)
+	if err == nil && spec.Hardened {
+		err = fmt.Errorf("hardening a sandbox that runs: %w", sandbox.ErrUnsupported)
+	}
 	if err == nil && len(spec.Mounts) > 0 && !p.backend.lateMounts() {
 		err = fmt.Errorf("mounts in a sandbox that runs: %w", sandbox.ErrUnsupported)
 	}

@@ -86,7 +86,7 @@ func (s *Sandbox) run(ctx context.Context, begin runtimes.Start, base *base, spe
 	if err := s.openGate(ctx, spec.Network); err != nil {
 		return err
 	}
-	if base.workdir == "" || base.workdir == "/" {
+	if base.workdir == "" || base.workdir == "/" || spec.Hardened { // where what has to be is made before it is read-only
 		return nil
 	}
 	var empty bytes.Buffer

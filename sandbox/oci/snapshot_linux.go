@@ -210,6 +210,7 @@ func (s *snapshot) Fork(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox
 	if ctx.Err() != nil {
 		return fail(context.Cause(ctx))
 	}
+	spec = s.backend.complete(spec)
 	if err := s.backend.accept(spec); err != nil {
 		return fail(err)
 	}

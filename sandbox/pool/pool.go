@@ -100,7 +100,8 @@ func New(backend sandbox.Backend, opts Options) *Pool {
 }
 
 // kindOf returns the kind of a Spec. Some are of no kind: what is built anew each
-// time, projects of several containers, and networks that report to a trial.
+// time, projects of several containers, networks that report to a trial, and what
+// is hardened, of which all has to be known at first.
 func kindOf(spec sandbox.Spec) (kind, bool) {
 	k := kind{ref: spec.Image.Ref, resources: spec.Resources, network: spec.Network.Mode}
 	if k.network == "" {
@@ -109,7 +110,7 @@ func kindOf(spec sandbox.Spec) (kind, bool) {
 	if b := spec.Image.Build; b != nil {
 		k.context, k.name = b.ContextDir, b.Name
 	}
-	own := spec.Image.ForceBuild || spec.Compose != nil || spec.Network.Switchable || k.network == sandbox.NetworkAllowlist
+	own := spec.Hardened || spec.Image.ForceBuild || spec.Compose != nil || spec.Network.Switchable || k.network == sandbox.NetworkAllowlist
 	return k, !own
 }
 

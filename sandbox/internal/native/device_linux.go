@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/proctor-run/proctor/sandbox/internal/rootfs"
 )
 
 // devices are those that every container has (OCI runtime specification,
@@ -25,7 +27,7 @@ var deviceLinks = [][2]string{
 // devices fills /dev, which is a new and empty file system. The root of a user
 // namespace gets the host's nodes.
 func (r root) devices(bound bool) error {
-	dev, err := lookup(r.fd, "/dev", makeNothing)
+	dev, err := rootfs.Lookup(r.fd, "/dev", rootfs.MakeNothing)
 	if err != nil {
 		return err
 	}

@@ -45,6 +45,11 @@ func (s *Setup) enter() error {
 	if err := r.protect(s.Masked, s.ReadOnly); err != nil {
 		return err
 	}
+	if s.ReadOnlyRoot {
+		if err := r.restrict("/", unix.MS_RDONLY); err != nil {
+			return fmt.Errorf("making the root file system read-only: %w", err)
+		}
+	}
 	return pivot(fd)
 }
 
@@ -55,12 +60,12 @@ func (r root) mount(m Mount) error {
 	if m.Type == "" {
 		return r.bind(m)
 	}
-	fd, err := lookup(r.fd, m.Target, makeDir)
+	fd, err := rootfs.Lookup(r.fd, m.Target, rootfs.MakeDir)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = unix.Close(fd) }()
-	if err := unix.Mount(m.Source, descriptor(fd), m.Type, m.Flags, m.Data); err != nil {
+	if err := unix.Mount(m.Source, rootfs.Descriptor(fd), m.Type, m.Flags, m.Data); err != nil {
 		return fmt.Errorf("a file system %q: %w", m.Type, err)
 	}
 	return nil
@@ -73,16 +78,16 @@ func (r root) bind(m Mount) error {
 		return fmt.Errorf("opening %q: %w", m.Source, err)
 	}
 	defer func() { _ = unix.Close(from) }()
-	create := makeFile
+	create := rootfs.MakeFile
 	if isDir(from) {
-		create = makeDir
+		create = rootfs.MakeDir
 	}
-	to, err := lookup(r.fd, m.Target, create)
+	to, err := rootfs.Lookup(r.fd, m.Target, create)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = unix.Close(to) }()
-	if err := unix.Mount(descriptor(from), descriptor(to), "", unix.MS_BIND|m.Flags&unix.MS_REC, ""); err != nil {
+	if err := unix.Mount(rootfs.Descriptor(from), rootfs.Descriptor(to), "", unix.MS_BIND|m.Flags&unix.MS_REC, ""); err != nil {
 		return fmt.Errorf("binding %q: %w", m.Source, err)
 	}
 	if flags := m.Flags &^ unix.MS_REC; flags != 0 {
@@ -94,7 +99,7 @@ func (r root) bind(m Mount) error {
 // restrict adds flags to what is mounted at a path. Those that it has stay: in
 // a user namespace they must.
 func (r root) restrict(name string, flags uintptr) error {
-	fd, err := lookup(r.fd, name, makeNothing)
+	fd, err := rootfs.Lookup(r.fd, name, rootfs.MakeNothing)
 	if err != nil {
 		return err
 	}
@@ -105,7 +110,7 @@ func (r root) restrict(name string, flags uintptr) error {
 	}
 	const kept = unix.MS_RDONLY | unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
 	flags |= uintptr(st.Flags) & kept // the same bits; the kernel keeps what says when times are updated
-	if err := unix.Mount("", descriptor(fd), "", unix.MS_REMOUNT|unix.MS_BIND|flags, ""); err != nil {
+	if err := unix.Mount("", rootfs.Descriptor(fd), "", unix.MS_REMOUNT|unix.MS_BIND|flags, ""); err != nil {
 		return fmt.Errorf("restricting the mount: %w", err)
 	}
 	return nil
@@ -136,7 +141,7 @@ func (r root) protect(masked, readOnly []string) error {
 func missing(err error) bool { return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) }
 
 func (r root) mask(name string, empty *int) error {
-	fd, err := lookup(r.fd, name, makeNothing)
+	fd, err := rootfs.Lookup(r.fd, name, rootfs.MakeNothing)
 	if missing(err) {
 		return nil
 	}
@@ -146,19 +151,19 @@ func (r root) mask(name string, empty *int) error {
 	defer func() { _ = unix.Close(fd) }()
 	switch {
 	case !isDir(fd):
-		return os.NewSyscallError("mount", unix.Mount("/dev/null", descriptor(fd), "", unix.MS_BIND, ""))
+		return os.NewSyscallError("mount", unix.Mount("/dev/null", rootfs.Descriptor(fd), "", unix.MS_BIND, ""))
 	case *empty >= 0:
-		return os.NewSyscallError("mount", unix.Mount(descriptor(*empty), descriptor(fd), "", unix.MS_BIND, ""))
+		return os.NewSyscallError("mount", unix.Mount(rootfs.Descriptor(*empty), rootfs.Descriptor(fd), "", unix.MS_BIND, ""))
 	}
-	if err := unix.Mount("tmpfs", descriptor(fd), "tmpfs", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "size=4k"); err != nil {
+	if err := unix.Mount("tmpfs", rootfs.Descriptor(fd), "tmpfs", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "size=4k"); err != nil {
 		return fmt.Errorf("mounting an empty directory: %w", err)
 	}
-	*empty, err = lookup(r.fd, name, makeNothing)
+	*empty, err = rootfs.Lookup(r.fd, name, rootfs.MakeNothing)
 	return err
 }
 
 func (r root) freeze(name string) error {
-	fd, err := lookup(r.fd, name, makeNothing)
+	fd, err := rootfs.Lookup(r.fd, name, rootfs.MakeNothing)
 	if missing(err) {
 		return nil
 	}
@@ -166,7 +171,7 @@ func (r root) freeze(name string) error {
 		return err
 	}
 	defer func() { _ = unix.Close(fd) }()
-	if err := unix.Mount(descriptor(fd), descriptor(fd), "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+	if err := unix.Mount(rootfs.Descriptor(fd), rootfs.Descriptor(fd), "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
 		return fmt.Errorf("binding it: %w", err)
 	}
 	return r.restrict(name, unix.MS_RDONLY)

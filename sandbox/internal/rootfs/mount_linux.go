@@ -29,6 +29,15 @@ type Root struct {
 	// Memory is the directory for a tmpfs that holds the upper layers when
 	// the disk's file system cannot.
 	Memory string `json:"memory"`
+	// Writable directories are shown at another place too, from where they can be
+	// mounted again when the rest has become read-only.
+	Writable []Writable `json:"writable,omitempty"`
+}
+
+// Writable is a directory of the root file system that stays writable.
+type Writable struct {
+	Path string `json:"path"` // in the sandbox; made where it is missing
+	At   string `json:"at"`   // the directory on the host at which it is shown
 }
 
 // Part is one mounted piece of a root file system.
@@ -96,7 +105,35 @@ func (l *Root) Mount() error {
 			return fmt.Errorf("mounting the root file system's %q: %w", l.Parts[i].Path, err)
 		}
 	}
+	return l.showWritable()
+}
+
+// showWritable binds the writable directories. What they are below is the
+// sandbox's, so that no link on the way leads out of it.
+func (l *Root) showWritable() error {
+	if len(l.Writable) == 0 {
+		return nil
+	}
+	root, err := unix.Open(l.Dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: l.Dir, Err: err}
+	}
+	defer func() { _ = unix.Close(root) }()
+	for _, w := range l.Writable {
+		if err := w.show(root); err != nil {
+			return fmt.Errorf("keeping %q writable: %w", w.Path, err)
+		}
+	}
 	return nil
+}
+
+func (w Writable) show(root int) error {
+	fd, err := Lookup(root, w.Path, MakeDir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	return os.NewSyscallError("mount", unix.Mount(Descriptor(fd), w.At, "", unix.MS_BIND, ""))
 }
 
 // Detach keeps what is mounted in the caller's mount namespace from the host. What the

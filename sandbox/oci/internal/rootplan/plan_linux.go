@@ -14,8 +14,9 @@ const (
 	DirWork   = "work"   // of the overlays
 	DirMemory = "memory" // for the upper layer where the disk cannot hold one
 
-	dirTrees = "trees" // a tmpfs with the trees above the lower directories
-	dirRoot  = "root"  // where the root file system is mounted
+	dirTrees    = "trees"    // a tmpfs with the trees above the lower directories
+	dirRoot     = "root"     // where the root file system is mounted
+	dirWritable = "writable" // what stays writable of a root file system that does not, one directory each
 )
 
 // Plan says how a root file system is put together.
@@ -25,6 +26,9 @@ type Plan struct {
 	// skeleton holds the parts when there are several; nil when "/" is one.
 	skeleton rootfs.Tree
 	parts    []rootfs.Part
+	// Writable are the directories of the sandbox that stay writable when the root
+	// file system becomes read-only.
+	Writable []string
 }
 
 // Write completes the parts of the plan for a sandbox in dir, and creates what
@@ -44,6 +48,11 @@ func (p *Plan) Write(dir string) error {
 			return err
 		}
 	}
+	for i := range p.Writable {
+		if err := os.MkdirAll(at(dirWritable, strconv.Itoa(i)), 0o700); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -53,6 +62,9 @@ func (p *Plan) Root(dir string, userXattr, layer bool) rootfs.Root {
 	r := rootfs.Root{
 		Dir: filepath.Join(dir, dirRoot), Parts: p.parts, Trees: filepath.Join(dir, dirTrees), Fresh: p.fresh, Hide: p.hide,
 		UserXattr: userXattr, Layer: layer, Memory: filepath.Join(dir, DirMemory),
+	}
+	for i, name := range p.Writable {
+		r.Writable = append(r.Writable, rootfs.Writable{Path: name, At: filepath.Join(dir, dirWritable, strconv.Itoa(i))})
 	}
 	r.AddTrees()
 	return r

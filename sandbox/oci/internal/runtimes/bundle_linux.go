@@ -1,8 +1,11 @@
 package runtimes
 
 import (
+	"strconv"
+
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
+	"github.com/proctor-run/proctor/sandbox/internal/hardening"
 	"github.com/proctor-run/proctor/sandbox/oci/internal/cgroup"
 	"github.com/proctor-run/proctor/sandbox/oci/internal/network"
 )
@@ -26,8 +29,16 @@ type spec struct {
 	cgroupsPath string
 }
 
-// capabilities are those that container engines give by default.
+// capabilities are those that container engines give by default, or for a
+// hardened sandbox those that its guest takes from its commands.
 func (b *spec) capabilities() []string {
+	if b.Hardened {
+		var caps []string
+		for _, name := range append(hardening.Supervisor(), hardening.Taker) {
+			caps = append(caps, "CAP_"+name)
+		}
+		return caps
+	}
 	caps := []string{
 		"CAP_AUDIT_WRITE", "CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID",
 		"CAP_KILL", "CAP_NET_BIND_SERVICE", "CAP_SETFCAP",
@@ -52,7 +63,7 @@ func (b *spec) config() *specs.Spec {
 	s := &specs.Spec{
 		Version:  "1.0.2", // what every runc and crun in use understands
 		Hostname: b.Hostname,
-		Root:     &specs.Root{Path: b.Root.Dir},
+		Root:     &specs.Root{Path: b.Root.Dir, Readonly: b.Hardened},
 		Process: &specs.Process{
 			Args: []string{GuestPath},
 			Env:  []string{"PATH=" + defaultPath},
@@ -60,6 +71,7 @@ func (b *spec) config() *specs.Spec {
 			Capabilities: &specs.LinuxCapabilities{
 				Bounding: caps, Effective: caps, Permitted: caps,
 			},
+			NoNewPrivileges: b.Hardened,
 		},
 		Mounts: b.specMounts(),
 		Linux: &specs.Linux{
@@ -68,12 +80,26 @@ func (b *spec) config() *specs.Spec {
 			Resources:   b.limits(),
 		},
 	}
-	if !b.emulated {
+	if b.emulated {
+		s.Annotations = b.ownMounts()
+	} else {
 		s.Linux.MaskedPaths = maskedPaths()
-		s.Linux.ReadonlyPaths = readonlyPaths()
+		s.Linux.ReadonlyPaths = b.readOnly()
 		s.Linux.Seccomp = refusedCalls()
 	}
 	return s
+}
+
+// ownMounts tells gVisor that the writable directories of a hardened sandbox are
+// seen by nobody else, so that what is written there can stay in its own kernel as
+// what is written to a writable root does.
+func (b *spec) ownMounts() map[string]string {
+	said := map[string]string{}
+	for i, w := range b.Root.Writable {
+		name := "dev.gvisor.spec.mount.writable" + strconv.Itoa(i)
+		said[name+".source"], said[name+".type"], said[name+".share"] = w.At, "bind", "container"
+	}
+	return said
 }
 
 func (b *spec) namespaces() []specs.LinuxNamespace {
@@ -100,6 +126,7 @@ func (b *spec) specMounts() []specs.Mount {
 		b.sysMount(),
 		{Destination: GuestPath, Type: "bind", Source: b.Guest, Options: []string{"bind", "ro", "nosuid", "nodev"}},
 	}
+	mounts = append(mounts, b.writableMounts()...)
 	for _, m := range b.Mounts {
 		mode := "rw"
 		if m.ReadOnly {
@@ -112,6 +139,40 @@ func (b *spec) specMounts() []specs.Mount {
 		mounts = append(mounts, specs.Mount{Destination: m.Target, Type: "bind", Source: m.Source, Options: options})
 	}
 	return mounts
+}
+
+// writableMounts are those of a hardened sandbox for what can be written there.
+func (b *spec) writableMounts() []specs.Mount {
+	if !b.Hardened {
+		return nil
+	}
+	var mounts []specs.Mount
+	if !hardening.Taken(hardening.Tmp, b.Targets()) {
+		mounts = append(mounts, specs.Mount{
+			Destination: hardening.Tmp, Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "nodev", "mode=" + hardening.TmpMode},
+		})
+	}
+	for _, w := range b.Root.Writable {
+		mounts = append(mounts, specs.Mount{
+			Destination: w.Path, Type: "bind", Source: w.At, Options: []string{"bind", "rprivate", "rw", "nosuid", "nodev"},
+		})
+	}
+	return mounts
+}
+
+// readOnly are the paths that cannot be written besides a root that is read-only:
+// its parts are mounts of their own.
+func (b *spec) readOnly() []string {
+	paths := readonlyPaths()
+	if !b.Hardened {
+		return paths
+	}
+	for _, p := range b.Root.Parts {
+		if p.Path != "/" {
+			paths = append(paths, p.Path)
+		}
+	}
+	return paths
 }
 
 // sysMount shows /sys read-only. A new sysfs belongs to the network namespace,

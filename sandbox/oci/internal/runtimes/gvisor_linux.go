@@ -1,6 +1,10 @@
 package runtimes
 
-import "github.com/proctor-run/proctor/sandbox/oci/internal/network"
+import (
+	"strconv"
+
+	"github.com/proctor-run/proctor/sandbox/oci/internal/network"
+)
 
 // gvisor is the program itself, executed again.
 type gvisor struct{}
@@ -28,9 +32,9 @@ func (gvisor) Prepare(b *Bundle) (Start, error) {
 	argv := []string{
 		runscArg0, "--root=" + b.at(dirRuntime), "--network=" + kind, "--host-settings=ignore",
 		// Setuid programs work as they do with the other runtimes.
-		"--allow-suid=true",
+		"--allow-suid=" + strconv.FormatBool(!b.Hardened),
 	}
-	if b.Network == network.Own {
+	if b.Network == network.Own && !b.Hardened {
 		argv = append(argv, "--net-raw=true") // for ping
 	}
 	if b.Layer {

@@ -45,8 +45,12 @@ type Bundle struct {
 	// Executable is the path of the running program, for its helpers.
 	Executable string
 	Mounts     []sandbox.Mount
-	Network    network.Kind
-	TUN        string // path of the device that a network of its own is made with
+	// Hardened: the root file system is read-only but for Root.Writable, there is a
+	// "/tmp" of its own unless Mounts have one, and the guest has no capability that
+	// it does not need.
+	Hardened bool
+	Network  network.Kind
+	TUN      string // path of the device that a network of its own is made with
 	// Users of the user namespace; nil as root of the host.
 	Users *Users
 	// Layer: what commands write is wanted in the upper directory.
@@ -63,6 +67,15 @@ const (
 	filePID    = "pid"         // the runtime writes the first process here
 	dirRuntime = "run"         // the runtime's own state
 )
+
+// Targets lists where Mounts lie in the sandbox.
+func (b *Bundle) Targets() []string {
+	targets := make([]string, 0, len(b.Mounts))
+	for _, m := range b.Mounts {
+		targets = append(targets, m.Target)
+	}
+	return targets
+}
 
 func (b *Bundle) at(name string) string { return filepath.Join(b.Dir, name) }
 

@@ -1,4 +1,4 @@
-package native
+package rootfs
 
 import (
 	"errors"
@@ -9,20 +9,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What lookup makes where a path is missing.
+// What Lookup makes where a path is missing.
 const (
-	makeNothing = iota
-	makeDir
-	makeFile
+	MakeNothing = iota
+	MakeDir
+	MakeFile
 )
 
 // maxLinks bounds the links of a path, as the kernel does.
 const maxLinks = 40
 
-// lookup opens a path as a process whose root directory is root would find it:
+// aboveStandard is the lowest descriptor that Lookup returns: those below have a
+// meaning for what is executed.
+const aboveStandard = 3
+
+// Lookup opens a path as a process whose root directory is root would find it:
 // no link leads out of it, also not those of /proc. The descriptor only names
 // the file (O_PATH).
-func lookup(root int, name string, create int) (int, error) {
+func Lookup(root int, name string, create int) (int, error) {
 	w := walker{dirs: []int{root}, rest: strings.Split(name, "/")}
 	defer w.close()
 	for len(w.rest) > 0 {
@@ -30,7 +34,7 @@ func lookup(root int, name string, create int) (int, error) {
 			return -1, &os.PathError{Op: "open", Path: name, Err: err}
 		}
 	}
-	fd, err := unix.FcntlInt(uintptr(w.top()), unix.F_DUPFD_CLOEXEC, SetupFD)
+	fd, err := unix.FcntlInt(uintptr(w.top()), unix.F_DUPFD_CLOEXEC, aboveStandard)
 	if err != nil {
 		return -1, &os.PathError{Op: "dup", Path: name, Err: err}
 	}
@@ -67,7 +71,7 @@ func (w *walker) step(create int) error {
 	}
 	const flags = unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	fd, err := unix.Openat(w.top(), name, flags, 0)
-	if errors.Is(err, unix.ENOENT) && create != makeNothing {
+	if errors.Is(err, unix.ENOENT) && create != MakeNothing {
 		if err := w.make(name, create); err != nil {
 			return err
 		}
@@ -88,7 +92,7 @@ func (w *walker) step(create int) error {
 // make creates the file that is missing: what the path is for, or a directory
 // on the way.
 func (w *walker) make(name string, create int) error {
-	if create == makeDir || strings.Join(w.rest, "") != "" {
+	if create == MakeDir || strings.Join(w.rest, "") != "" {
 		return os.NewSyscallError("mkdirat", unix.Mkdirat(w.top(), name, 0o755))
 	}
 	fd, err := unix.Openat(w.top(), name, unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_WRONLY, 0o644)
@@ -116,5 +120,5 @@ func (w *walker) follow(link int) error {
 	return nil
 }
 
-// descriptor is a path that leads to what an open descriptor names.
-func descriptor(fd int) string { return fmt.Sprintf("/proc/self/fd/%d", fd) }
+// Descriptor is a path that leads to what an open descriptor names.
+func Descriptor(fd int) string { return fmt.Sprintf("/proc/self/fd/%d", fd) }
