@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/proctor-run/proctor/internal/atomicfile"
+	"github.com/proctor-run/proctor/internal/jobcli"
 	"github.com/proctor-run/proctor/sandbox/bench"
 )
 
@@ -33,6 +34,8 @@ type benchFlags struct {
 	environments, runtimes []string
 	image, svg             string
 	json                   bool
+	// hardened and allowRemote are as for run.
+	hardened, allowRemote bool
 }
 
 func newBenchSandbox(env *Env) *cobra.Command {
@@ -74,6 +77,7 @@ Operations:
 	fs.StringSliceVar(&f.only, "only", nil, "measure these `operations` only; comma-separated")
 	fs.StringSliceVarP(&f.environments, "env", "e", nil, "measure these `environments` only: "+strings.Join(backends().Names(), ", "))
 	fs.StringSliceVar(&f.runtimes, "runtime", nil, "measure these `runtimes` only")
+	jobcli.DefineHardening(fs, &f.hardened, &f.allowRemote)
 	fs.StringVar(&f.image, "image", "", "`image` for docker, which must be in the engine, and for sandbox; empty means one that the engine has")
 	fs.IntVar(&f.trials, "trials", 20, "run `N` trials of hello-world for the trials per second")
 	fs.IntVarP(&f.atATime, "n-concurrent", "n", 0, "run `N` of those at a time (default: one for each processor)")

@@ -141,12 +141,15 @@ type (
 // add adds a backend with a runtime, or without, and its baseline.
 func (s *benchSubjects) add(ctx context.Context, e sandboxes.Entry, runtime string) error {
 	o := backendOptions{}
-	o.Runtime, o.Mask = runtime, []string{s.dir}
+	o.Runtime, o.Mask, o.Hardened, o.AllowRemoteEngine = runtime, []string{s.dir}, s.flags.hardened, s.flags.allowRemote
 	b, closeBackend, err := sandboxes.New(ctx, e.Name, o.in(s.env))
 	if err != nil {
 		return err
 	}
 	s.closers = append(s.closers, closeBackend)
+	if s.flags.hardened && !b.Capabilities().Hardened {
+		return fmt.Errorf("hardening its sandboxes: %w", sandbox.ErrUnsupported)
+	}
 	if runtime == "" { // the others were checked with their runtime
 		if err := b.Check(ctx); err != nil {
 			return err
@@ -263,8 +266,8 @@ func writeHello(dir, ref string) error {
 		"task.toml":              "",
 		"instruction.md":         "Create the file hello.txt with the line: Hello, world!\n",
 		"environment/Dockerfile": "FROM debian:bookworm-slim\n",
-		"solution/solve.sh":      "#!/bin/bash\necho 'Hello, world!' > /hello.txt\n",
-		"tests/test.sh":          "#!/bin/bash\nif [ \"$(cat /hello.txt)\" = 'Hello, world!' ]; then\n  echo 1 > /logs/verifier/reward.txt\nelse\n  echo 0 > /logs/verifier/reward.txt\nfi\n",
+		"solution/solve.sh":      "#!/bin/bash\necho 'Hello, world!' > /tmp/hello.txt\n",
+		"tests/test.sh":          "#!/bin/bash\nif [ \"$(cat /tmp/hello.txt)\" = 'Hello, world!' ]; then\n  echo 1 > /logs/verifier/reward.txt\nelse\n  echo 0 > /logs/verifier/reward.txt\nfi\n",
 	}
 	if ref != "" {
 		files["task.toml"] = fmt.Sprintf("[environment]\ndocker_image = %q\n", ref)

@@ -62,7 +62,7 @@ func (b *LocalContainerBackend) Launch(ctx context.Context, cfg *ContainerConfig
 	if own, ok := typed.Downcast[SandboxLauncher](cfg); ok {
 		return own.LaunchSandbox(ctx, b.sandbox)
 	}
-	mode := sandbox.NetworkPublic
+	var mode sandbox.NetworkMode // public, unless sandboxes are hardened
 	if b.NetworkMode == "none" {
 		mode = sandbox.NetworkNone
 	}

@@ -180,7 +180,7 @@ func (c *LocalInfraConfig) Launch(ctx context.Context, r Resource) (Handle, erro
 	if err != nil {
 		return nil, err
 	}
-	container, err := launchSandbox(ctx, c.sandbox, launch{name: "cube-task", cfg: cfg, network: sandbox.NetworkPublic})
+	container, err := launchSandbox(ctx, c.sandbox, launch{name: "cube-task", cfg: cfg})
 	if err != nil {
 		return nil, err
 	}

@@ -66,20 +66,27 @@ func Choose(ctx context.Context, environment string, o Options) (string, error) 
 		}
 	}
 	for i, e := range candidates {
-		if i == len(candidates)-1 || works(ctx, e, o.orProcess()) {
+		if i == len(candidates)-1 {
 			return e.Name, nil
+		}
+		err := works(ctx, e, o.orProcess())
+		if err == nil {
+			return e.Name, nil
+		}
+		if errors.Is(err, docker.ErrUntrusted) { // it is there, and somebody meant it
+			o.orProcess().Notice(fmt.Sprintf("-e %s passes over %s: %v", Auto, e.Name, err))
 		}
 	}
 	return "", exitcode.WithHint(exitcode.Usagef("no environment is chosen"), "choose one of these with -e: %s", strings.Join(o.Backends.Names(), ", "))
 }
 
-// works reports whether a backend can be made and works.
-func works(ctx context.Context, e Entry, o Options) bool {
+// works returns why a backend cannot be made or does not work.
+func works(ctx context.Context, e Entry, o Options) error {
 	b, release, err := e.New(ctx, o)
 	if err != nil {
-		return false
+		return err
 	}
-	return errors.Join(b.Check(ctx), release()) == nil
+	return errors.Join(b.Check(ctx), release())
 }
 
 // checkRuntime refuses a runtime for backends that have none to choose.

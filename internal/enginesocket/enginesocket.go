@@ -32,7 +32,7 @@ func Above(place string, sockets []string) string {
 
 // Known lists the sockets of engines on this machine, whether they are there or
 // not: the usual places, those of the user's own engines, and the one that
-// DOCKER_HOST names. Each stands with its links followed too.
+// Find finds, which DOCKER_HOST or a context of the docker command may name. Each stands with its links followed too.
 func Known(getenv func(string) string) []string {
 	sockets := []string{
 		Docker, Dstack, "/run/docker.sock", "/run/dstack.sock",
@@ -46,8 +46,11 @@ func Known(getenv func(string) string) []string {
 	if home := getenv("HOME"); path.IsAbs(home) {
 		sockets = append(sockets, path.Join(home, ".docker/run/docker.sock"))
 	}
-	if socket, ok := strings.CutPrefix(getenv("DOCKER_HOST"), "unix://"); ok && path.IsAbs(socket) {
-		sockets = append(sockets, path.Clean(socket))
+	// What cannot be found is spoken to by nobody here.
+	if used, err := Find("", getenv); err == nil {
+		if socket, ok := strings.CutPrefix(used.Host, "unix://"); ok && path.IsAbs(socket) {
+			sockets = append(sockets, path.Clean(socket))
+		}
 	}
 	for _, socket := range slices.Clone(sockets) {
 		if real := followed(socket); real != socket && !slices.Contains(sockets, real) {

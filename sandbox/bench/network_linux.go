@@ -161,7 +161,9 @@ func (t *turn) network(ctx context.Context) (err error) {
 	if t.net == nil {
 		return fmt.Errorf("%w: %s", errUnable, t.noNet)
 	}
-	sb, err := t.subject.Backend.Create(ctx, t.spec(t.subject))
+	spec := t.spec(t.subject)
+	spec.Network.Mode = sandbox.NetworkPublic // hardened sandboxes have none by themselves
+	sb, err := t.subject.Backend.Create(ctx, spec)
 	if err != nil {
 		return err
 	}

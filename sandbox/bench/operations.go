@@ -17,37 +17,39 @@ type Operation struct {
 
 // Names of the operations.
 const (
-	opCreate       = "create"
-	opFirst        = "first-command"
-	opReady        = "ready"
-	opCommand      = "command"
-	opParallel     = "parallel"
-	opUpload1      = "upload-1"
-	opUpload100    = "upload-100"
-	opDownload1    = "download-1"
-	opDownload100  = "download-100"
-	opReset        = "reset"
-	opFork         = "fork"
-	opPool         = "pool"
-	opDestroy      = "destroy"
-	opLife         = "life"
-	opIdle         = "idle"
-	opTrials       = "trials"
-	opNetwork      = "network"
-	unitSeconds    = "s"
-	unitPerSecond  = "1/s"
-	unitMegabytes  = "MB/s"
-	unitPerGiB     = "1/GiB"
-	parallel       = 16 // commands at a time
-	perLane        = 4  // commands that each of them runs
-	commandsATime  = 8  // samples of a command in each round
-	idleSandboxes  = 4
-	networkMiB     = 64
-	mebibyte       = 1 << 20
-	gibibyte       = 1 << 30
-	largeFileMiB   = 100
-	trueCommand    = "true"
-	benchDirectory = "/proctor-bench"
+	opCreate      = "create"
+	opFirst       = "first-command"
+	opReady       = "ready"
+	opCommand     = "command"
+	opParallel    = "parallel"
+	opUpload1     = "upload-1"
+	opUpload100   = "upload-100"
+	opDownload1   = "download-1"
+	opDownload100 = "download-100"
+	opReset       = "reset"
+	opFork        = "fork"
+	opPool        = "pool"
+	opDestroy     = "destroy"
+	opLife        = "life"
+	opIdle        = "idle"
+	opTrials      = "trials"
+	opNetwork     = "network"
+	unitSeconds   = "s"
+	unitPerSecond = "1/s"
+	unitMegabytes = "MB/s"
+	unitPerGiB    = "1/GiB"
+	parallel      = 16 // commands at a time
+	perLane       = 4  // commands that each of them runs
+	commandsATime = 8  // samples of a command in each round
+	idleSandboxes = 4
+	networkMiB    = 64
+	mebibyte      = 1 << 20
+	gibibyte      = 1 << 30
+	largeFileMiB  = 100
+	trueCommand   = "true"
+	// Where hardened sandboxes can be written too, and what Reset takes back.
+	benchDirectory = "/root/proctor-bench"
+	benchFile      = "/root/proctor-bench-file"
 	// againstHost compares with this machine itself.
 	againstHost = "host"
 )

@@ -172,7 +172,7 @@ func (t *turn) reset(ctx context.Context, sb sandbox.Sandbox) error {
 	if !ok {
 		return errUnable
 	}
-	write := sandbox.Command{Argv: []string{"sh", "-c", "echo x > /etc/proctor-bench"}}
+	write := sandbox.Command{Argv: []string{"sh", "-c", "echo x > " + benchFile}}
 	if err := command(ctx, sb, write); err != nil {
 		return err
 	}
@@ -182,7 +182,7 @@ func (t *turn) reset(ctx context.Context, sb sandbox.Sandbox) error {
 	}
 	t.add(opReset, t.since(began))
 	// What was asked for has to have happened.
-	return command(ctx, sb, sandbox.Command{Argv: []string{"sh", "-c", "! test -e /etc/proctor-bench"}})
+	return command(ctx, sb, sandbox.Command{Argv: []string{"sh", "-c", "! test -e " + benchFile}})
 }
 
 // fork measures one fork of a snapshot of a sandbox in which something was written.
@@ -196,7 +196,7 @@ func (t *turn) fork(ctx context.Context) (err error) {
 	if !ok {
 		return errUnable
 	}
-	if err := command(ctx, sb, sandbox.Command{Argv: []string{"sh", "-c", "echo x > /etc/proctor-bench"}}); err != nil {
+	if err := command(ctx, sb, sandbox.Command{Argv: []string{"sh", "-c", "echo x > " + benchFile}}); err != nil {
 		return err
 	}
 	snapshot, err := snapshotter.Snapshot(ctx, "bench")
@@ -210,7 +210,7 @@ func (t *turn) fork(ctx context.Context) (err error) {
 		return err
 	}
 	took := t.since(began)
-	err = command(ctx, forked, sandbox.Command{Argv: []string{"test", "-e", "/etc/proctor-bench"}})
+	err = command(ctx, forked, sandbox.Command{Argv: []string{"test", "-e", benchFile}})
 	if err := errors.Join(err, destroy(ctx, forked)); err != nil {
 		return err
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 
 	"github.com/proctor-run/proctor/internal/bounded"
+	"github.com/proctor-run/proctor/internal/enginesocket"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
@@ -101,7 +102,8 @@ func (e *Engine) load(ctx context.Context, spec sandbox.Spec) (*model, error) {
 	if _, ok := m.Services[mainService]; !ok {
 		return nil, fmt.Errorf("compose project %q: service %q is disabled", c.Project, mainService)
 	}
-	reach := risks(m.Project, spec.Mounts)
+	own := types.NewMapping(e.Environ)
+	reach := risks(m.Project, spec.Mounts, enginesocket.Known(func(name string) string { return own[name] }))
 	if spec.Hardened && len(reach) > 0 {
 		return nil, fmt.Errorf("hardening a compose project that reaches out of its containers: %s: %w", strings.Join(reach, "; "), sandbox.ErrUnsupported)
 	}

@@ -9,17 +9,19 @@ import (
 
 	"github.com/compose-spec/compose-go/v2/types"
 
+	"github.com/proctor-run/proctor/internal/enginesocket"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
 // risks says where a project reaches out of its containers. Its files are the
 // task author's and get the whole engine, as they do from docker compose; a
 // person should know when they make use of it.
-func risks(p *types.Project, ours []sandbox.Mount) []string {
+// known are the sockets of engines on this machine.
+func risks(p *types.Project, ours []sandbox.Mount, known []string) []string {
 	var found []string
 	for _, name := range slices.Sorted(maps.Keys(p.Services)) {
 		s := p.Services[name]
-		for _, what := range slices.Concat(serviceRisks(&s), mountRisks(p, &s, ours)) {
+		for _, what := range slices.Concat(serviceRisks(&s), mountRisks(p, &s, ours, known)) {
 			found = append(found, fmt.Sprintf("compose service %s %s", name, what))
 		}
 	}
@@ -75,7 +77,7 @@ func serviceRisks(s *types.ServiceConfig) []string {
 // engineSockets are the names that sockets of container engines have.
 var engineSockets = []string{"docker.sock", "podman.sock", "containerd.sock", "crio.sock"}
 
-func mountRisks(p *types.Project, s *types.ServiceConfig, ours []sandbox.Mount) []string {
+func mountRisks(p *types.Project, s *types.ServiceConfig, ours []sandbox.Mount, known []string) []string {
 	var found []string
 	for _, v := range s.Volumes {
 		if v.Type != types.VolumeTypeBind || slices.ContainsFunc(ours, func(m sandbox.Mount) bool {
@@ -87,9 +89,12 @@ func mountRisks(p *types.Project, s *types.ServiceConfig, ours []sandbox.Mount) 
 		if !v.ReadOnly {
 			how = "mounts, writable,"
 		}
+		shown := enginesocket.Shown(v.Source, "", known)
 		switch {
 		case slices.Contains(engineSockets, filepath.Base(v.Source)):
 			found = append(found, fmt.Sprintf("mounts a container engine's socket, %s: it can take over this machine", v.Source))
+		case shown != "":
+			found = append(found, fmt.Sprintf("mounts %s, and with it a container engine's socket, %s: it can take over this machine", v.Source, shown))
 		case !within(p.WorkingDir, v.Source):
 			found = append(found, fmt.Sprintf("%s %s of this machine at %s", how, v.Source, v.Target))
 		}

@@ -60,6 +60,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/proctor-run/proctor/internal/clock"
+	"github.com/proctor-run/proctor/internal/enginesocket"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/compose"
 	"github.com/proctor-run/proctor/sandbox/egress"
@@ -148,28 +149,28 @@ func New(o Options) (*Backend, error) {
 	if getenv == nil {
 		getenv = func(string) string { return "" }
 	}
-	at, err := findEngine(o.Engine, getenv)
+	at, err := enginesocket.Find(o.Engine, getenv)
 	if err != nil {
 		return nil, fmt.Errorf("%w: finding the engine: %w", sandbox.ErrUnavailable, err)
 	}
-	if err := at.trusted(o); err != nil {
+	if err := trusted(at, o); err != nil {
 		return nil, fmt.Errorf("%w: %w", sandbox.ErrUnavailable, err)
 	}
-	options := []client.Opt{client.WithHost(at.host), client.WithUserAgent("proctor")}
-	if at.tls() {
-		options = append(options, client.WithTLSClientConfig(at.ca, at.cert, at.key))
+	options := []client.Opt{client.WithHost(at.Host), client.WithUserAgent("proctor")}
+	if at.TLS() {
+		options = append(options, client.WithTLSClientConfig(at.CA, at.Cert, at.Key))
 	}
 	if v := getenv("DOCKER_API_VERSION"); v != "" {
 		options = append(options, client.WithAPIVersion(v))
 	}
 	api, err := client.New(options...)
 	if err != nil {
-		return nil, fmt.Errorf("%w: engine address %q: %w", sandbox.ErrUnavailable, at.host, err)
+		return nil, fmt.Errorf("%w: engine address %q: %w", sandbox.ErrUnavailable, at.Host, err)
 	}
 	b := &Backend{
 		api:         api,
-		host:        at.host,
-		local:       at.local(),
+		host:        at.Host,
+		local:       at.Local(),
 		imageTTL:    cmp.Or(o.ImageTTL, defaultImageTTL),
 		pids:        cmp.Or(o.PIDs, sandbox.DefaultPIDs),
 		now:         clock.Or(o.Now),
