@@ -19,7 +19,9 @@ import (
 // UploadDir copies the contents of a host directory into dir in the sandbox.
 // Modes and symlinks are kept, links are not followed; files belong to root.
 // The files named by executable, relative to hostDir with slashes, can be
-// executed by everyone in the sandbox whatever their mode on the host.
+// executed by everyone in the sandbox whatever their mode on the host; they are
+// errors where they are there and are no files. Other pipes, sockets and devices
+// have no content and are left out.
 func UploadDir(ctx context.Context, sb Sandbox, hostDir, dir string, executable ...string) error {
 	return upload(ctx, sb, dir, func(w *tar.Writer) error { return writeTree(w, hostDir, executable) })
 }
@@ -106,15 +108,13 @@ func writeHeader(w *tar.Writer, h *tar.Header) error {
 
 func writeEntry(w *tar.Writer, root *os.Root, name string, info fs.FileInfo, executable bool) error {
 	switch {
-	case info.IsDir():
-		return writeHeader(w, &tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: int64(info.Mode().Perm()), ModTime: info.ModTime()})
 	case info.Mode()&fs.ModeSymlink != 0:
 		target, err := root.Readlink(name)
 		if err != nil {
 			return err
 		}
 		return writeHeader(w, &tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: target, Mode: 0o777, ModTime: info.ModTime()})
-	case info.Mode().IsRegular():
+	case info.Mode().IsRegular() || executable: // which has to be a file
 		f, err := bounded.OpenAt(root, name)
 		if err != nil {
 			return err
@@ -128,6 +128,8 @@ func writeEntry(w *tar.Writer, root *os.Root, name string, info fs.FileInfo, exe
 			mode |= 0o111
 		}
 		return writeFile(w, name, mode, info, f)
+	case info.IsDir():
+		return writeHeader(w, &tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: int64(info.Mode().Perm()), ModTime: info.ModTime()})
 	}
 	return nil // sockets, devices and pipes have no content to copy
 }

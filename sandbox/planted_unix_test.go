@@ -33,6 +33,12 @@ func TestUploadOfNoFile(t *testing.T) {
 			if want := kind == planted.Sparse; (err != nil) != want || want && !strings.Contains(err.Error(), file) {
 				t.Errorf("UploadDir: %v", err)
 			}
+			if kind == planted.Endless { // a link, which is kept as one
+				return
+			}
+			if err := sandbox.UploadDir(t.Context(), sb, dir, "/e", "f"); err == nil || !strings.Contains(err.Error(), file) {
+				t.Errorf("UploadDir of what is to be executed: %v", err)
+			}
 		})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -35,6 +36,7 @@ type networks struct {
 	cfg     *jobdir.TrialConfig
 	task    *harbor.Task
 	fixed   bool               // phases cannot have policies of their own
+	veil    *veil
 	egress  *egress.BoundedLog // nil when no sandbox needs it
 }
 
@@ -127,10 +129,23 @@ func (n *networks) watch(spec *sandbox.Spec, switches bool) error {
 		if err != nil {
 			return fmt.Errorf("keeping the log of the egress proxy: %w", err)
 		}
-		n.egress = egress.NewBoundedLog(f, egressLogLimit)
+		n.egress = egress.NewBoundedLog(veiledLines{f, n.veil}, egressLogLimit)
 	}
 	spec.Network.Log = n.egress
 	return nil
+}
+
+// veiledLines is a file to which whole lines are written, with their secrets hidden.
+type veiledLines struct {
+	*os.File
+	veil *veil
+}
+
+func (v veiledLines) Write(line []byte) (int, error) {
+	if _, err := v.File.Write(v.veil.bytes(line)); err != nil {
+		return 0, err
+	}
+	return len(line), nil
 }
 
 // close ends the log when every sandbox is gone.

@@ -3,6 +3,7 @@ package trial_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -174,6 +175,28 @@ func TestARewardOutlivesItsNetwork(t *testing.T) {
 	if got := exceptionType(res); got != "RuntimeError" || rewardsText(res) != "{'reward': 1.0}" {
 		t.Errorf("got exception %q, rewards %s", got, rewardsText(res))
 	}
+}
+
+func TestTheEgressLogHasNoSecretAtAnyTime(t *testing.T) {
+	t.Parallel()
+	const key = "sk-egress-0123456789"
+	var b *bench
+	b = newBench(t, goodTask().with("task.toml", "[environment]\nnetwork_mode = \"allowlist\"\nallowed_hosts = [\"a.com\"]\n[environment.env]\nAPI_KEY = \""+key+"\"\n"), fake.Config{
+		Rules: []fake.Rule{rewardRule("reward.txt", "1\n")},
+		Before: func(_ context.Context, c fake.Call) error {
+			if c.Op != fake.OpCreate {
+				return nil
+			}
+			line, err := json.Marshal(egress.Line{Host: key + ".a.com"})
+			n, writeErr := c.Spec.Network.Log.Write(append(line, '\n'))
+			data, readErr := os.ReadFile(filepath.Join(b.dir, trial.EgressLog))
+			if n != len(line)+1 || strings.Contains(string(data), key) || !strings.Contains(string(data), ".a.com") {
+				t.Errorf("%d of %d bytes written, and while the trial runs the log holds %q", n, len(line)+1, data)
+			}
+			return errors.Join(err, writeErr, readErr)
+		},
+	})
+	b.run(t)
 }
 
 func TestTheEgressLogIsBoundedAndWhole(t *testing.T) {

@@ -24,7 +24,7 @@ func (a *attempt) prepare() error {
 	a.veil.cover(a.r.source().OfTrial(a.cfg, task))
 	a.limits = limits{cfg: &a.cfg, task: task}
 	a.artifacts = &artifacts{dir: a.hostDir("artifacts"), cfg: &a.cfg, task: task, mounted: a.r.Backend.Capabilities().Mounted}
-	a.net = &networks{dir: a.dir, backend: a.r.Backend, cfg: &a.cfg, task: task, fixed: stepped} // a reset brings another sandbox
+	a.net = &networks{dir: a.dir, backend: a.r.Backend, cfg: &a.cfg, task: task, fixed: stepped, veil: a.veil} // a reset brings another sandbox
 	a.plans = &planner{r: a.r, cfg: &a.cfg, task: task, net: a.net, dir: a.dir, warn: a.warn}
 	sum, err := harbor.Checksum(task.Dir)
 	if err != nil {

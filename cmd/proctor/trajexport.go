@@ -33,8 +33,8 @@ func newTrajExport(env *Env) *cobra.Command {
 conversation up to a step of the agent, with the agent, the model, the task and
 the result. The rows have the members of Harbor's trace export.
 
-A trial whose agent leaves no trajectory, or whose trajectory has images, ends the
-export; --skip-unsupported leaves it out.`,
+A trial whose agent leaves no trajectory, whose trajectory has images, or whose
+result cannot be read ends the export; --skip-unsupported leaves it out.`,
 		Example: `  proctor traj export jobs/2026-06-09__10-00-00 > rows.jsonl
   proctor traj export -o rows.jsonl --filter success --episodes last --token-ids jobs`,
 		Args: somePaths("directory"),
@@ -122,7 +122,7 @@ func (e *trajExport) write(env *Env, out io.Writer, trials []string) error {
 			return broken
 		})
 		_, unsupported := errors.AsType[*traces.UnsupportedError](err)
-		unsupported = unsupported || errors.Is(err, traces.ErrImages)
+		unsupported = unsupported || errors.Is(err, traces.ErrImages) || errors.Is(err, traces.ErrResult)
 		switch {
 		case unsupported && e.skip:
 			skipped++

@@ -1,6 +1,9 @@
 package traces
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 
@@ -25,10 +28,17 @@ type trial struct {
 	outcome                value.Value // the row's member result
 }
 
+// ErrResult is wrapped by the error of a trial of which nothing is known because its
+// result.json cannot be read.
+var ErrResult = errors.New("the trial's result cannot be read")
+
 // readMetadata reports whether the agent is known.
-func (t *trial) readMetadata() bool {
+func (t *trial) readMetadata() (known bool, err error) {
 	for i, dir := 0, t.dir; i <= maxParents && t.result == nil; i, dir = i+1, filepath.Dir(dir) {
-		t.result = readResult(dir)
+		var bad error
+		if t.result, bad = readResult(dir); i == 0 && bad != nil {
+			err = fmt.Errorf("%w: %w", ErrResult, bad)
+		}
 	}
 	r := t.result
 	config, info := at(r, "config"), at(r, "agent_info")
@@ -45,20 +55,27 @@ func (t *trial) readMetadata() bool {
 	t.task = text(at(r, "task_name"), value.Str("unknown-task"))
 	t.date = text(at(r, "started_at"))
 	t.outcome = t.findOutcome()
-	return t.agent != ""
+	if t.agent != "" {
+		return true, nil // what another result says is enough, as it is for Harbor
+	}
+	return false, err
 }
 
 // readResult reads a directory's result.json, nil where there is none.
-func readResult(dir string) value.Value {
-	data, err := bounded.ReadIn(dir, "result.json", maxResult)
+func readResult(dir string) (value.Value, error) {
+	const name = "result.json"
+	data, err := bounded.ReadIn(dir, name, maxResult)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	v, err := value.Decode(data)
 	if err != nil {
-		return nil
+		return nil, fmt.Errorf("reading %s: %w", filepath.Join(dir, name), err)
 	}
-	return v
+	return v, nil
 }
 
 // findOutcome is an exception's name, the text of a reward, or null: what the job
@@ -77,7 +94,8 @@ func (t *trial) findOutcome() value.Value {
 func (t *trial) jobOutcome() value.Value {
 	var evals *value.Object
 	for i, dir := 0, t.dir; i <= maxParents && evals == nil; i, dir = i+1, filepath.Dir(dir) {
-		evals, _ = at(at(readResult(dir), "stats"), "evals").(*value.Object)
+		result, _ := readResult(dir) // what cannot be read says nothing
+		evals, _ = at(at(result, "stats"), "evals").(*value.Object)
 	}
 	if evals == nil {
 		return nil

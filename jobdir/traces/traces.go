@@ -117,8 +117,8 @@ func Read(dir string, o Options, do func(Row) error) error {
 		return fmt.Errorf("finding the trial: %w", err)
 	}
 	t := trial{dir: dir}
-	if !t.readMetadata() {
-		return nil
+	if known, err := t.readMetadata(); err != nil || !known {
+		return err
 	}
 	if err := t.supported(); err != nil {
 		return err

@@ -120,6 +120,23 @@ func TestHostileFiles(t *testing.T) {
 	}
 }
 
+func TestReadNamesAResultThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	const trajectory = `{"schema_version": "ATIF-v1.7", "session_id": "s", "agent": {"name": "terminus-2", "version": "1"}, "steps": []}`
+	for name, result := range map[string]string{"no JSON": "{", "no UTF-8": "\xff"} {
+		dir := filepath.Join(t.TempDir(), "job", "trial")
+		write(t, dir, map[string]string{"result.json": result, "agent/trajectory.json": trajectory})
+		read := func() error { return Read(dir, Options{Keep: All}, func(Row) error { return nil }) }
+		if err := read(); !errors.Is(err, ErrResult) || !strings.Contains(err.Error(), filepath.Join(dir, "result.json")) {
+			t.Errorf("%s: got %v, want an error that names the file", name, err)
+		}
+		write(t, filepath.Dir(dir), map[string]string{"result.json": resultOf("terminus-2")})
+		if err := read(); err != nil {
+			t.Errorf("%s, beside a job's result: %v", name, err)
+		}
+	}
+}
+
 func TestFind(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
