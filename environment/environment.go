@@ -144,6 +144,7 @@ func (e *Environment) reset(ctx context.Context) bool {
 	if !ok {
 		return false
 	}
+	e.ownLogs(ctx)
 	limit := e.cfg.StartLimit
 	return limit.Bound(ctx, limit.Passed(exception.EnvironmentStartTimeoutError, "Environment start"), resetter.Reset) == nil
 }
@@ -197,6 +198,7 @@ func (e *Environment) Keep(ctx context.Context) (hint string, err error) {
 	if !ok {
 		return "", sandbox.ErrUnsupported
 	}
+	e.ownLogs(ctx)
 	dctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), destroyLimit)
 	defer cancel()
 	if hint, err = stopper.Stop(dctx); err != nil {
@@ -219,11 +221,29 @@ func (e *Environment) destroy(ctx context.Context) error {
 	if e.sb == nil {
 		return nil
 	}
+	e.ownLogs(ctx)
 	if err := Destroy(ctx, e.sb); err != nil {
 		return err
 	}
 	e.sb = nil
 	return nil
+}
+
+// OwnLogs lets this program read and remove what the sandbox wrote to the log
+// directories, as far as it can.
+func (e *Environment) OwnLogs(ctx context.Context) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.ownLogs(ctx)
+}
+
+func (e *Environment) ownLogs(ctx context.Context) {
+	if e.sb == nil {
+		return
+	}
+	for _, m := range LogMounts(e.cfg.Backend.Capabilities(), e.cfg.Logs) {
+		sandbox.Own(ctx, e.sb, m.Target)
+	}
 }
 
 // Destroy removes a sandbox within a bound, also when ctx has ended.

@@ -368,7 +368,7 @@ type Sandbox interface {
 }
 
 // As finds an ability of a sandbox: [Resetter], [Snapshotter], [NetworkSwitcher],
-// [Stopper], [ProcessLister] or [Supervised].
+// [Owner], [Stopper], [ProcessLister] or [Supervised].
 // A wrapper has a method Unwrap that returns the sandbox below; As looks at
 // the outermost first. A wrapper that takes part in an ability implements it
 // itself, and only where As finds the ability below it.
@@ -487,6 +487,31 @@ const undoLimit = time.Minute
 // Connections that the new policy does not allow are closed.
 type NetworkSwitcher interface {
 	SetNetwork(ctx context.Context, mode NetworkMode, hosts []string) error
+}
+
+// Owner is the ability to make the user that this program runs as the owner of what
+// lies below a directory of the sandbox, which is a mount from this machine: of what
+// users of the sandbox wrote there, that user can neither read nor remove everything.
+// Links are not followed. Where the user is root nothing is done, because root can do
+// it from outside. A directory that is not there is no error.
+type Owner interface {
+	Own(ctx context.Context, dir string) error
+}
+
+// ownLimit bounds a change of owners: a million files take a few seconds.
+const ownLimit = 30 * time.Second
+
+// Own makes this program's user the owner of what lies below a mounted directory,
+// where the sandbox is an [Owner], within a bound and also when ctx has ended. What it
+// could not change is found by whoever reads it.
+func Own(ctx context.Context, sb Sandbox, dir string) {
+	owner, ok := As[Owner](sb)
+	if !ok {
+		return
+	}
+	octx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ownLimit)
+	defer cancel()
+	_ = owner.Own(octx, dir)
 }
 
 // Stopper is the ability to stop a sandbox and leave it for inspection,

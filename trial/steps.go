@@ -107,6 +107,7 @@ func (run *stepRun) run(ctx context.Context, s *stage) error {
 	if s.verdict != nil {
 		s.verdict.dir = filepath.Join(run.trial.dir, dir, "verifier")
 	}
+	run.trial.env.OwnLogs(ctx) // only the owner of a directory can move it
 	return run.archive(dir)
 }
 

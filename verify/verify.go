@@ -118,6 +118,8 @@ func runOpen(ctx context.Context, sb sandbox.Sandbox, spec Spec, res *Result) er
 		if err := download(ctx, sb, spec.LogDir); err != nil {
 			return err
 		}
+	} else {
+		sandbox.Own(ctx, sb, LogDir)
 	}
 	res.Evidence.After = RewardFiles(spec.LogDir)
 	return res.read(spec.LogDir)
@@ -148,6 +150,8 @@ func runSealed(ctx context.Context, sb sandbox.Sandbox, spec Spec, res *Result) 
 		if err := download(ctx, sb, spec.LogDir); err != nil {
 			return err
 		}
+	} else {
+		sandbox.Own(ctx, sb, LogDir)
 	}
 	if err := res.read(spec.LogDir); err != nil {
 		return err

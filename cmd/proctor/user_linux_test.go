@@ -111,3 +111,71 @@ func needRuntime(t *testing.T, doctor finished, runtime string) {
 	}
 	need.That(t, "userns", found[i].Available, "needs sandboxes for ordinary users: "+found[i].Detail)
 }
+
+// TestOrdinaryUserOwnsWhatAContainerLeft: an agent and tests that are root in a
+// container leave nothing to its user's engine that the user cannot read, redact, move
+// or remove.
+func TestOrdinaryUserOwnsWhatAContainerLeft(t *testing.T) {
+	t.Parallel()
+	need.Root(t)
+	engine := need.Image(t, exampleImage)
+	socket, ok := strings.CutPrefix(engine, "unix://")
+	need.That(t, "docker", ok, "needs an engine with a socket")
+	info, err := os.Stat(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPlace(t)
+	command := p.ordinary(t)
+	const key = "k3y-of-the-step-0123456789"
+	step := map[string]string{
+		"instruction.md":    "Work.\n",
+		"solution/solve.sh": "umask 077\nmkdir -p /logs/agent/deep/er /logs/artifacts/deep\nchmod 0 /logs/agent/deep/er\necho $STEP_KEY > /logs/artifacts/deep/key\ncp /bin/sh /logs/agent/sh && chmod 4755 /logs/agent/sh\n",
+		"tests/test.sh":     "umask 077\necho 1 > /logs/verifier/reward.txt\n",
+	}
+	files := map[string]string{
+		"task.toml":              "[environment.env]\nSTEP_KEY = \"" + key + "\"\n[[steps]]\nname = \"one\"\n[[steps]]\nname = \"two\"\n",
+		"environment/Dockerfile": "FROM " + exampleImage + "\n",
+	}
+	for name, text := range step {
+		files["steps/one/"+name], files["steps/two/"+name] = text, text
+	}
+	writeFiles(t, filepath.Join(p.dir, "task"), files)
+
+	cmd := command("run", "-p", "task", "-e", "docker", "--job-name", "j")
+	cmd.Env = append(cmd.Env, "DOCKER_HOST="+engine)
+	cmd.SysProcAttr.Credential.Groups = []uint32{info.Sys().(*syscall.Stat_t).Gid}
+	done := finish(t, cmd)
+	if done.code != 0 || strings.Contains(done.stderr, "stays closed") {
+		t.Errorf("exit code %d; it says\n%s%s", done.code, done.stdout, done.stderr)
+	}
+	if got := outcomeText(jobRecords(t, filepath.Join(p.dir, "jobs", "j"))["task"]); got != scoresOne {
+		t.Errorf("the outcome is %s", got)
+	}
+	found := 0
+	if err := filepath.WalkDir(filepath.Join(p.dir, "jobs"), func(path string, e os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		if uid := info.Sys().(*syscall.Stat_t).Uid; uid != nobodyElse || info.Mode()&os.ModeSetuid != 0 {
+			t.Errorf("%s belongs to %d, %v", path, uid, info.Mode())
+		}
+		if !e.Type().IsRegular() {
+			return nil
+		}
+		data, err := os.ReadFile(path)
+		if strings.Contains(string(data), key) {
+			t.Errorf("%s holds the key", path)
+		}
+		if strings.HasSuffix(path, "/deep/key") {
+			found++
+		}
+		return err
+	}); err != nil || found == 0 {
+		t.Errorf("%d files with a key were left, %v", found, err)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -169,6 +170,42 @@ func rewrite(out *tar.Writer, stream io.Reader, change func(*tar.Header) (bool, 
 // notADirectory is the kernel's word for a path that continues below a file. The
 // engine passes it on with a status of its own.
 const notADirectory = "not a directory"
+
+// Own changes owners, see sandbox.Owner. Users of a rootless engine's containers are
+// others than those of this machine, and the container's root is the user.
+func (c *Container) Own(ctx context.Context, dir string) error {
+	uid, gid := os.Geteuid(), os.Getegid()
+	if uid <= 0 { // root, or a system without such users
+		return nil
+	}
+	if err := c.usable(ctx); err != nil {
+		return err
+	}
+	if c.guest == nil {
+		return fmt.Errorf("changing the owner of %q: %w: %w", dir, errNoGuest, sandbox.ErrUnsupported)
+	}
+	rootless, err := c.rootless(ctx)
+	if err != nil {
+		return fmt.Errorf("changing the owner of %q: %w", dir, err)
+	}
+	if rootless {
+		uid, gid = 0, 0
+	}
+	if err := c.guest.client.Own(ctx, dir, uid, gid); err != nil {
+		return c.explain(ctx, "changing owners", err)
+	}
+	return nil
+}
+
+// rootless reports whether the engine runs without the rights of this machine's
+// root, in a user namespace.
+func (c *Container) rootless(ctx context.Context) (bool, error) {
+	info, err := c.api.Info(ctx, client.InfoOptions{})
+	if err != nil {
+		return false, fmt.Errorf("asking the engine whether it is rootless: %w", err)
+	}
+	return slices.ContainsFunc(info.Info.SecurityOptions, func(o string) bool { return o == "name=rootless" || strings.HasPrefix(o, "name=rootless,") }), nil
+}
 
 // Download writes a file, a link, or a directory's contents as a tar stream.
 // A link in the last place is written, not followed.

@@ -66,6 +66,15 @@ func (c *Client) pour(k *call, tar io.Reader) error {
 	}
 }
 
+// Own makes a user of the sandbox, by numbers, the owner of a directory and of
+// everything in it. Links are not followed. What is not there is no error.
+func (c *Client) Own(ctx context.Context, dir string, uid, gid int) error {
+	if _, err := c.ask(ctx, reqOwn, ownRequest{dir, uid, gid}.encode(), cancel); err != nil {
+		return fmt.Errorf("changing the owner of %q: %w", dir, err)
+	}
+	return nil
+}
+
 // Download writes path as a tar stream, see sandbox.Sandbox.
 func (c *Client) Download(ctx context.Context, path string, tar io.Writer) error {
 	k, err := c.begin(ctx, reqDownload, []byte(path), cancel)

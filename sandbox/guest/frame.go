@@ -36,6 +36,7 @@ const (
 	reqDataEnd                          // text: empty at the end, else why there is no more
 	reqCredit                           // uint32: bytes of output consumed
 	reqProcesses                        // nothing: list the processes
+	reqOwn                              // ownRequest: give files to a user
 )
 
 const (

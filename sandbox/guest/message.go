@@ -30,6 +30,12 @@ type killRequest struct {
 	grace time.Duration
 }
 
+// ownRequest asks for a user to own what is below a directory.
+type ownRequest struct {
+	dir      string
+	uid, gid int
+}
+
 // failure says in what way a call failed.
 type failure byte
 
@@ -105,6 +111,16 @@ func decodeKillRequest(payload []byte) (killRequest, error) {
 	s := scanner{rest: payload}
 	q := killRequest{mark: s.text(), grace: time.Duration(s.varint())}
 	return q, s.finish("kill request")
+}
+
+func (q ownRequest) encode() []byte {
+	return binary.AppendVarint(binary.AppendVarint(appendText(nil, q.dir), int64(q.uid)), int64(q.gid))
+}
+
+func decodeOwnRequest(payload []byte) (ownRequest, error) {
+	s := scanner{rest: payload}
+	q := ownRequest{dir: s.text(), uid: int(int32(s.varint())), gid: int(int32(s.varint()))}
+	return q, s.finish("own request")
 }
 
 func (r reply) encode() []byte {

@@ -32,6 +32,10 @@ func TestRequestsSurviveTheWire(t *testing.T) {
 		if got, err := decodeKillRequest(k.encode()); err != nil || got != k {
 			t.Errorf("got %+v, %v; want %+v", got, err, k)
 		}
+		o := ownRequest{dir: text.Draw(t, "dir"), uid: int(rapid.Int32().Draw(t, "uid")), gid: int(rapid.Int32().Draw(t, "gid"))}
+		if got, err := decodeOwnRequest(o.encode()); err != nil || got != o {
+			t.Errorf("got %+v, %v; want %+v", got, err, o)
+		}
 		r := reply{
 			failure: failure(rapid.Byte().Draw(t, "failure")), message: text.Draw(t, "message"),
 			code: int(rapid.Int32().Draw(t, "code")), killed: rapid.Bool().Draw(t, "killed"),
@@ -97,6 +101,7 @@ func FuzzReplies(f *testing.F) {
 
 func FuzzRequests(f *testing.F) {
 	f.Add(rawFrame(reqExec, 1, execRequest{argv: []string{"a"}, env: []string{"K=v"}, stdin: true}.encode()))
+	f.Add(rawFrame(reqOwn, 1, ownRequest{dir: "/logs", uid: 1000, gid: 1000}.encode()))
 	f.Add(rawFrame(reqKillTree, 1, killRequest{mark: "m", grace: time.Second}.encode()))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r := bytes.NewReader(data)
@@ -112,6 +117,7 @@ func FuzzRequests(f *testing.F) {
 				}
 			}
 			_, _ = decodeKillRequest(fr.Payload)
+			_, _ = decodeOwnRequest(fr.Payload)
 			_, _ = frames.CreditOf(fr.Payload)
 		}
 	})

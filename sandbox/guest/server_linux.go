@@ -141,7 +141,7 @@ func (s *server) dispatch(f frames.Frame) error {
 	c := s.calls[f.ID]
 	s.mu.Unlock()
 	switch f.Type {
-	case reqExec, reqMark, reqKillTree, reqUpload, reqDownload, reqProcesses:
+	case reqExec, reqMark, reqKillTree, reqUpload, reqDownload, reqProcesses, reqOwn:
 		if c != nil {
 			return fmt.Errorf("%w: call %d is begun twice", frames.ErrProtocol, f.ID)
 		}
@@ -198,6 +198,12 @@ func (s *server) start(f frames.Frame) error {
 			return err
 		}
 		work = func() reply { return s.killTree(c, q) }
+	case reqOwn:
+		q, err := decodeOwnRequest(f.Payload)
+		if err != nil {
+			return err
+		}
+		work = func() reply { return replyOf(give(c, q)) }
 	case reqUpload:
 		work = func() reply { return replyOf(s.upload(c, string(f.Payload))) }
 	case reqDownload:

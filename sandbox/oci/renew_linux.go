@@ -47,6 +47,7 @@ var (
 	_ sandbox.Resetter        = (*renewable)(nil)
 	_ sandbox.Snapshotter     = (*renewable)(nil)
 	_ sandbox.NetworkSwitcher = (*renewable)(nil)
+	_ sandbox.Owner           = (*renewable)(nil)
 )
 
 // renewableOf makes the sandbox that callers have. What it begins anew has the
@@ -134,6 +135,15 @@ func (r *renewable) SetNetwork(ctx context.Context, mode sandbox.NetworkMode, ho
 		return err
 	}
 	return s.SetNetwork(ctx, mode, hosts)
+}
+
+// Own changes owners, see sandbox.Owner.
+func (r *renewable) Own(ctx context.Context, dir string) error {
+	s, err := r.running()
+	if err != nil {
+		return err
+	}
+	return s.Own(ctx, dir)
 }
 
 // hold waits until no other Reset, Snapshot or Destroy is at work.

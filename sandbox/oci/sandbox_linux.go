@@ -128,6 +128,14 @@ func (s *Sandbox) Download(ctx context.Context, path string, tar io.Writer) erro
 	return s.client.Download(ctx, path, tar)
 }
 
+// Own changes owners, see sandbox.Owner. The sandbox's root is the user.
+func (s *Sandbox) Own(ctx context.Context, dir string) error {
+	if s.backend.root {
+		return nil
+	}
+	return s.client.Own(ctx, dir, 0, 0)
+}
+
 // Destroy kills everything in the sandbox, waits until it is gone and removes
 // what was made for it. When it fails, a later call continues.
 func (s *Sandbox) Destroy(ctx context.Context) error {

@@ -148,6 +148,29 @@ var mountObligations = []obligation{
 		upload(t, sb, target+"/sub", pack(t, map[string]entry{"f": file(0o644, "up")}))
 		readHost(t, filepath.Join(host, "sub", "f"), "up")
 	}},
+	{"Own lets the caller read and remove what users of the sandbox wrote", mounted | processes, func(t *testing.T, s *suite) {
+		host, target := t.TempDir(), s.dir()
+		sb := s.mount(t, sandbox.Mount{Source: host, Target: target})
+		if _, ok := sandbox.As[sandbox.Owner](sb); !ok {
+			t.Skip("the backend's sandboxes are no Owners")
+		}
+		exec(t, sb, sh("chmod 777 "+target))
+		users := []string{"0:0"}
+		if !s.cfg.OneUser {
+			users = append(users, s.cfg.User.Name)
+		}
+		for _, user := range users {
+			d := target + "/" + strings.ReplaceAll(user, ":", "-")
+			output(t, sb, sandbox.Command{Shell: "umask 077; mkdir -p " + d + "/deep && echo -n mine > " + d + "/deep/f", User: user})
+		}
+		sandbox.Own(t.Context(), sb, target)
+		for _, user := range users {
+			readHost(t, filepath.Join(host, strings.ReplaceAll(user, ":", "-"), "deep", "f"), "mine")
+		}
+		if err := os.RemoveAll(filepath.Join(host, "0-0")); err != nil {
+			t.Error(err)
+		}
+	}},
 	{"a mounted file is a file", mounted, func(t *testing.T, s *suite) {
 		host, target := filepath.Join(t.TempDir(), "f"), s.dir()+"/deep/g"
 		writeHost(t, host, "one file")

@@ -32,6 +32,9 @@ type Root struct {
 	// Writable directories are shown at another place too, from where they can be
 	// mounted again when the rest has become read-only.
 	Writable []Writable `json:"writable,omitempty"`
+	// again are those of Writable that links lead to the directory of another one,
+	// known when all is mounted.
+	again []Writable
 }
 
 // Writable is a directory of the root file system that stays writable.
@@ -119,21 +122,37 @@ func (l *Root) showWritable() error {
 		return &os.PathError{Op: "open", Path: l.Dir, Err: err}
 	}
 	defer func() { _ = unix.Close(root) }()
+	seen := map[[2]uint64]bool{}
 	for _, w := range l.Writable {
-		if err := w.show(root); err != nil {
+		id, err := w.show(root)
+		if err != nil {
 			return fmt.Errorf("keeping %q writable: %w", w.Path, err)
 		}
+		if seen[id] {
+			l.again = append(l.again, w)
+		}
+		seen[id] = true
 	}
 	return nil
 }
 
-func (w Writable) show(root int) error {
+// Again returns those of Writable that links lead to the directory of an earlier one.
+// Mounting them does nothing more.
+func (l *Root) Again() []Writable { return l.again }
+
+// show binds the directory, and returns which one it is.
+func (w Writable) show(root int) (id [2]uint64, err error) {
 	fd, err := Lookup(root, w.Path, MakeDir)
 	if err != nil {
-		return err
+		return id, err
 	}
 	defer func() { _ = unix.Close(fd) }()
-	return os.NewSyscallError("mount", unix.Mount(Descriptor(fd), w.At, "", unix.MS_BIND, ""))
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return id, os.NewSyscallError("fstat", err)
+	}
+	err = unix.Mount(Descriptor(fd), w.At, "", unix.MS_BIND, "")
+	return [2]uint64{uint64(st.Dev), st.Ino}, os.NewSyscallError("mount", err) //nolint:unconvert // not everywhere the same type
 }
 
 // Detach keeps what is mounted in the caller's mount namespace from the host. What the

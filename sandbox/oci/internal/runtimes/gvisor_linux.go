@@ -1,8 +1,15 @@
 package runtimes
 
 import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
 	"strconv"
 
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/proctor-run/proctor/sandbox/internal/rootfs"
 	"github.com/proctor-run/proctor/sandbox/oci/internal/network"
 )
 
@@ -49,5 +56,24 @@ func (gvisor) Prepare(b *Bundle) (Start, error) {
 	s := &spec{Bundle: b, emulated: true}
 	l := b.launch()
 	l.Argv, l.Builtin = s.run(append(argv, "--ignore-cgroups")), true
+	l.Config = b.at(fileConfig)
 	return s.prepare(l)
+}
+
+// withoutMounts takes the mounts of directories from a config.json that others show
+// already: gVisor keeps what is written to a directory of the sandbox's own in one
+// file there, and refuses a second one.
+func withoutMounts(config string, again []rootfs.Writable) error {
+	data, err := os.ReadFile(config)
+	if err != nil {
+		return err
+	}
+	var s specs.Spec
+	if err := json.Unmarshal(data, &s); err != nil {
+		return fmt.Errorf("reading %q: %w", config, err)
+	}
+	s.Mounts = slices.DeleteFunc(s.Mounts, func(m specs.Mount) bool {
+		return slices.ContainsFunc(again, func(w rootfs.Writable) bool { return w.At == m.Source })
+	})
+	return writeJSON(config, &s)
 }

@@ -36,6 +36,8 @@ type launch struct {
 	// Argv of the runtime. Builtin: it is the program itself as runsc.
 	Argv    []string `json:"argv"`
 	Builtin bool     `json:"builtin,omitempty"`
+	// Config is the file of the OCI bundle, for Builtin.
+	Config string `json:"config,omitempty"`
 	// Guest makes the sandbox itself, and native says what it is to make.
 	Guest  string `json:"guest,omitempty"`
 	native *native.Setup
@@ -51,7 +53,10 @@ func (l *launch) mountAll() error {
 			return fmt.Errorf("covering %q: %w", unifiedDir, err)
 		}
 	}
-	return l.Mount()
+	if err := l.Mount(); err != nil || !l.Builtin || len(l.Again()) == 0 {
+		return err
+	}
+	return withoutMounts(l.Config, l.Again())
 }
 
 // Process is a runtime, or the helper that becomes one. The kernel kills it
