@@ -143,7 +143,7 @@ type veiledLines struct {
 
 func (v veiledLines) Write(line []byte) (int, error) {
 	if _, err := v.File.Write(v.veil.bytes(line)); err != nil {
-		return 0, err
+		return 0, fmt.Errorf("writing %s: %w", EgressLog, err)
 	}
 	return len(line), nil
 }

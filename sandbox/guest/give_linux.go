@@ -30,41 +30,47 @@ func give(c *service, q ownRequest) error {
 	if !info.IsDir() {
 		return fmt.Errorf("%q is no directory", q.dir)
 	}
-	var first error
-	failed := func(name string, err error) {
-		if first == nil && ignoreVanished(err) != nil {
-			first = fmt.Errorf("%q: %w", path.Join(q.dir, name), err)
-		}
-	}
-	bounded.Walk(q.dir, func(p bounded.Place, e fs.DirEntry) error {
-		select {
-		case <-c.canceled:
-			return fs.SkipAll
-		default:
-		}
-		info, err := p.Root.Lstat(e.Name())
-		if err != nil {
-			return err
-		}
-		if info.IsDir() {
-			err = p.Enter(e.Name())
-		}
-		if q.owns(info) {
-			return err
-		}
-		return errors.Join(err, p.Root.Lchown(e.Name(), q.uid, q.gid))
-	}, failed)
+	g := giving{call: c, ownRequest: q}
+	bounded.Walk(q.dir, g.entry, g.failed)
 	if !q.owns(info) {
 		if err := os.Lchown(q.dir, q.uid, q.gid); err != nil {
-			failed(".", err)
+			g.failed(".", err)
 		}
 	}
-	select {
-	case <-c.canceled:
+	if c.isCanceled() {
 		return errCanceled
-	default:
-		return first
 	}
+	return g.first
+}
+
+// giving is a walk that changes owners.
+type giving struct {
+	ownRequest
+	call  *service
+	first error // of what could not be changed
+}
+
+func (g *giving) failed(name string, err error) {
+	if g.first == nil && ignoreVanished(err) != nil {
+		g.first = fmt.Errorf("%q: %w", path.Join(g.dir, name), err)
+	}
+}
+
+func (g *giving) entry(p bounded.Place, e fs.DirEntry) error {
+	if g.call.isCanceled() {
+		return fs.SkipAll
+	}
+	info, err := p.Root.Lstat(e.Name())
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		err = p.Enter(e.Name())
+	}
+	if g.owns(info) {
+		return err
+	}
+	return errors.Join(err, p.Root.Lchown(e.Name(), g.uid, g.gid))
 }
 
 func (q ownRequest) owns(info fs.FileInfo) bool {

@@ -35,7 +35,7 @@ func TestOwnGivesAllBelowADirectory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := sb.Client.Own(t.Context(), dir, somebody, somebody+1); err != nil {
+	if err := sb.Own(t.Context(), dir, somebody, somebody+1); err != nil {
 		t.Fatal(err)
 	}
 	seen := 0
@@ -69,7 +69,7 @@ func TestOwnGivesAllBelowADirectory(t *testing.T) {
 		filepath.Join(dir, "none"): "", kept + "/below": "",
 		"relative": "absolute", filepath.Join(dir, "linked"): "no directory", kept: "no directory",
 	} {
-		err := sb.Client.Own(t.Context(), path, somebody, somebody)
+		err := sb.Own(t.Context(), path, somebody, somebody)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", path, err, want)
 		}

@@ -67,6 +67,15 @@ type service struct {
 
 func (c *service) cancel() { c.once.Do(func() { close(c.canceled) }) }
 
+func (c *service) isCanceled() bool {
+	select {
+	case <-c.canceled:
+		return true
+	default:
+		return false
+	}
+}
+
 func newServer(stdout *os.File) (*server, error) {
 	s := &server{
 		w: frames.NewWriter(stdout), self: os.Getpid(), children: make(chan os.Signal, 1),
