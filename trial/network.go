@@ -35,7 +35,7 @@ type networks struct {
 	backend sandbox.Backend
 	cfg     *jobdir.TrialConfig
 	task    *harbor.Task
-	fixed   bool               // phases cannot have policies of their own
+	fixed   bool // phases cannot have policies of their own
 	veil    *veil
 	egress  *egress.BoundedLog // nil when no sandbox needs it
 }
