@@ -31,6 +31,8 @@ type TrialRecord struct {
 	// Stdout and Stderr are the files that the record names, relative to the
 	// trial's directory; they may lead out of it.
 	Stdout, Stderr string
+	// Harbor: it is a result as Harbor writes them, which has no record's members.
+	Harbor bool
 }
 
 // maxRecordError bounds the text that says why a record could not be read.
@@ -63,6 +65,7 @@ func ReadTrial(resultJSON []byte, task, name string) TrialRecord {
 		Stdout: textOf(obj, "stdout_path"), Stderr: textOf(obj, "stderr_path"),
 	}
 	r.Reason = textOf(obj, "reason_code")
+	r.Harbor = obj.Has("agent_info") && obj.Has("verifier_result") && !obj.Has("status") && !obj.Has("score")
 	return r
 }
 

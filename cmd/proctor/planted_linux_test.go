@@ -21,7 +21,9 @@ func TestPlanted(t *testing.T) {
 	old := map[string]string{"task.yaml": "instruction: Do it.\n", "Dockerfile": "FROM scratch\n", "run-tests.sh": "true\n", "solution.sh": "true\n"}
 	trial := map[string]string{"result.json": `{"trial_name":"t","config":{"agent":{"name":"x"}}}`, "agent/trajectory.json": "{}"}
 	every, both := func(string) bool { return true }, func(file string) bool { return file == "task.toml" || file == "instruction.md" }
-	trajectory := func(file string) bool { return file != "result.json" } // without a result it is exported as it is
+	record := map[string]string{"trials/a/result.json": `{"status":"completed","score":1.0}`}
+	none := func(string) bool { return false }
+	trajectory := func(file string) bool { return file != "result.json" } // of which only export knows
 	for _, c := range []struct {
 		name  string
 		files map[string]string
@@ -41,7 +43,9 @@ func TestPlanted(t *testing.T) {
 		{"task migrate", old, "task migrate -i DIR -o DIR/out", every, every},
 		{"traj show", trial, "traj show DIR", trajectory, every},
 		{"traj validate", trial, "traj validate DIR", trajectory, every},
-		{"traj export", trial, "traj export DIR", every, trajectory},
+		{"traj export", trial, "traj export DIR", every, every},
+		{"ownrunner manifest", task, "ownrunner manifest DIR", every, none},
+		{"ownrunner judge", record, "ownrunner judge --stdout /dev/null --exit-code 0 --attempt 1 DIR", every, none},
 		{"traj convert", map[string]string{"gemini-cli.trajectory.json": "{}"}, "traj convert --agent gemini-cli DIR", every, every},
 	} {
 		for file := range c.files {
@@ -66,7 +70,8 @@ func TestPlanted(t *testing.T) {
 		if kind == planted.Pipe {
 			continue // those that the user names are for their writers
 		}
-		for _, args := range []string{"dataset list --registry-path FILE", "run -a nop -c FILE", "run -a nop -p . --mcp-config FILE", "traj show FILE"} {
+		for _, args := range []string{"dataset list --registry-path FILE", "run -a nop -c FILE", "run -a nop -p . --mcp-config FILE", "traj show FILE",
+			"ownrunner judge --stdout FILE --exit-code 0 --attempt 1", "ownrunner manifest ../../examples/tasks --check FILE"} {
 			t.Run(args+"/"+string(kind), func(t *testing.T) {
 				t.Parallel()
 				file := filepath.Join(t.TempDir(), "f.json")

@@ -64,7 +64,7 @@ const (
 // plantedPaths are all that proctor opens below a job directory, and the directories
 // on the way.
 var plantedPaths = []string{
-	"config.json", "lock.json", "result.json", "job.log", "journal.jsonl", "proctor.lock",
+	"trials", "config.json", "lock.json", "result.json", "job.log", "journal.jsonl", "proctor.lock",
 	plantedTrial, plantedTrial + "/config.json", plantedTrial + "/result.json", plantedTrial + "/proctor.json",
 	plantedTrial + "/trial.log", plantedTrial + "/exception.txt", plantedTrial + "/steps.jsonl", plantedTrial + "/info.json",
 	plantedTrial + "/egress.jsonl",
@@ -91,6 +91,7 @@ func readingCommands(dir, out string) [][]string {
 		{"traj", "show", one}, {"traj", "validate", dir}, {"traj", "export", dir},
 		{"traj", "export", dir, "-o", filepath.Join(out, "rows.jsonl")},
 		{"traj", "convert", "--agent", "claude-code", filepath.Join(one, "agent")},
+		{"ownrunner", "judge", "--stdout", os.DevNull, "--exit-code", "0", "--attempt", "1", "--json", dir},
 		{"gc", "--dry-run"},
 	}
 }
