@@ -1,9 +1,11 @@
 package report
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/outcome"
 	"github.com/proctor-run/proctor/score"
 )
 
@@ -19,8 +21,48 @@ type Score struct {
 	// Equal and Differences are there after [Score.Compare].
 	Equal       *bool        `json:"equal,omitempty"`
 	Differences []Difference `json:"differences,omitempty"`
+	// Policy is the score under a policy other than Harbor's mean, where one was asked for.
+	Policy *PolicyScore `json:"policy,omitempty"`
 	// Result is what the trials give, as result.json has it.
 	Result json.RawMessage `json:"result"`
+}
+
+// PolicyScore is a job's score under a policy, see [score.PolicyScore].
+type PolicyScore struct {
+	Aggregation string      `json:"per_task_aggregation"`
+	Keep        string      `json:"keep_policy"`
+	DropLowest  *int        `json:"drop_lowest_n,omitempty"`
+	Threshold   *Number     `json:"threshold,omitempty"`
+	Fixed       bool        `json:"fixed"`
+	Score       Number      `json:"score"`
+	Kept        int         `json:"n_kept_tasks"`
+	Passed      int         `json:"n_passed_tasks"`
+	Total       int         `json:"n_tasks"`
+	Tasks       []TaskScore `json:"tasks"`
+}
+
+// TaskScore is the score of one task under a policy.
+type TaskScore struct {
+	Task  string `json:"task"`
+	Score Number `json:"score"`
+}
+
+// NewPolicyScore gives a score the form in which it is reported.
+func NewPolicyScore(s *score.PolicyScore) *PolicyScore {
+	out := &PolicyScore{
+		Aggregation: string(cmp.Or(s.Policy.Aggregation, outcome.MeanOfAttempts)), Keep: string(cmp.Or(s.Policy.Keep.Policy, outcome.KeepAll)),
+		Fixed: s.Policy.Fixed, Score: Number(s.Score), Kept: len(s.Kept), Passed: s.Passed, Total: s.Total, Tasks: []TaskScore{},
+	}
+	switch s.Policy.Keep.Policy {
+	case outcome.DropLowest:
+		out.DropLowest = &s.Policy.Keep.Drop
+	case outcome.KeepAboveBound:
+		out.Threshold = new(Number(s.Policy.Keep.Threshold))
+	}
+	for _, t := range s.Tasks {
+		out.Tasks = append(out.Tasks, TaskScore{Task: t.Task, Score: Number(t.Score)})
+	}
+	return out
 }
 
 // Difference is a field of the job's stored result that is not what its trials

@@ -31,6 +31,7 @@ type scoreFlags struct {
 	check, write, json bool
 	metrics            []string
 	scripts            bool
+	policy             policyFlags
 }
 
 func newScore(env *Env) *cobra.Command {
@@ -43,14 +44,22 @@ prints the metrics. Read-only unless --write or --run-scripts is given.
 
 With --check it compares the job's stored result.json with what the trials give
 and names each field that differs, with the trial where one does; the exit code
-is 4 then. Of numbers it compares value and kind, not spelling.`,
+is 4 then. Of numbers it compares value and kind, not spelling.
+
+--aggregate, --keep and --policy add a second score beside Harbor's: the attempts
+at a task become one score first, then the tasks that the policy keeps are
+averaged. What is stored does not change.`,
 		Example: `  proctor score jobs/2026-06-09__10-00-00
   proctor score --check jobs/*
-  proctor score --metric max --json jobs/2026-06-09__10-00-00`,
+  proctor score --metric max --json jobs/2026-06-09__10-00-00
+  proctor score --aggregate best-of-k --keep drop-lowest-n --drop-lowest 2 jobs/2026-06-09__10-00-00`,
 		Args: someJobs,
 		RunE: func(cmd *cobra.Command, dirs []string) error {
 			ctx, stop := interruptible(cmd.Context(), env)
 			defer stop()
+			if err := f.policy.read(cmd.Flags()); err != nil {
+				return err
+			}
 			return scoreAll(ctx, env, f, dirs)
 		},
 	}
@@ -60,6 +69,7 @@ is 4 then. Of numbers it compares value and kind, not spelling.`,
 	fs.BoolVar(&f.write, "write", false, "replace the stored result by what the trials give")
 	fs.StringArrayVar(&f.metrics, "metric", nil, "use this `metric` (mean, sum, max, min) instead of the job's; repeatable")
 	fs.BoolVar(&f.scripts, "run-scripts", false, "run the metric scripts that the job names, on this machine")
+	f.policy.define(cmd)
 	fs.BoolVar(&f.json, "json", false, "print one JSON object per job, nothing else")
 	return cmd
 }
@@ -81,6 +91,9 @@ func interruptible(ctx context.Context, env *Env) (context.Context, func()) {
 func scoreAll(ctx context.Context, env *Env, f *scoreFlags, dirs []string) error {
 	if f.check && (f.write || len(f.metrics) > 0) {
 		return usageErrorf("--check compares with the stored result: it goes neither with --write nor with --metric")
+	}
+	if f.check && f.policy.asked {
+		return usageErrorf("--check compares with the stored result, which knows no policy")
 	}
 	opts, err := rescoreOptions(ctx, env, f)
 	if err != nil {
@@ -190,8 +203,19 @@ func scoreOne(ctx context.Context, env *Env, f *scoreFlags, dir string, opts sco
 			return true, err
 		}
 	}
+	var policied *score.PolicyScore
+	if f.policy.asked {
+		s, err := r.Policy(f.policy.policy)
+		if err != nil {
+			return true, usageErrorf("%s: %w", dir, err)
+		}
+		policied = &s
+	}
 	if f.json {
 		out := report.NewScore(r)
+		if policied != nil {
+			out.Policy = report.NewPolicyScore(policied)
+		}
 		if f.check {
 			out.Compare(differences)
 		}
@@ -207,6 +231,9 @@ func scoreOne(ctx context.Context, env *Env, f *scoreFlags, dir string, opts sco
 	records := recordsOf(r)
 	jobcli.PrintSummary(env.Stdout, &job.Summary{Result: &r.Result, Records: records, Statistics: score.NewStatistics(records, r.Result.NTotalTrials)})
 	printUnfinished(env.Stdout, r)
+	if policied != nil {
+		printPolicy(env.Stdout, policied)
+	}
 	return true, nil
 }
 
