@@ -32,7 +32,10 @@ do not count.`,
 		Example: `  proctor ownrunner manifest examples/tasks -o digests.json
   proctor ownrunner manifest examples/tasks --check digests.json`,
 		Args: somePaths("directory"),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("output") && check != "" {
+				return usageErrorf("--check writes nothing: it does not go with --output")
+			}
 			m, err := digestsOf(args)
 			if err != nil {
 				return err
@@ -53,7 +56,6 @@ do not count.`,
 	cmd.Flags().SortFlags = false
 	cmd.Flags().StringVarP(&output, "output", "o", "-", "write to this `file`")
 	cmd.Flags().StringVar(&check, "check", "", "compare with this `file`, and write nothing")
-	cmd.MarkFlagsMutuallyExclusive("output", "check")
 	return cmd
 }
 

@@ -23,8 +23,9 @@ type policyFlags struct {
 	policy score.Policy
 }
 
-// policyNames are the flags that ask for a policy.
-var policyNames = []string{"aggregate", "keep", "drop-lowest", "threshold", "policy"}
+// policyNames are the flags that ask for a policy, the file aside, which says all that
+// they say.
+var policyNames = []string{"aggregate", "keep", "drop-lowest", "threshold"}
 
 func (f *policyFlags) define(cmd *cobra.Command) {
 	fs := cmd.Flags()
@@ -35,9 +36,6 @@ func (f *policyFlags) define(cmd *cobra.Command) {
 	fs.StringVar(&f.file, "policy", "", "`file` with a policy that was fixed before the job ran, as JSON")
 	register(cmd, "aggregate", completeWords(string(outcome.MeanOfAttempts), string(outcome.BestOfK)))
 	register(cmd, "keep", completeWords(string(outcome.KeepAll), string(outcome.KeepBest), string(outcome.DropLowest), string(outcome.KeepAboveBound)))
-	for _, name := range policyNames[:len(policyNames)-1] {
-		cmd.MarkFlagsMutuallyExclusive("policy", name)
-	}
 }
 
 // maxPolicy bounds a policy's file, in bytes.
@@ -45,13 +43,17 @@ const maxPolicy = 1 << 20
 
 // read makes the policy of the flags.
 func (f *policyFlags) read(fs *pflag.FlagSet) (err error) {
+	f.asked = fs.Changed("policy")
 	for _, name := range policyNames {
+		if fs.Changed("policy") && fs.Changed(name) {
+			return usageErrorf("--policy says all of the policy: it does not go with --%s", name)
+		}
 		f.asked = f.asked || fs.Changed(name)
 	}
 	if !f.asked {
 		return nil
 	}
-	if f.file != "" {
+	if fs.Changed("policy") {
 		data, err := bounded.ReadFile(f.file, maxPolicy)
 		if err != nil {
 			return usageErrorf("%w", err)
