@@ -203,13 +203,9 @@ func scoreOne(ctx context.Context, env *Env, f *scoreFlags, dir string, opts sco
 			return true, err
 		}
 	}
-	var policied *score.PolicyScore
-	if f.policy.asked {
-		s, err := r.Policy(f.policy.policy)
-		if err != nil {
-			return true, usageErrorf("%s: %w", dir, err)
-		}
-		policied = &s
+	policied, err := f.policy.of(r)
+	if err != nil {
+		return true, err
 	}
 	if f.json {
 		out := report.NewScore(r)

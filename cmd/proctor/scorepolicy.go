@@ -83,6 +83,18 @@ func (f *policyFlags) read(fs *pflag.FlagSet) (err error) {
 	return nil
 }
 
+// of is the score of a job under the policy; nil where none was asked for.
+func (f *policyFlags) of(r *score.Rescored) (*score.PolicyScore, error) {
+	if !f.asked {
+		return nil, nil
+	}
+	s, err := r.Policy(f.policy)
+	if err != nil {
+		return nil, usageErrorf("%s: %w", r.Dir, err)
+	}
+	return &s, nil
+}
+
 func printPolicy(w io.Writer, s *score.PolicyScore) {
 	p := s.Policy
 	_, _ = fmt.Fprintf(w, "\nPolicy: %s of the attempts at a task, keep %s", p.Aggregation, p.Keep.Policy)

@@ -151,7 +151,7 @@ func (w Writable) show(root int) (id [2]uint64, err error) {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return id, os.NewSyscallError("fstat", err)
 	}
-	err = unix.Mount(Descriptor(fd), w.At, "", unix.MS_BIND, "")
+	err = unix.Mount(Descriptor(fd), w.At, "", unix.MS_BIND|unix.MS_REC, "")
 	return [2]uint64{uint64(st.Dev), st.Ino}, os.NewSyscallError("mount", err) //nolint:unconvert // not everywhere the same type
 }
 

@@ -154,7 +154,7 @@ func (b *spec) writableMounts() []specs.Mount {
 	}
 	for _, w := range b.Root.Writable {
 		mounts = append(mounts, specs.Mount{
-			Destination: w.Path, Type: "bind", Source: w.At, Options: []string{"bind", "rprivate", "rw", "nosuid", "nodev"},
+			Destination: w.Path, Type: "bind", Source: w.At, Options: []string{"rbind", "rprivate", "rw", "nosuid", "nodev"},
 		})
 	}
 	return mounts
