@@ -153,12 +153,5 @@ func hashFile(path string) (string, error) {
 		return "", err
 	}
 	defer func() { _ = f.Close() }()
-	if _, err := bounded.Fits(f, bounded.MaxContent); err != nil {
-		return "", err
-	}
-	sum := sha256.New()
-	if _, err := io.Copy(sum, f); err != nil {
-		return "", fmt.Errorf("reading %q: %w", path, err)
-	}
-	return hex.EncodeToString(sum.Sum(nil)), nil
+	return bounded.SHA256(f)
 }

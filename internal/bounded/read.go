@@ -2,6 +2,8 @@ package bounded
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -113,6 +115,18 @@ func readAll(f *os.File, err error, limit int64) ([]byte, error) {
 // bytes. Nothing that people make tasks of is that large, and a sparse file of terabytes
 // would keep its reader busy for hours.
 const MaxContent = 64 << 30
+
+// SHA256 is the hash of a file of at most [MaxContent] bytes, in hex digits.
+func SHA256(f *os.File) (string, error) {
+	if _, err := Fits(f, MaxContent); err != nil {
+		return "", err
+	}
+	sum := sha256.New()
+	if _, err := io.Copy(sum, io.LimitReader(f, MaxContent)); err != nil {
+		return "", fmt.Errorf("reading %q: %w", f.Name(), err)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
 
 // Fits returns what f is; where it has more than limit bytes, the error is an
 // [ErrTooLarge].

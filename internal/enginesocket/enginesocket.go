@@ -15,6 +15,9 @@ const (
 	Dstack = "/var/run/dstack.sock"
 )
 
+// podman is where root's Podman listens.
+const podman = "/run/podman/podman.sock"
+
 // Above returns the first of the sockets that a path is, or is a directory above;
 // empty for none. The path is cleaned first; what is not absolute is above
 // nothing.
@@ -36,16 +39,11 @@ func Above(place string, sockets []string) string {
 func Known(getenv func(string) string) []string {
 	sockets := []string{
 		Docker, Dstack, "/run/docker.sock", "/run/dstack.sock",
-		"/run/podman/podman.sock", "/var/run/podman/podman.sock",
+		podman, "/var/run/podman/podman.sock",
 		"/run/containerd/containerd.sock", "/var/run/containerd/containerd.sock",
 		"/run/crio/crio.sock", "/var/run/crio/crio.sock",
 	}
-	if dir := getenv("XDG_RUNTIME_DIR"); path.IsAbs(dir) {
-		sockets = append(sockets, path.Join(dir, "docker.sock"), path.Join(dir, "podman/podman.sock"))
-	}
-	if home := getenv("HOME"); path.IsAbs(home) {
-		sockets = append(sockets, path.Join(home, ".docker/run/docker.sock"))
-	}
+	sockets = append(sockets, usersOwn(getenv)...)
 	// What cannot be found is spoken to by nobody here.
 	if used, err := Find("", getenv); err == nil {
 		if socket, ok := strings.CutPrefix(used.Host, "unix://"); ok && path.IsAbs(socket) {
@@ -56,6 +54,18 @@ func Known(getenv func(string) string) []string {
 		if real := followed(socket); real != socket && !slices.Contains(sockets, real) {
 			sockets = append(sockets, real)
 		}
+	}
+	return sockets
+}
+
+// usersOwn are the sockets of engines that users start for themselves.
+func usersOwn(getenv func(string) string) []string {
+	var sockets []string
+	if home := getenv("HOME"); path.IsAbs(home) {
+		sockets = append(sockets, path.Join(home, ".docker/run/docker.sock"))
+	}
+	if dir := getenv("XDG_RUNTIME_DIR"); path.IsAbs(dir) {
+		sockets = append(sockets, path.Join(dir, "docker.sock"), path.Join(dir, "podman/podman.sock"))
 	}
 	return sockets
 }

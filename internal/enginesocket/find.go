@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -136,15 +137,7 @@ func defaultHost(getenv func(string) string) string {
 	if runtime.GOOS == "windows" {
 		return "npipe:////./pipe/docker_engine"
 	}
-	candidates := []string{Docker}
-	if home := getenv("HOME"); home != "" {
-		candidates = append(candidates, filepath.Join(home, ".docker/run/docker.sock"))
-	}
-	if run := getenv("XDG_RUNTIME_DIR"); run != "" {
-		candidates = append(candidates, filepath.Join(run, "docker.sock"), filepath.Join(run, "podman/podman.sock"))
-	}
-	candidates = append(candidates, "/run/podman/podman.sock")
-	for _, path := range candidates {
+	for _, path := range slices.Concat([]string{Docker}, usersOwn(getenv), []string{podman}) {
 		if info, err := os.Stat(path); err == nil && info.Mode()&fs.ModeSocket != 0 {
 			return "unix://" + path
 		}
