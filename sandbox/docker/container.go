@@ -30,6 +30,7 @@ type Container struct {
 	net  *containerNetwork // nil where no network is changed or proxied
 
 	guest      *supervision  // nil where the engine alone supervises
+	rootless   *rootless     // the engine's
 	restarting chan struct{} // holds one restart, where it does
 
 	removing chan struct{} // holds the one that removes

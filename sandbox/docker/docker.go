@@ -139,6 +139,8 @@ type Backend struct {
 	mu          sync.Mutex
 	entrypoints map[string]bool // by image ID: whether it carries on with the command
 	supervisor  supervisor
+
+	rootless rootless
 }
 
 // New returns the backend for the engine that the options name. It does not

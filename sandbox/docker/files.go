@@ -11,6 +11,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
@@ -184,7 +185,7 @@ func (c *Container) Own(ctx context.Context, dir string) error {
 	if c.guest == nil {
 		return fmt.Errorf("changing the owner of %q: %w: %w", dir, errNoGuest, sandbox.ErrUnsupported)
 	}
-	rootless, err := c.rootless(ctx)
+	rootless, err := c.rootless.ask(ctx, c.api)
 	if err != nil {
 		return fmt.Errorf("changing the owner of %q: %w", dir, err)
 	}
@@ -197,14 +198,29 @@ func (c *Container) Own(ctx context.Context, dir string) error {
 	return nil
 }
 
-// rootless reports whether the engine runs without the rights of this machine's
-// root, in a user namespace.
-func (c *Container) rootless(ctx context.Context) (bool, error) {
-	info, err := c.api.Info(ctx, client.InfoOptions{})
+// rootless is whether an engine runs without the rights of this machine's root, in a
+// user namespace. It is asked once.
+type rootless struct {
+	mu     sync.Mutex
+	known  bool
+	answer bool
+}
+
+func (r *rootless) ask(ctx context.Context, api *client.Client) (bool, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.known {
+		return r.answer, nil
+	}
+	info, err := api.Info(ctx, client.InfoOptions{})
 	if err != nil {
 		return false, fmt.Errorf("asking the engine whether it is rootless: %w", err)
 	}
-	return slices.ContainsFunc(info.Info.SecurityOptions, func(o string) bool { return o == "name=rootless" || strings.HasPrefix(o, "name=rootless,") }), nil
+	r.known = true
+	r.answer = slices.ContainsFunc(info.Info.SecurityOptions, func(o string) bool {
+		return o == "name=rootless" || strings.HasPrefix(o, "name=rootless,")
+	})
+	return r.answer, nil
 }
 
 // Download writes a file, a link, or a directory's contents as a tar stream.

@@ -84,7 +84,7 @@ func (l *launch) abort() {
 // container is the sandbox that was started.
 func (l *launch) container(id, name string) *Container {
 	c := newContainer(l.b.api, l.b.now, id, name, l.spec)
-	c.guest = l.sup
+	c.guest, c.rootless = l.sup, &l.b.rootless
 	return c
 }
 
