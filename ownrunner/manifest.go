@@ -67,14 +67,7 @@ func contentDigest(in *os.Root, name string) (string, error) {
 		return "", err
 	}
 	defer func() { _ = f.Close() }()
-	if _, err := bounded.Fits(f, bounded.MaxContent); err != nil {
-		return "", err
-	}
-	h := sha256.New()
-	if _, err := io.Copy(h, io.LimitReader(f, bounded.MaxContent)); err != nil {
-		return "", fmt.Errorf("reading %q: %w", f.Name(), err)
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
+	return bounded.SHA256(f)
 }
 
 // ParseManifest reads a manifest, strictly: an object without a name twice, and digests

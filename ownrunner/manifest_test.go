@@ -33,7 +33,7 @@ func TestTaskDigest(t *testing.T) {
 		t.Errorf("got %s, %v; want %s", got, err, want)
 	}
 	if err := os.Symlink("task.toml", filepath.Join(dir, "link")); err != nil {
-		t.Skip(err)
+		t.Skipf("this file system has no links: %v", err)
 	}
 	if got, err := ownrunner.TaskDigest(dir); err != nil || got != want {
 		t.Errorf("with a link: got %s, %v; want %s", got, err, want)

@@ -6,16 +6,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/proctor-run/proctor/internal/bounded"
-	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/outcome"
 	"github.com/proctor-run/proctor/ownrunner"
 	"github.com/proctor-run/proctor/value"
@@ -23,10 +19,10 @@ import (
 
 // judgeFlags are the flags of ownrunner judge.
 type judgeFlags struct {
-	stdout, stderr, task, aggregate  string
-	exitCode, attempt, expectTrials  int
-	timedOut, json                   bool
-	hasExitCode, hasTrials, hasStart bool
+	stdout, stderr, task, aggregate string
+	exitCode, attempt, expectTrials int
+	timedOut, json                  bool
+	hasExitCode, hasTrials          bool
 }
 
 func newOwnrunnerJudge(env *Env) *cobra.Command {
@@ -82,7 +78,7 @@ The exit code is 0 whenever something was decided.`,
 }
 
 func (f *judgeFlags) given(fs *pflag.FlagSet) {
-	f.hasExitCode, f.hasTrials, f.hasStart = fs.Changed("exit-code"), fs.Changed("expect-trials"), fs.Changed("attempt")
+	f.hasExitCode, f.hasTrials = fs.Changed("exit-code"), fs.Changed("expect-trials")
 }
 
 func (f *judgeFlags) judge(ctx context.Context, env *Env, args []string) error {
@@ -111,7 +107,7 @@ func (f *judgeFlags) evidence(ctx context.Context, env *Env, args []string) (e o
 		return e, withHint(usageErrorf("there is no output to judge"), "--stdout FILE names what was captured of the process")
 	case !f.hasExitCode && !f.timedOut:
 		return e, withHint(usageErrorf("it is not known how the process ended"), "--exit-code N or --timed-out says it")
-	case !f.hasStart || f.attempt < 1:
+	case f.attempt < 1:
 		return e, withHint(usageErrorf("--attempt %d: attempts count from 1", f.attempt), "--attempt A says how often the task was attempted, this time included")
 	case f.hasTrials && f.expectTrials < 1:
 		return e, usageErrorf("--expect-trials %d: want at least 1", f.expectTrials)
@@ -157,22 +153,14 @@ func (f *judgeFlags) captured(ctx context.Context, env *Env, name string) (strin
 	return strings.ToValidUTF8(string(data), "\uFFFD"), nil
 }
 
-// readRecords reads the records of a job directory, of which others may have written
-// every file.
+// readRecords reads the records of a job directory.
 func readRecords(e *ownrunner.Evidence, dir string, warnings io.Writer) error {
-	root, err := bounded.OpenDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
+	var err error
+	if e.Trials, err = ownrunner.ReadRecords(dir, e.Task); errors.Is(err, fs.ErrNotExist) {
 		e.NoJobDir = true
 		return nil
 	}
 	if err != nil {
-		return usageErrorf("%w", err)
-	}
-	defer func() { _ = root.Close() }()
-	if e.Task == "" {
-		e.Task = filepath.Base(root.Name())
-	}
-	if e.Trials, err = outcome.ReadTrials(recordFiles{root.FS().(statFS), root}, e.Task); err != nil {
 		return usageErrorf("%w", err)
 	}
 	for _, t := range e.Trials {
@@ -182,33 +170,6 @@ func readRecords(e *ownrunner.Evidence, dir string, warnings io.Writer) error {
 		}
 	}
 	return nil
-}
-
-// recordFiles are the files of a job directory, read as trials' files are.
-type recordFiles struct {
-	statFS
-	root *os.Root
-}
-
-type statFS interface {
-	fs.ReadDirFS
-	fs.StatFS
-}
-
-// ReadDir lists what is a directory, and waits for nothing else.
-func (r recordFiles) ReadDir(name string) ([]fs.DirEntry, error) {
-	info, err := r.root.Stat(name)
-	if err == nil && !info.IsDir() {
-		err = &fs.PathError{Op: "readdir", Path: name, Err: syscall.ENOTDIR}
-	}
-	if err != nil {
-		return nil, err
-	}
-	return r.statFS.ReadDir(name) //nolint:wrapcheck // it names the directory
-}
-
-func (r recordFiles) ReadFile(name string) ([]byte, error) {
-	return bounded.ReadAt(r.root, name, jobdir.MaxTrialFile)
 }
 
 func printJudgement(w io.Writer, j ownrunner.Judgement) error {
