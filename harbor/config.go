@@ -8,9 +8,9 @@ import (
 // SchemaVersion is what a task.toml without one has.
 const SchemaVersion = "1.3"
 
-// defaultTimeoutSec is the time limit, in seconds, of a verifier and of an
+// DefaultTimeoutSec is the time limit, in seconds, of a verifier and of an
 // environment's start when the task names none.
-const defaultTimeoutSec = 600
+const DefaultTimeoutSec = 600
 
 // Config is the content of a task.toml (section 3). Times are in seconds;
 // pointers are nil where a key is absent.

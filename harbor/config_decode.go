@@ -136,7 +136,7 @@ func decodeVerifier(c *schema.Cursor, v value.Value) (Verifier, bool) {
 func verifierFields(f *schema.Fields) Verifier {
 	return Verifier{
 		Network:         networkOverride(f),
-		TimeoutSec:      schema.Default(f, "timeout_sec", defaultTimeoutSec, schema.Float),
+		TimeoutSec:      schema.Default(f, "timeout_sec", DefaultTimeoutSec, schema.Float),
 		Env:             schema.Default(f, "env", Env{}, schema.Dict(schema.Str)),
 		User:            schema.Optional(f, "user", decodeUser),
 		EnvironmentMode: enumOrEmpty(f, "environment_mode", Shared, Separate),

@@ -26,7 +26,7 @@ func environmentFields(c *schema.Cursor) func(*schema.Fields) Environment {
 				AllowedHosts: schema.OptionalList(f, "allowed_hosts", DecodeHosts),
 			},
 			NetworkStated:   f.Has("network_mode") || f.Has("allow_internet"),
-			BuildTimeoutSec: schema.Default(f, "build_timeout_sec", defaultTimeoutSec, schema.Float),
+			BuildTimeoutSec: schema.Default(f, "build_timeout_sec", DefaultTimeoutSec, schema.Float),
 			DockerImage:     schema.Optional(f, "docker_image", schema.Str),
 			OS:              schema.Default(f, "os", Linux, decodeOS),
 			CPUs:            schema.Optional(f, "cpus", schema.Int),

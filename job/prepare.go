@@ -234,14 +234,23 @@ func openJobDir(cfg jobdir.Config, o PrepareOptions) (*jobDir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(d.path, "config.json"), err)
 	}
-	if !stored.Equal(cfg, o.Lookup) {
-		changes := stored.Changes(cfg, o.Lookup)
-		if !o.AcceptHarmless || !jobdir.Harmless(changes) {
-			text := fmt.Sprintf("Job directory %s already exists and cannot be resumed with a different config.", d.path)
-			return nil, &jobdir.ChangedError{Err: jobdir.RuleError(text), Changes: changes}
-		}
+	if err := checkSame(d.path, stored, cfg, o); err != nil {
+		return nil, err
 	}
 	return d, d.read()
+}
+
+// checkSame refuses another configuration than the one that a directory was made with.
+func checkSame(dir string, stored, cfg jobdir.Config, o PrepareOptions) error {
+	if stored.Equal(cfg, o.Lookup) {
+		return nil
+	}
+	changes := stored.Changes(cfg, o.Lookup)
+	if o.AcceptHarmless && jobdir.Harmless(changes) {
+		return nil
+	}
+	text := fmt.Sprintf("Job directory %s already exists and cannot be resumed with a different config.", dir)
+	return &jobdir.ChangedError{Err: jobdir.RuleError(text), Changes: changes}
 }
 
 func (d *jobDir) read() error {

@@ -25,6 +25,9 @@ import (
 // that never ended.
 type ResumeOptions struct {
 	PrepareOptions
+	// Config, when set, is what the job is to be resumed with. The directory must have
+	// been made with the same, see AcceptHarmless.
+	Config *jobdir.Config
 	// Types are the exception types after which a trial runs again; nil is
 	// [exception.CancelledError] alone.
 	Types []string
@@ -90,6 +93,15 @@ func PrepareResume(dir string, o ResumeOptions) (*Resumed, error) {
 	}
 	r := &Resumed{ConfiguredDir: cfg.Dir()}
 	stored := cfg
+	var literals map[string]string
+	if o.Config != nil {
+		var wanted jobdir.Config
+		wanted, literals = hide(*o.Config, &o.PrepareOptions)
+		if err := checkSame(dir, stored, wanted, o.PrepareOptions); err != nil {
+			return nil, err
+		}
+		cfg = wanted
+	}
 	if !sameDir(dir, cfg.Dir()) {
 		if dir, err = filepath.Abs(dir); err != nil {
 			return nil, fmt.Errorf("finding the job directory: %w", err)
@@ -107,8 +119,11 @@ func PrepareResume(dir string, o ResumeOptions) (*Resumed, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Redacted = true
-	r.Warnings = slices.Concat(r.Warnings, found.warnings, found.editedConfig(stored, o.Lookup), findSecrets(cfg, o.Lookup).warnings())
+	r.Redacted, r.literals = true, literals
+	r.Warnings = slices.Concat(r.Warnings, found.warnings, found.editedConfig(stored, o.Lookup))
+	if o.Config == nil { // else nothing is taken from the directory
+		r.Warnings = append(r.Warnings, findSecrets(cfg, o.Lookup).warnings()...)
+	}
 	r.takeOver(found.loose, o.Lookup)
 	r.Repairs, r.Repaired = found.repairs, found.repaired
 	if why != "" {

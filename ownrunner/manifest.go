@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/value"
 )
@@ -135,7 +136,7 @@ func (m Manifest) AppendJSON(dst []byte) []byte {
 }
 
 // ErrDigestMismatch is wrapped by the error of a task that is not what was pinned.
-var ErrDigestMismatch = errors.New("DigestMismatch")
+var ErrDigestMismatch error = exception.New("DigestMismatch", "DigestMismatch")
 
 // Check compares a task with what is pinned for it: for its id, or for the last part of
 // an id with slashes. A task that is not pinned is an error, like one that differs.

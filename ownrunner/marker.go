@@ -20,6 +20,13 @@ const maxDetail = 160
 // before or around its job, without a line end. Detail that may hold a secret is
 // left out. (Outcome mapping, section 15.4.)
 func FailureMarker(stage, class, detail string) string {
+	stage, class, detail = FailureFields(stage, class, detail)
+	return "guest_eval_fail stage=" + stage + " class=" + class + " detail=" + detail
+}
+
+// FailureFields are what a result line has of such a failure: its stage, the class of its
+// error, and detail as the marker has it. (Outcome mapping, sections 4.3 and 15.4.)
+func FailureFields(stage, class, detail string) (safeStage, safeClass, safe string) {
 	if !slices.Contains(stages[:], stage) {
 		stage = "cli"
 	}
@@ -32,7 +39,7 @@ func FailureMarker(stage, class, detail string) string {
 	if class == "" {
 		class = "Exception"
 	}
-	return "guest_eval_fail stage=" + stage + " class=" + class + " detail=" + safeDetail(detail)
+	return stage, class, safeDetail(detail)
 }
 
 func safeDetail(detail string) string {

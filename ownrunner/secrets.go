@@ -6,8 +6,11 @@ import (
 	"strings"
 )
 
+// TokenVariable is the variable with the gateway's token.
+const TokenVariable = "OPENROUTER_API_KEY"
+
 // agentVariables are the only variables of the host that reach an agent.
-var agentVariables = [...]string{"LLM_COST_LIMIT", "OPENROUTER_API_KEY"}
+var agentVariables = [...]string{"LLM_COST_LIMIT", TokenVariable}
 
 // AgentEnv returns the variables that may reach an agent.
 func AgentEnv(env map[string]string) map[string]string {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/environment"
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/atomicfile"
 	"github.com/proctor-run/proctor/internal/clock"
@@ -72,6 +73,9 @@ type Runner struct {
 	// Abandon, when it is closed, gives up at once what does not return although its
 	// context has ended, instead of after a few seconds; nil is never closed.
 	Abandon <-chan struct{}
+	// Backstop ends a trial that takes longer as a whole, whatever its phases may take; 0
+	// means never. The sandbox is then removed as after any other end.
+	Backstop time.Duration
 	// Amend, when set, changes a Harbor task after it was loaded and before
 	// anything else. Its checksum stays that of the directory.
 	Amend func(cfg jobdir.TrialConfig, task *harbor.Task)
@@ -107,9 +111,11 @@ func (r *Runner) Run(ctx context.Context, cfg jobdir.TrialConfig, attemptNumber 
 		return nil, fmt.Errorf("starting trial %q: %w", cfg.TrialName, err)
 	}
 	a.emit(EventStart, "")
+	within, stop := r.within(ctx)
+	defer stop()
 	// Code of agents that do not belong to a cube runs in here, too.
-	if err := <-guarded.Isolated("the trial", func() error { return a.work(ctx) }); err != nil {
-		a.fail(ctx, err)
+	if err := <-guarded.Isolated("the trial", func() error { return a.work(within) }); err != nil {
+		a.fail(within, err)
 	}
 	a.destroy(ctx)
 	a.recheck()
@@ -119,6 +125,17 @@ func (r *Runner) Run(ctx context.Context, cfg jobdir.TrialConfig, attemptNumber 
 		return nil, fmt.Errorf("writing the result of trial %q: %w", cfg.TrialName, err)
 	}
 	return res, nil
+}
+
+// within returns a context that ends when the backstop of a trial that begins now
+// passes: the cause is then the trial's error.
+func (r *Runner) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	if r.Backstop <= 0 {
+		return ctx, func() {}
+	}
+	limit := environment.Limit{Sec: new(r.Backstop.Seconds())}
+	return context.WithTimeoutCause(ctx, r.Backstop,
+		exception.Errorf(exception.AgentTimeoutError, "trial exceeded backstop timeout of %s seconds", limit))
 }
 
 // attempt is one run of a trial. It is confined to one goroutine.
@@ -224,6 +241,9 @@ func (a *attempt) work(ctx context.Context) error {
 func (a *attempt) fail(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		err = errCancelled
+		if backstop, ok := errors.AsType[*exception.Error](context.Cause(ctx)); ok {
+			err = backstop
+		}
 	}
 	a.record(err)
 	if a.env == nil || a.collected {

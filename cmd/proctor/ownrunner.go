@@ -5,13 +5,13 @@ import "github.com/spf13/cobra"
 func newOwnrunner(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ownrunner",
-		Short: "Judge evaluations by the contract of an independent runner",
-		Long: `ownrunner has the consumer's side of the contract between a benchmark runner and
-who relies on its result line: what an attempt at a task comes to, and which
-tasks it may be made at.`,
+		Short: "Run and judge evaluations by the contract of an independent runner",
+		Long: `ownrunner has both sides of the contract between a benchmark runner and who relies
+on its result line: run evaluates an agent at tasks, judge decides what an attempt
+comes to, manifest pins what the tasks hold.`,
 		Args: noUnknownCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newOwnrunnerJudge(env), newOwnrunnerManifest(env))
+	cmd.AddCommand(newOwnrunnerRun(env), newOwnrunnerJudge(env), newOwnrunnerManifest(env))
 	return cmd
 }

@@ -83,3 +83,11 @@ func Context(ctx context.Context, signals <-chan os.Signal) (_ context.Context, 
 		cancel()
 	}
 }
+
+// SurviveClosedPipes lets writes to a closed standard output or error fail, instead of
+// ending the process, until stop is called.
+func SurviveClosedPipes() (stop func()) {
+	ignored := make(chan os.Signal, 1)
+	signal.Notify(ignored, syscall.SIGPIPE)
+	return func() { signal.Stop(ignored) }
+}

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"runtime"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/proctor-run/proctor/harbor"
+	"github.com/proctor-run/proctor/internal/bounded"
+	"github.com/proctor-run/proctor/internal/console"
+	"github.com/proctor-run/proctor/internal/evaluation"
+	"github.com/proctor-run/proctor/internal/guarded"
+	"github.com/proctor-run/proctor/internal/interrupt"
+	"github.com/proctor-run/proctor/internal/jobcli"
+	"github.com/proctor-run/proctor/internal/procfs"
+	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/outcome"
+	"github.com/proctor-run/proctor/ownrunner"
+)
+
+// stderrLimit is how long the end of a run waits for whoever reads standard error.
+const stderrLimit = 2 * time.Second
+
+// evaluate runs an evaluation and prints its line, whatever happens.
+func evaluate(ctx context.Context, env *Env, f *evaluationFlags) error {
+	if err := f.check(env); err != nil {
+		return err
+	}
+	defer interrupt.SurviveClosedPipes()()
+	own := *env
+	if file, ok := env.Stderr.(*os.File); !ok || !term.IsTerminal(int(file.Fd())) {
+		detached := console.Detach(env.Stderr)
+		defer detached.Close(stderrLimit)
+		own.Stderr = detached
+	}
+	signals := make(chan os.Signal, 2) // both find room, whoever listens
+	x := &evaluationRun{env: &own, f: f, requested: len(f.ids), stage: evaluation.CLI}
+	own.Signals = signals
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stop := interrupt.Listen(env.Signals,
+		func() { cancel(evaluation.ErrInterrupted); signals <- os.Interrupt },
+		func() { signals <- os.Interrupt })
+	defer stop()
+	return x.print(env, x.result(ctx))
+}
+
+// print prints the line, and whatever else is to be said after it.
+func (x *evaluationRun) print(env *Env, err error) error {
+	marker := ""
+	if err != nil {
+		failure := evaluation.Failure{Stage: x.stage, Err: err, Tasks: x.requested}
+		x.line, marker = failure.Line(x.env.hidden().String)
+	}
+	_, writeErr := fmt.Fprintln(env.Stdout, x.line)
+	for _, d := range x.failed {
+		if line := d.StderrLine(); line != "" {
+			_, _ = fmt.Fprintln(x.env.Stderr, clean(line))
+		}
+	}
+	if err == nil {
+		return outputError(writeErr)
+	}
+	_, _ = fmt.Fprintln(x.env.Stderr, clean(marker))
+	printError(x.env, err)
+	return errQuiet(exitFailed)
+}
+
+// evaluationRun is one run of ownrunner run.
+type evaluationRun struct {
+	env   *Env
+	f     *evaluationFlags
+	eval  *evaluation.Evaluation
+	stage evaluation.Stage
+	// requested is how many tasks were asked for.
+	requested int
+
+	line   string
+	failed []outcome.Diagnostic
+}
+
+// result makes the line. An error means that there is none.
+func (x *evaluationRun) result(ctx context.Context) (err error) {
+	defer guarded.Recovered("the evaluation", &err)
+	defer func() {
+		// What an interrupt broke, it was the reason of.
+		if cause := context.Cause(ctx); err != nil && cause != nil {
+			err = cause
+		}
+	}()
+	x.stage = evaluation.Preflight
+	tasks, err := x.f.tasks()
+	if err != nil {
+		return err
+	}
+	x.requested = len(tasks)
+	if err := x.pinned(ctx, tasks); err != nil {
+		return err
+	}
+	x.stage = evaluation.Job
+	x.eval = x.evaluation(tasks)
+	if err := x.eval.Open(); err != nil {
+		return err
+	}
+	if x.eval.Missing() > 0 { // else it needs no environment either
+		if err := x.run(ctx); err != nil {
+			return err
+		}
+	}
+	x.stage = evaluation.Emit
+	x.line, x.failed, err = x.eval.Line(nil)
+	return err
+}
+
+// pinned compares the tasks with the manifest, before anything of theirs is used.
+func (x *evaluationRun) pinned(ctx context.Context, tasks []evaluation.Task) error {
+	if x.f.manifest == "" {
+		_, _ = fmt.Fprintln(x.env.Stderr, "proctor: warning: no manifest pins the tasks: --digest-manifest FILE does")
+		return nil
+	}
+	data, err := bounded.ReadFileContext(ctx, x.f.manifest, maxManifest)
+	if err != nil {
+		return err
+	}
+	pins, err := ownrunner.ParseManifest(data)
+	if err != nil {
+		return fmt.Errorf("%s: %w", x.f.manifest, err)
+	}
+	var errs []error
+	for _, t := range tasks {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		digest, err := ownrunner.TaskDigest(t.Dir)
+		if err == nil {
+			err = pins.Check(t.Name, digest)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// evaluation is that of the flags.
+func (x *evaluationRun) evaluation(tasks []evaluation.Task) *evaluation.Evaluation {
+	o := &x.f.run.Set
+	lock := ownrunner.Lock{AgentName: x.f.agentName(), Attempts: 1}
+	if o.NAttempts != nil {
+		lock.Attempts = *o.NAttempts
+	}
+	if o.MaxRetries != nil {
+		lock.MaxRetries = *o.MaxRetries
+	}
+	if len(o.Models) == 1 {
+		lock.ModelName = &o.Models[0]
+	}
+	e := &evaluation.Evaluation{Dir: x.f.dir, Tasks: tasks, Lock: lock, Clean: evaluation.Placeholders}
+	if o.Agent == nil {
+		e.Output = "oracle.txt"
+	} else {
+		e.Output = *o.Agent + ".txt"
+	}
+	return e
+}
+
+// run runs the trials that have no record.
+func (x *evaluationRun) run(ctx context.Context) (err error) {
+	env, f := x.env, x.f.run
+	if err := jobcli.KeepSecrets(f, x.eval.JobDir()); err != nil {
+		return err
+	}
+	cfg, needs, err := x.config()
+	if err != nil {
+		return err
+	}
+	env.hide(f.Secrets, env.source(f.Secrets).OfJob(cfg))
+	if err := program(env).CheckAgents(cfg, false); err != nil {
+		return err
+	}
+	var opts backendOptions
+	if cfg.Environment, opts, err = chooseEnvironment(ctx, env, cfg.Environment, f, f.Set.EnvironmentType != nil); err != nil {
+		return err
+	}
+	s := newSession(ctx, env, f, &opts)
+	defer func() { err = errors.Join(err, s.Close(ctx)) }()
+	return x.eval.Run(ctx, evaluation.Runner{
+		Session: s, Backstop: needs.Backstop,
+		Prepared: func(p *job.Prepared, resumed *job.Resumed) error {
+			if resumed != nil {
+				program(env).PrintResume(&jobcli.Again{}, resumed)
+			}
+			if err := confirmVariables(ctx, env, p, nil, true); err != nil {
+				return err
+			}
+			return checkImageSpace(ctx, env, opts, p)
+		},
+		Run: func(ctx context.Context, p *job.Prepared) (*job.Summary, error) {
+			return program(env).Watch(ctx, f, s, p)
+		},
+	}, cfg)
+}
+
+// config is the configuration of the job, and what its trials need.
+func (x *evaluationRun) config() (jobdir.Config, evaluation.Needs, error) {
+	cfg, _, err := program(x.env).Merge(x.f.run)
+	if err != nil {
+		return cfg, evaluation.Needs{}, err
+	}
+	cfg = x.eval.Configure(cfg)
+	needs := evaluation.NeedsOf(x.eval.Tasks, cfg)
+	if x.f.backstop != nil {
+		needs.Backstop = harbor.Seconds(*x.f.backstop)
+	}
+	if x.f.run.Set.NConcurrent == nil {
+		cfg.NConcurrentTrials = ownrunner.Concurrency(needs.Costs, machine(), x.f.cap)
+	}
+	return cfg, needs, cfg.CheckRunnable()
+}
+
+// machine is this one. Where its memory is not known, that bounds nothing.
+func machine() ownrunner.Machine {
+	m := ownrunner.Machine{CPUs: runtime.NumCPU(), TotalKiB: math.MaxInt64}
+	if text, err := os.ReadFile("/proc/meminfo"); err == nil {
+		if kib, err := procfs.ParseMemTotal(text); err == nil {
+			m.TotalKiB = kib
+		}
+	}
+	return m
+}

@@ -1,0 +1,187 @@
+// Package evaluation keeps what the contract of an independent runner asks of a job
+// directory, around a job that runs as any other does: the names of its trials, the lock,
+// a record of each trial that consumers read, and the line that says what became of it.
+//
+// Below the directory of an evaluation lie
+//
+//	lock.json       what a job must have in common with an earlier one to go on with it
+//	policy.json     the scoring policy that was fixed before anything ran, if there is one
+//	trials/<name>/  the record of a trial, and its logs
+//	job/            the job itself, as Harbor's readers expect it
+//
+// The records are made of the job's trials, each when it has ended. One that is there and
+// can be read counts, whoever wrote it. (Outcome mapping, section 11.)
+package evaluation
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/proctor-run/proctor/internal/atomicfile"
+	"github.com/proctor-run/proctor/internal/bounded"
+	"github.com/proctor-run/proctor/internal/console"
+	"github.com/proctor-run/proctor/ownrunner"
+)
+
+// Names in the directory of an evaluation.
+const (
+	JobName    = "job" // the directory of the job
+	trialsDir  = "trials"
+	lockFile   = "lock.json"
+	policyFile = "policy.json"
+	recordFile = "result.json"
+)
+
+// Task is a task that is evaluated.
+type Task struct {
+	// Name is what records call it, Dir where it lies, as an absolute path.
+	Name, Dir string
+}
+
+// Evaluation is an evaluation in its directory. Its exported fields are set before
+// anything is called; its methods may be called from several goroutines.
+type Evaluation struct {
+	Dir   string
+	Tasks []Task
+	Lock  ownrunner.Lock
+	// Policy is the text of the policy that is fixed; nil for none.
+	Policy []byte
+	// Output is the file of the agent's log directory that has what it printed; "" for none.
+	Output string
+	// Clean takes secrets out of text; nil changes nothing.
+	Clean func(string) string
+
+	mu      sync.Mutex // guards records
+	records map[string]ownrunner.Trial
+}
+
+// JobDir is the directory of the job.
+func (e *Evaluation) JobDir() string { return filepath.Join(e.Dir, JobName) }
+
+// Plan lists the trials in order.
+func (e *Evaluation) Plan() []ownrunner.Planned {
+	names := make([]string, len(e.Tasks))
+	for i, t := range e.Tasks {
+		names[i] = t.Name
+	}
+	return ownrunner.PlanTrials(names, e.Lock.Attempts)
+}
+
+// CollisionError is the error of tasks whose trials would have the same names.
+type CollisionError struct{ First, Second Task }
+
+func (e *CollisionError) Error() string {
+	return fmt.Sprintf("the trials of task %q (%s) would have the names of those of task %q (%s)", e.Second.Name, e.Second.Dir, e.First.Name, e.First.Dir)
+}
+
+// LockError is the error of a directory that was made with something else.
+type LockError struct{ File, Want, Got string }
+
+func (e *LockError) Error() string {
+	return fmt.Sprintf("%s says %s, and this run is %s", e.File, e.Want, e.Got)
+}
+
+// ErrorType is the name under which the reference raises it.
+func (*LockError) ErrorType() string { return "OrchestratorLockError" }
+
+// Open reads what stands in the directory already and checks that this evaluation may go
+// on there. It writes nothing.
+func (e *Evaluation) Open() error {
+	first := map[string]Task{}
+	for _, t := range e.Tasks {
+		name := ownrunner.TrialName(t.Name, 0)
+		if other, taken := first[name]; taken {
+			return &CollisionError{other, t}
+		}
+		first[name] = t
+	}
+	if err := e.checkFile(lockFile, e.Lock.JSON()); err != nil {
+		return err
+	}
+	if err := e.checkFile(policyFile, e.Policy); err != nil {
+		return err
+	}
+	return e.readRecords()
+}
+
+// maxFixed bounds the lock and the policy, in bytes.
+const maxFixed = 1 << 20
+
+// checkFile compares a file with what it has to hold. Before anything has run there is
+// none.
+func (e *Evaluation) checkFile(name string, want []byte) error {
+	got, err := bounded.ReadIn(e.Dir, name, maxFixed)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if want != nil && name != lockFile && exists(filepath.Join(e.Dir, lockFile)) {
+			return &LockError{e.Dir, "that no policy was fixed", shown(want)}
+		}
+		return nil
+	case err != nil:
+		return fmt.Errorf("reading what the job was begun with: %w", err)
+	case !bytes.Equal(bytes.TrimSpace(got), bytes.TrimSpace(want)):
+		return &LockError{filepath.Join(e.Dir, name), shown(got), shown(want)}
+	}
+	return nil
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// shown is a file's text in an error.
+func shown(text []byte) string {
+	const most = 400
+	if text = bytes.TrimSpace(text); len(text) == 0 {
+		return "nothing"
+	}
+	if len(text) > most {
+		return console.Clean(string(text[:most])) + "…"
+	}
+	return console.Clean(string(text))
+}
+
+// Begin makes the directory and writes down what is fixed.
+func (e *Evaluation) Begin() error {
+	if err := os.MkdirAll(filepath.Join(e.Dir, trialsDir), 0o755); err != nil {
+		return fmt.Errorf("making the job directory: %w", err)
+	}
+	if e.Policy != nil {
+		if err := atomicfile.Write(filepath.Join(e.Dir, policyFile), append(bytes.TrimSpace(e.Policy), '\n'), 0o644); err != nil {
+			return err
+		}
+	}
+	return atomicfile.Write(filepath.Join(e.Dir, lockFile), e.Lock.JSON(), 0o644)
+}
+
+// Missing counts the planned trials that have no record.
+func (e *Evaluation) Missing() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	missing := 0
+	for _, p := range e.Plan() {
+		if _, ok := e.records[p.TrialName]; !ok {
+			missing++
+		}
+	}
+	return missing
+}
+
+// Trials lists the records in the order of the plan, without those that are missing.
+func (e *Evaluation) Trials() []ownrunner.Trial {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var list []ownrunner.Trial
+	for _, p := range e.Plan() {
+		if t, ok := e.records[p.TrialName]; ok {
+			list = append(list, t)
+		}
+	}
+	return list
+}
