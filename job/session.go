@@ -223,13 +223,18 @@ func (s *Session) options() PrepareOptions {
 	return o
 }
 
-// Run runs a prepared job, see [Runner.Run], and opens the backend unless that has
-// been done.
+// Open opens the backend for a prepared job, unless that has been done.
+func (s *Session) Open(ctx context.Context, p *Prepared) error {
+	if s.backend != nil {
+		return nil
+	}
+	return s.open(ctx, append(Hidden(p.Config, s.Options.Home), p.TaskDirs()...))
+}
+
+// Run runs a prepared job, see [Runner.Run], in a backend that [Session.Open] opens.
 func (s *Session) Run(ctx context.Context, p *Prepared) (*Summary, error) {
-	if s.backend == nil {
-		if err := s.open(ctx, append(Hidden(p.Config, s.Options.Home), p.TaskDirs()...)); err != nil {
-			return nil, err
-		}
+	if err := s.Open(ctx, p); err != nil {
+		return nil, err
 	}
 	signals := s.interrupts()
 	ctx, stop := signals.context(ctx, func() {

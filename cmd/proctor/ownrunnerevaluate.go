@@ -170,7 +170,7 @@ func (x *evaluationRun) evaluation(tasks []evaluation.Task) *evaluation.Evaluati
 }
 
 // run runs the trials that have no record.
-func (x *evaluationRun) run(ctx context.Context) (err error) {
+func (x *evaluationRun) run(ctx context.Context) error {
 	env, f := x.env, x.f.run
 	if err := jobcli.KeepSecrets(f, x.eval.JobDir()); err != nil {
 		return err
@@ -188,7 +188,6 @@ func (x *evaluationRun) run(ctx context.Context) (err error) {
 		return err
 	}
 	s := newSession(ctx, env, f, &opts)
-	defer func() { err = errors.Join(err, s.Close(ctx)) }()
 	return x.eval.Run(ctx, evaluation.Runner{
 		Session: s, Backstop: needs.Backstop,
 		Prepared: func(p *job.Prepared, resumed *job.Resumed) error {

@@ -72,10 +72,14 @@ func (e *Evaluation) Plan() []ownrunner.Planned {
 	return ownrunner.PlanTrials(names, e.Lock.Attempts)
 }
 
-// CollisionError is the error of tasks whose trials would have the same names.
+// CollisionError is the error of tasks that cannot be told apart: they lie in one place,
+// or their trials would have the same names.
 type CollisionError struct{ First, Second Task }
 
 func (e *CollisionError) Error() string {
+	if e.First.Dir == e.Second.Dir {
+		return fmt.Sprintf("tasks %q and %q are one: %s", e.First.Name, e.Second.Name, e.First.Dir)
+	}
 	return fmt.Sprintf("the trials of task %q (%s) would have the names of those of task %q (%s)", e.Second.Name, e.Second.Dir, e.First.Name, e.First.Dir)
 }
 
@@ -92,13 +96,8 @@ func (*LockError) ErrorType() string { return "OrchestratorLockError" }
 // Open reads what stands in the directory already and checks that this evaluation may go
 // on there. It writes nothing.
 func (e *Evaluation) Open() error {
-	first := map[string]Task{}
-	for _, t := range e.Tasks {
-		name := ownrunner.TrialName(t.Name, 0)
-		if other, taken := first[name]; taken {
-			return &CollisionError{other, t}
-		}
-		first[name] = t
+	if err := e.checkTasks(); err != nil {
+		return err
 	}
 	if err := e.checkFile(lockFile, e.Lock.JSON()); err != nil {
 		return err
@@ -107,6 +106,19 @@ func (e *Evaluation) Open() error {
 		return err
 	}
 	return e.readRecords()
+}
+
+func (e *Evaluation) checkTasks() error {
+	first := map[string]Task{}
+	for _, t := range e.Tasks {
+		for _, key := range []string{ownrunner.TrialName(t.Name, 0), "/" + filepath.Clean(t.Dir)} { // no name has a slash
+			if other, taken := first[key]; taken {
+				return &CollisionError{other, t}
+			}
+			first[key] = t
+		}
+	}
+	return nil
 }
 
 // maxFixed bounds the lock and the policy, in bytes.

@@ -89,11 +89,6 @@ func (b *bench) run(t testing.TB) (*evaluation.Evaluation, error) {
 			return b.backend, func() error { return nil }, nil
 		},
 	}
-	defer func() {
-		if err := s.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-	}()
 	cfg := e.Configure(jobdir.NewConfig(time.Now()))
 	cfg.NConcurrentTrials = b.concurrent
 	return e, e.Run(t.Context(), evaluation.Runner{Session: s, Backstop: b.backstop, Event: b.event}, cfg)

@@ -1,11 +1,13 @@
 package evaluation
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/outcome"
 	"github.com/proctor-run/proctor/ownrunner"
+	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -77,6 +79,9 @@ type Failure struct {
 
 // reason is the code that the error has, else the one that says nothing more.
 func (f Failure) reason() outcome.Code {
+	if errors.Is(f.Err, sandbox.ErrUnavailable) {
+		return outcome.BrokerConnectionFailed
+	}
 	if code := outcome.ReasonOf(f.Err); code != outcome.TrialFailed {
 		return code
 	}

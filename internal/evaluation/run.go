@@ -2,6 +2,7 @@ package evaluation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -47,16 +48,20 @@ type Runner struct {
 }
 
 // Run runs the trials that have no record, and records each when it has ended. After
-// another end than that of the last of them, [ErrInterrupted] or the error says why.
-func (e *Evaluation) Run(ctx context.Context, r Runner, cfg jobdir.Config) error {
+// another end than that of the last of them, [ErrInterrupted] or the error says why. It
+// closes the session.
+func (e *Evaluation) Run(ctx context.Context, r Runner, cfg jobdir.Config) (err error) {
 	if e.Missing() == 0 {
 		return nil
 	}
-	cleanUp, err := e.claim(r.Session, &cfg)
-	if err != nil {
+	removeEmpty := e.remover()
+	defer func() {
+		err = errors.Join(err, r.Session.Close(ctx))
+		removeEmpty()
+	}()
+	if err := e.claim(r.Session, &cfg); err != nil {
 		return err
 	}
-	defer cleanUp()
 	p, resumed, err := e.prepare(r.Session, cfg)
 	if err != nil {
 		return err
@@ -66,35 +71,38 @@ func (e *Evaluation) Run(ctx context.Context, r Runner, cfg jobdir.Config) error
 			return err
 		}
 	}
+	if len(p.Remaining) > 0 {
+		if err := r.Session.Open(ctx, p); err != nil {
+			return err
+		}
+	}
 	if err := e.Begin(); err != nil {
 		return err
 	}
-	if err := e.CatchUp(p); err != nil {
+	if err := e.CatchUp(p); err != nil || len(p.Remaining) == 0 {
 		return err
-	}
-	if len(p.Remaining) == 0 {
-		return nil
 	}
 	return e.runJob(ctx, r, p)
 }
 
-// claim makes the job's directory and keeps others from it. What is left empty is removed.
-func (e *Evaluation) claim(s *job.Session, cfg *jobdir.Config) (cleanUp func(), err error) {
+// remover returns what removes the directories that will be made, as far as nothing was
+// written to them.
+func (e *Evaluation) remover() func() {
 	made := !exists(e.Dir)
-	cleanUp = func() { // Remove leaves alone what is not empty
+	return func() { // Remove leaves alone what is not empty
 		_ = os.Remove(e.JobDir())
 		if made {
 			_ = os.Remove(e.Dir)
 		}
 	}
+}
+
+// claim makes the job's directory and keeps others from it.
+func (e *Evaluation) claim(s *job.Session, cfg *jobdir.Config) error {
 	if err := os.MkdirAll(e.JobDir(), 0o755); err != nil {
-		return nil, fmt.Errorf("making the job directory: %w", err)
+		return fmt.Errorf("making the job directory: %w", err)
 	}
-	if err := s.Claim(cfg, true); err != nil {
-		cleanUp()
-		return nil, err
-	}
-	return cleanUp, nil
+	return s.Claim(cfg, true)
 }
 
 // prepare prepares the job, or what remains of it.
