@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,7 +46,7 @@ func (e Env) Check(ctx context.Context, log string, cmd sandbox.Command) error {
 	tail := bounded.NewTail(errorOutputLimit)
 	status, err := e.exec(ctx, log, cmd, tail)
 	if err == nil && status.Code != 0 {
-		return &ExitError{Command: cmd.Shell, Code: status.Code, Output: tail.String()}
+		return &ExitError{Command: cmp.Or(cmd.Shell, strings.Join(cmd.Argv, " ")), Code: status.Code, Output: tail.String()}
 	}
 	return err
 }

@@ -38,6 +38,9 @@ const (
 	// AgentNotGoneError: it cannot be proven that nothing of an agent is
 	// running, so that its work is not verified.
 	AgentNotGoneError = "AgentNotGoneError"
+	// SubmissionCodeError: an agent's code cannot be imported, or gives no agent
+	// (outcome mapping, section 8.3).
+	SubmissionCodeError = "SubmissionCodeError"
 )
 
 // Exceptions of the independent runner (outcome mapping, sections 4, 9, 10 and

@@ -27,8 +27,8 @@ func ReasonOf(err error) Code {
 
 // ReasonOfException is the reason code of the exception type that a trial's
 // result records; "" is no exception. Names match exactly. Harbor's names are
-// meant: a name that is not Harbor's, or says nothing about the phase, means that
-// the trial failed.
+// meant, and SubmissionCodeError: another name that is not Harbor's, or one that says
+// nothing about the phase, means that the trial failed.
 func ReasonOfException(exceptionType string) Code {
 	switch exceptionType {
 	case "":
@@ -41,6 +41,8 @@ func ReasonOfException(exceptionType string) Code {
 		return EnvironmentStartTimeout
 	case exception.CancelledError:
 		return CancelledError
+	case exception.SubmissionCodeError:
+		return SubmissionCodeFailed
 	case exception.RewardFileNotFoundError:
 		return RewardMissing
 	case exception.RewardFileEmptyError:

@@ -45,6 +45,7 @@ func TestReasonOf(t *testing.T) {
 		{recorded("CancelledError"), outcome.CancelledError},
 		{recorded("AgentSetupTimeoutError"), outcome.TrialFailed},
 		{recorded("NonZeroAgentExitCodeError"), outcome.TrialFailed},
+		{recorded("SubmissionCodeError"), outcome.SubmissionCodeFailed},
 		{recorded("agenttimeouterror"), outcome.TrialFailed},
 		{coded(outcome.SubmissionCodeFailed), outcome.SubmissionCodeFailed},
 		{fmt.Errorf("building: %w", coded(outcome.GenericFailed)), outcome.GenericFailed},
@@ -85,8 +86,8 @@ func TestCodes(t *testing.T) {
 	}
 }
 
-// TestHarborExceptions pins how names and messages of Harbor's exceptions fare
-// as text (outcome mapping, section 6.5).
+// TestHarborExceptions pins how names and messages of Harbor's exceptions, and the name
+// of a Python agent's, fare as text (outcome mapping, section 6.5).
 func TestHarborExceptions(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]outcome.Code{
@@ -96,6 +97,7 @@ func TestHarborExceptions(t *testing.T) {
 		"Failed to parse rewards from x":              outcome.RewardParseError,
 		"AgentSetupTimeoutError":                      "agentsetuptimeouterror",
 		"No reward file found at /a or /b":            "no_reward_file_found_at_/a_or_/b",
+		"SubmissionCodeError":                         outcome.SubmissionCodeFailed,
 		"agent timeout error while broker connection": outcome.AgentTimeout,
 		"\ud7ff\xed\xa0\x80 REWARD-MISSING":           outcome.RewardMissing,
 		"-":                                           "_",

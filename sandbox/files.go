@@ -182,6 +182,25 @@ func DownloadFile(ctx context.Context, sb Sandbox, src string, host *os.Root, na
 	})
 }
 
+// DownloadBytes returns the content of one file of the sandbox. What is no file, or has
+// more than limit bytes, is an error.
+func DownloadBytes(ctx context.Context, sb Sandbox, src string, limit int64) (data []byte, err error) {
+	err = download(ctx, sb, src, func(r *tar.Reader) error {
+		h, err := r.Next()
+		if err != nil {
+			return fmt.Errorf("downloading %q: %w", src, err)
+		}
+		if h.Typeflag != tar.TypeReg {
+			return fmt.Errorf("downloading %q: %w", src, bounded.ErrNotRegular)
+		}
+		if data, err = bounded.Read(r, limit); err != nil {
+			return fmt.Errorf("downloading %q: %w", src, err)
+		}
+		return nil
+	})
+	return data, err
+}
+
 func download(ctx context.Context, sb Sandbox, src string, take func(*tar.Reader) error) error {
 	pr, pw := io.Pipe()
 	taken := make(chan error, 1)

@@ -1,6 +1,6 @@
 // Package builtin has the agents that need nothing but a task: its own solution, no
-// work at all, a shell command, and a script of actions. Section numbers refer to the
-// Harbor agent format.
+// work at all, a shell command, a Python class, and a script of actions. Section numbers
+// refer to the Harbor agent format.
 package builtin
 
 import (
@@ -14,7 +14,7 @@ const builtinVersion = "1.0.0"
 
 // Agents returns the registry of them. The list is the caller's.
 func Agents() agent.Registry {
-	return agent.Registry{oracleEntry(), nopEntry(), commandEntry(), scriptedEntry()}
+	return agent.Registry{oracleEntry(), nopEntry(), commandEntry(), pythonEntry(), scriptedEntry()}
 }
 
 func nopEntry() agent.Entry {

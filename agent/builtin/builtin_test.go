@@ -45,7 +45,7 @@ func TestCheck(t *testing.T) {
 		{"oracle of a cube", config("oracle", "max_steps", 3), true, nil},
 		{"command", config("command", "run", "true", "version", "1.10"), false, nil},
 		{"scripted", config("scripted", "actions", script, "max_steps", 5), false, nil},
-		{"mistyped name", config("orcale"), false, []string{`"orcale" is not an agent`, "did you mean oracle?", "oracle, nop, command, scripted"}},
+		{"mistyped name", config("orcale"), false, []string{`"orcale" is not an agent`, "did you mean oracle?", "oracle, nop, command, python, scripted"}},
 		{"nothing near", config("mine"), false, []string{`"mine" is not an agent; choose from oracle`}},
 		{"Harbor's", config("claude-code"), false, []string{"claude-code is an agent of Harbor that proctor does not have", "command"}},
 		{"mistyped setting", config("command", "rum", "true", "run", "true"), false, []string{"agent command has no setting rum", "did you mean run?", "run, install, version"}},
@@ -98,7 +98,7 @@ func TestRegistry(t *testing.T) {
 		Stepped: func(agent.Config) (cube.Agent, error) { return cube.Script(), nil },
 	}
 	r := append(builtin.Agents(), mine, agent.Entry{Name: "nop", Summary: "another", Stepped: mine.Stepped})
-	if got, want := r.Names(), []string{"oracle", "nop", "command", "scripted", "mine"}; !slices.Equal(got, want) {
+	if got, want := r.Names(), []string{"oracle", "nop", "command", "python", "scripted", "mine"}; !slices.Equal(got, want) {
 		t.Errorf("names %q, want %q", got, want)
 	}
 	if e, _ := r.Find("nop"); e.Summary != "another" {

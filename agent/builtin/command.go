@@ -75,20 +75,35 @@ func (c *command) Info() agent.Info { return agent.Info{Name: "command", Version
 // Setup puts the list of MCP servers in place and runs the install text as
 // root, as far as there are any.
 func (c *command) Setup(ctx context.Context, env agent.Env) error {
-	if len(env.MCPServers) > 0 {
-		if err := sandbox.UploadBytes(ctx, env.Sandbox, agent.AppendMCPConfig(nil, env.MCPServers), mcpFile, 0o644); err != nil {
-			return fmt.Errorf("uploading %q: %w", mcpFile, err)
-		}
+	if err := uploadServers(ctx, env); err != nil {
+		return err
 	}
 	if strings.TrimSpace(c.Install) == "" {
 		return nil
 	}
-	return env.Check(ctx, "install.txt", sandbox.Command{Shell: c.Install, Env: c.vars(env), User: "root"})
+	return env.Check(ctx, "install.txt", sandbox.Command{Shell: c.Install, Env: withEquipment(c.Env, env), User: "root"})
 }
 
-// vars are the variables of both texts.
-func (c *command) vars(env agent.Env) []string {
-	vars := slices.Clone(c.Env)
+// uploadServers puts the list of MCP servers in place, if there are any.
+func uploadServers(ctx context.Context, env agent.Env) error {
+	if len(env.MCPServers) == 0 {
+		return nil
+	}
+	return uploadText(ctx, env, mcpFile, string(agent.AppendMCPConfig(nil, env.MCPServers)))
+}
+
+// uploadText writes a file that everybody in the sandbox can read.
+func uploadText(ctx context.Context, env agent.Env, path, text string) error {
+	if err := sandbox.UploadBytes(ctx, env.Sandbox, []byte(text), path, 0o644); err != nil {
+		return fmt.Errorf("uploading %q: %w", path, err)
+	}
+	return nil
+}
+
+// withEquipment adds to the variables of an agent's commands those that tell of MCP
+// servers and skills.
+func withEquipment(own []string, env agent.Env) []string {
+	vars := slices.Clone(own)
 	if len(env.MCPServers) > 0 {
 		vars = append(vars, "PROCTOR_MCP_CONFIG="+mcpFile)
 	}
@@ -107,11 +122,11 @@ func (c *command) Run(ctx context.Context, env agent.Env, task agent.Task) (agen
 	for _, f := range []struct{ path, text string }{
 		{instructionFile, task.Instruction}, {deadlineFile, deadline},
 	} {
-		if err := sandbox.UploadBytes(ctx, env.Sandbox, []byte(f.text), f.path, 0o644); err != nil {
-			return agent.Result{}, fmt.Errorf("uploading %q: %w", f.path, err)
+		if err := uploadText(ctx, env, f.path, f.text); err != nil {
+			return agent.Result{}, err
 		}
 	}
-	vars := append(c.vars(env),
+	vars := append(withEquipment(c.Env, env),
 		"PROCTOR_INSTRUCTION_FILE="+instructionFile,
 		"PROCTOR_DEADLINE="+deadline,
 		"PROCTOR_DEADLINE_FILE="+deadlineFile,

@@ -92,15 +92,21 @@ func TestScripts(t *testing.T) {
 }
 
 // condition reports what this machine has: [host], where -e host works; [docker],
-// where an engine answers and has the image of the examples; [rootfs], where
-// $MIRROR has images; [patience], where tests may take minutes.
+// where an engine answers and has the image of the examples; [python-image], where
+// it has one with Python, too; [rootfs], where $MIRROR has images; [python3], where
+// the system has Python, which is what sandboxes of -e host see; [patience], where
+// tests may take minutes.
 func condition(name string) (bool, error) {
 	var err error
 	switch name {
 	case "host":
 		err = hostSandboxes()
 	case "docker":
-		err = engineAnswers()
+		err = engineAnswers(exampleImage)
+	case "python-image":
+		err = engineAnswers(pythonImage)
+	case "python3":
+		_, err = os.Stat("/usr/bin/python3")
 	case "patience":
 		return need.Required("patience"), nil
 	case "rootfs":
@@ -116,7 +122,11 @@ func condition(name string) (bool, error) {
 	return err == nil, nil
 }
 
-func engineAnswers() error {
+// pythonImage is an image with Python.
+const pythonImage = "python:3-slim"
+
+// engineAnswers tells why there is no engine with an image.
+func engineAnswers(image string) error {
 	b, err := docker.New(docker.Options{Getenv: os.Getenv, Now: time.Now})
 	if err != nil {
 		return err
@@ -125,7 +135,7 @@ func engineAnswers() error {
 		return err
 	}
 	host := cmp.Or(os.Getenv("DOCKER_HOST"), "unix:///var/run/docker.sock")
-	return need.EngineImage(host, exampleImage)
+	return need.EngineImage(host, image)
 }
 
 // repositoryPath finds a file of the repository.
