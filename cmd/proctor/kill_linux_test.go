@@ -58,6 +58,12 @@ func phases() []phase {
 // start runs the phase's task until it stands still.
 func (ph phase) start(t *testing.T, p place, flags []string) *running {
 	t.Helper()
+	return ph.startAs(t, p, flags, filepath.Join(p.dir, "jobs", "j"), "run", "-p", "tasks", "-n", "1", "--job-name", "j", "--json")
+}
+
+// startAs is start for a command whose job has this directory.
+func (ph phase) startAs(t *testing.T, p place, flags []string, job string, command ...string) *running {
+	t.Helper()
 	files := map[string]string{
 		"task.toml": "", "instruction.md": "Stand still.\n",
 		"environment/Dockerfile": "FROM debian:bookworm-slim\nWORKDIR /app\n",
@@ -70,8 +76,8 @@ func (ph phase) start(t *testing.T, p place, flags []string) *running {
 	for _, name := range []string{"a-first", "b-second"} {
 		writeFiles(t, filepath.Join(p.dir, "tasks", name), files)
 	}
-	args := append([]string{"run", "-p", "tasks", "-n", "1", "--job-name", "j", "--json"}, flags...)
-	r := &running{cmd: p.command(append(args, ph.args...)...), job: filepath.Join(p.dir, "jobs", "j"), ended: make(chan struct{}), engine: slices.Contains(flags, "docker")}
+	args := slices.Concat(command, flags, ph.args)
+	r := &running{cmd: p.command(args...), job: job, ended: make(chan struct{}), engine: slices.Contains(flags, "docker")}
 	stderr, err := os.Create(filepath.Join(p.dir, "stderr"))
 	if err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"runtime"
@@ -15,6 +16,7 @@ import (
 	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/internal/console"
 	"github.com/proctor-run/proctor/internal/evaluation"
+	"github.com/proctor-run/proctor/internal/feed"
 	"github.com/proctor-run/proctor/internal/guarded"
 	"github.com/proctor-run/proctor/internal/interrupt"
 	"github.com/proctor-run/proctor/internal/jobcli"
@@ -33,15 +35,19 @@ func evaluate(ctx context.Context, env *Env, f *evaluationFlags) error {
 	if err := f.check(env); err != nil {
 		return err
 	}
-	defer interrupt.SurviveClosedPipes()()
+	interrupt.SurviveClosedPipes()
 	own := *env
 	if file, ok := env.Stderr.(*os.File); !ok || !term.IsTerminal(int(file.Fd())) {
 		detached := console.Detach(env.Stderr)
 		defer detached.Close(stderrLimit)
 		own.Stderr = detached
 	}
+	events, err := f.feed(&own, env.Stdout)
+	if err != nil {
+		return err
+	}
 	signals := make(chan os.Signal, 2) // both find room, whoever listens
-	x := &evaluationRun{env: &own, f: f, requested: len(f.ids), stage: evaluation.CLI}
+	x := &evaluationRun{env: &own, f: f, feed: events, requested: len(f.ids), stage: evaluation.CLI}
 	own.Signals = signals
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -49,17 +55,49 @@ func evaluate(ctx context.Context, env *Env, f *evaluationFlags) error {
 		func() { cancel(evaluation.ErrInterrupted); signals <- os.Interrupt },
 		func() { signals <- os.Interrupt })
 	defer stop()
-	return x.print(env, x.result(ctx))
+	err = x.result(ctx)
+	return x.print(env, x.closeFeed(), err)
+}
+
+// feed is where events of the run go.
+func (f *evaluationFlags) feed(env *Env, stdout io.Writer) (*feed.Feed, error) {
+	progress, err := feed.ProgressTarget(f.progress, env.Lookup)
+	if err != nil {
+		return nil, usageErrorf("%w", err)
+	}
+	logs, err := feed.LogTarget(f.logs, env.Lookup)
+	if err != nil {
+		return nil, usageErrorf("%w", err)
+	}
+	return feed.New(feed.Options{
+		Progress: progress, Logs: logs, Out: stdout, Redact: evaluation.Placeholders,
+		Warn: func(text string) { _, _ = fmt.Fprintf(env.Stderr, "proctor: warning: %s\n", clean(text)) },
+	}), nil
+}
+
+// feedLimit is how long the end of a run waits for receivers of events.
+const feedLimit = 10 * time.Second
+
+// closeFeed sends the events that wait; whole is false where standard output may have got
+// a part of one.
+func (x *evaluationRun) closeFeed() (whole bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), feedLimit)
+	defer cancel()
+	return x.feed.Close(ctx)
 }
 
 // print prints the line, and whatever else is to be said after it.
-func (x *evaluationRun) print(env *Env, err error) error {
+func (x *evaluationRun) print(env *Env, whole bool, err error) error {
 	marker := ""
 	if err != nil {
 		failure := evaluation.Failure{Stage: x.stage, Err: err, Tasks: x.requested}
 		x.line, marker = failure.Line(x.env.hidden().String)
 	}
-	_, writeErr := fmt.Fprintln(env.Stdout, x.line)
+	begin := ""
+	if !whole {
+		begin = "\n" // consumers look at the beginning of a line
+	}
+	_, writeErr := fmt.Fprint(env.Stdout, begin, x.line, "\n")
 	for _, d := range x.failed {
 		if line := d.StderrLine(); line != "" {
 			_, _ = fmt.Fprintln(x.env.Stderr, clean(line))
@@ -77,6 +115,7 @@ func (x *evaluationRun) print(env *Env, err error) error {
 type evaluationRun struct {
 	env   *Env
 	f     *evaluationFlags
+	feed  *feed.Feed
 	eval  *evaluation.Evaluation
 	stage evaluation.Stage
 	// requested is how many tasks were asked for.
@@ -188,8 +227,10 @@ func (x *evaluationRun) run(ctx context.Context) error {
 		return err
 	}
 	s := newSession(ctx, env, f, &opts)
+	follower := x.eval.Follow(x.feed)
+	defer follower.Close()
 	return x.eval.Run(ctx, evaluation.Runner{
-		Session: s, Backstop: needs.Backstop,
+		Session: s, Backstop: needs.Backstop, Event: follower.Event,
 		Prepared: func(p *job.Prepared, resumed *job.Resumed) error {
 			if resumed != nil {
 				program(env).PrintResume(&jobcli.Again{}, resumed)

@@ -34,6 +34,7 @@ type evaluationFlags struct {
 	root string // of the tasks
 
 	manifest, agentDir string
+	progress, logs     string // where events go
 	cap                *int
 	backstop           *float64
 }
@@ -47,7 +48,7 @@ func newOwnrunnerRun(env *Env) *cobra.Command {
 the attempts, checks the tasks against pinned digests, runs what has no record
 yet, keeps a record of each trial in DIR/trials, and prints exactly one line
 BASE_BENCHMARK_RESULT={...} on standard output, whatever happens. Everything else
-goes to standard error.
+goes to standard error, but for the events that --progress - and --logs - ask for.
 
 A task is a task directory, a directory of tasks, or an id, whose directory is
 found below --cache-root by the whole id or by its last part. With a manifest (see
@@ -103,7 +104,11 @@ func (f *evaluationFlags) define(env *Env, cmd *cobra.Command) {
 		flags.Optional(fs, &o.ForceBuild, flags.Bool, "force-build", "", "rebuild the image even if it exists")
 	})
 	flags.Topic(fs, "Job", func() { f.defineJob(fs) })
-	flags.Topic(fs, "Output", func() { jobcli.DefineProgress(fs, f.run) })
+	flags.Topic(fs, "Output", func() {
+		fs.StringVar(&f.progress, "progress", "", "`where` progress events go: - for standard output, or a receiver's base URL (default $EVAL_PROGRESS_BASE_URL)")
+		fs.StringVar(&f.logs, "logs", "", "`where` the log stream goes: - for standard output, or a receiver's base URL (default $EVAL_LOG_BASE_URL)")
+		jobcli.DefineProgress(fs, f.run)
+	})
 	for _, name := range []string{"cache-root", "job-dir", "agent-dir"} {
 		if err := cmd.MarkFlagDirname(name); err != nil {
 			panic(err) // the flag is not defined

@@ -11,7 +11,6 @@ import (
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
-	"github.com/proctor-run/proctor/jobdir/journal"
 	"github.com/proctor-run/proctor/jobdir/scan"
 	"github.com/proctor-run/proctor/schema"
 	"github.com/proctor-run/proctor/trial"
@@ -108,7 +107,7 @@ func (e *Evaluation) claim(s *job.Session, cfg *jobdir.Config) error {
 // prepare prepares the job, or what remains of it.
 func (e *Evaluation) prepare(s *job.Session, cfg jobdir.Config) (p *job.Prepared, resumed *job.Resumed, err error) {
 	s.Options.AcceptHarmless = true // the lock says what must not change
-	if exists(filepath.Join(e.JobDir(), scan.ConfigFile)) || exists(filepath.Join(e.JobDir(), journal.File)) {
+	if e.begun() {
 		if resumed, err = s.PrepareResume(e.JobDir(), job.ResumeOptions{Config: &cfg}); err == nil {
 			p = resumed.Prepared
 		}
@@ -119,6 +118,16 @@ func (e *Evaluation) prepare(s *job.Session, cfg jobdir.Config) (p *job.Prepared
 		return nil, nil, err
 	}
 	return p, resumed, e.Adopt(p)
+}
+
+// begun reports whether the job has been begun: it has a configuration, also a damaged
+// one, or a journal that tells of one.
+func (e *Evaluation) begun() bool {
+	if exists(filepath.Join(e.JobDir(), scan.ConfigFile)) {
+		return true
+	}
+	_, err := job.StoredConfig(e.JobDir())
+	return err == nil
 }
 
 // runJob runs the trials that remain.

@@ -84,10 +84,6 @@ func Context(ctx context.Context, signals <-chan os.Signal) (_ context.Context, 
 	}
 }
 
-// SurviveClosedPipes lets writes to a closed standard output or error fail, instead of
-// ending the process, until stop is called.
-func SurviveClosedPipes() (stop func()) {
-	ignored := make(chan os.Signal, 1)
-	signal.Notify(ignored, syscall.SIGPIPE)
-	return func() { signal.Stop(ignored) }
-}
+// SurviveClosedPipes lets writes to a closed standard output or error fail from now on,
+// instead of ending the process.
+func SurviveClosedPipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
