@@ -31,6 +31,12 @@ type TrialRecord struct {
 	// Stdout and Stderr are the files that the record names, relative to the
 	// trial's directory; they may lead out of it.
 	Stdout, Stderr string
+	// StdoutFile and StderrFile are these by their names below the job's directory, "" for
+	// what is not there and for what leads out of the trial's directory. Logs are the
+	// trial's other logs: "agent/" with all files below it, sorted, then those of the trial,
+	// its verifier and its exception, so far as they are there. [ReadTrials] finds them.
+	StdoutFile, StderrFile string
+	Logs                   []string
 	// Harbor: it is a result as Harbor writes them, which has no record's members.
 	Harbor bool
 }
@@ -202,6 +208,7 @@ func ReadTrials(job fs.FS, task string) ([]TrialRecord, error) {
 		default:
 			records[i] = ReadTrial(data, task, path.Base(dir))
 		}
+		records[i].findLogs(job, dir)
 	}
 	return records, nil
 }

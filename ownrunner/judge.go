@@ -170,7 +170,7 @@ func (j Judgement) Object() *value.Object {
 }
 
 func trialObject(number int, t outcome.TrialRecord) *value.Object {
-	obj := value.NewObject(7)
+	obj := value.NewObject(10)
 	obj.Append("number", value.NewInt(int64(number)))
 	obj.Append("task_id", value.Str(t.Task))
 	obj.Append("trial_name", value.Str(t.Name))
@@ -181,5 +181,20 @@ func trialObject(number int, t outcome.TrialRecord) *value.Object {
 	}
 	obj.Append("reason_code", reasonValue(outcome.Code(t.Reason)))
 	obj.Append("error", value.Str(t.Error))
+	logs := value.List{}
+	for _, name := range t.Logs {
+		logs = append(logs, value.Str(name))
+	}
+	obj.Append("logs", logs)
+	obj.Append("stdout_path", fileValue(t.StdoutFile))
+	obj.Append("stderr_path", fileValue(t.StderrFile))
 	return obj
+}
+
+// fileValue is null for no file.
+func fileValue(name string) value.Value {
+	if name == "" {
+		return value.Null{}
+	}
+	return value.Str(name)
 }

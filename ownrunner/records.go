@@ -1,9 +1,13 @@
 package ownrunner
 
 import (
+	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/proctor-run/proctor/internal/bounded"
@@ -41,9 +45,19 @@ func (r records) Open(name string) (fs.File, error) { return bounded.OpenAt(r.ro
 
 func (r records) Stat(name string) (fs.FileInfo, error) { return r.root.Stat(name) }
 
+// Lstat and ReadLink make records an [fs.ReadLinkFS]: which names are links is known.
+func (r records) Lstat(name string) (fs.FileInfo, error) { return r.root.Lstat(name) }
+
+func (r records) ReadLink(name string) (string, error) { return r.root.Readlink(name) }
+
 func (r records) ReadFile(name string) ([]byte, error) {
 	return bounded.ReadAt(r.root, name, maxRecord)
 }
+
+// maxEntries bounds the entries of one directory.
+const maxEntries = 1 << 20
+
+var errManyEntries = errors.New("the directory has too many entries")
 
 // ReadDir lists what is a directory, in the order of names.
 func (r records) ReadDir(name string) ([]fs.DirEntry, error) {
@@ -54,5 +68,18 @@ func (r records) ReadDir(name string) ([]fs.DirEntry, error) {
 	if err != nil {
 		return nil, err
 	}
-	return fs.ReadDir(r.root.FS(), name) //nolint:wrapcheck // it names the directory
+	d, err := r.root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = d.Close() }()
+	entries, err := d.ReadDir(maxEntries)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if len(entries) == maxEntries {
+		return nil, &fs.PathError{Op: "readdir", Path: name, Err: errManyEntries}
+	}
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries, nil
 }

@@ -5,7 +5,9 @@ package ownrunner_test
 import (
 	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/proctor-run/proctor/internal/planted"
@@ -40,5 +42,33 @@ func TestRecordsThatAreNoFiles(t *testing.T) {
 	}
 	if _, err := ownrunner.ReadRecords(filepath.Join(t.TempDir(), "none"), ""); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no directory: got %v", err)
+	}
+}
+
+// TestLogsThatAreLinks: a link is no log, wherever it leads, and nothing behind it is.
+func TestLogsThatAreLinks(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	planted.Files(t, dir, map[string]string{
+		"trials/a/result.json":    `{"score": 1.0, "stdout_path": "linked/secret.txt", "stderr_path": "err.txt"}`,
+		"trials/a/agent/real.log": "", "trials/b/secret.txt": "", "trials/b/trial.log": "",
+	})
+	for link, target := range map[string]string{
+		"trials/a/agent/file": "../../b/secret.txt", "trials/a/agent/dir": "../../b", "trials/a/agent/loop": ".",
+		"trials/a/linked": "../b", "trials/a/err.txt": "../b/secret.txt", "trials/a/trial.log": "/etc/passwd", "trials/b/agent": "../a/agent",
+	} {
+		if err := os.Symlink(target, filepath.Join(dir, filepath.FromSlash(link))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found, err := ownrunner.ReadRecords(dir, "t")
+	if err != nil || len(found) != 2 {
+		t.Fatalf("got %+v, %v", found, err)
+	}
+	if got := strings.Join(found[0].Logs, " "); got != "trials/a/agent/ trials/a/agent/real.log" || found[0].StdoutFile+found[0].StderrFile != "" {
+		t.Errorf("got %+v", found[0])
+	}
+	if got := strings.Join(found[1].Logs, " "); got != "trials/b/trial.log" {
+		t.Errorf("got %+v", found[1])
 	}
 }
