@@ -113,6 +113,9 @@ func (p *Program) resumeCommand() *cobra.Command {
 }
 
 func (p *Program) resume(ctx context.Context, dir string, f *jobcli.Flags, again *jobcli.Again, o SandboxOptions) (err error) {
+	if err := f.CheckPolicy(); err != nil {
+		return err
+	}
 	cfg, err := job.StoredConfig(dir)
 	if err != nil {
 		return exitcode.Usagef("%w", err)

@@ -3,6 +3,7 @@ package job
 import (
 	"time"
 
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/score"
 	"github.com/proctor-run/proctor/trial"
 )
@@ -32,6 +33,8 @@ type Event struct {
 	Progress Progress
 	// Statistics of all trials that ended, for EventJobEnd alone.
 	Statistics *score.Statistics
+	// Records are these trials in their final order, unless the job was interrupted.
+	Records []jobdir.Record
 }
 
 // Retry is a trial that will be attempted again.

@@ -74,7 +74,11 @@ func (m *monitor) send(e Event) {
 }
 
 func (m *monitor) emitEnd(out *Summary, message string) {
-	m.send(Event{Kind: EventJobEnd, Message: message, Statistics: &out.Statistics})
+	e := Event{Kind: EventJobEnd, Message: message, Statistics: &out.Statistics}
+	if !out.Interrupted {
+		e.Records = out.Records
+	}
+	m.send(e)
 }
 
 // trialEvent takes what a trial tells.

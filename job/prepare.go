@@ -14,6 +14,7 @@ import (
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/scan"
+	"github.com/proctor-run/proctor/outcome"
 	"github.com/proctor-run/proctor/score"
 )
 
@@ -40,6 +41,9 @@ type PrepareOptions struct {
 	// Fetch brings here what lies elsewhere than in local directories, see
 	// [dataset.Fetch]; nil means that such tasks cannot be run.
 	Fetch func(jobdir.Config) (*dataset.Fetched, error)
+	// Policy is the scoring policy that is fixed before the job runs (outcome mapping,
+	// section 10.1); nil for none, and for that of a job which was begun.
+	Policy *outcome.Policy
 	// Cubes are the benchmarks whose tasks the configuration may name; nil for
 	// none.
 	Cubes *Cubes
@@ -95,6 +99,9 @@ func prepare(cfg jobdir.Config, o PrepareOptions, open func() (*jobDir, error)) 
 	p.Trials, p.Remaining, p.Existing = match.Trials, match.Remaining, dir.records
 	dir.configs = nil // those that count are in the plan
 	p.Variables, p.Dirs = found.variables, found.dirs()
+	if p.Policy, err = dir.adoptPolicy(o.Policy, p.Begun); err != nil {
+		return nil, err
+	}
 	p.Lock, err = newLock(p, found, o)
 	if err != nil {
 		return nil, err
@@ -212,6 +219,7 @@ func (f *foundTasks) look(t dataset.FetchedTask, cfg jobdir.Config, o PrepareOpt
 // jobDir is what stands already where a job is to be run.
 type jobDir struct {
 	path    string
+	begun   bool // it has a configuration
 	result  *jobdir.Result
 	configs []jobdir.TrialConfig
 	records []jobdir.Record
@@ -230,6 +238,7 @@ func openJobDir(cfg jobdir.Config, o PrepareOptions) (*jobDir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the existing job: %w", err)
 	}
+	d.begun = true
 	stored, _, err := jobdir.ParseConfig(data, jobdir.JSON, time.Time{})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(d.path, "config.json"), err)

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/outcome"
 	"github.com/proctor-run/proctor/score"
 )
 
@@ -40,6 +41,8 @@ type Prepared struct {
 	// Dirs says where each task lies on the machine that prepared the job, by
 	// [TaskKey].
 	Dirs map[string]string
+	// Policy is the scoring policy that was fixed before the job ran; nil for none.
+	Policy *outcome.Policy
 	// Begun: the job's directory has a result.
 	Begun bool
 	// Redacted: the configurations were read back, and what stands redacted in
@@ -81,6 +84,7 @@ type preparedJSON struct {
 	Warnings   []string          `json:"warnings"`
 	Variables  []TaskVariable    `json:"variables"`
 	Dirs       map[string]string `json:"dirs"`
+	Policy     *string           `json:"policy,omitempty"`
 	Begun      bool              `json:"begun"`
 	Earlier    map[int]string    `json:"earlier"`
 	Orphans    []string          `json:"orphans"`
@@ -100,6 +104,13 @@ func (p *Prepared) MarshalJSON() ([]byte, error) {
 	}
 	if p.Lock != nil {
 		out.Lock = new(string(p.Lock.AppendJSON(nil, nil)))
+	}
+	if p.Policy != nil {
+		text, err := p.Policy.Text()
+		if err != nil {
+			return nil, fmt.Errorf("writing a prepared job as JSON: %w", err)
+		}
+		out.Policy = &text
 	}
 	data, err := json.Marshal(out)
 	if err != nil {
@@ -141,6 +152,13 @@ func (p *Prepared) UnmarshalJSON(data []byte) error {
 			return fmt.Errorf("reading a prepared job: %w", err)
 		}
 		read.Lock = &lock
+	}
+	if in.Policy != nil {
+		policy, err := outcome.ParsePolicy([]byte(*in.Policy))
+		if err != nil {
+			return fmt.Errorf("reading a prepared job: %w", err)
+		}
+		read.Policy = &policy
 	}
 	*p = read
 	return nil

@@ -188,7 +188,7 @@ type looseDir struct {
 }
 
 func readResumeDir(cfg jobdir.Config, o ResumeOptions) (*resumeDir, error) {
-	d := &resumeDir{jobDir: jobDir{path: cfg.Dir()}}
+	d := &resumeDir{jobDir: jobDir{path: cfg.Dir(), begun: true}}
 	if err := errors.Join(d.readLock(), d.readJournal()); err != nil {
 		return nil, err
 	}

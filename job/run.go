@@ -315,7 +315,10 @@ func setAside(dir string, n int, reason string, j *journal.Writer) error {
 
 // writeInputs writes what the job was asked to do.
 func (m *monitor) writeInputs(p *Prepared, lookup harbor.Lookup) error {
-	err := atomicfile.Write(filepath.Join(m.dir, "config.json"), m.secrets.Bytes(p.Config.AppendJSON(nil, lookup)), 0o644)
+	err := p.writePolicy()
+	if err == nil {
+		err = atomicfile.Write(filepath.Join(m.dir, scan.ConfigFile), m.secrets.Bytes(p.Config.AppendJSON(nil, lookup)), 0o644)
+	}
 	if err == nil && p.Lock != nil {
 		err = atomicfile.WriteFrom(filepath.Join(m.dir, scan.LockFile), 0o644, func(w io.Writer) error {
 			clean := m.secrets.Writer(w)

@@ -53,6 +53,22 @@ func Explain(resultJSON []byte) Explanation {
 	return x
 }
 
+// WithScore has another score than Harbor's, such as that of a policy, and what is
+// resolved by it: the score times Counted, rounded half to even. Status, total and
+// reason stay, and so does all of a result that cannot be used. The error is a
+// [SchemaError] for a score that a result line cannot have, outside of 0 to 1.
+func (x Explanation) WithScore(score float64) (Explanation, error) {
+	if x.Outcome.Reason != "" {
+		return x, nil
+	}
+	if !(score >= 0 && score <= 1) {
+		return x, &SchemaError{"score", value.FloatRepr(score) + " is not within 0 to 1"}
+	}
+	x.Outcome.Score = score
+	err := x.resolve()
+	return x, err
+}
+
 func malformed(err error) Explanation { return Explanation{Outcome: Malformed(), Err: err} }
 
 // OfValue is the outcome of a result in memory. It differs from [Of] in two
@@ -179,17 +195,10 @@ func others(obj *value.Object) []string {
 
 // conclude makes the fields of the samples and counters.
 func (x *Explanation) conclude() error {
-	score := x.mean()
-	counted, err := x.Counted.Float64()
-	if err != nil {
+	x.Outcome = Outcome{Status: Completed, Score: x.mean(), Total: x.Counted}
+	if err := x.resolve(); err != nil {
 		return err
 	}
-	x.Product = score * counted
-	resolved, err := value.RoundHalfEven(x.Product)
-	if err != nil {
-		return err
-	}
-	x.Outcome = Outcome{Status: Completed, Score: score, Resolved: resolved, Total: x.Counted}
 	if x.Errored.Sign() != 0 {
 		x.Outcome.Status = Failed
 	}
@@ -198,6 +207,17 @@ func (x *Explanation) conclude() error {
 		x.Outcome.Total = x.Completed.Add(x.Errored)
 	}
 	return nil
+}
+
+// resolve makes the number of resolved trials of the score.
+func (x *Explanation) resolve() error {
+	counted, err := x.Counted.Float64()
+	if err != nil {
+		return err
+	}
+	x.Product = x.Outcome.Score * counted
+	x.Outcome.Resolved, err = value.RoundHalfEven(x.Product)
+	return err
 }
 
 func (x *Explanation) mean() float64 {

@@ -41,8 +41,9 @@ type Keep struct {
 
 // JobScore is the score of a job over its tasks.
 type JobScore struct {
-	Kept  []float64 // the scores that count, in order
-	Score float64   // 0 if none does
+	Kept   []float64 // the scores that count, in order
+	KeptAt []int     // where they stand among all
+	Score  float64   // 0 if none does
 	// Passed counts the tasks that scored 1 or more, Total all. No policy
 	// changes either.
 	Passed, Total int
@@ -70,13 +71,16 @@ func (k Keep) Of(scores []float64) (JobScore, error) {
 	}
 	switch policy {
 	case KeepBest:
-		s.Kept = []float64{scores[best(scores)]}
+		s.KeptAt = []int{best(scores)}
 	case DropLowest:
-		s.Kept = dropLowest(scores, k.Drop)
+		s.KeptAt = dropLowest(scores, k.Drop)
 	case KeepAboveBound:
-		s.Kept = atLeast(scores, k.Threshold)
+		s.KeptAt = atLeast(scores, k.Threshold)
 	default:
-		s.Kept = slices.Clone(scores)
+		s.KeptAt = upTo(len(scores))
+	}
+	for _, i := range s.KeptAt {
+		s.Kept = append(s.Kept, scores[i])
 	}
 	if len(s.Kept) > 0 {
 		s.Score = mean(s.Kept)
@@ -102,31 +106,29 @@ func (k Keep) check() (KeepPolicy, error) {
 
 // dropLowest drops the n lowest scores, among equals the earliest, but not all.
 // A nan is as low as minus infinity.
-func dropLowest(scores []float64, n int) []float64 {
-	order := make([]int, len(scores))
-	for i := range order {
-		order[i] = i
-	}
+func dropLowest(scores []float64, n int) []int {
+	order := upTo(len(scores))
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(scores[a], scores[b]) })
-	dropped := make([]bool, len(scores))
-	for _, i := range order[:min(n, len(scores)-1)] {
-		dropped[i] = true
-	}
-	kept := make([]float64, 0, len(scores))
+	kept := order[min(n, len(scores)-1):]
+	slices.Sort(kept)
+	return kept
+}
+
+func atLeast(scores []float64, bound float64) []int {
+	var kept []int
 	for i, x := range scores {
-		if !dropped[i] {
-			kept = append(kept, x)
+		if x >= bound {
+			kept = append(kept, i)
 		}
 	}
 	return kept
 }
 
-func atLeast(scores []float64, bound float64) []float64 {
-	var kept []float64
-	for _, x := range scores {
-		if x >= bound {
-			kept = append(kept, x)
-		}
+// upTo lists the numbers below n.
+func upTo(n int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = i
 	}
-	return kept
+	return list
 }

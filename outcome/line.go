@@ -17,6 +17,14 @@ const Prefix = "BASE_BENCHMARK_RESULT="
 // the reference prints nothing then.
 func (o Outcome) Line() (string, error) { return line(o.Object()) }
 
+// LineWith is [Outcome.Line] with a field more. Consumers take no notice of fields that
+// they do not know (outcome mapping, section 4.1).
+func (o Outcome) LineWith(field string, v value.Value) (string, error) {
+	obj := o.Object()
+	obj.Set(field, v)
+	return line(obj)
+}
+
 // line writes a payload, names sorted.
 func line(payload *value.Object) (string, error) {
 	if err := checkDigits(payload); err != nil {

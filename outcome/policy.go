@@ -1,6 +1,7 @@
 package outcome
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
@@ -45,6 +46,29 @@ func ParsePolicy(data []byte) (Policy, error) {
 	}
 	return p, nil
 }
+
+// Text is the policy as [ParsePolicy] reads it, always the same for the same policy.
+// The error is that of one that cannot be fixed before a job runs: the best task alone
+// has no spelling, nor have parameters that are no scores or of another policy.
+func (p Policy) Text() (string, error) {
+	obj := value.NewObject(5)
+	obj.Append("drop_lowest_n", value.NewInt(int64(p.Keep.Drop)))
+	obj.Append("keep_policy", value.Str(underscored(string(cmp.Or(p.Keep.Policy, KeepAll)))))
+	obj.Append("per_task_aggregation", value.Str(underscored(string(cmp.Or(p.Aggregation, MeanOfAttempts)))))
+	obj.Append("schema_version", value.NewInt(1))
+	obj.Append("threshold_f64be", value.Null{})
+	if p.Keep.Policy == KeepAboveBound {
+		var bits [8]byte
+		binary.BigEndian.PutUint64(bits[:], math.Float64bits(p.Keep.Threshold))
+		obj.Set("threshold_f64be", value.Str(hex.EncodeToString(bits[:])))
+	}
+	if _, err := policyOf(obj); err != nil {
+		return "", fmt.Errorf("writing scoring policy: %w", err)
+	}
+	return string(value.AppendDumps(nil, obj, value.DumpsOptions{})), nil
+}
+
+func underscored(name string) string { return strings.ReplaceAll(name, "-", "_") }
 
 func policyOf(obj *value.Object) (Policy, error) {
 	fields := []string{"schema_version", "per_task_aggregation", "keep_policy", "drop_lowest_n", "threshold_f64be"}

@@ -3,10 +3,12 @@ package report
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
+	"slices"
 
-	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/outcome"
 	"github.com/proctor-run/proctor/score"
+	"github.com/proctor-run/proctor/value"
 )
 
 // Score is a job that was aggregated again from the results of its trials: what
@@ -41,10 +43,11 @@ type PolicyScore struct {
 	Tasks       []TaskScore `json:"tasks"`
 }
 
-// TaskScore is the score of one task under a policy.
+// TaskScore is the score of one task under a policy, and whether it counts.
 type TaskScore struct {
 	Task  string `json:"task"`
 	Score Number `json:"score"`
+	Kept  bool   `json:"kept"`
 }
 
 // NewPolicyScore gives a score the form in which it is reported.
@@ -59,10 +62,24 @@ func NewPolicyScore(s *score.PolicyScore) *PolicyScore {
 	case outcome.KeepAboveBound:
 		out.Threshold = new(Number(s.Policy.Keep.Threshold))
 	}
-	for _, t := range s.Tasks {
-		out.Tasks = append(out.Tasks, TaskScore{Task: t.Task, Score: Number(t.Score)})
+	for i, t := range s.Tasks {
+		_, kept := slices.BinarySearch(s.KeptAt, i)
+		out.Tasks = append(out.Tasks, TaskScore{Task: t.Task, Score: Number(t.Score), Kept: kept})
 	}
 	return out
+}
+
+// Value is the score as a result line has it.
+func (s *PolicyScore) Value() (value.Value, error) {
+	data, err := json.Marshal(s)
+	if err != nil {
+		return nil, fmt.Errorf("writing a policy's score: %w", err)
+	}
+	v, err := value.Decode(data)
+	if err != nil {
+		return nil, fmt.Errorf("writing a policy's score: %w", err)
+	}
+	return v, nil
 }
 
 // Difference is a field of the job's stored result that is not what its trials
@@ -77,11 +94,7 @@ type Difference struct {
 
 // NewScore gives a job that was aggregated again the form in which it is reported.
 func NewScore(r *score.Rescored) *Score {
-	records := make([]jobdir.Record, len(r.Records))
-	for i := range r.Records {
-		records[i] = r.Records[i].Record
-	}
-	statistics := score.NewStatistics(records, r.Result.NTotalTrials)
+	statistics := score.NewStatistics(r.Trials(), r.Result.NTotalTrials)
 	return &Score{
 		Job: r.Dir, Trials: len(r.Records), Unfinished: orEmpty(r.Unfinished), Warnings: orEmpty(r.Warnings),
 		Statistics: NewStatistics(&statistics), Result: r.Result.AppendJSON(nil),

@@ -3,7 +3,10 @@ package score
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 
+	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/outcome"
 	"github.com/proctor-run/proctor/value"
@@ -32,13 +35,54 @@ type PolicyScore struct {
 
 var errSeveralAgents = errors.New("the job has trials of several agents or models, and a policy makes one score of one agent's")
 
-// Policy scores the job. A trial without rewards counts as 0, as it does in Harbor's
-// mean. Errors are those of package outcome, and that of a job with several agents.
-func (r *Rescored) Policy(p Policy) (PolicyScore, error) {
-	trials := make([]outcome.TaskScore, 0, len(r.Records))
-	for i := range r.Records {
-		rec := &r.Records[i].Record
-		if first := &r.Records[0].Record; rec.AgentName != first.AgentName || rec.ModelName != first.ModelName {
+// PolicyFile holds, in the directory of a job, the policy that was fixed before the job
+// ran, as [outcome.ParsePolicy] reads it. It is proctor's own; Harbor takes no notice.
+const PolicyFile = "policy.json"
+
+// maxPolicy bounds a policy's file, in bytes.
+const maxPolicy = 1 << 20
+
+// FixedPolicy is the policy that was fixed before the job in a directory ran; nil for a
+// job without one.
+func FixedPolicy(dir string) (*outcome.Policy, error) {
+	data, err := bounded.ReadIn(dir, PolicyFile, maxPolicy)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the policy of the job: %w", err)
+	}
+	p, err := outcome.ParsePolicy(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, PolicyFile), err)
+	}
+	return &p, nil
+}
+
+// ReadPolicy reads the file of a policy that a user names.
+func ReadPolicy(path string) (outcome.Policy, error) {
+	data, err := bounded.ReadFile(path, maxPolicy)
+	if err != nil {
+		return outcome.Policy{}, err
+	}
+	p, err := outcome.ParsePolicy(data)
+	if err != nil {
+		return outcome.Policy{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return p, nil
+}
+
+// Policy scores the job, see [Policy.Of].
+func (r *Rescored) Policy(p Policy) (PolicyScore, error) { return p.Of(r.Trials()) }
+
+// Of scores the trials of a job, in the order in which they count. A trial without
+// rewards counts as 0, as it does in Harbor's mean. Errors are those of package outcome,
+// and that of trials of several agents.
+func (p Policy) Of(records []jobdir.Record) (PolicyScore, error) {
+	trials := make([]outcome.TaskScore, 0, len(records))
+	for i := range records {
+		rec := &records[i]
+		if first := &records[0]; rec.AgentName != first.AgentName || rec.ModelName != first.ModelName {
 			return PolicyScore{}, errSeveralAgents
 		}
 		score, err := trialScore(rec)

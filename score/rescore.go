@@ -43,6 +43,15 @@ type Rescored struct {
 	live   bool          // the stored result is that of a job that has not finished
 }
 
+// Trials are the records in their final order, without what is known of their files.
+func (r *Rescored) Trials() []jobdir.Record {
+	records := make([]jobdir.Record, len(r.Records))
+	for i := range r.Records {
+		records[i] = r.Records[i].Record
+	}
+	return records
+}
+
 // Rescore aggregates a job directory from its trials' results. It reads them
 // in parallel and keeps one record per trial. A result that cannot be read is
 // an error that names the file.

@@ -8,18 +8,24 @@ import (
 
 	"github.com/proctor-run/proctor/cube/cubes"
 	"github.com/proctor-run/proctor/cubecli/sandboxes"
+	"github.com/proctor-run/proctor/outcome"
 )
 
 // flagWords are what flags of these names take, in every command that has
 // them.
 var flagWords = map[string][]string{
-	"agent":   agents().Names(),
-	"env":     append([]string{sandboxes.Auto}, backends().Names()...),
-	"runtime": {"gvisor", "native", "runc", "crun"},
-	"cpus":    {"auto", "limit", "ignore"},
-	"memory":  {"auto", "limit", "ignore"},
-	"metric":  {"mean", "sum", "max", "min"},
+	"agent":     agents().Names(),
+	"env":       append([]string{sandboxes.Auto}, backends().Names()...),
+	"runtime":   {"gvisor", "native", "runc", "crun"},
+	"cpus":      {"auto", "limit", "ignore"},
+	"memory":    {"auto", "limit", "ignore"},
+	"metric":    {"mean", "sum", "max", "min"},
+	"aggregate": {string(outcome.MeanOfAttempts), string(outcome.BestOfK)},
 }
+
+// keepWords are for the flag that chooses a policy; another command has a switch of that
+// name.
+var keepWords = []string{string(outcome.KeepAll), string(outcome.KeepBest), string(outcome.DropLowest), string(outcome.KeepAboveBound)}
 
 // addCompletions gives every command and flag that has no completion yet the
 // one that its usage text tells: directories where a directory is meant, and
@@ -36,6 +42,8 @@ func addCompletions(cmd *cobra.Command) {
 				f.Annotations = map[string][]string{}
 			}
 			f.Annotations[cobra.BashCompSubdirsInDir] = []string{}
+		case f.Name == "keep" && f.Value.Type() == "string":
+			register(cmd, f.Name, completeWords(keepWords...))
 		case words != nil && f.Value.Type() != "int":
 			register(cmd, f.Name, completeWords(words...))
 		}

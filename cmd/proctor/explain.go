@@ -3,31 +3,39 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
+	"github.com/proctor-run/proctor/internal/jobcli"
 	"github.com/proctor-run/proctor/outcome"
 	"github.com/proctor-run/proctor/report"
+	"github.com/proctor-run/proctor/score"
 	"github.com/proctor-run/proctor/value"
 )
 
 // maxExplained is up to how many trials are named for a field.
 const maxExplained = 10
 
-// explainOutcome says, field by field, how an outcome came about.
-func explainOutcome(w io.Writer, x *report.Outcome, line string) {
-	e := explainer{w, x}
+// explainOutcome says, field by field, how an outcome came about, and the score of a
+// policy, if there is one. shown is what the line has, which may have that score.
+func explainOutcome(w io.Writer, x *report.Outcome, s *score.PolicyScore, shown outcome.Explanation, line string) {
+	e := explainer{w, x, shown}
 	_, _ = fmt.Fprintln(w)
 	e.status()
 	e.score()
 	e.resolved()
 	e.total()
 	e.reason()
+	if s != nil {
+		e.policy(s)
+	}
 	e.consumer(line)
 }
 
 type explainer struct {
-	w io.Writer
-	x *report.Outcome
+	w     io.Writer
+	x     *report.Outcome
+	shown outcome.Explanation
 }
 
 // field writes a field, its value and a reason.
@@ -163,6 +171,27 @@ func (e *explainer) reason() {
 	e.field("reason_code", "null", "a result that can be read has none; reasons stay with the trials")
 }
 
+// policy says how the score under a policy came about, task by task.
+func (e *explainer) policy(s *score.PolicyScore) {
+	policy, result := jobcli.PolicyTexts(s)
+	e.field("policy_score", value.FloatRepr(s.Score), "%s: %s", policy, result)
+	for i, t := range s.Tasks {
+		if i == maxExplained {
+			e.detail("…")
+			break
+		}
+		does := "does not count"
+		if _, kept := slices.BinarySearch(s.KeptAt, i); kept {
+			does = "counts"
+		}
+		e.detail("task %s: %s, %s", t.Task, value.FloatRepr(t.Score), does)
+	}
+	if e.shown.Outcome.Score != e.x.Outcome.Score || e.shown.Outcome.Resolved.String() != e.x.Outcome.Resolved.String() {
+		e.detail("the line has it in the place of Harbor's score; resolved is score × n_total_trials = %s × %s = %s, rounded half to even",
+			value.FloatRepr(e.shown.Outcome.Score), e.shown.Counted, value.FloatRepr(e.shown.Product))
+	}
+}
+
 // consumer says what comes of the line on the other side.
 func (e *explainer) consumer(line string) {
 	n, err := outcome.Run{Stdout: line}.Normalize()
@@ -174,7 +203,7 @@ func (e *explainer) consumer(line string) {
 		text += fmt.Sprintf(" (%v)", err)
 	}
 	_, _ = fmt.Fprintf(e.w, "\nA consumer that finds the line, after exit status 0, makes of it: %s\n", clean(text))
-	if n.Reason == outcome.ResultInvalid && e.x.Outcome.Status == outcome.Failed && e.x.Outcome.Score > 0 {
+	if n.Reason == outcome.ResultInvalid && e.shown.Outcome.Status == outcome.Failed && e.shown.Outcome.Score > 0 {
 		_, _ = fmt.Fprintln(e.w, "because a failed status with a score above 0 is out of contract.")
 	}
 }

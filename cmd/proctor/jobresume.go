@@ -80,7 +80,7 @@ the job was started. The exit codes are those of run.`,
 }
 
 func resumeJob(ctx context.Context, env *Env, f *resumeFlags) (err error) {
-	if err := f.run.CheckHub(); err != nil {
+	if err := errors.Join(f.run.CheckHub(), f.run.CheckPolicy()); err != nil {
 		return err
 	}
 	if f.run.Hub.Upload {

@@ -1,18 +1,28 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
+	"github.com/proctor-run/proctor/internal/jobcli"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/scan"
 	"github.com/proctor-run/proctor/outcome"
 	"github.com/proctor-run/proctor/report"
+	"github.com/proctor-run/proctor/score"
 )
 
+// outcomeFlags are the flags of outcome.
+type outcomeFlags struct {
+	explain bool
+	policy  jobcli.PolicyFlags
+}
+
 func newOutcome(env *Env) *cobra.Command {
-	var explained bool
+	f := &outcomeFlags{}
 	cmd := &cobra.Command{
 		Use:   "outcome JOBDIR|result.json",
 		Short: "Print the result line that consumers of a job look for",
@@ -21,21 +31,35 @@ resolved, total and reason code, as they follow from the job's result.json. It
 always prints a line, even if that file is missing or malformed; the exit code is
 0 whenever a line was printed.
 
+--aggregate, --keep and --policy put a score under another policy into the line
+beside Harbor's, as policy_score; of a result that cannot be used it is null. It
+is made of the job's trials, so it needs the job directory. Harbor's score stays
+what it is unless --score-by-policy asks for the policy's in its place. Where the
+trials have no score under the policy, the exit code says so, and with
+--score-by-policy there is no line.
+
 With --explain it also says how each field came about, which trial decided it,
 and what a consumer that follows the rules makes of the line.`,
 		Example: `  proctor outcome jobs/2026-06-09__10-00-00
-  proctor outcome --explain result.json`,
+  proctor outcome --explain result.json
+  proctor outcome --aggregate best-of-k --score-by-policy jobs/2026-06-09__10-00-00`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return withHint(usageErrorf("accepts one job directory or result file, got %d", len(args)), "proctor %s", cmd.Use)
 			}
 			return nil
 		},
-		RunE: func(_ *cobra.Command, args []string) error {
-			return printOutcome(env, resultFile(args[0]), explained)
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := interruptible(cmd.Context(), env)
+			defer stop()
+			return f.print(ctx, env, args[0])
 		},
 	}
-	cmd.Flags().BoolVar(&explained, "explain", false, "say how each field came about")
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.BoolVar(&f.explain, "explain", false, "say how each field came about")
+	f.policy.Define(fs, policyFile)
+	f.policy.DefineInstead(fs)
 	return cmd
 }
 
@@ -48,21 +72,66 @@ func resultFile(path string) string {
 	return path
 }
 
-func printOutcome(env *Env, path string, explained bool) error {
-	x := &report.Outcome{Explanation: outcome.Read(path)}
-	if explained {
-		x = report.ReadOutcome(path)
+// check reads the policy of the flags, and refuses one that path cannot be scored under.
+func (f *outcomeFlags) check(path string) error {
+	if err := f.policy.Read(); err != nil {
+		return err
 	}
-	line, err := x.Outcome.Line()
-	if err != nil {
-		return fmt.Errorf("printing the outcome of %q: %w", path, err)
-	}
-	_, _ = fmt.Fprintln(env.Stdout, line)
-	if x.Err != nil && !explained {
-		_, _ = fmt.Fprintf(env.Stderr, "proctor: warning: %s\n", clean(x.Err.Error()))
-	}
-	if explained {
-		explainOutcome(env.Stdout, x, line)
+	switch asked := f.policy.Asked() != nil; {
+	case !asked && f.policy.Instead:
+		return withHint(usageErrorf("--score-by-policy: there is no policy"), "--aggregate, --keep and --policy say one")
+	case asked && !isDirectory(path):
+		return usageErrorf("%q is not a job directory, whose trials a policy scores", path)
 	}
 	return nil
+}
+
+func (f *outcomeFlags) print(ctx context.Context, env *Env, path string) error {
+	if err := f.check(path); err != nil {
+		return err
+	}
+	file := resultFile(path)
+	x := &report.Outcome{Explanation: outcome.Read(file)}
+	if f.explain {
+		x = report.ReadOutcome(file)
+	}
+	policied, policyErr := f.score(ctx, env, path, x)
+	if policyErr != nil && f.policy.Instead {
+		return policyErr
+	}
+	line, shown, err := f.line(x.Explanation, policied)
+	if err != nil {
+		return fmt.Errorf("printing the outcome of %q: %w", file, err)
+	}
+	_, _ = fmt.Fprintln(env.Stdout, line)
+	if x.Err != nil && !f.explain {
+		_, _ = fmt.Fprintf(env.Stderr, "proctor: warning: %s\n", clean(x.Err.Error()))
+	}
+	if f.explain {
+		explainOutcome(env.Stdout, x, policied, shown, line)
+	}
+	return policyErr
+}
+
+// score scores the job under the policy that was asked for; nil where none was, or the
+// result cannot be used. Metrics have no say, so no script runs.
+func (f *outcomeFlags) score(ctx context.Context, env *Env, dir string, x *report.Outcome) (*score.PolicyScore, error) {
+	if f.policy.Asked() == nil || x.Outcome.Reason != "" {
+		return nil, nil
+	}
+	r, err := rescore(ctx, dir, score.RescoreOptions{Metrics: []score.Metric{{Type: jobdir.MetricMean}}})
+	if err != nil {
+		return nil, err
+	}
+	printUnfinished(env.Stderr, r)
+	return scoreUnder(env, f.policy.Asked(), r)
+}
+
+// line is the result line, and the explanation whose score it has.
+func (f *outcomeFlags) line(x outcome.Explanation, s *score.PolicyScore) (string, outcome.Explanation, error) {
+	if f.policy.Asked() == nil {
+		line, err := x.Outcome.Line()
+		return line, x, err
+	}
+	return jobcli.PolicyLine(x, s, f.policy.Instead)
 }

@@ -73,7 +73,6 @@ The exit code is 0 whenever something was decided.`,
 	fs.StringVar(&f.aggregate, "aggregate", string(outcome.MeanOfAttempts), "`how` the trials' scores become one: mean or best-of-k")
 	fs.StringVar(&f.task, "task", "", "`id` of the task, for trials whose record has none (default: the directory's name)")
 	fs.BoolVar(&f.json, "json", false, "print one JSON object")
-	register(cmd, "aggregate", completeWords(string(outcome.MeanOfAttempts), string(outcome.BestOfK)))
 	return cmd
 }
 

@@ -31,7 +31,7 @@ type scoreFlags struct {
 	check, write, json bool
 	metrics            []string
 	scripts            bool
-	policy             policyFlags
+	policy             jobcli.PolicyFlags
 }
 
 func newScore(env *Env) *cobra.Command {
@@ -57,7 +57,7 @@ averaged. What is stored does not change.`,
 		RunE: func(cmd *cobra.Command, dirs []string) error {
 			ctx, stop := interruptible(cmd.Context(), env)
 			defer stop()
-			if err := f.policy.read(cmd.Flags()); err != nil {
+			if err := f.policy.Read(); err != nil {
 				return err
 			}
 			return scoreAll(ctx, env, f, dirs)
@@ -69,7 +69,7 @@ averaged. What is stored does not change.`,
 	fs.BoolVar(&f.write, "write", false, "replace the stored result by what the trials give")
 	fs.StringArrayVar(&f.metrics, "metric", nil, "use this `metric` (mean, sum, max, min) instead of the job's; repeatable")
 	fs.BoolVar(&f.scripts, "run-scripts", false, "run the metric scripts that the job names, on this machine")
-	f.policy.define(cmd)
+	f.policy.Define(fs, policyFile)
 	fs.BoolVar(&f.json, "json", false, "print one JSON object per job, nothing else")
 	return cmd
 }
@@ -92,7 +92,7 @@ func scoreAll(ctx context.Context, env *Env, f *scoreFlags, dirs []string) error
 	if f.check && (f.write || len(f.metrics) > 0) {
 		return usageErrorf("--check compares with the stored result: it goes neither with --write nor with --metric")
 	}
-	if f.check && f.policy.asked {
+	if f.check && f.policy.Asked() != nil {
 		return usageErrorf("--check compares with the stored result, which knows no policy")
 	}
 	opts, err := rescoreOptions(ctx, env, f)
@@ -203,7 +203,7 @@ func scoreOne(ctx context.Context, env *Env, f *scoreFlags, dir string, opts sco
 			return true, err
 		}
 	}
-	policied, err := f.policy.of(r)
+	policied, err := scoreUnder(env, f.policy.Asked(), r)
 	if err != nil {
 		return true, err
 	}
@@ -224,22 +224,28 @@ func scoreOne(ctx context.Context, env *Env, f *scoreFlags, dir string, opts sco
 		printDifferences(env.Stdout, r, differences)
 		return len(differences) == 0, nil
 	}
-	records := recordsOf(r)
+	records := r.Trials()
 	jobcli.PrintSummary(env.Stdout, &job.Summary{Result: &r.Result, Records: records, Statistics: score.NewStatistics(records, r.Result.NTotalTrials)})
-	printUnfinished(env.Stdout, r)
 	if policied != nil {
-		printPolicy(env.Stdout, policied)
+		jobcli.PrintPolicy(env.Stdout, policied)
 	}
+	printUnfinished(env.Stdout, r)
 	return true, nil
 }
 
-func recordsOf(r *score.Rescored) []jobdir.Record {
-	records := make([]jobdir.Record, len(r.Records))
-	for i := range r.Records {
-		records[i] = r.Records[i].Record
+// scoreUnder scores a job under a policy, nil for none, and says when it is not the one
+// that was fixed before the job ran.
+func scoreUnder(env *Env, p *score.Policy, r *score.Rescored) (*score.PolicyScore, error) {
+	program(env).WarnFixed(r.Dir, p)
+	s, err := jobcli.ScoreUnder(p, r.Trials())
+	if err != nil {
+		return nil, usageErrorf("%s: %w", r.Dir, err)
 	}
-	return records
+	return s, nil
 }
+
+// policyFile is what --policy is for where the job has run.
+const policyFile = "`file` with a policy as JSON, such as the policy.json of a job"
 
 // writeResult replaces the job's result, if it changes.
 func writeResult(env *Env, f *scoreFlags, r *score.Rescored) error {

@@ -37,7 +37,7 @@ func (p *Program) Merge(f *Flags) (cfg jobdir.Config, names Named, err error) {
 	if err := f.CheckHub(); err != nil {
 		return cfg, names, err
 	}
-	if err := f.JUnit.check(); err != nil {
+	if err := errors.Join(f.JUnit.check(), f.CheckPolicy()); err != nil {
 		return cfg, names, err
 	}
 	cfg = jobdir.NewConfig(p.Now().Local())

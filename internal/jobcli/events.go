@@ -8,13 +8,19 @@ import (
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/report"
+	"github.com/proctor-run/proctor/score"
 )
 
 // jsonView writes one JSON object per event. docs/json-events.md is its
 // promise: fields may be added, none changes its meaning.
-type jsonView struct{ enc *json.Encoder }
+type jsonView struct {
+	enc    *json.Encoder
+	policy *score.Policy // nil for none
+}
 
-func newJSONView(w io.Writer) *jsonView { return &jsonView{enc: json.NewEncoder(w)} }
+func newJSONView(w io.Writer, policy *score.Policy) *jsonView {
+	return &jsonView{enc: json.NewEncoder(w), policy: policy}
+}
 
 type jsonEvent struct {
 	Type     string         `json:"type"`
@@ -28,6 +34,8 @@ type jsonEvent struct {
 	Progress *jsonProgress  `json:"progress,omitempty"`
 	// Statistics come with job_end.
 	Statistics *report.Statistics `json:"statistics,omitempty"`
+	// PolicyScore comes with job_end of a job that is scored under a policy.
+	PolicyScore *report.PolicyScore `json:"policy_score,omitempty"`
 }
 
 type jsonProgress struct {
@@ -56,6 +64,12 @@ func (v *jsonView) event(e job.Event) {
 	out := jsonEvent{Type: string(e.Kind), Time: e.Time.UTC(), Job: e.JobName, Message: e.Message, Progress: newJSONProgress(e.Progress)}
 	if e.Statistics != nil {
 		out.Statistics = report.NewStatistics(e.Statistics)
+	}
+	if e.Records != nil {
+		// What is wrong is an error after the job.
+		if s, err := ScoreUnder(v.policy, e.Records); err == nil && s != nil {
+			out.PolicyScore = report.NewPolicyScore(s)
+		}
 	}
 	if t := e.Trial; t != nil {
 		out.Type = "trial_" + string(t.Kind)

@@ -9,6 +9,7 @@ import (
 	"github.com/proctor-run/proctor/internal/console"
 	"github.com/proctor-run/proctor/internal/exitcode"
 	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/outcome"
 	"github.com/proctor-run/proctor/score"
 	"github.com/proctor-run/proctor/value"
@@ -17,7 +18,7 @@ import (
 // finish prints the result and turns it into an exit code.
 //
 //nolint:contextcheck // an interrupt ends the run, not the report of it
-func (p *Program) finish(f *Flags, prepared *job.Prepared, out *job.Summary) error {
+func (p *Program) finish(f *Flags, prepared *job.Prepared, policy *score.Policy, out *job.Summary) error {
 	dir := prepared.Config.Dir()
 	if f.JUnit.File != "" {
 		// Also of a run that was interrupted: what is pending is skipped.
@@ -32,17 +33,25 @@ func (p *Program) finish(f *Flags, prepared *job.Prepared, out *job.Summary) err
 		}
 		return exitcode.Quiet(exitcode.Interrupted)
 	}
+	policied, policyErr := ScoreUnder(policy, out.Records)
 	if !f.JSON {
 		PrintSummary(p.Stdout, out)
+		if policied != nil {
+			PrintPolicy(p.Stdout, policied)
+			_, _ = fmt.Fprintln(p.Stdout)
+		}
 		_, _ = fmt.Fprintf(p.Stdout, "Job Info\nTotal runtime: %s\nResults written to %s\n",
 			console.Runtime(p.Now().Sub(out.Result.StartedAt.In(p.Now().Location()))), filepath.Join(dir, "result.json"))
 	}
-	if f.OutcomeLine && !f.JSON {
-		line, err := outcome.Of(out.Result.AppendJSON(nil)).Line()
+	if f.OutcomeLine && !f.JSON && (policyErr == nil || !f.Policy.Instead) {
+		line, err := resultLine(out.Result, policy != nil, policied, f.Policy.Instead)
 		if err != nil {
 			return err
 		}
 		_, _ = fmt.Fprintln(p.Stdout, line)
+	}
+	if policyErr != nil {
+		return policyErr
 	}
 	if err := thresholds(f, out); err != nil {
 		return err
@@ -51,6 +60,16 @@ func (p *Program) finish(f *Flags, prepared *job.Prepared, out *job.Summary) err
 		return exitcode.Quiet(exitcode.TrialErrors)
 	}
 	return nil
+}
+
+// resultLine is the line of a result, with the score of a policy where there is one.
+func resultLine(result *jobdir.Result, hasPolicy bool, s *score.PolicyScore, instead bool) (string, error) {
+	x := outcome.Explain(result.AppendJSON(nil))
+	if !hasPolicy {
+		return x.Outcome.Line()
+	}
+	line, _, err := PolicyLine(x, s, instead)
+	return line, err
 }
 
 // thresholds checks what the user asked for: every metric of every group, and

@@ -25,6 +25,7 @@ type Flags struct {
 
 	FailUnder, FailUnderCoverage *float64
 	JUnit                        JUnit
+	Policy                       PolicyFlags
 
 	MCPConfigs []string
 	Hub        Hub
@@ -119,6 +120,8 @@ func DefineResult(fs *pflag.FlagSet, f *Flags) {
 	fs.BoolVar(&f.JSON, "json", false, "write one JSON object per event to standard output, nothing else")
 	fs.BoolVar(&f.HarborExitCodes, "harbor-exit-codes", false, "exit as Harbor does: with 0 also when trials errored, with 1 when the job is refused")
 	fs.BoolVar(&f.OutcomeLine, "outcome-line", false, "print the line BASE_BENCHMARK_RESULT={…} at the end")
+	f.Policy.Define(fs, "`file` with a policy as JSON, which is fixed before the job runs and kept in its directory")
+	f.Policy.DefineInstead(fs)
 	flags.Optional(fs, &f.FailUnder, flags.Float, "fail-under", "", "exit with 4 when the mean of the scores is below this `number`")
 	flags.Optional(fs, &f.FailUnderCoverage, flags.Float, "fail-under-coverage", "", "exit with 4 when a smaller `fraction` of the trials (0 to 1) has a reward")
 }

@@ -64,7 +64,7 @@ func (p *Program) PrepareOptions() job.PrepareOptions {
 // Session is a session for a command line.
 func (p *Program) Session(f *Flags) *job.Session {
 	options := p.PrepareOptions()
-	options.AcceptHarmless, options.SecretNames = f.AcceptHarmless, f.Secrets
+	options.AcceptHarmless, options.SecretNames, options.Policy = f.AcceptHarmless, f.Secrets, f.Policy.fixed()
 	return &job.Session{
 		Runner: job.Runner{Trials: trial.Runner{
 			Lookup: p.Lookup, Now: p.Now, Agents: p.Agents, SealedVerifier: f.Sealed, Environ: p.Environ, SecretNames: f.Secrets,

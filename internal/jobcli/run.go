@@ -6,21 +6,31 @@ import (
 
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/score"
 )
 
 // Run runs a prepared job in a session, shows it, and prints its result. The error
 // carries the exit code.
 func (p *Program) Run(ctx context.Context, f *Flags, s *job.Session, prepared *job.Prepared) error {
-	out, err := p.Watch(ctx, f, s, prepared)
+	policy, err := f.policyOf(prepared)
 	if err != nil {
 		return err
 	}
-	return p.finish(f, prepared, out)
+	out, err := p.watch(ctx, f, s, prepared, policy)
+	if err != nil {
+		return err
+	}
+	return p.finish(f, prepared, policy, out)
 }
 
 // Watch runs a prepared job and shows it; who watches it already still does.
 func (p *Program) Watch(ctx context.Context, f *Flags, s *job.Session, prepared *job.Prepared) (*job.Summary, error) {
-	v := p.newView(f, prepared.Config)
+	return p.watch(ctx, f, s, prepared, nil)
+}
+
+// watch is Watch for a job that is scored under a policy too; nil for none.
+func (p *Program) watch(ctx context.Context, f *Flags, s *job.Session, prepared *job.Prepared, policy *score.Policy) (*job.Summary, error) {
+	v := p.newView(f, prepared.Config, policy)
 	watch := s.Runner.Emit
 	s.Runner.Emit = func(e job.Event) {
 		v.event(e)
@@ -45,9 +55,9 @@ func (p *Program) startDraining(v view) {
 	_, _ = fmt.Fprintf(p.Stderr, "%s: interrupted: running trials are being cancelled and recorded; interrupt again to stop at once\n", p.Name)
 }
 
-func (p *Program) newView(f *Flags, cfg jobdir.Config) view {
+func (p *Program) newView(f *Flags, cfg jobdir.Config, policy *score.Policy) view {
 	if f.JSON {
-		return newJSONView(p.Stdout)
+		return newJSONView(p.Stdout, policy)
 	}
 	if cfg.Quiet {
 		return noView{p.Stderr, p.Name}
