@@ -97,7 +97,7 @@ func FuzzReadTrial(f *testing.F) {
 	})
 }
 
-// FuzzParsePolicy checks that what is accepted can be applied.
+// FuzzParsePolicy checks that what is accepted can be applied, and written again.
 func FuzzParsePolicy(f *testing.F) {
 	f.Add([]byte(`{"schema_version": 1, "per_task_aggregation": "mean", "keep_policy": "drop_lowest_n", "drop_lowest_n": 99, "threshold_f64be": null}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -108,6 +108,13 @@ func FuzzParsePolicy(f *testing.F) {
 		s, err := p.Of([]outcome.TaskScores{{Task: "a", Scores: []float64{0.5}}, {Task: "b", Scores: []float64{1}}})
 		if err != nil || !(s.Score >= 0 && s.Score <= 1) {
 			t.Fatalf("%s gives %+v, %v", data, s, err)
+		}
+		text, err := p.Text()
+		if err != nil {
+			t.Fatalf("%s cannot be written: %v", data, err)
+		}
+		if again, err := outcome.ParsePolicy([]byte(text)); err != nil || again != p {
+			t.Fatalf("%s is written as %s, which is %+v, %v", data, text, again, err)
 		}
 	})
 }

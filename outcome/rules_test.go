@@ -240,6 +240,47 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
+func TestPolicyText(t *testing.T) {
+	t.Parallel()
+	const off = `{"drop_lowest_n": 0, "keep_policy": "off", "per_task_aggregation": "mean", "schema_version": 1, "threshold_f64be": null}`
+	if text, err := (outcome.Policy{}).Text(); err != nil || text != off {
+		t.Errorf("got %s, %v", text, err)
+	}
+	for _, p := range []outcome.Policy{
+		{Keep: outcome.Keep{Policy: outcome.KeepBest}},
+		{Keep: outcome.Keep{Policy: outcome.DropLowest, Drop: -1}},
+		{Keep: outcome.Keep{Policy: outcome.KeepAll, Drop: 1}},
+		{Keep: outcome.Keep{Policy: outcome.KeepAboveBound, Threshold: 2}},
+		{Aggregation: "median"},
+	} {
+		if text, err := p.Text(); err == nil {
+			t.Errorf("%+v is written as %s", p, text)
+		}
+	}
+}
+
+func TestWithScore(t *testing.T) {
+	t.Parallel()
+	x := outcome.Explain([]byte(`{"n_total_trials": 5, "stats": {"n_completed_trials": 5, "n_errored_trials": 1, "evals": {"a": {"metrics": [{"mean": 0.25}]}}}}`))
+	for _, tt := range []struct {
+		score    float64
+		resolved string
+	}{{0.5, "2"}, {0.7, "4"}, {0.3, "2"}, {1, "5"}, {0, "0"}} {
+		got, err := x.WithScore(tt.score)
+		if o := got.Outcome; err != nil || o.Score != tt.score || o.Resolved.String() != tt.resolved || o.Total.String() != "5" || o.Status != outcome.Failed {
+			t.Errorf("score %v: got %+v, %v", tt.score, o, err)
+		}
+	}
+	for _, score := range []float64{1.5, -0.25, math.NaN(), math.Inf(1)} {
+		if got, err := x.WithScore(score); err == nil {
+			t.Errorf("score %v: got %+v", score, got.Outcome)
+		}
+	}
+	if got, err := outcome.Explain([]byte(`[]`)).WithScore(1); err != nil || got.Outcome != outcome.Malformed() {
+		t.Errorf("malformed: got %+v, %v", got.Outcome, err)
+	}
+}
+
 func TestDropLowestPolicy(t *testing.T) {
 	t.Parallel()
 	p, err := outcome.ParsePolicy([]byte(`{"schema_version": 1, "per_task_aggregation": "mean", "keep_policy": "drop_lowest_n", "drop_lowest_n": 1, "threshold_f64be": null}`))
