@@ -33,7 +33,7 @@ func trialLogs(job fs.FS, dir string) []string {
 }
 
 func agentLogs(job fs.FS, dir string) []string {
-	if info, err := fs.Lstat(job, dir); err != nil || !info.IsDir() {
+	if mode, ok := modeOf(job, dir); !ok || !mode.IsDir() {
 		return nil
 	}
 	logs := []string{dir + "/"}
@@ -74,13 +74,33 @@ func ownFile(job fs.FS, dir, name string) string {
 	at := dir
 	for i, part := range parts {
 		at = path.Join(at, part)
-		info, err := fs.Lstat(job, at)
+		mode, ok := modeOf(job, at)
 		last := i == len(parts)-1
-		if err != nil || last && !info.Mode().IsRegular() || !last && !info.IsDir() {
+		if !ok || last && !mode.IsRegular() || !last && !mode.IsDir() {
 			return ""
 		}
 	}
 	return at
+}
+
+// linkFS is a file system that knows links.
+type linkFS interface {
+	Lstat(name string) (fs.FileInfo, error)
+}
+
+// modeOf tells what a name stands for, a link itself where the file system can tell.
+func modeOf(job fs.FS, name string) (mode fs.FileMode, ok bool) {
+	var info fs.FileInfo
+	var err error
+	if links, is := job.(linkFS); is {
+		info, err = links.Lstat(name)
+	} else {
+		info, err = fs.Stat(job, name)
+	}
+	if err != nil {
+		return 0, false
+	}
+	return info.Mode(), true
 }
 
 // findLogs lists what a trial's directory holds beside its record.

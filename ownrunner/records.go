@@ -45,10 +45,8 @@ func (r records) Open(name string) (fs.File, error) { return bounded.OpenAt(r.ro
 
 func (r records) Stat(name string) (fs.FileInfo, error) { return r.root.Stat(name) }
 
-// Lstat and ReadLink make records an [fs.ReadLinkFS]: which names are links is known.
+// Lstat tells links from what they lead to.
 func (r records) Lstat(name string) (fs.FileInfo, error) { return r.root.Lstat(name) }
-
-func (r records) ReadLink(name string) (string, error) { return r.root.Readlink(name) }
 
 func (r records) ReadFile(name string) ([]byte, error) {
 	return bounded.ReadAt(r.root, name, maxRecord)

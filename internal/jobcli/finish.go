@@ -35,24 +35,22 @@ func (p *Program) finish(f *Flags, prepared *job.Prepared, policy *score.Policy,
 	}
 	policied, policyErr := ScoreUnder(policy, out.Records)
 	if !f.JSON {
-		PrintSummary(p.Stdout, out)
-		if policied != nil {
-			PrintPolicy(p.Stdout, policied)
-			_, _ = fmt.Fprintln(p.Stdout)
-		}
-		_, _ = fmt.Fprintf(p.Stdout, "Job Info\nTotal runtime: %s\nResults written to %s\n",
-			console.Runtime(p.Now().Sub(out.Result.StartedAt.In(p.Now().Location()))), filepath.Join(dir, "result.json"))
+		p.printResult(filepath.Join(dir, "result.json"), out, policied)
 	}
+	// Without the policy's score there is no line in its name.
 	if f.OutcomeLine && !f.JSON && (policyErr == nil || !f.Policy.Instead) {
-		line, err := resultLine(out.Result, policy != nil, policied, f.Policy.Instead)
-		if err != nil {
+		if err := p.printLine(out.Result, policy != nil, policied, f.Policy.Instead); err != nil {
 			return err
 		}
-		_, _ = fmt.Fprintln(p.Stdout, line)
 	}
 	if policyErr != nil {
 		return policyErr
 	}
+	return verdict(f, out)
+}
+
+// verdict is the exit code that a finished job comes to.
+func verdict(f *Flags, out *job.Summary) error {
 	if err := thresholds(f, out); err != nil {
 		return err
 	}
@@ -62,14 +60,31 @@ func (p *Program) finish(f *Flags, prepared *job.Prepared, policy *score.Policy,
 	return nil
 }
 
-// resultLine is the line of a result, with the score of a policy where there is one.
-func resultLine(result *jobdir.Result, hasPolicy bool, s *score.PolicyScore, instead bool) (string, error) {
-	x := outcome.Explain(result.AppendJSON(nil))
-	if !hasPolicy {
-		return x.Outcome.Line()
+// printResult prints a job's tables, its score under a policy if it has one, and where the
+// file with its result is.
+func (p *Program) printResult(file string, out *job.Summary, s *score.PolicyScore) {
+	PrintSummary(p.Stdout, out)
+	if s != nil {
+		PrintPolicy(p.Stdout, s)
+		_, _ = fmt.Fprintln(p.Stdout)
 	}
-	line, _, err := PolicyLine(x, s, instead)
-	return line, err
+	_, _ = fmt.Fprintf(p.Stdout, "Job Info\nTotal runtime: %s\nResults written to %s\n",
+		console.Runtime(p.Now().Sub(out.Result.StartedAt.In(p.Now().Location()))), file)
+}
+
+// printLine prints the result line, with the score of a policy where one was asked for.
+func (p *Program) printLine(result *jobdir.Result, hasPolicy bool, s *score.PolicyScore, instead bool) (err error) {
+	x := outcome.Explain(result.AppendJSON(nil))
+	var line string
+	if hasPolicy {
+		line, _, err = PolicyLine(x, s, instead)
+	} else {
+		line, err = x.Outcome.Line()
+	}
+	if err == nil {
+		_, _ = fmt.Fprintln(p.Stdout, line)
+	}
+	return err
 }
 
 // thresholds checks what the user asked for: every metric of every group, and

@@ -178,18 +178,19 @@ func ScoreUnder(p *score.Policy, records []jobdir.Record) (*score.PolicyScore, e
 // PolicyLine is the result line of a job with the score of a policy as a further field,
 // null where there is none. With instead it also takes the place of Harbor's score.
 func PolicyLine(x outcome.Explanation, s *score.PolicyScore, instead bool) (line string, shown outcome.Explanation, err error) {
-	var field value.Value = value.Null{}
-	if s != nil {
-		if field, err = report.NewPolicyScore(s).Value(); err != nil {
-			return "", x, err
-		}
-		if instead {
-			if x, err = x.WithScore(s.Score); err != nil {
-				return "", x, fmt.Errorf("the policy's score in a result line: %w", err)
-			}
-		}
+	const name = "policy_score"
+	if s == nil {
+		line, err = x.Outcome.LineWith(name, value.Null{})
+		return line, x, err
 	}
-	line, err = x.Outcome.LineWith("policy_score", field)
+	field, err := report.NewPolicyScore(s).Value()
+	if err == nil && instead {
+		x, err = x.WithScore(s.Score)
+	}
+	if err != nil {
+		return "", x, fmt.Errorf("the policy's score in a result line: %w", err)
+	}
+	line, err = x.Outcome.LineWith(name, field)
 	return line, x, err
 }
 
