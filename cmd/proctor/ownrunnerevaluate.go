@@ -154,7 +154,7 @@ func (x *evaluationRun) result(ctx context.Context) (err error) {
 		}
 	}
 	x.stage = evaluation.Emit
-	x.line, x.failed, err = x.eval.Line(nil)
+	x.line, x.failed, err = x.eval.Line(x.f.run.Policy.Instead)
 	return err
 }
 
@@ -199,7 +199,7 @@ func (x *evaluationRun) evaluation(tasks []evaluation.Task) *evaluation.Evaluati
 	if len(o.Models) == 1 {
 		lock.ModelName = &o.Models[0]
 	}
-	e := &evaluation.Evaluation{Dir: x.f.dir, Tasks: tasks, Lock: lock, Clean: evaluation.Placeholders}
+	e := &evaluation.Evaluation{Dir: x.f.dir, Tasks: tasks, Lock: lock, Clean: evaluation.Placeholders, Policy: x.f.run.Policy.Asked()}
 	if o.Agent == nil {
 		e.Output = "oracle.txt"
 	} else {

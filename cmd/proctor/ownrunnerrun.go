@@ -104,6 +104,10 @@ func (f *evaluationFlags) define(env *Env, cmd *cobra.Command) {
 		flags.Optional(fs, &o.ForceBuild, flags.Bool, "force-build", "", "rebuild the image even if it exists")
 	})
 	flags.Topic(fs, "Job", func() { f.defineJob(fs) })
+	flags.Topic(fs, "Score", func() {
+		f.run.Policy.Define(fs, "`file` with the policy of the evaluation, which is fixed before anything runs, as JSON")
+		f.run.Policy.DefineInstead(fs)
+	})
 	flags.Topic(fs, "Output", func() {
 		fs.StringVar(&f.progress, "progress", "", "`where` progress events go: - for standard output, or a receiver's base URL (default $EVAL_PROGRESS_BASE_URL)")
 		fs.StringVar(&f.logs, "logs", "", "`where` the log stream goes: - for standard output, or a receiver's base URL (default $EVAL_LOG_BASE_URL)")

@@ -5,7 +5,6 @@
 // Below the directory of an evaluation lie
 //
 //	lock.json       what a job must have in common with an earlier one to go on with it
-//	policy.json     the scoring policy that was fixed before anything ran, if there is one
 //	trials/<name>/  the record of a trial, and its logs
 //	job/            the job itself, as Harbor's readers expect it
 //
@@ -15,6 +14,7 @@ package evaluation
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -25,7 +25,9 @@ import (
 	"github.com/proctor-run/proctor/internal/atomicfile"
 	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/internal/console"
+	"github.com/proctor-run/proctor/outcome"
 	"github.com/proctor-run/proctor/ownrunner"
+	"github.com/proctor-run/proctor/score"
 )
 
 // Names in the directory of an evaluation.
@@ -33,7 +35,6 @@ const (
 	JobName    = "job" // the directory of the job
 	trialsDir  = "trials"
 	lockFile   = "lock.json"
-	policyFile = "policy.json"
 	recordFile = "result.json"
 )
 
@@ -49,8 +50,9 @@ type Evaluation struct {
 	Dir   string
 	Tasks []Task
 	Lock  ownrunner.Lock
-	// Policy is the text of the policy that is fixed; nil for none.
-	Policy []byte
+	// Policy under which the evaluation is scored beside Harbor's mean; nil for none. One
+	// that was fixed before the job ran stays, and no other takes its place.
+	Policy *score.Policy
 	// Output is the file of the agent's log directory that has what it printed; "" for none.
 	Output string
 	// Clean takes secrets out of text; nil changes nothing.
@@ -99,10 +101,10 @@ func (e *Evaluation) Open() error {
 	if err := e.checkTasks(); err != nil {
 		return err
 	}
-	if err := e.checkFile(lockFile, e.Lock.JSON()); err != nil {
+	if err := e.checkLock(); err != nil {
 		return err
 	}
-	if err := e.checkFile(policyFile, e.Policy); err != nil {
+	if err := e.checkPolicy(); err != nil {
 		return err
 	}
 	return e.readRecords()
@@ -121,24 +123,40 @@ func (e *Evaluation) checkTasks() error {
 	return nil
 }
 
-// maxFixed bounds the lock and the policy, in bytes.
-const maxFixed = 1 << 20
+// maxLock bounds the lock, in bytes.
+const maxLock = 1 << 20
 
-// checkFile compares a file with what it has to hold. Before anything has run there is
-// none.
-func (e *Evaluation) checkFile(name string, want []byte) error {
-	got, err := bounded.ReadIn(e.Dir, name, maxFixed)
+// checkLock compares the lock with the one that is there, if anything ran.
+func (e *Evaluation) checkLock() error {
+	want := e.Lock.JSON()
+	got, err := bounded.ReadIn(e.Dir, lockFile, maxLock)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if want != nil && name != lockFile && exists(filepath.Join(e.Dir, lockFile)) {
-			return &LockError{e.Dir, "that no policy was fixed", shown(want)}
-		}
 		return nil
 	case err != nil:
 		return fmt.Errorf("reading what the job was begun with: %w", err)
-	case !bytes.Equal(bytes.TrimSpace(got), bytes.TrimSpace(want)):
-		return &LockError{filepath.Join(e.Dir, name), shown(got), shown(want)}
+	case !bytes.Equal(bytes.TrimSpace(got), want):
+		return &LockError{filepath.Join(e.Dir, lockFile), shown(got), shown(want)}
 	}
+	return nil
+}
+
+// checkPolicy takes the policy that was fixed for the job, and refuses another one. Whether
+// one may still be fixed, the job decides when it runs.
+func (e *Evaluation) checkPolicy() error {
+	fixed, err := score.FixedPolicy(e.JobDir())
+	if err != nil || fixed == nil {
+		return err
+	}
+	if e.Policy != nil {
+		asked := score.Policy{Aggregation: e.Policy.Aggregation, Keep: e.Policy.Keep}
+		got, err := outcome.Policy{Aggregation: asked.Aggregation, Keep: asked.Keep}.Text()
+		want, _ := fixed.Text() // it was read
+		if err != nil || got != want {
+			return &LockError{filepath.Join(e.JobDir(), score.PolicyFile), want, cmp.Or(got, "another policy")}
+		}
+	}
+	e.Policy = &score.Policy{Aggregation: fixed.Aggregation, Keep: fixed.Keep, Fixed: true}
 	return nil
 }
 
@@ -163,11 +181,6 @@ func shown(text []byte) string {
 func (e *Evaluation) Begin() error {
 	if err := os.MkdirAll(filepath.Join(e.Dir, trialsDir), 0o755); err != nil {
 		return fmt.Errorf("making the job directory: %w", err)
-	}
-	if e.Policy != nil {
-		if err := atomicfile.Write(filepath.Join(e.Dir, policyFile), append(bytes.TrimSpace(e.Policy), '\n'), 0o644); err != nil {
-			return err
-		}
 	}
 	return atomicfile.Write(filepath.Join(e.Dir, lockFile), e.Lock.JSON(), 0o644)
 }

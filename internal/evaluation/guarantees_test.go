@@ -101,7 +101,7 @@ func (b *bench) line(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	line, _, err := e.Line(nil)
+	line, _, err := e.Line(false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +267,6 @@ func TestLockRefusesAnotherJob(t *testing.T) {
 		"agent":    func(e *evaluation.Evaluation) { e.Lock.AgentName = "nop" },
 		"model":    func(e *evaluation.Evaluation) { e.Lock.ModelName = new("m") },
 		"retries":  func(e *evaluation.Evaluation) { e.Lock.MaxRetries = 1 },
-		"policy":   func(e *evaluation.Evaluation) { e.Policy = []byte("{}") },
 	} {
 		if _, ok := errors.AsType[*evaluation.LockError](other(change)); !ok {
 			t.Errorf("another %s: %v", name, other(change))

@@ -5,18 +5,21 @@ import (
 	"fmt"
 
 	"github.com/proctor-run/proctor/exception"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/outcome"
 	"github.com/proctor-run/proctor/ownrunner"
+	"github.com/proctor-run/proctor/report"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/value"
 )
 
 // Line returns the result line of an evaluation all of whose trials have records, and
-// what is to be said of those that failed. further fields stand in the line besides.
-// (Outcome mapping, sections 4 and 11.5.)
+// what is to be said of those that failed. The score under the policy stands in the line
+// besides, or instead of the mean. (Outcome mapping, sections 4, 10 and 11.5.)
 //
-// Errors are those of a mean that is no score, and of a trial without a record.
-func (e *Evaluation) Line(further *value.Object) (line string, failed []outcome.Diagnostic, err error) {
+// Errors are those of a mean that is no score, of a policy that the trials have no score
+// under, and of a trial without a record.
+func (e *Evaluation) Line(instead bool) (line string, failed []outcome.Diagnostic, err error) {
 	if n := e.Missing(); n > 0 {
 		return "", nil, fmt.Errorf("%d of %d trials have no record", n, len(e.Plan()))
 	}
@@ -25,10 +28,17 @@ func (e *Evaluation) Line(further *value.Object) (line string, failed []outcome.
 	if err != nil {
 		return "", nil, err
 	}
+	further, err := e.underPolicy(&summary, trials, instead)
+	if err != nil {
+		return "", nil, err
+	}
 	if failed, err = outcome.Diagnostics(e.diagnostics(trials), outcome.MaxDiagnostics, outcome.MaxDiagnosticChars); err != nil {
 		return "", nil, err
 	}
 	payload := summary.Object()
+	if further != nil {
+		payload.Set("policy_score", further)
+	}
 	if len(failed) > 0 {
 		list := value.List{}
 		for _, d := range failed {
@@ -36,13 +46,31 @@ func (e *Evaluation) Line(further *value.Object) (line string, failed []outcome.
 		}
 		payload.Set("trial_diagnostics", list)
 	}
-	if further != nil {
-		for name, v := range further.All() {
-			payload.Set(name, v)
-		}
-	}
 	line, err = outcome.Emit(payload)
 	return line, failed, err
+}
+
+// underPolicy scores the trials under the policy; nil for none. With instead the summary
+// has that score.
+func (e *Evaluation) underPolicy(summary *outcome.Outcome, trials []ownrunner.Trial, instead bool) (value.Value, error) {
+	if e.Policy == nil {
+		return nil, nil
+	}
+	records := make([]jobdir.Record, len(trials))
+	for i, t := range trials {
+		records[i] = jobdir.Record{TaskName: t.TaskName, TrialName: t.TrialName, AgentName: t.AgentName, Rewards: t.Rewards}
+	}
+	s, err := e.Policy.Of(records)
+	if err != nil {
+		return nil, fmt.Errorf("scoring under the policy: %w", err)
+	}
+	if instead {
+		summary.Score = s.Score
+		if summary.Resolved, err = value.RoundHalfEven(s.Score * float64(len(trials))); err != nil {
+			return nil, fmt.Errorf("scoring under the policy: %w", err)
+		}
+	}
+	return report.NewPolicyScore(&s).Value()
 }
 
 func (e *Evaluation) diagnostics(trials []ownrunner.Trial) []outcome.Diagnostic {
