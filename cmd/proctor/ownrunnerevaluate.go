@@ -241,6 +241,7 @@ func (x *evaluationRun) run(ctx context.Context) error {
 			return checkImageSpace(ctx, env, opts, p)
 		},
 		Run: func(ctx context.Context, p *job.Prepared) (*job.Summary, error) {
+			follower.Assigned(p)
 			return program(env).Watch(ctx, f, s, p)
 		},
 	}, cfg)

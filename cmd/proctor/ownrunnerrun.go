@@ -158,15 +158,31 @@ func (f *evaluationFlags) check(env *Env) error {
 	if _, err := loadEnvFile(env, f.run.EnvFile); err != nil {
 		return err
 	}
-	f.fromVariables(env)
+	if err := f.fromVariables(env); err != nil {
+		return err
+	}
+	if err := f.checkPolicy(); err != nil {
+		return err
+	}
 	if err := f.checkAgentEnv(env); err != nil {
 		return err
 	}
 	return f.chooseAgent()
 }
 
+func (f *evaluationFlags) checkPolicy() error {
+	f.run.OutcomeLine = true // which --score-by-policy is about
+	if err := f.run.CheckPolicy(); err != nil {
+		return err
+	}
+	if f.run.Policy.Instead && f.run.Policy.Asked() == nil {
+		return withHint(usageErrorf("--score-by-policy: there is no policy"), "--aggregate, --keep and --policy say one")
+	}
+	return nil
+}
+
 // fromVariables takes what no flag gave from the environment.
-func (f *evaluationFlags) fromVariables(env *Env) {
+func (f *evaluationFlags) fromVariables(env *Env) error {
 	if !f.set.Changed("digest-manifest") {
 		f.manifest = env.Getenv(manifestVariable)
 	}
@@ -176,6 +192,12 @@ func (f *evaluationFlags) fromVariables(env *Env) {
 	if n, err := strconv.Atoi(strings.TrimSpace(env.Getenv(concurrencyVariable))); err == nil && n >= 1 && f.cap == nil {
 		f.cap = &n
 	}
+	if mode, ok := env.Lookup(aggregationVariable); ok && !f.set.Changed("aggregate") && !f.set.Changed("policy") {
+		if err := f.set.Set("aggregate", mode); err != nil {
+			return usageErrorf("$%s: %w", aggregationVariable, err)
+		}
+	}
+	return nil
 }
 
 // checkAgentEnv refuses variables that may not reach an agent, and adds those that do
