@@ -90,11 +90,12 @@ func runPython(t *testing.T, ctx context.Context, rules ...fake.Rule) (r pythonR
 	t.Helper()
 	b := fake.New(fake.Config{Dir: t.TempDir(), Rules: rules})
 	t.Cleanup(func() { fake.Verify(t, b) })
-	sb, err := b.Create(t.Context(), sandbox.Spec{Name: "x"})
+	before := context.WithoutCancel(ctx) // only the run may be ended
+	sb, err := b.Create(before, sandbox.Spec{Name: "x"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = sb.Destroy(context.Background()) })
+	t.Cleanup(func() { _ = sb.Destroy(before) })
 	c := config("python", "dir", codeDir(t, map[string]string{"agent.py": "code", "lib/more.py": "more"}), "import", "agent:Mine")
 	c.Env, c.Model = []string{"API_KEY=secret", "API_KEY=hidden", "X=1"}, "p/m"
 	e, err := builtin.Agents().Resolve(c, false)
@@ -109,7 +110,7 @@ func runPython(t *testing.T, ctx context.Context, rules ...fake.Rule) (r pythonR
 		r.warnings = append(r.warnings, fmt.Sprintf(format, args...))
 	}}
 	r.sandbox = b.Sandboxes()[0]
-	if r.setup = a.Setup(t.Context(), env); r.setup == nil {
+	if r.setup = a.Setup(before, env); r.setup == nil {
 		r.result, r.err = a.Run(ctx, env, agent.Task{Instruction: "do it"})
 	}
 	log, _ := os.ReadFile(filepath.Join(env.LogDir, "python.txt"))

@@ -42,7 +42,7 @@ func evaluate(ctx context.Context, env *Env, f *evaluationFlags) error {
 		defer detached.Close(stderrLimit)
 		own.Stderr = detached
 	}
-	events, err := f.feed(&own, env.Stdout)
+	events, err := f.feed(&own, env.Stdout) //nolint:contextcheck // it outlives what ends the trials
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func evaluate(ctx context.Context, env *Env, f *evaluationFlags) error {
 		func() { signals <- os.Interrupt })
 	defer stop()
 	err = x.result(ctx)
-	return x.print(env, x.closeFeed(), err)
+	return x.print(env, x.closeFeed(ctx), err)
 }
 
 // feed is where events of the run go.
@@ -80,8 +80,8 @@ const feedLimit = 10 * time.Second
 
 // closeFeed sends the events that wait; whole is false where standard output may have got
 // a part of one.
-func (x *evaluationRun) closeFeed() (whole bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), feedLimit)
+func (x *evaluationRun) closeFeed(ctx context.Context) (whole bool) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), feedLimit)
 	defer cancel()
 	return x.feed.Close(ctx)
 }
@@ -235,6 +235,7 @@ func (x *evaluationRun) run(ctx context.Context) error {
 			if resumed != nil {
 				program(env).PrintResume(&jobcli.Again{}, resumed)
 			}
+			warnHardening(env, f.Hardened, p)
 			if err := confirmVariables(ctx, env, p, nil, true); err != nil {
 				return err
 			}

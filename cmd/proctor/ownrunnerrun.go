@@ -142,35 +142,34 @@ func (f *evaluationFlags) check(env *Env) error {
 		return withHint(usageErrorf("there is no directory for the evaluation"), "--job-dir DIR names it")
 	case len(f.ids) == 0:
 		return withHint(usageErrorf("there is no task to be evaluated"), "--task TASK names one; it can be given several times")
-	case o.NAttempts != nil && *o.NAttempts < 1:
-		return usageErrorf("--n-attempts %d: want at least 1", *o.NAttempts)
-	case o.NConcurrent != nil && *o.NConcurrent < 1:
-		return usageErrorf("--n-concurrent %d: want at least 1", *o.NConcurrent)
-	case f.cap != nil && *f.cap < 1:
-		return usageErrorf("--concurrency-cap %d: want at least 1", *f.cap)
-	case o.MaxRetries != nil && *o.MaxRetries < 0:
-		return usageErrorf("--max-retries %d: want at least 0", *o.MaxRetries)
-	case f.backstop != nil && !(*f.backstop > 0):
-		return usageErrorf("--backstop %v: want a number of seconds above 0", *f.backstop)
 	case len(o.Models) > 1:
 		return usageErrorf("--model is given %d times: an evaluation has one model", len(o.Models))
+	case f.backstop != nil && !(*f.backstop > 0):
+		return usageErrorf("--backstop %v: want a number of seconds above 0", *f.backstop)
+	}
+	for _, number := range []struct {
+		flag  string
+		value *int
+		least int
+	}{
+		{"n-attempts", o.NAttempts, 1}, {"n-concurrent", o.NConcurrent, 1}, {"concurrency-cap", f.cap, 1}, {"max-retries", o.MaxRetries, 0},
+	} {
+		if number.value != nil && *number.value < number.least {
+			return usageErrorf("--%s %d: want at least %d", number.flag, *number.value, number.least)
+		}
 	}
 	if _, err := loadEnvFile(env, f.run.EnvFile); err != nil {
 		return err
 	}
-	if err := f.fromVariables(env); err != nil {
-		return err
+	for _, step := range []func(*Env) error{f.fromVariables, f.checkPolicy, f.checkAgentEnv, f.chooseAgent} {
+		if err := step(env); err != nil {
+			return err
+		}
 	}
-	if err := f.checkPolicy(); err != nil {
-		return err
-	}
-	if err := f.checkAgentEnv(env); err != nil {
-		return err
-	}
-	return f.chooseAgent()
+	return nil
 }
 
-func (f *evaluationFlags) checkPolicy() error {
+func (f *evaluationFlags) checkPolicy(*Env) error {
 	f.run.OutcomeLine = true // which --score-by-policy is about
 	if err := f.run.CheckPolicy(); err != nil {
 		return err
@@ -230,7 +229,7 @@ func (f *evaluationFlags) checkAgentEnv(env *Env) error {
 }
 
 // chooseAgent makes an agent of Python code one of the agents that there are.
-func (f *evaluationFlags) chooseAgent() error {
+func (f *evaluationFlags) chooseAgent(*Env) error {
 	o := &f.run.Set
 	if o.AgentImportPath == nil && !f.set.Changed("agent-dir") {
 		return nil

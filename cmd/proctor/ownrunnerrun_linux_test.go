@@ -257,3 +257,35 @@ func TestLineOnAFullDisk(t *testing.T) {
 		t.Errorf("with room again: exit code %d with %s\n%s", done.code, value.Repr(line), done.stderr)
 	}
 }
+
+// TestSameLineInEveryEnvironment runs a whole evaluation with pinned tasks and a policy
+// everywhere.
+func TestSameLineInEveryEnvironment(t *testing.T) {
+	t.Parallel()
+	need.Patience(t)
+	pinned := newPlace(t)
+	examples := repositoryPath(t, "examples/tasks")
+	policy, digests := filepath.Join(pinned.dir, "policy.json"), filepath.Join(pinned.dir, "digests.json")
+	writeFiles(t, pinned.dir, map[string]string{
+		"policy.json": `{"schema_version": 1, "per_task_aggregation": "best_of_k", "keep_policy": "drop_lowest_n", "drop_lowest_n": 1, "threshold_f64be": null}`,
+	})
+	if done := pinned.run(t, "ownrunner", "manifest", examples, "-o", digests); done.code != 0 {
+		t.Fatal(done.stderr)
+	}
+	for _, where := range environments() {
+		t.Run(where.name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			args := []string{
+				"ownrunner", "run", "--task", examples, "--job-dir", filepath.Join(p.dir, "eval"), "-k", "3", "-n", "2", "-q",
+				"--digest-manifest", digests, "--policy", policy,
+			}
+			done := p.run(t, append(args, where.flags(t)...)...)
+			const want = `'n_kept_tasks': 3, 'n_passed_tasks': 4, 'n_tasks': 4, 'per_task_aggregation': 'best-of-k', 'score': 1.0`
+			line := value.Repr(onlyLine(t, done.stdout))
+			if done.code != 0 || !strings.Contains(line, want) || !strings.HasSuffix(line, `'reason_code': None, 'resolved': 12, 'score': 1.0, 'status': 'completed', 'total': 12}`) {
+				t.Errorf("exit code %d with %s\n%s", done.code, line, done.stderr)
+			}
+		})
+	}
+}

@@ -71,7 +71,8 @@ func TestPlanted(t *testing.T) {
 			continue // those that the user names are for their writers
 		}
 		for _, args := range []string{"dataset list --registry-path FILE", "run -a nop -c FILE", "run -a nop -p . --mcp-config FILE", "traj show FILE",
-			"ownrunner judge --stdout FILE --exit-code 0 --attempt 1", "ownrunner manifest ../../examples/tasks --check FILE"} {
+			"ownrunner judge --stdout FILE --exit-code 0 --attempt 1", "ownrunner manifest ../../examples/tasks --check FILE",
+			"ownrunner run --task ../../examples/tasks --job-dir none --digest-manifest FILE", "ownrunner run --task . --job-dir none --policy FILE"} {
 			t.Run(args+"/"+string(kind), func(t *testing.T) {
 				t.Parallel()
 				file := filepath.Join(t.TempDir(), "f.json")

@@ -70,7 +70,7 @@ func (r *Ended) Harness() string { return r.Log + r.Error }
 // Record writes the record of a trial that has ended, of what the job's directory has of
 // it. A trial that was cancelled has none, for it runs again.
 func (e *Evaluation) Record(res *jobdir.TrialResult) (*Ended, error) {
-	task, ok := e.taskOf(res)
+	task, ok := e.taskOf(res.TrialName)
 	if !ok {
 		return nil, fmt.Errorf("recording trial %q: it is none of the plan", res.TrialName)
 	}
@@ -88,15 +88,15 @@ func (e *Evaluation) Record(res *jobdir.TrialResult) (*Ended, error) {
 	return r, nil
 }
 
-func (e *Evaluation) taskOf(res *jobdir.TrialResult) (Task, bool) {
-	if res.Config.Task.Path == nil {
-		return Task{}, false
+// taskOf is the task of a planned trial.
+func (e *Evaluation) taskOf(trial string) (Task, bool) {
+	for _, p := range e.Plan() {
+		if p.TrialName == trial {
+			i := slices.IndexFunc(e.Tasks, func(t Task) bool { return t.Name == p.Task })
+			return e.Tasks[i], true
+		}
 	}
-	i := slices.IndexFunc(e.Tasks, func(t Task) bool { return t.Dir == *res.Config.Task.Path })
-	if i < 0 {
-		return Task{}, false
-	}
-	return e.Tasks[i], true
+	return Task{}, false
 }
 
 // failureOf is the exception of a trial, or the first of its steps; nil for none.
