@@ -72,9 +72,6 @@ func ReadPolicy(path string) (outcome.Policy, error) {
 	return p, nil
 }
 
-// Policy scores the job, see [Policy.Of].
-func (r *Rescored) Policy(p Policy) (PolicyScore, error) { return p.Of(r.Trials()) }
-
 // Of scores the trials of a job, in the order in which they count. A trial without
 // rewards counts as 0, as it does in Harbor's mean. Errors are those of package outcome,
 // and that of trials of several agents.

@@ -33,7 +33,7 @@ func TestPolicy(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := r.Policy(tt.policy)
+			got, err := tt.policy.Of(r.Trials())
 			if tt.problem != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.problem) {
 					t.Errorf("got %v, want %q", err, tt.problem)
@@ -60,7 +60,7 @@ func TestPolicyWantsOneAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Records[3].ModelName = "another"
-	if got, err := r.Policy(score.Policy{}); err == nil || !strings.Contains(err.Error(), "several agents") {
+	if got, err := (score.Policy{}).Of(r.Trials()); err == nil || !strings.Contains(err.Error(), "several agents") {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
