@@ -32,8 +32,8 @@ func (rows checklistRows) run(t *testing.T) {
 // TestOwnrunnerChecklist has the commands show the rows of the checklist that commands
 // can show. The numbers of reason codes (26; 3, 14, 3 and 6) are held by TestCodes of
 // package outcome, the refusal of a task without attempts by its vectors. The rows on the
-// runner need a job that runs: see TestAnOwnRunnerRuns and the guarantees of package
-// evaluation.
+// runner are held by the vectors of package ownrunner, the guarantees of package
+// evaluation, and the script ownrunner-run.
 func TestOwnrunnerChecklist(t *testing.T) {
 	t.Parallel()
 	for group, rows := range map[string]checklistRows{

@@ -16,6 +16,7 @@ import (
 
 	"github.com/proctor-run/proctor/agent/agents"
 	"github.com/proctor-run/proctor/internal/evaluation"
+	"github.com/proctor-run/proctor/internal/feed"
 	"github.com/proctor-run/proctor/internal/jobtest"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
@@ -36,8 +37,9 @@ type bench struct {
 	concurrent int
 	backstop   time.Duration
 	signals    chan os.Signal
+	clean      func(string) string
 	rules      []fake.Rule
-	event      func(job.Event, *evaluation.Ended)
+	feed       *feed.Feed // that is told of the next run
 
 	backend *fake.Backend // of the last run
 }
@@ -70,7 +72,7 @@ func (b *bench) write(t testing.TB, task, file, text string) {
 func (b *bench) open() (*evaluation.Evaluation, error) {
 	e := &evaluation.Evaluation{
 		Dir: b.dir, Tasks: slices.Clone(b.tasks), Output: "oracle.txt",
-		Lock: ownrunner.Lock{AgentName: "oracle", Attempts: b.attempts},
+		Lock: ownrunner.Lock{AgentName: "oracle", Attempts: b.attempts}, Clean: b.clean,
 	}
 	return e, e.Open()
 }
@@ -91,7 +93,17 @@ func (b *bench) run(t testing.TB) (*evaluation.Evaluation, error) {
 	}
 	cfg := e.Configure(jobdir.NewConfig(time.Now()))
 	cfg.NConcurrentTrials = b.concurrent
-	return e, e.Run(t.Context(), evaluation.Runner{Session: s, Backstop: b.backstop, Event: b.event}, cfg)
+	r := evaluation.Runner{Session: s, Backstop: b.backstop}
+	if b.feed != nil {
+		follower := e.Follow(b.feed)
+		defer follower.Close()
+		r.Event = follower.Event
+		r.Run = func(ctx context.Context, p *job.Prepared) (*job.Summary, error) {
+			follower.Assigned(p)
+			return s.Run(ctx, p)
+		}
+	}
+	return e, e.Run(t.Context(), r, cfg)
 }
 
 // line runs the evaluation to its line.
@@ -364,5 +376,112 @@ func TestRecordsAreReadByConsumers(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, "exception.txt")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a trial without an error has an exception.txt: %v", err)
+	}
+}
+
+// TestIsolationOfTasksThatWantAGPU: no engine is asked for what it does not have.
+func TestIsolationOfTasksThatWantAGPU(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "a", "sound")
+	b.write(t, "a", "task.toml", "[environment]\ngpus = 1\n")
+	b.rules = []fake.Rule{rewarded("1")}
+	line := b.line(t)
+	if !strings.Contains(line, `"reason_code": "terminal_bench_failed", "status": "failed", "task_name": "a"`) || !strings.Contains(line, `"score": 0.5`) {
+		t.Errorf("the line is %s", line)
+	}
+	for _, c := range b.backend.Calls() {
+		if c.Spec.Resources.GPUs > 0 && c.Err == nil {
+			t.Errorf("a sandbox was made: %+v", c)
+		}
+	}
+}
+
+// TestSecrecyOfRecords: what takes secrets out is given all that is written of a trial,
+// and of what an earlier process wrote.
+func TestSecrecyOfRecords(t *testing.T) {
+	t.Parallel()
+	const secret = "sk-or-0123456789"
+	b := newBench(t, "a", "b")
+	b.clean = func(text string) string { return strings.ReplaceAll(text, secret, "[gone]") }
+	var ran atomic.Int64
+	b.rules = []fake.Rule{
+		solved(func(ctx context.Context, p *fake.Process) (int, error) {
+			if ran.Add(1) == 1 {
+				return fake.Print("agent "+secret+"\n")(ctx, p)
+			}
+			return fake.Fail(errors.New("failed with "+secret))(ctx, p)
+		}),
+		fake.On("/tests/test.sh", fake.Print("tests "+secret+"\n"), fake.Write("/logs/verifier/reward.txt", "1")),
+	}
+	if line := b.line(t); strings.Contains(line, secret) || !strings.Contains(line, "failed with [gone]") {
+		t.Errorf("the line is %s", line)
+	}
+	seen := 0
+	err := filepath.WalkDir(filepath.Join(b.dir, "trials"), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text := jobtest.Read(t, path)
+		seen += strings.Count(text, "[gone]")
+		if strings.Contains(text, secret) {
+			t.Errorf("%s shows it", path)
+		}
+		return nil
+	})
+	if err != nil || seen < 3 {
+		t.Errorf("it was taken out of %d places, %v", seen, err)
+	}
+	jobtest.Write(t, filepath.Join(b.dir, "trials", "b__attempt-0", "exception.txt"), []byte("by hand: "+secret))
+	if line := b.line(t); !strings.Contains(line, "by hand: [gone]") {
+		t.Errorf("again, the line is %s", line)
+	}
+}
+
+// TestPlanIsAttemptMajor has the rows of the checklist, section 18.
+func TestPlanIsAttemptMajor(t *testing.T) {
+	t.Parallel()
+	e := &evaluation.Evaluation{
+		Tasks: []evaluation.Task{{Name: "t1", Dir: "/1"}, {Name: "caffe/cifar 10", Dir: "/2"}}, Lock: ownrunner.Lock{Attempts: 3},
+	}
+	var got []string
+	for _, p := range e.Plan() {
+		got = append(got, p.TrialName)
+	}
+	want := []string{
+		"t1__attempt-0", "caffe_cifar_10__attempt-0", "t1__attempt-1", "caffe_cifar_10__attempt-1", "t1__attempt-2", "caffe_cifar_10__attempt-2",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// TestUnreadableRecordsAreNone: what the job has of a trial makes its record again; where
+// that is gone too, the trial runs again (section 11.4).
+func TestUnreadableRecordsAreNone(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"no JSON": `{"task_name`, "no object": `[]`, "no status": `{"task_name": "a", "trial_name": "a__attempt-0"}`,
+		"another trial's": `{"task_name": "a", "trial_name": "a__attempt-1", "status": "completed", "rewards": {"reward": 1.0}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, "a")
+			b.rules = []fake.Rule{rewarded("0.25")}
+			first := b.line(t)
+			damage := func() {
+				jobtest.Write(t, filepath.Join(b.dir, "trials", "a__attempt-0", "result.json"), []byte(text))
+			}
+			damage()
+			if again := b.line(t); b.ran() != 0 || again != first {
+				t.Errorf("with the job, %d trials ran: %s, at first %s", b.ran(), again, first)
+			}
+			damage()
+			if err := os.RemoveAll(filepath.Join(b.dir, evaluation.JobName)); err != nil {
+				t.Fatal(err)
+			}
+			if again := b.line(t); b.ran() != 1 || again != first {
+				t.Errorf("without it, %d trials ran: %s, at first %s", b.ran(), again, first)
+			}
+		})
 	}
 }
