@@ -209,6 +209,11 @@ func TestTimeLimitsEndHungTrials(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newBench(t, "hung", "sound")
 				b.backstop = c.backstop
+				defer func() {
+					if live := b.backend.Live(); live != 0 {
+						t.Errorf("%d sandboxes are left", live)
+					}
+				}()
 				b.rules = append(c.hung, rewarded("1"))
 				b.line(t)
 				got := record(t, b, "hung__attempt-0")
