@@ -68,9 +68,9 @@ func pythonEntry() agent.Entry {
 		Name:    "python",
 		Summary: "runs a Python class of yours, in the sandbox",
 		Settings: []agent.Setting{
-			{Name: "import", Summary: "the class, as module:Class; agent:Agent unless given", Text: true},
-			{Name: "dir", Summary: "the directory of this machine that has its code", Text: true, Required: true},
-			{Name: "python", Summary: "the interpreter in the sandbox, a name or a path; python3 unless given", Text: true},
+			{Name: "import", Summary: "the class, `module:Class`; `agent:Agent` unless given: class `Agent` of `agent.py`", Text: true},
+			{Name: "dir", Summary: "the directory of this machine with the agent's code", Text: true, Required: true},
+			{Name: "python", Summary: "the interpreter in the sandbox, a name or a path; `python3` unless given", Text: true},
 			{Name: "version", Summary: "recorded with the results", Text: true},
 		},
 		Check: func(c agent.Config) error {
