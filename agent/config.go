@@ -6,6 +6,7 @@ import (
 
 	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/exception"
+	"github.com/proctor-run/proctor/llm"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -27,6 +28,10 @@ type Config struct {
 	LogDir string
 	// OutputLimit bounds each output file that the agent writes there, in bytes.
 	OutputLimit int64
+
+	// Models opens the models that an agent calls itself, on this machine; nil where a
+	// configuration is only checked.
+	Models llm.Opener
 
 	// Solution finds the task's solution, or that of one of its steps. Only
 	// entries that ask for it have it, and only for tasks in a sandbox.
