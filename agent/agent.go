@@ -81,4 +81,7 @@ type Result struct {
 	InputTokens, CacheTokens, OutputTokens *int64
 	CostUSD                                *float64
 	Metadata                               *value.Object
+	// Rollouts are token ids and log probabilities, one object per conversation
+	// (section 7.1); nil for none, which an empty list is not.
+	Rollouts value.List
 }

@@ -119,7 +119,9 @@ func newAgentResult(r agent.Result) *jobdir.AgentResult {
 		NCacheTokens:  intPtr(r.CacheTokens),
 		NOutputTokens: intPtr(r.OutputTokens),
 		CostUSD:       r.CostUSD,
-		Metadata:      r.Metadata,
+
+		RolloutDetails: r.Rollouts,
+		Metadata:       r.Metadata,
 	}
 }
 
