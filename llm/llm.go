@@ -43,6 +43,10 @@ type Prices struct {
 	// CacheRead and CacheWrite are those of prompt tokens that were read from the
 	// provider's cache or written to it; nil where they cost what others do.
 	CacheRead, CacheWrite *float64
+	// Above are the prices of calls whose prompt has more than AboveInput tokens; nil
+	// where they cost what others do.
+	Above      *Prices
+	AboveInput int64
 }
 
 // Role is who a message is from.
