@@ -292,9 +292,10 @@ func contains(text string, words ...string) bool {
 	return false
 }
 
-// names tells whether a text has one of the words whole.
+// names tells whether a text, which is in lower case, has one of the words whole.
 func names(text string, words []string) bool {
 	for _, w := range words {
+		w = strings.ToLower(w)
 		for rest := text; ; {
 			before, after, found := strings.Cut(rest, w)
 			if !found {

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 
@@ -22,11 +23,13 @@ import (
 const MaxBody = 64 << 20
 
 // Optional is something in a request that a server may not know. If it refuses a request
-// and names one of the Words, the request is made once more without it.
+// that has it, and names it, the request is made once more without it.
 type Optional struct {
 	// Name is what the builder of the body is told to leave away.
 	Name string
-	// Words are looked for in the refusal, in lower case and whole.
+	// Members are its names in a body: one of them must be in the request.
+	Members []string
+	// Words are what else a refusal may call it.
 	Words []string
 	// Once says that later calls try it again.
 	Once bool
@@ -121,7 +124,7 @@ func (c *Conn) Ask(ctx context.Context, req *llm.Request, call Call) (*Exchange,
 		if err == nil && x.Status/100 == 2 {
 			return x, nil
 		}
-		if n == attempts || !c.leaveAway(x, without) {
+		if n == attempts || !c.leaveAway(x, body, without) {
 			return nil, c.Failure(x, err)
 		}
 		again, encodeErr := c.encode(req, call, without)
@@ -143,7 +146,7 @@ func (c *Conn) known() map[string]bool {
 }
 
 // leaveAway adds to without what a refusal names, and tells whether there is any.
-func (c *Conn) leaveAway(x *Exchange, without map[string]bool) bool {
+func (c *Conn) leaveAway(x *Exchange, body []byte, without map[string]bool) bool {
 	if x.Status != http.StatusBadRequest && x.Status != http.StatusUnprocessableEntity {
 		return false
 	}
@@ -153,7 +156,7 @@ func (c *Conn) leaveAway(x *Exchange, without map[string]bool) bool {
 	}
 	found := false
 	for _, o := range c.optional {
-		if without[o.Name] || !names(text, o.Words) {
+		if without[o.Name] || !o.in(body) || !names(text, o.Members) && !names(text, o.Words) {
 			continue
 		}
 		without[o.Name], found = true, true
@@ -164,6 +167,10 @@ func (c *Conn) leaveAway(x *Exchange, without map[string]bool) bool {
 		}
 	}
 	return found
+}
+
+func (o Optional) in(body []byte) bool {
+	return slices.ContainsFunc(o.Members, func(m string) bool { return bytes.Contains(body, []byte(`"`+m+`":`)) })
 }
 
 func (c *Conn) encode(req *llm.Request, call Call, without map[string]bool) ([]byte, error) {
