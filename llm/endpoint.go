@@ -18,6 +18,9 @@ type Endpoint struct {
 	Base string
 	// Key may be empty: servers of one's own often want none.
 	Key string
+	// Bearer sends the key as a bearer token also where the protocol has a header of its
+	// own for keys.
+	Bearer bool
 	// HTTP makes the requests; nil for [http.DefaultClient].
 	HTTP *http.Client
 	// Now is the clock that a date in Retry-After is compared to; where it is nil, such
