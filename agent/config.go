@@ -145,6 +145,14 @@ func (e Entry) check(c Config, stepped bool) error {
 			return invalidf("agent %s: setting %s is %s, want text: put it in quotes", e.Name, s.Name, value.Repr(v))
 		}
 	}
+	if e.CallsModel {
+		if c.Model == "" {
+			return modelMissing(c)
+		}
+		if _, err := c.Sampling(); err != nil {
+			return err
+		}
+	}
 	if e.Check == nil {
 		return nil
 	}

@@ -43,11 +43,15 @@ func (c Config) OpenModel() (llm.Model, error) {
 	}
 	switch {
 	case c.Model == "":
-		return nil, invalidf("agent %s needs a model: give it as -m provider/model", c.Name)
+		return nil, modelMissing(c)
 	case c.Models == nil:
 		return nil, invalidf("agent %s: this program gives its agents no models", c.Name)
 	}
 	return c.Models.Open(c.Model, o)
+}
+
+func modelMissing(c Config) error {
+	return invalidf("agent %s needs a model: give it as -m provider/model", c.Name)
 }
 
 var efforts = []string{"none", "minimal", "low", "medium", "high", "xhigh", "max", "default"}

@@ -28,6 +28,9 @@ type Entry struct {
 	AnySetting bool
 	// Solves asks for the task's solution.
 	Solves bool
+	// CallsModel says that the agent calls a model itself, on this machine: it needs one,
+	// and its settings include [ModelSettings].
+	CallsModel bool
 	// Trusted agents leave running in the sandbox only what the task's author
 	// wants to be left; what other agents leave is noted in the results.
 	Trusted bool

@@ -8,6 +8,7 @@ import (
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/llm"
 )
 
 // CheckAgent reports whether trials can be run with an agent of this
@@ -21,6 +22,23 @@ func CheckAgent(known agent.Registry, cfg jobdir.AgentConfig, cube bool) error {
 		return pythonAgent(cfg)
 	}
 	return known.Check(agentConfig(cfg), cube)
+}
+
+// CheckModel reports whether the model of an agent that calls one itself can be opened: its
+// provider is known, and there is a key. No call is made. Every trial would find what it
+// finds. lookup is as in [Runner].
+func CheckModel(known agent.Registry, cfg jobdir.AgentConfig, lookup harbor.Lookup, models llm.Opener) error {
+	if e, ok := known.Find(agentName(cfg)); !ok || !e.CallsModel {
+		return nil
+	}
+	env, err := harbor.ResolveEnv(cfg.Env.Map, lookup)
+	if err != nil {
+		return err
+	}
+	c := agentConfig(cfg)
+	c.Env, c.Models = harbor.Assignments(env), models
+	_, err = c.OpenModel()
+	return err
 }
 
 func pythonAgent(cfg jobdir.AgentConfig) error {
@@ -66,7 +84,7 @@ func (b *agentBuilder) resolve(stepped bool) (agent.Config, agent.Entry, error) 
 	}
 	made := agentConfig(b.cfg.Agent)
 	made.Env = harbor.Assignments(env)
-	made.LogDir, made.OutputLimit = b.logDir, b.r.outputLimit()
+	made.LogDir, made.OutputLimit, made.Models = b.logDir, b.r.outputLimit(), b.r.Models
 	if _, known := b.r.Agents.Find(made.Name); !known && b.cfg.Agent.ImportPath != nil {
 		return made, agent.Entry{}, pythonAgent(b.cfg.Agent)
 	}

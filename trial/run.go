@@ -18,6 +18,7 @@ import (
 	"github.com/proctor-run/proctor/internal/clock"
 	"github.com/proctor-run/proctor/internal/guarded"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/llm"
 	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox"
 )
@@ -60,6 +61,9 @@ type Runner struct {
 	// Agents that trials may name: those that come with proctor are agents.All of
 	// package agent/agents. It must be set.
 	Agents agent.Registry
+	// Models opens the models that agents call themselves, for all trials: an
+	// [llm.Client], most often. Nil means that there are none, and such agents fail.
+	Models llm.Opener
 	// Secrets, when set, puts values in place of what a configuration holds
 	// redacted. Files keep the redacted text.
 	Secrets func(jobdir.TrialConfig) jobdir.TrialConfig

@@ -219,7 +219,7 @@ func (x *evaluationRun) run(ctx context.Context) error {
 		return err
 	}
 	env.hide(f.Secrets, env.source(f.Secrets).OfJob(cfg))
-	if err := program(env).CheckAgents(cfg, false); err != nil {
+	if err := program(env).CheckAgents(cfg, f, false); err != nil {
 		return err
 	}
 	var opts backendOptions

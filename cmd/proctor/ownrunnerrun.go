@@ -91,6 +91,7 @@ func (f *evaluationFlags) define(env *Env, cmd *cobra.Command) {
 	flags.Topic(fs, "Agent", func() {
 		p.DefineAgent(fs, f.run)
 		jobcli.DefineHarborAgent(fs, f.run)
+		jobcli.DefineModel(fs, &f.run.Model)
 		fs.StringVar(&f.agentDir, "agent-dir", ".", "`directory` with the code of --agent-import-path")
 		fs.Lookup("agent-import-path").Hidden = false
 	})

@@ -50,7 +50,7 @@ func runJob(ctx context.Context, env *Env, f *jobcli.Flags) (err error) {
 		return err
 	}
 	env.hide(f.Secrets, env.source(f.Secrets).OfJob(cfg))
-	if err := program(env).CheckAgents(cfg, false); err != nil {
+	if err := program(env).CheckAgents(cfg, f, false); err != nil {
 		return err
 	}
 	takeFromGit(env, &f.Set, &cfg)

@@ -64,6 +64,7 @@ func defineTrialFlags(env *Env, cmd *cobra.Command, f *trialFlags) {
 	flags.Topic(fs, "Agent", func() {
 		p.DefineAgent(fs, &f.run)
 		jobcli.DefineHarborAgent(fs, &f.run)
+		jobcli.DefineModel(fs, &f.run.Model)
 	})
 	flags.Topic(fs, "Verifier", func() { jobcli.DefineVerifier(fs, &f.run) })
 	flags.Topic(fs, "Environment", func() {
@@ -212,7 +213,7 @@ func runTrial(ctx context.Context, env *Env, f *trialFlags, cfg jobdir.TrialConf
 	runner := trial.Runner{
 		Backend: backend, Lookup: env.Lookup, Now: env.Now, SealedVerifier: f.run.Sealed, Agents: agents(),
 		Environ: env.Environ, SecretNames: f.run.Secrets,
-		Hardened: f.run.Hardened, AllowEngineSocket: f.run.AllowEngineSocket,
+		Hardened: f.run.Hardened, AllowEngineSocket: f.run.AllowEngineSocket, Models: program(env).Models(&f.run.Model),
 		TaskDir: func(jobdir.TaskConfig) (string, error) { return task.Dir, nil },
 	}
 	result, err := runner.Run(ctx, cfg, 1)

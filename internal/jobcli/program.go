@@ -68,7 +68,7 @@ func (p *Program) Session(f *Flags) *job.Session {
 	return &job.Session{
 		Runner: job.Runner{Trials: trial.Runner{
 			Lookup: p.Lookup, Now: p.Now, Agents: p.Agents, SealedVerifier: f.Sealed, Environ: p.Environ, SecretNames: f.Secrets,
-			Hardened: f.Hardened, AllowEngineSocket: f.AllowEngineSocket,
+			Hardened: f.Hardened, AllowEngineSocket: f.AllowEngineSocket, Models: p.Models(&f.Model),
 		}},
 		Options: options,
 		Signals: p.Signals,
@@ -79,14 +79,14 @@ func (p *Program) Session(f *Flags) *job.Session {
 // done. cube tells that the tasks are those of a cube. What a job directory holds
 // that is there already is let be: others may have made it, and finished trials need
 // no agent.
-func (p *Program) CheckAgents(cfg jobdir.Config, cube bool) error {
+func (p *Program) CheckAgents(cfg jobdir.Config, f *Flags, cube bool) error {
 	if info, err := os.Stat(filepath.Join(cfg.Dir(), scan.ResultFile)); err == nil && info.Mode().IsRegular() {
 		return nil
 	}
 	if err := job.CheckAgents(cfg.Agents, p.Agents, cube); err != nil {
 		return exitcode.Usagef("%w", err)
 	}
-	return nil
+	return p.checkModels(cfg.Agents, &f.Model)
 }
 
 // CubeTraits is what a run has to know of the cube that it is for.
@@ -112,7 +112,7 @@ func (p *Program) CheckCube(cfg jobdir.Config, f *Flags, c CubeTraits) error {
 	if err := c.check(cfg, &f.Set, f.Runtime); err != nil {
 		return err
 	}
-	return p.CheckAgents(cfg, true)
+	return p.CheckAgents(cfg, f, true)
 }
 
 func (c CubeTraits) check(cfg jobdir.Config, o *job.Overrides, runtime string) error {
