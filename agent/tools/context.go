@@ -216,25 +216,33 @@ func tail(s string, n int) string {
 // drop leaves out the oldest turns until no more than aim of size is left, and returns
 // what is. The newest turn stays.
 func (c *conversation) drop(size, aim int64) int64 {
+	note := int64(0) // what it takes to say so, where that is not there already
+	if c.dropped == 0 {
+		note = noteTokens
+	}
 	begin := c.head()
-	end := begin
-	for size > aim {
+	end, turns, left := begin, 0, size+note
+	for left > aim {
 		next := c.nextTurn(end + 1)
 		if next >= len(c.messages) {
 			break
 		}
-		size -= c.sizeOf(c.messages[end:next])
+		left -= c.sizeOf(c.messages[end:next])
 		end = next
-		c.dropped++
+		turns++
 	}
-	if end == begin {
+	if left >= size {
 		return size
 	}
+	c.dropped += turns
 	c.messages = slices.Concat(c.messages[:begin], c.messages[end:])
-	note := llm.Part{Text: fmt.Sprintf("[Your first %d answers, and what came of them, are left out here. What follows are the later ones.]", c.dropped)}
-	c.messages[c.first].Parts = append(slices.Clone(c.opening), note)
-	return size + int64(len(note.Text)/bytesPerToken)
+	text := fmt.Sprintf("[Your first %d answers, and what came of them, are left out here. What follows are the later ones.]", c.dropped)
+	c.messages[c.first].Parts = append(slices.Clone(c.opening), llm.Part{Text: text})
+	return left
 }
+
+// noteTokens is room for the note that turns are left out.
+const noteTokens = 40
 
 // limitImages leaves out all but the newest images. Those of the first observation
 // belong to the task, and stay.

@@ -92,7 +92,7 @@ func (u *userSandbox) Exec(ctx context.Context, cmd sandbox.Command) (sandbox.Ex
 			u.broken = err
 		}
 	}
-	return status, err //nolint:wrapcheck // it stands for the sandbox
+	return status, err
 }
 
 func instruction(env agent.Env, task agent.Task) *cube.Observation {

@@ -153,7 +153,7 @@ func open(c agent.Config) (options, llm.Model, error) {
 	}
 	model, err := c.OpenModel()
 	if err != nil {
-		return o, nil, err //nolint:wrapcheck // worded for the person who chose the model
+		return o, nil, err
 	}
 	return o, model, nil
 }
