@@ -67,6 +67,9 @@ func (p *player) readCalls(m *llm.Message, cut bool, actions []cube.ActionSchema
 		switch {
 		case ended != "":
 			r.refused = ended
+		case i == maxCalls:
+			ended = fmt.Sprintf("Not done, because one answer may have no more than %d calls.", maxCalls)
+			r.refused = ended
 		case r.refused != "":
 			ended = "Not done, because a call before it in the same answer was not possible."
 		case r.action.Name == cube.StopName:
@@ -101,6 +104,7 @@ const (
 	shownArguments = 200      // in bytes, of what the model is shown again
 	keptArguments  = 16 << 10 // in bytes, of what the trajectory keeps
 	maxName        = 64       // the longest name that providers take
+	maxCalls       = 64       // in one answer
 )
 
 // readArguments reads what the model wrote as arguments; nothing is none.

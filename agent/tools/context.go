@@ -179,12 +179,20 @@ func (c *conversation) shorten(size, aim int64, from, to, keep int) int64 {
 
 // shortParts returns parts of at most about keep bytes each, and no image.
 func shortParts(parts []llm.Part, keep int) (short []llm.Part, changed bool) {
+	short, changed = shortTexts(parts, keep)
+	for i, p := range short {
+		if p.Image != nil {
+			short[i], changed = llm.Part{Text: imageLeftOut}, true
+		}
+	}
+	return short, changed
+}
+
+// shortTexts returns parts whose texts have at most about keep bytes each.
+func shortTexts(parts []llm.Part, keep int) (short []llm.Part, changed bool) {
 	short = slices.Clone(parts)
 	for i, p := range short {
-		switch {
-		case p.Image != nil:
-			short[i], changed = llm.Part{Text: imageLeftOut}, true
-		case len(p.Text) > keep+markRoom:
+		if len(p.Text) > keep+markRoom {
 			short[i].Text, changed = middleOut(p.Text, keep), true
 		}
 	}

@@ -10,13 +10,6 @@ import (
 	"github.com/proctor-run/proctor/value"
 )
 
-// seen is an observation as the model is shown it.
-type seen struct {
-	// rest is what answers no call, and all images: a result is text with every
-	// provider.
-	rest []llm.Part
-}
-
 // partsOf renders one content: the text of it, and its image, if it is one.
 func partsOf(c cube.Content) (text string, image *llm.Image) {
 	body, err := c.ModelContent()
@@ -79,12 +72,12 @@ func member(v value.Value, key string) value.Value {
 const imageFollows = "[the image is below]"
 
 // distribute sorts an observation's contents: what answers one of the replies goes to
-// it, text that names no call to the last one that has no answer yet, and everything
-// else to a message of its own.
-func distribute(obs *cube.Observation, replies []reply) seen {
-	var s seen
+// it, text that names no call to the last one that has no answer yet. It returns what
+// is for a message of its own: everything else, and all images, because a result is
+// text with every provider.
+func distribute(obs *cube.Observation, replies []reply) (rest []llm.Part) {
 	if obs == nil {
-		return s
+		return nil
 	}
 	var loose []string
 	for _, c := range obs.Contents {
@@ -92,27 +85,27 @@ func distribute(obs *cube.Observation, replies []reply) seen {
 		to := answered(c.Head().ToolCallID, replies)
 		if image != nil {
 			if text != "" {
-				s.rest = append(s.rest, llm.Part{Text: text})
+				rest = append(rest, llm.Part{Text: text})
 			}
-			s.rest = append(s.rest, llm.Part{Image: image})
+			rest = append(rest, llm.Part{Image: image})
 			text = imageFollows
 		}
 		switch {
 		case to != nil:
 			to.text = append(to.text, text)
-		case image == nil:
+		case image == nil && !blank(llm.Part{Text: text}):
 			loose = append(loose, text)
 		}
 	}
 	if len(loose) == 0 {
-		return s
+		return rest
 	}
 	if to := unanswered(replies); to != nil {
 		to.text = loose
-		return s
+		return rest
 	}
-	s.rest = append([]llm.Part{{Text: strings.Join(loose, "\n\n")}}, s.rest...)
-	return s
+	short, _ := shortTexts([]llm.Part{{Text: strings.Join(loose, "\n\n")}}, maxText)
+	return append(short, rest...)
 }
 
 // answered is the reply to the call that a content names, nil for none.
@@ -141,12 +134,19 @@ func unanswered(replies []reply) *reply {
 // message is the reply as a message: every call gets one, also one that brought
 // nothing.
 func (r reply) message() llm.Message {
-	text := strings.Join(r.text, "\n\n")
-	if text == "" {
-		text = "(no result)"
+	part := llm.Part{Text: strings.Join(r.text, "\n\n")}
+	if blank(part) {
+		part.Text = "(no result)"
 	}
-	return llm.Message{Role: llm.Tool, Parts: []llm.Part{{Text: text}}, CallID: r.id, Failed: r.failed}
+	short, _ := shortTexts([]llm.Part{part}, maxText)
+	return llm.Message{Role: llm.Tool, Parts: short, CallID: r.id, Failed: r.failed}
 }
+
+// maxText bounds one text that a step brings, in bytes.
+const maxText = 256 << 10
+
+// blank reports whether a part has nothing, which providers refuse.
+func blank(p llm.Part) bool { return p.Image == nil && strings.TrimSpace(p.Text) == "" }
 
 // opening is the first message: the first observation.
 func opening(obs *cube.Observation) llm.Message {
@@ -154,8 +154,8 @@ func opening(obs *cube.Observation) llm.Message {
 	if obs != nil {
 		for _, c := range obs.Contents {
 			text, image := partsOf(c)
-			if text != "" {
-				m.Parts = append(m.Parts, llm.Part{Text: text})
+			if part := (llm.Part{Text: text}); !blank(part) {
+				m.Parts = append(m.Parts, part)
 			}
 			if image != nil {
 				m.Parts = append(m.Parts, llm.Part{Image: image})

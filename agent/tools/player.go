@@ -34,6 +34,7 @@ const (
 	endStop     = "stop"       // the stop action
 	endNoCalls  = "no_calls"   // answers without a call
 	endMaxToken = "max_tokens" // the budget is used up
+	endMaxSteps = "max_steps"  // the turns are; the driver of a stepped task notes that itself
 )
 
 // player is one conversation with a model about one task. It is for one episode, and
@@ -107,8 +108,7 @@ func (p *player) see(obs *cube.Observation, actions []cube.ActionSchema) {
 		p.record.open(p.system, first.Parts, actions)
 		return
 	}
-	s := distribute(obs, p.replies)
-	p.answer(s.rest)
+	p.answer(distribute(obs, p.replies))
 }
 
 // answer adds the results of the last answer's calls, and what came besides.
@@ -187,8 +187,9 @@ func sizeOfTools(actions []cube.ActionSchema) int64 {
 func (p *player) take(answer *llm.Response, actions []cube.ActionSchema) ([]cube.Action, error) {
 	m := answer.Message
 	m.Role = llm.Assistant
+	m.Parts = slices.DeleteFunc(slices.Clone(m.Parts), blank)
 	calls := p.readCalls(&m, answer.Finish == llm.Length, actions)
-	if len(calls) > 0 || strings.TrimSpace(m.Text()) != "" { // providers refuse a message without anything
+	if len(calls) > 0 || len(m.Parts) > 0 { // providers refuse a message without anything
 		p.talk.add(m)
 	}
 	p.record.add(answer, &m, calls)

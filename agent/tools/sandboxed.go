@@ -56,9 +56,13 @@ func (s *sandboxed) Run(ctx context.Context, env agent.Env, task agent.Task) (ag
 // task which is stepped.
 const maxCommandSec = 900
 
+// maxOutput is what the model is shown of one command's output, in bytes: the beginning
+// and, most of it, the end.
+const maxOutput = 32 << 10
+
 func newShell(ctx context.Context, sb sandbox.Sandbox) (cube.Tool, error) {
 	cfg := shell.NewTerminalToolConfig()
-	cfg.WorkingDir, cfg.MaxTimeout, cfg.EnableFileActions = "", new(maxCommandSec), true
+	cfg.WorkingDir, cfg.MaxTimeout, cfg.EnableFileActions, cfg.MaxOutputBytes = "", new(maxCommandSec), true, maxOutput
 	tool, err := cfg.Make(ctx, cube.SandboxContainer(sb))
 	if err != nil {
 		return nil, fmt.Errorf("making the shell: %w", err)
@@ -123,6 +127,7 @@ func (s *sandboxed) play(ctx context.Context, p *player, box *userSandbox, tool 
 			obs.Append(result)
 		}
 	}
+	p.end = endMaxSteps
 	return nil
 }
 

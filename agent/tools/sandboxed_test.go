@@ -120,12 +120,13 @@ func TestSandboxedEnds(t *testing.T) {
 		err      string // part of it
 		typ      string
 		calls    int
+		end      string
 	}{
-		{"the turns are used up", slices.Repeat([]llmtest.Answer{bash}, 9), nil, []any{"max_steps", 3}, "", "", 3},
-		{"the tokens are used up", slices.Repeat([]llmtest.Answer{bash}, 9), nil, []any{"max_tokens", 20}, "", "", 2},
-		{"the sandbox is gone", slices.Repeat([]llmtest.Answer{bash}, 9), []fake.Rule{fake.Always(fake.Fail(nil))}, nil, "injected error", "", 4},
-		{"one command that cannot be run", []llmtest.Answer{bash, bash, llmtest.Call(call("", "final_step", ""))}, []fake.Rule{fake.Always(fake.Each(fake.Fail(nil), fake.Exit(0)))}, nil, "", "", 3},
-		{"the model is gone", []llmtest.Answer{bash, {Err: &llm.Error{Kind: llm.Transient, Status: 500}}}, nil, nil, "provider failure", "InternalServerError", 2},
+		{"the turns are used up", slices.Repeat([]llmtest.Answer{bash}, 9), nil, []any{"max_steps", 3}, "", "", 3, "max_steps"},
+		{"the tokens are used up", slices.Repeat([]llmtest.Answer{bash}, 9), nil, []any{"max_tokens", 20}, "", "", 2, "max_tokens"},
+		{"the sandbox is gone", slices.Repeat([]llmtest.Answer{bash}, 9), []fake.Rule{fake.Always(fake.Fail(nil))}, nil, "injected error", "", 4, ""},
+		{"one command that cannot be run", []llmtest.Answer{bash, bash, llmtest.Call(call("", "final_step", ""))}, []fake.Rule{fake.Always(fake.Each(fake.Fail(nil), fake.Exit(0)))}, nil, "", "", 3, "stop"},
+		{"the model is gone", []llmtest.Answer{bash, {Err: &llm.Error{Kind: llm.Transient, Status: 500}}}, nil, nil, "provider failure", "InternalServerError", 2, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -136,6 +137,9 @@ func TestSandboxedEnds(t *testing.T) {
 			}
 			if n := len(script.Requests()); n != c.calls {
 				t.Errorf("%d calls, want %d", n, c.calls)
+			}
+			if end, _ := r.Metadata.Get("end"); c.end == "" && end != nil || c.end != "" && end != value.Str(c.end) {
+				t.Errorf("end %v, want %q", end, c.end)
 			}
 			if r.InputTokens == nil || *r.InputTokens == 0 {
 				t.Error("what was used is not known")

@@ -312,6 +312,27 @@ func TestCut(t *testing.T) {
 	contains(t, g.asked(2), "tool a failed: ", "The answer was cut off at the limit of its length: make it shorter")
 }
 
+// TestManyCalls: one answer may only do so much, and every call gets its result.
+func TestManyCalls(t *testing.T) {
+	t.Parallel()
+	many := llmtest.Call(slices.Repeat([]llm.ToolCall{call("", "look", `{"at": "x"}`)}, 70)...)
+	many.Response.Message.Parts = []llm.Part{{Text: "\n"}, {Text: "now"}}
+	g := newGame(t, &llmtest.Script{Answers: []llmtest.Answer{many, llmtest.Call(call("", "final_step", ""))}})
+	if n := len(g.act(cube.Text("Go."))); n != 64 {
+		t.Errorf("%d actions", n)
+	}
+	g.act(answerTo("call_1", strings.Repeat("long ", 1<<20)))
+	messages := g.script.Requests()[1].Messages
+	checkPairs(t, messages)
+	if n := len(messages); n != 73 || len(messages[2].Parts) != 1 {
+		t.Errorf("%d messages, the answer is %+v", n, messages[2].Parts)
+	}
+	if n := len(messages[3].Text()); n < 200_000 || n > 300_000 {
+		t.Errorf("the first result has %d bytes", n)
+	}
+	contains(t, messages[72].Text(), "one answer may have no more than 64 calls")
+}
+
 // TestErrors: errors of the model are the episode's, under their names.
 func TestErrors(t *testing.T) {
 	t.Parallel()
