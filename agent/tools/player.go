@@ -15,11 +15,9 @@ import (
 	"github.com/proctor-run/proctor/value"
 )
 
-// Errors of this agent, as results record them.
-const (
-	// invalidCallsError: the model only makes calls that cannot be done.
-	invalidCallsError = "InvalidToolCallsError"
-)
+// invalidCallsError is the exception of a model that only makes calls which cannot be
+// done.
+const invalidCallsError = "InvalidToolCallsError"
 
 // Limits of what a model may do wrong.
 const (
@@ -31,10 +29,10 @@ const (
 
 // Ends of an episode, in the agent's metadata.
 const (
-	endStop     = "stop"       // the stop action
-	endNoCalls  = "no_calls"   // answers without a call
-	endMaxToken = "max_tokens" // the budget is used up
-	endMaxSteps = "max_steps"  // the turns are; the driver of a stepped task notes that itself
+	endStop      = "stop"       // the stop action
+	endNoCalls   = "no_calls"   // answers without a call
+	endMaxTokens = "max_tokens" // the budget is used up
+	endMaxSteps  = "max_steps"  // the turns are; the driver of a stepped task notes that itself
 )
 
 // player is one conversation with a model about one task. It is for one episode, and
@@ -81,7 +79,7 @@ func (p *player) Act(ctx context.Context, obs *cube.Observation, actions []cube.
 	p.see(obs, actions)
 	for p.end = ""; p.end == ""; {
 		if p.budget > 0 && p.totals.used >= p.budget {
-			p.end = endMaxToken
+			p.end = endMaxTokens
 			break
 		}
 		answer, err := p.ask(ctx, actions)
@@ -140,7 +138,7 @@ func (p *player) ask(ctx context.Context, actions []cube.ActionSchema) (*llm.Res
 		p.totals.took(p.now().Sub(began))
 		if err == nil {
 			answer = plausible(answer)
-			p.totals.add(answer)
+			p.totals.add(answer, p.talk.estimate(tools))
 			p.talk.counted(answer.Usage, tools)
 			return answer, nil
 		}

@@ -452,6 +452,20 @@ func TestBudget(t *testing.T) {
 	contains(t, value.Repr(r.Metadata), "'end': 'max_tokens'", "'n_model_calls': 2")
 }
 
+// TestBudgetUncounted: where the provider does not count, an estimate is used up.
+func TestBudgetUncounted(t *testing.T) {
+	t.Parallel()
+	look := llmtest.Call(call("", "look", `{"at": "x"}`))
+	look.Response.Usage = nil
+	g := newGame(t, &llmtest.Script{Answers: []llmtest.Answer{look, look, look}}, "max_tokens", 5000)
+	if len(g.act(cube.Text(strings.Repeat("task ", 3000)))) != 1 || len(g.act()) != 1 || len(g.act()) != 0 {
+		t.Errorf("%d calls, want 2", len(g.script.Requests()))
+	}
+	if r, _ := g.report(); r.InputTokens != nil || r.OutputTokens != nil {
+		t.Errorf("an estimate is reported: %+v", r)
+	}
+}
+
 // TestCost: costs are the sum where all are known, and not known otherwise.
 func TestCost(t *testing.T) {
 	t.Parallel()

@@ -30,7 +30,9 @@ func (t *totals) took(d time.Duration) {
 	}
 }
 
-func (t *totals) add(r *llm.Response) {
+// add counts an answer. prompt is an estimate of the call's tokens, for the budget
+// alone.
+func (t *totals) add(r *llm.Response, prompt int64) {
 	t.answers++
 	if u := r.Usage; u != nil {
 		t.prompt += u.Prompt
@@ -39,7 +41,7 @@ func (t *totals) add(r *llm.Response) {
 		t.used += u.Prompt + u.Completion
 	} else {
 		t.uncounted++
-		t.used += int64(len(r.Message.Text())+len(r.Message.Reasoning)) / bytesPerToken
+		t.used += prompt + int64(len(r.Message.Text())+len(r.Message.Reasoning))/bytesPerToken
 	}
 	if r.Cost != nil {
 		t.cost += *r.Cost
