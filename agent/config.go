@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"io"
 	"slices"
 	"strings"
 
@@ -28,6 +29,9 @@ type Config struct {
 	LogDir string
 	// OutputLimit bounds each output file that the agent writes there, in bytes.
 	OutputLimit int64
+	// Redact returns a writer to w that leaves out the values of secrets, as [Env] has
+	// it; nil changes nothing.
+	Redact func(w io.Writer) io.WriteCloser
 
 	// Models opens the models that an agent calls itself, on this machine; nil where a
 	// configuration is only checked.

@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"io"
 	"path/filepath"
 
 	"github.com/proctor-run/proctor/agent"
@@ -67,6 +68,7 @@ type agentBuilder struct {
 	cfg    *jobdir.TrialConfig
 	task   *harbor.Task // nil for a cube's
 	logDir string
+	redact func(io.Writer) io.WriteCloser
 }
 
 // stepped reports whether the agent works through CUBE's layer.
@@ -84,7 +86,8 @@ func (b *agentBuilder) resolve(stepped bool) (agent.Config, agent.Entry, error) 
 	}
 	made := agentConfig(b.cfg.Agent)
 	made.Env = harbor.Assignments(env)
-	made.LogDir, made.OutputLimit, made.Models = b.logDir, b.r.outputLimit(), b.r.Models
+	made.LogDir, made.OutputLimit = b.logDir, b.r.outputLimit()
+	made.Redact, made.Models = b.redact, b.r.Models
 	if _, known := b.r.Agents.Find(made.Name); !known && b.cfg.Agent.ImportPath != nil {
 		return made, agent.Entry{}, pythonAgent(b.cfg.Agent)
 	}
