@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/proctor-run/proctor/llm"
+	"github.com/proctor-run/proctor/llm/internal/wire"
 )
 
 type anthropic struct{}
@@ -177,7 +178,7 @@ func deltasOf(b object) (start object, deltas []object) {
 			{"type": "signature_delta", "signature": b["signature"]},
 		}
 	}
-	input, err := json.Marshal(b["input"])
+	input, err := wire.JSON(b["input"])
 	if err != nil {
 		input = []byte("{}")
 	}

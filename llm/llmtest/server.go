@@ -2,7 +2,6 @@ package llmtest
 
 import (
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/llm"
+	"github.com/proctor-run/proctor/llm/internal/wire"
 )
 
 // maxRequest bounds the body of a request.
@@ -175,7 +175,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, d dialect, req *
 		stream(w, d.events(req, a), cut, array)
 		return
 	}
-	data, err := json.Marshal(d.whole(req, a))
+	data, err := wire.JSON(d.whole(req, a))
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
@@ -299,9 +299,13 @@ func keyOf(r *http.Request) string {
 }
 
 func send(w http.ResponseWriter, v any) {
+	data, err := wire.JSON(v)
+	if err != nil {
+		return
+	}
 	w.Header().Set("Content-Type", "application/json")
 	//nolint:errcheck // the client may have gone
-	json.NewEncoder(w).Encode(v)
+	w.Write(data)
 }
 
 // event is one of a stream.
@@ -336,7 +340,7 @@ func stream(w http.ResponseWriter, events []event, cut, array bool) {
 func sendEvent(w http.ResponseWriter, e event) {
 	text, ok := e.data.(string)
 	if !ok {
-		data, err := json.Marshal(e.data)
+		data, err := wire.JSON(e.data)
 		if err != nil {
 			return
 		}
