@@ -27,17 +27,7 @@ import (
 // withModel lets the agent tools work with a model.
 func (b *bench) withModel(m llm.Model, settings ...any) *bench {
 	opener := llm.OpenerFunc(func(string, llm.Options) (llm.Model, error) { return m, nil })
-	entry := tools.Entry()
-	sandboxed, stepped := entry.Sandboxed, entry.Stepped
-	entry.Sandboxed = func(c agent.Config) (agent.Agent, error) {
-		c.Models = opener
-		return sandboxed(c)
-	}
-	entry.Stepped = func(c agent.Config) (cube.Agent, error) {
-		c.Models = opener
-		return stepped(c)
-	}
-	b.Agents = append(b.Agents, entry)
+	b.Models, b.Agents = opener, append(b.Agents, tools.Entry())
 	b.cfg.Agent.Name, b.cfg.Agent.ModelName, b.cfg.Agent.Kwargs = new("tools"), new("test/m"), cube.Pairs(settings...)
 	return b
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -176,7 +177,7 @@ func TestPythonReportsAreChecked(t *testing.T) {
 			if err := errors.Join(r.setup, r.err); err != nil {
 				t.Fatal(err)
 			}
-			if (r.result != agent.Result{}) {
+			if !reflect.DeepEqual(r.result, agent.Result{}) {
 				t.Errorf("believed: %+v", r.result)
 			}
 			if got := strings.Join(r.warnings, "\n"); (got == "") != (c.warning == "") || !strings.Contains(got, c.warning) {
