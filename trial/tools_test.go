@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/agent/tools"
 	"github.com/proctor-run/proctor/atif"
 	"github.com/proctor-run/proctor/cube"

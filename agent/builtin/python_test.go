@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"reflect"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -252,7 +252,7 @@ func TestPythonForgetsEarlierReports(t *testing.T) {
 		t.Fatal(err)
 	}
 	result, err := a.Run(t.Context(), agent.Env{Sandbox: sb, LogDir: t.TempDir(), OutputLimit: 1 << 10}, agent.Task{})
-	if err != nil || result != (agent.Result{}) {
+	if err != nil || !reflect.DeepEqual(result, agent.Result{}) {
 		t.Errorf("%+v, %v", result, err)
 	}
 }
