@@ -26,6 +26,9 @@ type Entry struct {
 	// unless AnySetting is set, for agents that hand them on.
 	Settings   []Setting
 	AnySetting bool
+	// Output is the file of the log directory that has what the agent printed; empty
+	// where there is none.
+	Output string
 	// Solves asks for the task's solution.
 	Solves bool
 	// Trusted agents leave running in the sandbox only what the task's author
