@@ -26,6 +26,9 @@ type Entry struct {
 	// unless AnySetting is set, for agents that hand them on.
 	Settings   []Setting
 	AnySetting bool
+	// Output is the file of the log directory that has what the agent printed; empty
+	// where there is none.
+	Output string
 	// Solves asks for the task's solution.
 	Solves bool
 	// CallsModel says that the agent calls a model itself, on this machine: it needs one,

@@ -2,6 +2,7 @@ package ownrunner
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -69,6 +70,22 @@ func contentDigest(in *os.Root, name string) (string, error) {
 	}
 	defer func() { _ = f.Close() }()
 	return bounded.SHA256(f)
+}
+
+// maxManifest bounds a manifest: a hundred bytes for each of a million tasks.
+const maxManifest = 100 << 20
+
+// ReadManifest reads the file of a manifest, see [ParseManifest], until ctx ends.
+func ReadManifest(ctx context.Context, path string) (Manifest, error) {
+	data, err := bounded.ReadFileContext(ctx, path, maxManifest)
+	if err != nil {
+		return nil, err
+	}
+	m, err := ParseManifest(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return m, nil
 }
 
 // ParseManifest reads a manifest, strictly: an object without a name twice, and digests

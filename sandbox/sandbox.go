@@ -257,7 +257,7 @@ const HardenedPIDs = 512
 // HardenedWritable are the directories that can be written with Spec.Hardened,
 // besides its Workdir, "/tmp" and its mounts: where trials put files, and homes.
 func HardenedWritable() []string {
-	return []string{"/logs", "/tests", "/solution", "/proctor", "/installed-agent", "/workspace/agent", "/root", "/home"}
+	return []string{"/logs", "/tests", "/solution", "/proctor", "/installed-agent", "/workspace/agent", "/harbor", "/root", "/home"}
 }
 
 // NetworkMode says what a sandbox can reach.

@@ -51,10 +51,14 @@ const (
 	instructionInEnvLimit = 96 << 10
 )
 
+// commandOutput has what the command printed.
+const commandOutput = "command.txt"
+
 func commandEntry() agent.Entry {
 	return agent.Entry{
 		Name:    "command",
 		Summary: "runs a shell command of yours",
+		Output:  commandOutput,
 		Settings: []agent.Setting{
 			{Name: "run", Summary: "the command, run by `bash -c` as the task's agent user, in the task's working directory", Text: true, Required: true},
 			{Name: "install", Summary: "run before it, as root, within the agent's set-up time (360 seconds unless changed)", Text: true},
@@ -135,5 +139,5 @@ func (c *command) Run(ctx context.Context, env agent.Env, task agent.Task) (agen
 	if len(task.Instruction) <= instructionInEnvLimit && !strings.ContainsRune(task.Instruction, 0) {
 		vars = append(vars, "PROCTOR_INSTRUCTION="+task.Instruction)
 	}
-	return agent.Result{}, env.Check(ctx, "command.txt", sandbox.Command{Shell: c.Command, Env: vars, User: env.User})
+	return agent.Result{}, env.Check(ctx, commandOutput, sandbox.Command{Shell: c.Command, Env: vars, User: env.User})
 }

@@ -25,10 +25,14 @@ type oracle struct {
 	Solution func(step string) agent.Solution
 }
 
+// oracleOutput has what the solution printed (section 2.2, step 6).
+const oracleOutput = "oracle.txt"
+
 func oracleEntry() agent.Entry {
 	return agent.Entry{
 		Name:      "oracle",
 		Summary:   "runs the task's own solution",
+		Output:    oracleOutput,
 		Solves:    true,
 		Trusted:   true,
 		Sandboxed: func(c agent.Config) (agent.Agent, error) { return &oracle{Solution: c.Solution}, nil },
@@ -70,7 +74,7 @@ func (o *oracle) Run(ctx context.Context, env agent.Env, task agent.Task) (agent
 		}
 		vars = append(vars, own...)
 	}
-	status, err := env.Exec(ctx, "oracle.txt", sandbox.Command{
+	status, err := env.Exec(ctx, oracleOutput, sandbox.Command{
 		Shell: "(" + path.Join(taskpath.Solution, s.Script) + ")",
 		Env:   vars,
 		User:  env.User,

@@ -63,10 +63,14 @@ const (
 	pythonProbe = "import sys\nif sys.version_info < (3, 8): sys.exit('this is Python ' + sys.version.split()[0])\nimport asyncio, json, logging"
 )
 
+// pythonOutput has what the class printed.
+const pythonOutput = "python.txt"
+
 func pythonEntry() agent.Entry {
 	return agent.Entry{
 		Name:    "python",
 		Summary: "runs a Python class of yours, in the sandbox",
+		Output:  pythonOutput,
 		Settings: []agent.Setting{
 			{Name: "import", Summary: "the class, `module:Class`; `agent:Agent` unless given: class `Agent` of `agent.py`", Text: true},
 			{Name: "dir", Summary: "the directory of this machine with the agent's code", Text: true, Required: true},
@@ -212,7 +216,7 @@ func (p *python) Run(ctx context.Context, env agent.Env, task agent.Task) (agent
 	if err := sandbox.UploadBytes(ctx, env.Sandbox, nil, pythonContext, 0o666); err != nil {
 		return agent.Result{}, fmt.Errorf("uploading %q: %w", pythonContext, err)
 	}
-	err := env.Check(ctx, "python.txt", sandbox.Command{
+	err := env.Check(ctx, pythonOutput, sandbox.Command{
 		Argv: []string{p.Interpreter, "-u", pythonShim, pythonOptions},
 		Env:  withEquipment(p.Env, env), User: env.User,
 	})

@@ -2,25 +2,20 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
-	"runtime"
 	"time"
 
 	"golang.org/x/term"
 
 	"github.com/proctor-run/proctor/harbor"
-	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/internal/console"
 	"github.com/proctor-run/proctor/internal/evaluation"
 	"github.com/proctor-run/proctor/internal/feed"
 	"github.com/proctor-run/proctor/internal/guarded"
 	"github.com/proctor-run/proctor/internal/interrupt"
 	"github.com/proctor-run/proctor/internal/jobcli"
-	"github.com/proctor-run/proctor/internal/procfs"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/outcome"
@@ -164,26 +159,11 @@ func (x *evaluationRun) pinned(ctx context.Context, tasks []evaluation.Task) err
 		_, _ = fmt.Fprintln(x.env.Stderr, "proctor: warning: no manifest pins the tasks: --digest-manifest FILE does")
 		return nil
 	}
-	data, err := bounded.ReadFileContext(ctx, x.f.manifest, maxManifest)
+	pins, err := ownrunner.ReadManifest(ctx, x.f.manifest)
 	if err != nil {
 		return err
 	}
-	pins, err := ownrunner.ParseManifest(data)
-	if err != nil {
-		return fmt.Errorf("%s: %w", x.f.manifest, err)
-	}
-	var errs []error
-	for _, t := range tasks {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		digest, err := ownrunner.TaskDigest(t.Dir)
-		if err == nil {
-			err = pins.Check(t.Name, digest)
-		}
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
+	return evaluation.CheckPinned(ctx, pins, tasks)
 }
 
 // evaluation is that of the flags.
@@ -200,10 +180,12 @@ func (x *evaluationRun) evaluation(tasks []evaluation.Task) *evaluation.Evaluati
 		lock.ModelName = &o.Models[0]
 	}
 	e := &evaluation.Evaluation{Dir: x.f.dir, Tasks: tasks, Lock: lock, Clean: evaluation.Placeholders, Policy: x.f.run.Policy.Asked()}
-	if o.Agent == nil {
-		e.Output = "oracle.txt"
-	} else {
-		e.Output = *o.Agent + ".txt"
+	name := "oracle" // Harbor's default
+	if o.Agent != nil {
+		name = *o.Agent
+	}
+	if entry, ok := agents().Find(name); ok {
+		e.Output = entry.Output
 	}
 	return e
 }
@@ -260,18 +242,7 @@ func (x *evaluationRun) config() (jobdir.Config, evaluation.Needs, error) {
 		needs.Backstop = harbor.Seconds(*x.f.backstop)
 	}
 	if x.f.run.Set.NConcurrent == nil {
-		cfg.NConcurrentTrials = ownrunner.Concurrency(needs.Costs, machine(), x.f.cap)
+		cfg.NConcurrentTrials = ownrunner.Concurrency(needs.Costs, evaluation.ThisMachine(), x.f.cap)
 	}
 	return cfg, needs, cfg.CheckRunnable()
-}
-
-// machine is this one. Where its memory is not known, that bounds nothing.
-func machine() ownrunner.Machine {
-	m := ownrunner.Machine{CPUs: runtime.NumCPU(), TotalKiB: math.MaxInt64}
-	if text, err := os.ReadFile("/proc/meminfo"); err == nil {
-		if kib, err := procfs.ParseMemTotal(text); err == nil {
-			m.TotalKiB = kib
-		}
-	}
-	return m
 }

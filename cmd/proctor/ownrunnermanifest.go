@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/proctor-run/proctor/internal/atomicfile"
-	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/ownrunner"
 )
 
@@ -41,7 +41,7 @@ do not count.`,
 				return err
 			}
 			if check != "" {
-				return checkDigests(env, m, check)
+				return checkDigests(cmd.Context(), env, m, check)
 			}
 			if output == "-" {
 				_, err := env.Stdout.Write(m.AppendJSON(nil))
@@ -86,17 +86,10 @@ func digestsOf(paths []string) (ownrunner.Manifest, error) {
 	return m, nil
 }
 
-// maxManifest bounds a manifest: a hundred bytes for each of a million tasks.
-const maxManifest = 100 << 20
-
-func checkDigests(env *Env, found ownrunner.Manifest, file string) error {
-	data, err := bounded.ReadFile(file, maxManifest)
+func checkDigests(ctx context.Context, env *Env, found ownrunner.Manifest, file string) error {
+	pinned, err := ownrunner.ReadManifest(ctx, file)
 	if err != nil {
 		return usageErrorf("%w", err)
-	}
-	pinned, err := ownrunner.ParseManifest(data)
-	if err != nil {
-		return usageErrorf("%s: %w", file, err)
 	}
 	var errs []error
 	for _, task := range slices.Sorted(maps.Keys(found)) {

@@ -40,7 +40,11 @@ func TestReplacedPrograms(t *testing.T) {
 				if e.name != sandbox.BackendDocker {
 					e.oneIsEnough(t)
 				}
-				b := newHostileBench(t, e, "[agent]\ntimeout_sec = 6.0\n")
+				limit := "6.0"
+				if c.ends {
+					limit = "600.0" // it is not waited for
+				}
+				b := newHostileBench(t, e, "[agent]\ntimeout_sec = "+limit+"\n")
 				writeFiles(t, *b.cfg.Task.Path, map[string]string{"tests/test.sh": failingTests})
 				b.cfg.Agent.Kwargs.Set("run", value.Str(replacingAgent))
 				b.SealedVerifier = c.sealed

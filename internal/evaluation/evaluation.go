@@ -58,6 +58,8 @@ type Evaluation struct {
 	// Clean takes secrets out of text; nil changes nothing.
 	Clean func(string) string
 
+	planned map[string]Task // by the names of trials; Open makes it
+
 	mu      sync.Mutex // guards records
 	records map[string]ownrunner.Trial
 }
@@ -107,7 +109,21 @@ func (e *Evaluation) Open() error {
 	if err := e.checkPolicy(); err != nil {
 		return err
 	}
+	e.planTasks()
 	return e.readRecords()
+}
+
+// planTasks notes the task of every trial of the plan.
+func (e *Evaluation) planTasks() {
+	plan := e.Plan()
+	tasks := make(map[string]Task, len(e.Tasks))
+	for _, t := range e.Tasks {
+		tasks[t.Name] = t
+	}
+	e.planned = make(map[string]Task, len(plan))
+	for _, p := range plan {
+		e.planned[p.TrialName] = tasks[p.Task]
+	}
 }
 
 func (e *Evaluation) checkTasks() error {

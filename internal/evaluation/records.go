@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/proctor-run/proctor/internal/atomicfile"
@@ -70,7 +69,7 @@ func (r *Ended) Harness() string { return r.Log + r.Error }
 // Record writes the record of a trial that has ended, of what the job's directory has of
 // it. A trial that was cancelled has none, for it runs again.
 func (e *Evaluation) Record(res *jobdir.TrialResult) (*Ended, error) {
-	task, ok := e.taskOf(res.TrialName)
+	task, ok := e.planned[res.TrialName]
 	if !ok {
 		return nil, fmt.Errorf("recording trial %q: it is none of the plan", res.TrialName)
 	}
@@ -86,17 +85,6 @@ func (e *Evaluation) Record(res *jobdir.TrialResult) (*Ended, error) {
 	defer e.mu.Unlock()
 	e.records[res.TrialName] = r.Trial
 	return r, nil
-}
-
-// taskOf is the task of a planned trial.
-func (e *Evaluation) taskOf(trial string) (Task, bool) {
-	for _, p := range e.Plan() {
-		if p.TrialName == trial {
-			i := slices.IndexFunc(e.Tasks, func(t Task) bool { return t.Name == p.Task })
-			return e.Tasks[i], true
-		}
-	}
-	return Task{}, false
 }
 
 // failureOf is the exception of a trial, or the first of its steps; nil for none.
