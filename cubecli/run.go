@@ -107,6 +107,8 @@ func (p *Program) resumeCommand() *cobra.Command {
 	}
 	again.Define(fs)
 	jobcli.DefineAccept(fs, f)
+	jobcli.DefineModel(fs, &f.Model)
+	jobcli.DefineBudgets(fs, &f.Model)
 	jobcli.DefineSecrets(fs, f)
 	jobcli.DefineResult(fs, f)
 	return cmd

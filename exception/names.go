@@ -41,6 +41,9 @@ const (
 	// SubmissionCodeError: an agent's code cannot be imported, or gives no agent
 	// (outcome mapping, section 8.3).
 	SubmissionCodeError = "SubmissionCodeError"
+	// BudgetExceededError: an agent's calls of models have used up a budget. Its work is
+	// verified. It is never retried unless it is asked for by name.
+	BudgetExceededError = "BudgetExceededError"
 )
 
 // Exceptions of the independent runner (outcome mapping, sections 4, 9, 10 and

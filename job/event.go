@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/llm"
 	"github.com/proctor-run/proctor/score"
 	"github.com/proctor-run/proctor/trial"
 )
@@ -33,6 +34,8 @@ type Event struct {
 	Progress Progress
 	// Statistics of all trials that ended, for EventJobEnd alone.
 	Statistics *score.Statistics
+	// Models is what their models were used for, for EventJobEnd alone.
+	Models *score.ModelUse
 	// Records are these trials in their final order, unless the job was interrupted.
 	Records []jobdir.Record
 }
@@ -53,6 +56,9 @@ type Progress struct {
 	Ended score.Counts
 	// Metrics are the live metrics of each group, in order.
 	Metrics []GroupMetric
+	// Spent is what the calls of models used so far that went through the job, and what is
+	// known of its earlier runs.
+	Spent llm.Spent
 }
 
 // GroupMetric is one number of one group of trials with how many trials it

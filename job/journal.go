@@ -1,7 +1,6 @@
 package job
 
 import (
-	"context"
 	"encoding/json"
 
 	"github.com/proctor-run/proctor/harbor"
@@ -78,10 +77,7 @@ func (m *monitor) sandboxEntry(kind journal.Kind, backend, id string, labels san
 }
 
 // endEntry ends a run in the journal; the job's result is on the disk.
-func (m *monitor) endEntry(ctx context.Context, result []byte) error {
-	e := journal.Entry{Kind: journal.JobFinished, ResultDigest: new(jobdir.DigestOf(result))}
-	if ctx.Err() != nil {
-		e.Kind = journal.JobInterrupted
-	}
+func (m *monitor) endEntry(e journal.Entry, result []byte) error {
+	e.ResultDigest = new(jobdir.DigestOf(result))
 	return m.journal.AppendSync(e)
 }

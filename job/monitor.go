@@ -13,6 +13,7 @@ import (
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/journal"
 	"github.com/proctor-run/proctor/jobdir/scan"
+	"github.com/proctor-run/proctor/llm"
 	"github.com/proctor-run/proctor/score"
 	"github.com/proctor-run/proctor/trial"
 	"github.com/proctor-run/proctor/value"
@@ -34,6 +35,10 @@ type monitor struct {
 	// the job when it cannot be.
 	journal *journal.Writer
 	fail    func(error)
+	// meter counts what the models of all trials are used for.
+	meter *llm.Meter
+	// callsModel tells of an agent whether it calls models itself.
+	callsModel func(agent string) bool
 
 	mu    sync.Mutex // guards what follows, and the order of events
 	live  *score.Live
@@ -46,7 +51,7 @@ func newMonitor(r *Runner, s *started) *monitor {
 	now := clock.NotBefore(r.Trials.Now, p.StartedAt.In(r.Trials.Now().Location()))
 	metrics := p.Metrics.Bind(r.Scripts)
 	m := &monitor{
-		metrics: metrics, secrets: s.secrets,
+		metrics: metrics, secrets: s.secrets, callsModel: r.callsModel,
 		dir: p.Config.Dir(), name: p.Config.JobName, now: now, listener: r.Emit, p: p, journal: s.journal,
 		live: score.NewLive(score.LiveConfig{
 			ID: p.ID, StartedAt: p.StartedAt, Now: jobdir.Local(now()), Total: len(p.Trials),
@@ -74,7 +79,7 @@ func (m *monitor) send(e Event) {
 }
 
 func (m *monitor) emitEnd(out *Summary, message string) {
-	e := Event{Kind: EventJobEnd, Message: message, Statistics: &out.Statistics}
+	e := Event{Kind: EventJobEnd, Message: message, Statistics: &out.Statistics, Models: &out.Models}
 	if !out.Interrupted {
 		e.Records = out.Records
 	}
@@ -114,7 +119,7 @@ func (m *monitor) progress() Progress {
 	stats := &m.live.Result().Stats
 	return Progress{
 		Total: len(m.p.Trials), Running: stats.NRunningTrials, Pending: stats.NPendingTrials,
-		Ended: m.live.Counts(), Metrics: m.groupMetrics(stats),
+		Ended: m.live.Counts(), Metrics: m.groupMetrics(stats), Spent: m.meter.Spent(),
 	}
 }
 
@@ -194,15 +199,25 @@ func (m *monitor) finish(ctx context.Context) (*Summary, error) {
 	records := m.records()
 	out := &Summary{
 		Result: m.live.Result(), Progress: m.progress(), Records: records, Statistics: score.NewStatistics(records, len(m.p.Trials)),
+		Models: score.NewModelUse(records, m.callsModel),
 	}
-	if ctx.Err() != nil {
+	interrupt := journal.Entry{Kind: journal.JobInterrupted}
+	if ctx.Err() == nil {
+		out.Budget = m.unfinished(records)
+	}
+	if ctx.Err() != nil || out.Budget != nil {
+		why := "interrupted"
+		if out.Budget != nil {
+			why = out.Budget.Error()
+			interrupt.Reason = why
+		}
 		out.Interrupted = true
-		m.emitEnd(out, "interrupted")
+		m.emitEnd(out, why)
 		text := m.live.AppendJSON(nil)
 		if err := atomicfile.Write(filepath.Join(m.dir, scan.ResultFile), text, 0o644); err != nil {
 			return out, err
 		}
-		return out, m.endEntry(ctx, text)
+		return out, m.endEntry(interrupt, text)
 	}
 	// Harbor's final numbers are those of the trials in their final order, live
 	// ones those in order of completion.
@@ -219,7 +234,7 @@ func (m *monitor) finish(ctx context.Context) (*Summary, error) {
 	if err := atomicfile.Write(filepath.Join(m.dir, scan.ResultFile), text, 0o644); err != nil {
 		return nil, err
 	}
-	if err := m.endEntry(ctx, text); err != nil {
+	if err := m.endEntry(journal.Entry{Kind: journal.JobFinished}, text); err != nil {
 		return nil, err
 	}
 	out.Progress.Metrics = m.groupMetrics(&stats)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/journal"
 	"github.com/proctor-run/proctor/jobdir/scan"
+	"github.com/proctor-run/proctor/llm"
 	"github.com/proctor-run/proctor/score"
 	"github.com/proctor-run/proctor/trial"
 )
@@ -27,6 +29,11 @@ type Runner struct {
 	// Trials runs one trial. Only its Backend and Agents are needed; what it has in
 	// common with the job is set by Run: TaskDir, Emit, JobLog and Secrets.
 	Trials trial.Runner
+	// Budget bounds what the models of all trials may be used for, in this run and those
+	// before it, as [trial.Runner.Budget] bounds one trial. When it is used up no trial is
+	// begun any more, and the job ends like one that was interrupted: it can be resumed
+	// with a larger one.
+	Budget llm.Budget
 	// Scripts computes uv-script metrics; nil means that they cannot be.
 	Scripts score.ScriptMetric
 	// Sleep waits between attempts; nil means time.
@@ -56,8 +63,12 @@ type Summary struct {
 	Records []jobdir.Record
 	// Statistics of the Records.
 	Statistics score.Statistics
-	// Interrupted: the context ended before all trials had run.
+	// Models is what the models of the Records were used for.
+	Models score.ModelUse
+	// Interrupted: the context ended before all trials had run, or the budget did.
 	Interrupted bool
+	// Budget is how the budget interrupted the job; nil where it did not.
+	Budget *llm.BudgetError
 }
 
 // Run runs the remaining trials and writes the job's directory (Harbor job
@@ -155,6 +166,8 @@ func (r *Runner) start(p *Prepared) (s *started, err error) {
 func (r *Runner) run(ctx context.Context, s *started) (*Summary, error) {
 	p := s.p
 	m := newMonitor(r, s)
+	var warnings []string
+	m.meter, warnings = r.newMeter(p)
 	if err := m.writeInputs(p, r.Trials.Lookup); err != nil {
 		return nil, fmt.Errorf("starting job %q: %w", p.Config.JobName, err)
 	}
@@ -165,14 +178,14 @@ func (r *Runner) run(ctx context.Context, s *started) (*Summary, error) {
 		lookup := r.lookupIn(p)
 		runner.Secrets = func(c jobdir.TrialConfig) jobdir.TrialConfig { return restoreSecrets(c, lookup) }
 	}
-	runner.Backend, runner.Emit, runner.JobLog, runner.Abandon = tracked, m.trialEvent, s.log, r.Kill
+	runner.Backend, runner.Emit, runner.JobLog, runner.Abandon, runner.Meter = tracked, m.trialEvent, s.log, r.Kill, m.meter
 	if r.Debug != nil {
 		runner.JobLog = io.MultiWriter(s.log, r.Debug)
 	}
 
 	stopWriting := m.writeWhileRunning()
 	m.emit(Event{Kind: EventJobStart})
-	for _, w := range p.Warnings {
+	for _, w := range slices.Concat(p.Warnings, warnings) {
 		m.emit(Event{Kind: EventWarning, Message: w})
 	}
 	err := r.runAll(ctx, p, &runner, m, tracked)
@@ -226,6 +239,8 @@ func (r *Runner) runAll(ctx context.Context, p *Prepared, runner *trial.Runner, 
 		case queue <- i:
 			continue
 		case <-ctx.Done():
+		case <-m.meter.UsedUp():
+			m.emit(Event{Kind: EventWarning, Message: m.meter.Exceeded().Error() + "; no more trials are begun"})
 		}
 		break
 	}
@@ -239,7 +254,8 @@ func (r *Runner) runAll(ctx context.Context, p *Prepared, runner *trial.Runner, 
 
 // runTrial runs one trial with its retries.
 func (r *Runner) runTrial(ctx context.Context, runner *trial.Runner, p *Prepared, i int, m *monitor) error {
-	if ctx.Err() != nil {
+	ended := func() bool { return ctx.Err() != nil || m.meter.Exceeded() != nil }
+	if ended() {
 		return nil
 	}
 	cfg := p.Trials[i]
@@ -260,7 +276,7 @@ func (r *Runner) runTrial(ctx context.Context, runner *trial.Runner, p *Prepared
 			typ = res.ExceptionInfo.Type
 		}
 		decision := p.Config.Retry.Decide(typ, retries)
-		if !decision.Retry || ctx.Err() != nil {
+		if !decision.Retry || ended() {
 			return nil
 		}
 		m.emit(Event{

@@ -66,6 +66,7 @@ const (
 	EpisodeStopped  = "stopped"   // by the agent
 	EpisodeMaxSteps = "max_steps" // the limit of steps was reached
 	EpisodeTimeout  = "timeout"   // the agent's time was up
+	EpisodeBudget   = "budget"    // the budget for the agent's models was used up
 	EpisodeFailed   = "failed"    // by an error
 )
 

@@ -25,12 +25,17 @@ const (
 	AttemptsUsedUp = "no attempts left"
 )
 
+// isAnswer reports whether an exception is an answer of the agent's.
+func isAnswer(exceptionType string) bool {
+	return exceptionType == exception.RewardTamperedError || exceptionType == exception.BudgetExceededError
+}
+
 // Decide applies the retry policy after an attempt (Harbor job format, section
 // 4). exceptionType is the type name recorded at trial level, "" if none;
 // retries counts the retries of this trial so far. Names match exactly, an
 // exclusion wins, and an empty set of inclusions restricts nothing. A reward
-// that was tampered with is an answer of the agent's, and gets another attempt
-// only when it is named.
+// that was tampered with and a budget that is used up are answers of the agent's,
+// and get another attempt only when they are named.
 //
 // The wait is min(MinWaitSec × WaitMultiplier^retries, MaxWaitSec).
 func (r RetryConfig) Decide(exceptionType string, retries int) Decision {
@@ -41,7 +46,7 @@ func (r RetryConfig) Decide(exceptionType string, retries int) Decision {
 		return Decision{Reason: Excluded}
 	case len(r.IncludeExceptions) > 0 && !slices.Contains(r.IncludeExceptions, exceptionType):
 		return Decision{Reason: NotIncluded}
-	case exceptionType == exception.RewardTamperedError && len(r.IncludeExceptions) == 0:
+	case isAnswer(exceptionType) && len(r.IncludeExceptions) == 0:
 		return Decision{Reason: Excluded}
 	case retries >= r.MaxRetries:
 		return Decision{Reason: AttemptsUsedUp}

@@ -61,7 +61,7 @@ func (a *attempt) execute(ctx context.Context, s *stage) error {
 	err = a.timed(ctx, s.results, limit, passed, func(ctx context.Context) error {
 		result, err := a.agent.Run(ctx, a.agentEnv(s.step), task)
 		s.setAgent(newAgentResult(result))
-		return err
+		return a.orNotBegun(err)
 	})
 	if !errors.Is(err, passed) {
 		return err
@@ -100,7 +100,7 @@ const agentGrace = 2 * time.Second
 // agent.
 func verifiedAnyway(err error) bool {
 	typ, _ := describe(err)
-	return typ == exception.AgentTimeoutError || typ == exception.NonZeroAgentExitCodeError
+	return typ == exception.AgentTimeoutError || typ == exception.NonZeroAgentExitCodeError || typ == exception.BudgetExceededError
 }
 
 // survive records an error of the agent in spite of which the verifier runs. Any

@@ -143,7 +143,7 @@ func (c *cubeRun) run(ctx context.Context) error {
 }
 
 func (c *cubeRun) agent(ctx context.Context, s *stage) error {
-	err := c.play(ctx, s)
+	err := c.trial.orNotBegun(c.play(ctx, s))
 	if c.abandoned {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/cube"
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/jobdir"
 )
 
@@ -56,7 +57,10 @@ func limitOf(asked int, task *cube.Task) int {
 // is reached. The step that ends the task is not scored: that is the verification's.
 func (e *episode) play(ctx context.Context) (err error) {
 	defer func() {
-		if err != nil {
+		switch {
+		case exception.TypeOf(err) == exception.BudgetExceededError:
+			e.finish(jobdir.EpisodeBudget)
+		case err != nil:
 			e.finish(jobdir.EpisodeFailed)
 		}
 	}()
@@ -118,7 +122,7 @@ func (e *episode) note() *jobdir.EpisodeNote {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	// A limit ended the episode, not the task or the agent.
-	truncated := e.end == jobdir.EpisodeMaxSteps || e.end == jobdir.EpisodeTimeout
+	truncated := e.end == jobdir.EpisodeMaxSteps || e.end == jobdir.EpisodeTimeout || e.end == jobdir.EpisodeBudget
 	return &jobdir.EpisodeNote{Steps: e.steps, MaxSteps: e.maxSteps, End: e.end, Truncated: truncated}
 }
 

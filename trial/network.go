@@ -205,6 +205,9 @@ func (e *networkError) ErrorType() string { return exception.RuntimeError }
 
 // endsTrial reports whether no further step may be run after an error.
 func endsTrial(err error) bool {
+	if errors.Is(err, errCancelled) {
+		return true
+	}
 	_, unproven := errors.AsType[*unprovenError](err)
 	_, network := errors.AsType[*networkError](err)
 	return unproven || network

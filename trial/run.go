@@ -64,6 +64,13 @@ type Runner struct {
 	// Models opens the models that agents call themselves, for all trials: an
 	// [llm.Client], most often. Nil means that there are none, and such agents fail.
 	Models llm.Opener
+	// Budget bounds what the models of one attempt of a trial may be used for. Beyond it
+	// the agent's calls are refused, and what it has done is verified, as after its time
+	// limit.
+	Budget llm.Budget
+	// Meter counts what the models of all trials are used for, and may have a budget of
+	// its own; nil for none. A trial that it leaves not a single call ends as cancelled.
+	Meter *llm.Meter
 	// Secrets, when set, puts values in place of what a configuration holds
 	// redacted. Files keep the redacted text.
 	Secrets func(jobdir.TrialConfig) jobdir.TrialConfig
@@ -155,6 +162,7 @@ type attempt struct {
 	plans     *planner
 	artifacts *artifacts
 	equipment equipment
+	meter     *llm.Meter  // of what the agent's models are used for
 	agent     agent.Agent // nil for a task that is stepped
 	cube      *cubeRun    // nil for any other
 	trusted   bool        // the agent, see agent.Entry
@@ -199,7 +207,7 @@ func (r *Runner) begin(cfg jobdir.TrialConfig, n int) (*attempt, error) {
 		},
 		notes: &jobdir.Notes{Schema: jobdir.NotesSchema, Attempt: n, Backend: r.Backend.Name(), Errors: []jobdir.NotedError{}, Hardened: r.Hardened},
 	}
-	a := &attempt{recorder: rec, r: r, cfg: full}
+	a := &attempt{recorder: rec, r: r, cfg: full, meter: llm.NewMeter(llm.OfTrial, r.Budget, r.Meter)}
 	if err := atomicfile.WriteUnsynced(filepath.Join(dir, "config.json"), veil.bytes(cfg.AppendJSON(nil, r.Lookup)), 0o644); err != nil {
 		return nil, errors.Join(err, log.close())
 	}

@@ -70,6 +70,8 @@ the job was started. The exit codes are those of run.`,
 	fs.BoolVar(&f.run.Sealed, "sealed-verifier", false, "as for run; a job that was started with it keeps it")
 	jobcli.DefineHardening(fs, &f.run.Hardened, &f.run.AllowRemoteEngine)
 	jobcli.DefineEngineSocket(fs, &f.run)
+	jobcli.DefineModel(fs, &f.run.Model)
+	jobcli.DefineBudgets(fs, &f.run.Model)
 	jobcli.DefineEnvFile(fs, &f.run)
 	jobcli.DefineSecrets(fs, &f.run)
 	jobcli.DefineResult(fs, &f.run)

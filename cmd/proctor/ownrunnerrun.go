@@ -92,6 +92,7 @@ func (f *evaluationFlags) define(env *Env, cmd *cobra.Command) {
 		p.DefineAgent(fs, f.run)
 		jobcli.DefineHarborAgent(fs, f.run)
 		jobcli.DefineModel(fs, &f.run.Model)
+		jobcli.DefineBudgets(fs, &f.run.Model)
 		fs.StringVar(&f.agentDir, "agent-dir", ".", "`directory` with the code of --agent-import-path")
 		fs.Lookup("agent-import-path").Hidden = false
 	})

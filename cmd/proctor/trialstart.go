@@ -65,6 +65,7 @@ func defineTrialFlags(env *Env, cmd *cobra.Command, f *trialFlags) {
 		p.DefineAgent(fs, &f.run)
 		jobcli.DefineHarborAgent(fs, &f.run)
 		jobcli.DefineModel(fs, &f.run.Model)
+		jobcli.DefineTrialBudget(fs, &f.run.Model)
 	})
 	flags.Topic(fs, "Verifier", func() { jobcli.DefineVerifier(fs, &f.run) })
 	flags.Topic(fs, "Environment", func() {
@@ -102,6 +103,9 @@ func startTrial(ctx context.Context, env *Env, f *trialFlags) error {
 	}
 	cfg, named, err := configureTrial(env, f)
 	if err != nil {
+		return err
+	}
+	if err := program(env).CheckBudgets([]jobdir.AgentConfig{cfg.Agent}, &f.run.Model); err != nil {
 		return err
 	}
 	env.hide(f.run.Secrets, env.source(f.run.Secrets).OfTrial(cfg, nil))
@@ -213,7 +217,7 @@ func runTrial(ctx context.Context, env *Env, f *trialFlags, cfg jobdir.TrialConf
 	runner := trial.Runner{
 		Backend: backend, Lookup: env.Lookup, Now: env.Now, SealedVerifier: f.run.Sealed, Agents: agents(),
 		Environ: env.Environ, SecretNames: f.run.Secrets,
-		Hardened: f.run.Hardened, AllowEngineSocket: f.run.AllowEngineSocket, Models: program(env).Models(&f.run.Model),
+		Hardened: f.run.Hardened, AllowEngineSocket: f.run.AllowEngineSocket, Models: program(env).Models(&f.run.Model), Budget: f.run.Model.TrialBudget(),
 		TaskDir: func(jobdir.TaskConfig) (string, error) { return task.Dir, nil },
 	}
 	result, err := runner.Run(ctx, cfg, 1)

@@ -154,6 +154,8 @@ func (e *Evaluation) runJob(ctx context.Context, r Runner, p *job.Prepared) erro
 		return cause
 	case err != nil:
 		return err
+	case out.Budget != nil:
+		return out.Budget
 	case out.Interrupted:
 		return ErrInterrupted
 	}

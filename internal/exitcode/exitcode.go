@@ -16,6 +16,7 @@ const (
 	Usage       = 2   // bad usage or configuration
 	TrialErrors = 3   // the job finished, some trials errored
 	Threshold   = 4   // a threshold the user asked for was missed, or a check found a difference
+	Budget      = 5   // the budget for models was used up before all trials had run
 	Interrupted = 130 // interrupted by a signal
 )
 

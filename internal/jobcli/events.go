@@ -34,6 +34,8 @@ type jsonEvent struct {
 	Progress *jsonProgress  `json:"progress,omitempty"`
 	// Statistics come with job_end.
 	Statistics *report.Statistics `json:"statistics,omitempty"`
+	// Models come with job_end of a job whose agents used any.
+	Models *report.Models `json:"models,omitempty"`
 	// PolicyScore comes with job_end of a job that is scored under a policy.
 	PolicyScore *report.PolicyScore `json:"policy_score,omitempty"`
 }
@@ -65,6 +67,7 @@ func (v *jsonView) event(e job.Event) {
 	if e.Statistics != nil {
 		out.Statistics = report.NewStatistics(e.Statistics)
 	}
+	out.Models = report.NewModels(e.Models)
 	if e.Records != nil {
 		// What is wrong is an error after the job.
 		if s, err := ScoreUnder(v.policy, e.Records); err == nil && s != nil {

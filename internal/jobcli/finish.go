@@ -26,7 +26,13 @@ func (p *Program) finish(f *Flags, prepared *job.Prepared, policy *score.Policy,
 			return err
 		}
 	}
-	if out.Interrupted {
+	switch {
+	case out.Budget != nil:
+		if !f.JSON {
+			p.printOverBudget(dir, out)
+		}
+		return exitcode.Quiet(exitcode.Budget)
+	case out.Interrupted:
 		if !f.JSON {
 			_, _ = fmt.Fprintf(p.Stderr, "%s: interrupted: %s\n%s: what was done is in %s; '%s %s' resumes the job\n",
 				p.Name, progressText(out.Progress), p.Name, dir, p.Resume, dir)
@@ -67,6 +73,9 @@ func (p *Program) printResult(file string, out *job.Summary, s *score.PolicyScor
 	if s != nil {
 		PrintPolicy(p.Stdout, s)
 		_, _ = fmt.Fprintln(p.Stdout)
+	}
+	if text := modelsText(&out.Models); text != "" {
+		_, _ = fmt.Fprintf(p.Stdout, "Models: %s\n\n", text)
 	}
 	_, _ = fmt.Fprintf(p.Stdout, "Job Info\nTotal runtime: %s\nResults written to %s\n",
 		console.Runtime(p.Now().Sub(out.Result.StartedAt.In(p.Now().Location()))), file)

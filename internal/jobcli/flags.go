@@ -50,7 +50,12 @@ func (p *Program) DefineRun(cmd *cobra.Command, f *Flags, tasks func(*pflag.Flag
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	flags.Topic(fs, "Task", func() { tasks(fs, f) })
-	flags.Topic(fs, "Agent", func() { p.DefineAgent(fs, f); DefineHarborAgent(fs, f); DefineModel(fs, &f.Model) })
+	flags.Topic(fs, "Agent", func() {
+		p.DefineAgent(fs, f)
+		DefineHarborAgent(fs, f)
+		DefineModel(fs, &f.Model)
+		DefineBudgets(fs, &f.Model)
+	})
 	flags.Topic(fs, "Verifier", func() { DefineVerifier(fs, f) })
 	flags.Topic(fs, "Environment", func() { p.DefineEnvironment(fs, f); DefineHarborEnvironment(fs, f) })
 	flags.Topic(fs, "Job", func() {
@@ -78,7 +83,7 @@ func (p *Program) DefineCubeRun(cmd *cobra.Command, f *Flags, sandboxes bool, ta
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	flags.Topic(fs, "Task", func() { tasks(fs) })
-	flags.Topic(fs, "Agent", func() { p.DefineAgent(fs, f); DefineModel(fs, &f.Model) })
+	flags.Topic(fs, "Agent", func() { p.DefineAgent(fs, f); DefineModel(fs, &f.Model); DefineBudgets(fs, &f.Model) })
 	if sandboxes {
 		flags.Topic(fs, "Environment", func() { p.DefineEnvironment(fs, f) })
 	}

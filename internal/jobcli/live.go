@@ -150,6 +150,9 @@ func (v *liveView) render() []string {
 	for _, m := range p.Metrics {
 		head = append(head, fmt.Sprintf("%s %s (n=%d, %d scored)", console.Clean(m.Name), m.Value, m.N, m.NScored))
 	}
+	if text := spentText(p.Spent); text != "" {
+		head = append(head, text)
+	}
 	head = append(head, console.ClockTime(elapsed)+" elapsed")
 	if left, ok := remaining(elapsed, p); ok {
 		head = append(head, "about "+console.ClockTime(left)+" left")

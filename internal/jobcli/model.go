@@ -1,12 +1,17 @@
 package jobcli
 
 import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
 	"sync"
 
 	"github.com/spf13/pflag"
 
 	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/internal/exitcode"
+	"github.com/proctor-run/proctor/internal/flags"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/llm"
 	"github.com/proctor-run/proctor/llm/providers"
@@ -19,12 +24,93 @@ type ModelFlags struct {
 	PerMinute int
 	// Table is a file of limits and prices, see [llm.ParseTable].
 	Table string
+	// Job and trial budgets, nil for none.
+	usd, usdPerTrial       *float64
+	tokens, tokensPerTrial *int64
 }
 
 // DefineModel defines how models are called.
 func DefineModel(fs *pflag.FlagSet, f *ModelFlags) {
 	fs.IntVar(&f.PerMinute, "model-rpm", 0, "at most `N` calls of a model per minute, of all trials together (default: as its provider allows)")
 	fs.StringVar(&f.Table, "model-table", "", "JSON `file` with limits and prices of models, which count before those that proctor knows")
+}
+
+// DefineBudgets defines what the models of a job may be used for.
+func DefineBudgets(fs *pflag.FlagSet, f *ModelFlags) {
+	flags.Optional(fs, &f.usd, dollars, "budget-usd", "", "begin no trial and no call of a model once the job has spent so many `dollars`; a job that is resumed needs it again, and counts what it spent before")
+	flags.Optional(fs, &f.tokens, tokens, "budget-tokens", "", "the same as a `number` of tokens, of prompts and answers")
+	DefineTrialBudget(fs, f)
+}
+
+// DefineTrialBudget defines what the models of a trial may be used for.
+func DefineTrialBudget(fs *pflag.FlagSet, f *ModelFlags) {
+	flags.Optional(fs, &f.usdPerTrial, dollars, "budget-usd-per-trial", "", "make no call of a model once an attempt at a trial has spent so many `dollars`; its work is verified")
+	flags.Optional(fs, &f.tokensPerTrial, tokens, "budget-tokens-per-trial", "", "the same as a `number` of tokens, of prompts and answers")
+}
+
+// dollars reads a budget in US dollars.
+func dollars(s string) (float64, error) {
+	x, err := flags.Float(s)
+	if err == nil && (!(x > 0) || math.IsInf(x, 0)) {
+		err = fmt.Errorf("%q is not an amount above 0", s)
+	}
+	return x, err
+}
+
+// tokens reads a budget in tokens.
+func tokens(s string) (int64, error) {
+	n, err := flags.Int(s)
+	if err == nil && n <= 0 {
+		err = fmt.Errorf("%q is not a number above 0", s)
+	}
+	return int64(n), err
+}
+
+// Budget is that of the job.
+func (f *ModelFlags) Budget() llm.Budget { return budget(f.usd, f.tokens) }
+
+// TrialBudget is that of a trial.
+func (f *ModelFlags) TrialBudget() llm.Budget { return budget(f.usdPerTrial, f.tokensPerTrial) }
+
+func budget(usd *float64, tokens *int64) (b llm.Budget) {
+	if usd != nil {
+		b.USD = *usd
+	}
+	if tokens != nil {
+		b.Tokens = *tokens
+	}
+	return b
+}
+
+// CheckBudgets refuses budgets that cannot be kept: those of agents that call no models
+// through the program, and budgets in dollars for models whose prices are not known.
+func (p *Program) CheckBudgets(agents []jobdir.AgentConfig, f *ModelFlags) error {
+	of, ofTrial := f.Budget(), f.TrialBudget()
+	if of == ofTrial && of == (llm.Budget{}) {
+		return nil
+	}
+	calls := func(a jobdir.AgentConfig) bool {
+		e, ok := p.Agents.Find(text(a.Name))
+		return ok && e.CallsModel
+	}
+	if !slices.ContainsFunc(agents, calls) {
+		return exitcode.Usagef("a budget is for agents that call models through %s, and none does here", p.Name)
+	}
+	models := llm.NewMeter(llm.OfTrial, ofTrial, llm.NewMeter(llm.OfJob, of, nil)).Wrap(p.Models(f))
+	for _, a := range agents {
+		err := trial.CheckModel(p.Agents, a, p.Lookup, models)
+		if unpriced, ok := errors.AsType[*llm.UnpricedError](err); ok { // any other is the trials', whose secrets are there
+			return exitcode.Usagef("%w", unpriced)
+		}
+	}
+	return nil
+}
+
+func text(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
 }
 
 func (f *ModelFlags) check() error {

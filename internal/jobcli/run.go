@@ -30,6 +30,11 @@ func (p *Program) Watch(ctx context.Context, f *Flags, s *job.Session, prepared 
 
 // watch is Watch for a job that is scored under a policy too; nil for none.
 func (p *Program) watch(ctx context.Context, f *Flags, s *job.Session, prepared *job.Prepared, policy *score.Policy) (*job.Summary, error) {
+	if len(prepared.Remaining) > 0 {
+		if err := p.CheckBudgets(prepared.Config.Agents, &f.Model); err != nil {
+			return nil, err
+		}
+	}
 	v := p.newView(f, prepared.Config, policy)
 	watch := s.Runner.Emit
 	s.Runner.Emit = func(e job.Event) {

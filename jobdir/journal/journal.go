@@ -6,6 +6,7 @@ import (
 
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/procid"
+	"github.com/proctor-run/proctor/value"
 )
 
 // File is the name of proctor's own record in a job directory: one JSON
@@ -106,7 +107,21 @@ func (e Entry) line() ([]byte, error) {
 	return append(data, '\n'), err
 }
 
-// spent says what a trial consumed.
+// Usage is what a trial consumed, as [Entry.Spent] noted it.
+func (e *Entry) Usage() jobdir.Usage {
+	u := jobdir.Usage{CostUSD: e.CostUSD}
+	for _, n := range []struct {
+		text json.Number
+		to   **value.Int
+	}{{e.InputTokens, &u.NInputTokens}, {e.OutputTokens, &u.NOutputTokens}} {
+		if read, err := value.ParseInt(string(n.text)); err == nil {
+			*n.to = &read
+		}
+	}
+	return u
+}
+
+// Spent says what a trial consumed.
 func (e *Entry) Spent(u jobdir.Usage) {
 	e.CostUSD = u.CostUSD
 	if u.NInputTokens != nil {
