@@ -69,7 +69,7 @@ type agentBuilder struct {
 	task   *harbor.Task // nil for a cube's
 	logDir string
 	redact func(io.Writer) io.WriteCloser
-	models llm.Opener // nil for none
+	models llm.Opener
 }
 
 // stepped reports whether the agent works through CUBE's layer.
