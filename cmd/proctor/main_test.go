@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,6 +24,7 @@ import (
 	"github.com/proctor-run/proctor/cubecli/sandboxes"
 	"github.com/proctor-run/proctor/internal/need"
 	"github.com/proctor-run/proctor/internal/programtest"
+	"github.com/proctor-run/proctor/llm/llmtest"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/docker"
 	"github.com/proctor-run/proctor/sandbox/oci"
@@ -87,8 +89,26 @@ func TestScripts(t *testing.T) {
 			"proctor-exits": proctorExits,
 			"json-lines":    jsonLines,
 			"count":         countMatches,
+			"fake-model":    fakeModel,
 		},
 	})
+}
+
+// fakeModel serves the models of a script: fake-model FILE [KEY]. $MODEL is the address,
+// without a version.
+func fakeModel(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 || len(args) > 2 {
+		ts.Fatalf("usage: fake-model file [key]")
+	}
+	script, err := llmtest.ParseScript([]byte(ts.ReadFile(args[0])))
+	ts.Check(err)
+	model := &llmtest.Server{Answer: script.Answer}
+	if len(args) == 2 {
+		model.Key = args[1]
+	}
+	server := httptest.NewServer(model)
+	ts.Defer(server.Close)
+	ts.Setenv("MODEL", server.URL)
 }
 
 // condition reports what this machine has: [host], where -e host works; [docker],
