@@ -143,7 +143,7 @@ func post(t *testing.T, address, body string) (status int, header http.Header, a
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer res.Body.Close()
+	defer func() { _ = res.Body.Close() }()
 	data, err := io.ReadAll(res.Body)
 	if err != nil {
 		data = append(data, "<cut>"...)

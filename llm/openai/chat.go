@@ -52,24 +52,18 @@ func (m *chatModel) body(req *llm.Request, without map[string]bool) *wire.Body {
 		}
 		b.Set(key, req.MaxOutput)
 	}
-	if req.Temperature != nil && !without["temperature"] {
-		b.Set("temperature", *req.Temperature)
+	set := func(key string, wanted bool, v any) {
+		if wanted && !without[key] {
+			b.Set(key, v)
+		}
 	}
-	if req.Effort != "" && req.Effort != "default" && !without["reasoning_effort"] {
-		b.Set("reasoning_effort", req.Effort)
-	}
-	if req.ThinkingTokens > 0 && m.marked() && !without["thinking"] {
-		b.Set("thinking", map[string]any{"type": "enabled", "budget_tokens": max(1024, req.ThinkingTokens)})
-	}
-	if req.Tokens && !without["logprobs"] {
-		b.Set("logprobs", true)
-	}
-	if req.Tokens && !without["return_token_ids"] {
-		b.Set("return_token_ids", true)
-	}
-	if req.SessionID != "" && !without["session_id"] {
-		b.Set("session_id", req.SessionID)
-	}
+	set("temperature", req.Temperature != nil, req.Temperature)
+	set("reasoning_effort", hasEffort(req), req.Effort)
+	set("thinking", req.ThinkingTokens > 0 && m.marked(),
+		map[string]any{"type": "enabled", "budget_tokens": max(1024, req.ThinkingTokens)})
+	set("logprobs", req.Tokens, true)
+	set("return_token_ids", req.Tokens, true)
+	set("session_id", req.SessionID != "", req.SessionID)
 	return b
 }
 

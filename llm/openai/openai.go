@@ -50,7 +50,7 @@ func optional() []wire.Optional {
 		{Name: "reasoning_effort", Members: []string{"reasoning_effort", "reasoning"}, Words: []string{"reasoning.effort"}},
 		{Name: "thinking", Members: []string{"thinking"}},
 		{Name: "logprobs", Members: []string{"logprobs"}, Words: []string{"top_logprobs"}},
-		{Name: "include", Members: []string{"include"}, Words: []string{"encrypted content", "encrypted_content"}},
+		{Name: "include", Members: []string{"include"}, Words: []string{"encrypted content", "encrypted_content", "logprobs"}},
 		// The two words for the bound are each other's replacement.
 		{Name: "max_tokens", Members: []string{"max_tokens"}},
 		{Name: "max_completion_tokens", Members: []string{"max_completion_tokens"}},
@@ -67,6 +67,9 @@ func (m *model) post(path string, into any) func(context.Context, []byte) error 
 		return m.client.Post(ctx, path, body, into) //nolint:wrapcheck // the connection words it
 	}
 }
+
+// hasEffort: the request says how much to think, which "default" does not.
+func hasEffort(req *llm.Request) bool { return req.Effort != "" && req.Effort != "default" }
 
 // text is a member that is not part of the protocol, if it is text.
 func text(fields map[string]respjson.Field, key string) string {

@@ -41,16 +41,21 @@ func (m *responsesModel) body(req *llm.Request, without map[string]bool) *wire.B
 	if len(req.Tools) > 0 {
 		b.Set("tools", responseTools(req.Tools))
 	}
-	if limit := req.MaxOutput; limit > 0 {
-		b.Set("max_output_tokens", limit)
-	} else if limit := m.Endpoint.Info.OutputLimit; limit > 0 {
-		b.Set("max_output_tokens", limit)
+	limit := req.MaxOutput
+	if limit <= 0 {
+		limit = m.Endpoint.Info.OutputLimit
 	}
-	if req.Temperature != nil && !without["temperature"] {
-		b.Set("temperature", *req.Temperature)
+	set := func(key string, wanted bool, v any) {
+		if wanted && !without[key] {
+			b.Set(key, v)
+		}
 	}
+	set("max_output_tokens", limit > 0, limit)
+	set("temperature", req.Temperature != nil, req.Temperature)
+	set("previous_response_id", req.PreviousID != "", req.PreviousID)
+	set("session_id", req.SessionID != "", req.SessionID)
 	var include []string
-	if req.Effort != "" && req.Effort != "default" && !without["reasoning_effort"] {
+	if hasEffort(req) && !without["reasoning_effort"] {
 		b.Set("reasoning", map[string]any{"effort": req.Effort})
 		if req.Effort != "none" {
 			include = append(include, "reasoning.encrypted_content")
@@ -59,15 +64,7 @@ func (m *responsesModel) body(req *llm.Request, without map[string]bool) *wire.B
 	if req.Tokens && !without["logprobs"] {
 		include = append(include, "message.output_text.logprobs")
 	}
-	if len(include) > 0 && !without["include"] {
-		b.Set("include", include)
-	}
-	if req.PreviousID != "" {
-		b.Set("previous_response_id", req.PreviousID)
-	}
-	if req.SessionID != "" && !without["session_id"] {
-		b.Set("session_id", req.SessionID)
-	}
+	set("include", len(include) > 0, include)
 	return b
 }
 
@@ -103,11 +100,11 @@ func inputOf(req *llm.Request) []json.RawMessage {
 				continue
 			}
 		}
-		switch {
-		case msg.Role == llm.Tool:
+		switch msg.Role {
+		case llm.Tool:
 			add(inputItem{Type: "function_call_output", CallID: msg.CallID, Output: outputOf(msg)})
 			continue
-		case msg.Role == llm.Assistant:
+		case llm.Assistant:
 			if said := msg.Text(); said != "" {
 				add(inputItem{Type: "message", Role: "assistant", Content: said})
 			}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/proctor-run/proctor/llm"
@@ -27,6 +28,31 @@ func TestNames(t *testing.T) {
 	} {
 		if got := names(c.text, []string{"other", "max_tokens"}); got != c.want {
 			t.Errorf("names(%q) = %v", c.text, got)
+		}
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	t.Parallel()
+	c, err := Dial(llm.Endpoint{Name: "p/m", Model: "m"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		ms, s string
+		want  time.Duration
+	}{
+		{"1500", "9", 1500 * time.Millisecond},
+		{"x", "9", 9 * time.Second},
+		{"", "", 12 * time.Second}, // of the body
+		// Without a clock a date tells nothing.
+		{"", "Sun, 01 Mar 2026 12:00:30 GMT", 12 * time.Second},
+	} {
+		h := http.Header{}
+		h.Set("Retry-After-Ms", test.ms)
+		h.Set("Retry-After", test.s)
+		if got := c.retryAfter(h, problem{retry: 12 * time.Second}); got != test.want {
+			t.Errorf("%+v: %v", test, got)
 		}
 	}
 }
