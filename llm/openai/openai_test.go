@@ -181,7 +181,12 @@ func TestForeignAnswers(t *testing.T) {
 		{"refusal", `{"choices":[{"finish_reason":"stop","message":{"content":null,"refusal":"No."}}]}`,
 			llm.Response{Finish: llm.Stopped, Message: llm.Message{Role: llm.Assistant, Parts: []llm.Part{{Text: "No."}}}}},
 		{"wrong types", `{"id":7,"choices":[{"finish_reason":null,"token_ids":["x"],"message":{"content":7,"tool_calls":"x"}}],"usage":"x"}`,
-			llm.Response{ID: "7", Finish: llm.Stopped, Message: llm.Message{Role: llm.Assistant, Parts: []llm.Part{{Text: "7"}}}}},
+			llm.Response{Finish: llm.Stopped, Message: llm.Message{Role: llm.Assistant}}},
+		{"arguments that are no text", `{"choices":[{"message":{"tool_calls":[{"id":"i","function":{"name":"a","arguments":{"b":1}}}]}}]}`,
+			llm.Response{
+				Finish:  llm.CallsMade,
+				Message: llm.Message{Role: llm.Assistant, Calls: []llm.ToolCall{{ID: "i", Name: "a", Arguments: `{"b":1}`}}},
+			}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

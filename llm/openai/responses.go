@@ -5,25 +5,34 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/responses"
 
 	"github.com/proctor-run/proctor/llm"
 	"github.com/proctor-run/proctor/llm/internal/wire"
 )
 
-type responsesModel struct{ model }
+type responsesModel struct {
+	*wire.Conn
+	service responses.ResponseService
+}
 
 // Complete asks for the next message.
 func (m *responsesModel) Complete(ctx context.Context, req *llm.Request) (*llm.Response, error) {
-	var answer responses.Response
+	var answer *responses.Response
 	x, err := m.Ask(ctx, req, wire.Call{
 		Build: func(without map[string]bool) *wire.Body { return m.body(req, without) },
-		Send:  m.post("responses", &answer),
+		Send: func(ctx context.Context, body []byte) (err error) {
+			answer, err = m.service.New(ctx, responses.ResponseNewParams{}, option.WithRequestBody("application/json", body))
+			return err //nolint:wrapcheck // the connection words it
+		},
 	})
 	if err != nil {
 		return nil, err
 	}
 	switch {
+	case answer == nil:
+		return nil, m.Unusable(x, "the answer is empty")
 	case answer.Status == responses.ResponseStatusFailed || answer.JSON.Error.Valid():
 		return nil, m.Unusable(x, "the response failed")
 	case !answer.JSON.Output.Valid():
@@ -31,7 +40,7 @@ func (m *responsesModel) Complete(ctx context.Context, req *llm.Request) (*llm.R
 	case answer.Status == responses.ResponseStatusCancelled:
 		return nil, m.Unusable(x, "the response was cancelled")
 	}
-	return responseOf(req, &answer), nil
+	return responseOf(req, answer), nil
 }
 
 func (m *responsesModel) body(req *llm.Request, without map[string]bool) *wire.Body {
@@ -188,7 +197,7 @@ func responseOf(req *llm.Request, answer *responses.Response) *llm.Response {
 			}
 		case "function_call":
 			out.Message.Calls = append(out.Message.Calls, llm.ToolCall{
-				ID: ids.For(item.CallID), Name: item.Name, Arguments: argumentsOf(item),
+				ID: ids.For(item.CallID), Name: item.Name, Arguments: argumentsOf(json.RawMessage(item.JSON.Arguments.Raw())),
 			})
 			out.Finish = llm.CallsMade
 		}
@@ -212,18 +221,9 @@ func responseOf(req *llm.Request, answer *responses.Response) *llm.Response {
 			Prompt: u.InputTokens, Completion: u.OutputTokens, Cached: u.InputTokensDetails.CachedTokens,
 			CacheWrite: u.InputTokensDetails.CacheWriteTokens,
 		}
-		out.Cost = cost(u.JSON.ExtraFields)
+		out.Cost = members{"cost": json.RawMessage(u.JSON.ExtraFields["cost"].Raw())}.number("cost")
 	}
 	return out
-}
-
-// argumentsOf are the arguments of a call, which are text.
-func argumentsOf(item *responses.ResponseOutputItemUnion) string {
-	var s string
-	if json.Unmarshal([]byte(item.JSON.Arguments.Raw()), &s) != nil {
-		return item.JSON.Arguments.Raw()
-	}
-	return s
 }
 
 // responseNative keeps the items if there is reasoning among them, which only the
