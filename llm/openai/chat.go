@@ -141,8 +141,8 @@ func (m *chatModel) messages(req *llm.Request) []json.RawMessage {
 		if msg.Role != llm.Tool {
 			flush()
 		}
-		if native := wire.Native(msg, llm.Chat); native != nil && marks[i] == 0 {
-			out = append(out, native)
+		if native := wire.Native(msg, llm.Chat); native != nil {
+			out = append(out, markNative(native, marks[i] > 0))
 			continue
 		}
 		add(chatOf(msg, req.SendReasoning, marks[i]))
@@ -172,6 +172,33 @@ func (m *chatModel) marks(messages []llm.Message) []int {
 		}
 	}
 	return out
+}
+
+// markNative marks the last part of a message that its provider gave, if it has a text.
+func markNative(native json.RawMessage, marked bool) json.RawMessage {
+	msg := object(native)
+	parts := msg.list("content")
+	if said := msg.text("content"); said != "" {
+		text, err := wire.JSON(said)
+		if err != nil {
+			return native
+		}
+		parts = []members{{"type": json.RawMessage(`"text"`), "text": text}}
+	}
+	if !marked || len(parts) == 0 || parts[len(parts)-1] == nil {
+		return native
+	}
+	parts[len(parts)-1]["cache_control"] = json.RawMessage(`{"type":"ephemeral"}`)
+	content, err := wire.JSON(parts)
+	if err != nil {
+		return native
+	}
+	msg["content"] = content
+	data, err := wire.JSON(msg)
+	if err != nil {
+		return native
+	}
+	return data
 }
 
 func chatOf(msg *llm.Message, reasoning bool, marks int) chatMessage {

@@ -235,6 +235,14 @@ func TestNativeChat(t *testing.T) {
 	if got := s.Requests()[0].Body; !bytes.Contains(got, []byte(want)) {
 		t.Errorf("body = %s", got)
 	}
+	first.Message.Cache, e.Name = true, "gateway/claude"
+	if _, err := complete(t, s, e, &llm.Request{Messages: []llm.Message{first.Message}}); err != nil {
+		t.Fatal(err)
+	}
+	want = `[{"content":[{"cache_control":{"type":"ephemeral"},"text":"hi","type":"text"}],"reasoning_details":[{"type":"reasoning.encrypted","data":"xyz"}],"role":"assistant"}]`
+	if got := s.Requests()[1].Body; !bytes.Contains(got, []byte(want)) {
+		t.Errorf("body = %s", got)
+	}
 }
 
 func TestFailedResponse(t *testing.T) {
@@ -277,7 +285,7 @@ func FuzzChatAnswer(f *testing.F) {
 			return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body)), Request: r}, nil
 		})}
 		for _, api := range []llm.API{llm.Chat, llm.Responses} {
-			m, err := openai.New(llm.Endpoint{Name: "p/m", Model: "m", API: api, Base: "http://h/v1", HTTP: client})
+			m, err := openai.New(llm.Endpoint{Name: "p/claude", Model: "m", API: api, Base: "http://h/v1", HTTP: client})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -286,7 +294,8 @@ func FuzzChatAnswer(f *testing.F) {
 				t.Errorf("%+v, %v", got, err)
 			}
 			if got != nil {
-				// What was answered can be sent back.
+				// What was answered can be sent back, with a mark.
+				got.Message.Cache = true
 				_, err := m.Complete(t.Context(), &llm.Request{Messages: []llm.Message{got.Message}})
 				if err != nil {
 					t.Error(err)

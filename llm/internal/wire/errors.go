@@ -61,6 +61,9 @@ func (c *Conn) Unusable(x *Exchange, text string) *llm.Error {
 	if !p.explicit {
 		return &llm.Error{Kind: llm.Transient, Model: c.Name, Status: x.Status, Message: c.clean(text)}
 	}
+	if p.message == "" {
+		p.message = text
+	}
 	status := x.Status
 	if n, err := strconv.Atoi(p.code); err == nil && n >= 400 && n < 600 {
 		status = n
