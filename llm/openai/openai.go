@@ -1,19 +1,20 @@
 // Package openai speaks the two protocols of OpenAI, chat completions and responses, with
 // whoever offers them.
+//
+// Responses come through the provider's library. Chat completions, which is spoken by
+// servers that take liberties with it, is read here: the library's part for it would be a
+// fifth of the program.
 package openai
 
 import (
-	"context"
-	"strconv"
-
-	sdk "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
-	"github.com/openai/openai-go/v3/packages/respjson"
+	"github.com/openai/openai-go/v3/responses"
 
 	"github.com/proctor-run/proctor/llm"
 	"github.com/proctor-run/proctor/llm/internal/wire"
-	"github.com/proctor-run/proctor/value"
 )
+
+const ownBase = "https://api.openai.com/v1"
 
 // New makes the model of an endpoint, which speaks the responses protocol if its API says
 // so, else chat completions.
@@ -22,23 +23,23 @@ func New(e llm.Endpoint) (llm.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := model{Conn: conn}
-	// The client is not made by the library's constructor, which reads variables.
-	m.client.Options = []option.RequestOption{
-		option.WithEnvironmentProduction(),
+	base := conn.Base
+	if base == "" {
+		base = ownBase
+	}
+	if e.API != llm.Responses {
+		return &chatModel{Conn: conn, base: base}, nil
+	}
+	options := []option.RequestOption{
+		option.WithBaseURL(base + "/"),
 		option.WithHTTPClient(conn.Client()),
 		option.WithMaxRetries(0),
 	}
-	if conn.Base != "" {
-		m.client.Options = append(m.client.Options, option.WithBaseURL(conn.Base+"/"))
-	}
 	if conn.Key != "" {
-		m.client.Options = append(m.client.Options, option.WithAPIKey(conn.Key))
+		options = append(options, option.WithAPIKey(conn.Key))
 	}
-	if e.API == llm.Responses {
-		return &responsesModel{m}, nil
-	}
-	return &chatModel{m}, nil
+	// The service alone reads no variables, as the library's client would.
+	return &responsesModel{Conn: conn, service: responses.NewResponseService(options...)}, nil
 }
 
 // optional are the parameters that some servers, or some models, do not take.
@@ -50,67 +51,12 @@ func optional() []wire.Optional {
 		{Name: "reasoning_effort", Members: []string{"reasoning_effort", "reasoning"}, Words: []string{"reasoning.effort"}},
 		{Name: "thinking", Members: []string{"thinking"}},
 		{Name: "logprobs", Members: []string{"logprobs"}, Words: []string{"top_logprobs"}},
-		{Name: "include", Members: []string{"include"}, Words: []string{"encrypted content", "encrypted_content"}},
+		{Name: "include", Members: []string{"include"}, Words: []string{"encrypted content", "encrypted_content", "logprobs"}},
 		// The two words for the bound are each other's replacement.
 		{Name: "max_tokens", Members: []string{"max_tokens"}},
 		{Name: "max_completion_tokens", Members: []string{"max_completion_tokens"}},
 	}
 }
 
-type model struct {
-	*wire.Conn
-	client sdk.Client
-}
-
-func (m *model) post(path string, into any) func(context.Context, []byte) error {
-	return func(ctx context.Context, body []byte) error {
-		return m.client.Post(ctx, path, body, into) //nolint:wrapcheck // the connection words it
-	}
-}
-
-// text is a member that is not part of the protocol, if it is text.
-func text(fields map[string]respjson.Field, key string) string {
-	v, err := value.Decode([]byte(fields[key].Raw()))
-	if err != nil {
-		return ""
-	}
-	s, _ := v.(value.Str)
-	return string(s)
-}
-
-// numbers is a member that is a list of whole numbers; nil for anything else.
-func numbers(fields map[string]respjson.Field, key string) []int64 {
-	v, err := value.Decode([]byte(fields[key].Raw()))
-	if err != nil {
-		return nil
-	}
-	list, _ := v.(value.List)
-	var out []int64
-	for _, item := range list {
-		n, err := strconv.ParseInt(value.Repr(item), 10, 64)
-		if err != nil {
-			return nil
-		}
-		out = append(out, n)
-	}
-	return out
-}
-
-// number is a member that is a number; nil for anything else.
-func number(fields map[string]respjson.Field, key string) *float64 {
-	f, err := strconv.ParseFloat(fields[key].Raw(), 64)
-	if err != nil || f < 0 {
-		return nil
-	}
-	return &f
-}
-
-// cost is what the provider says that the call cost.
-func cost(usage map[string]respjson.Field) *float64 { return number(usage, "cost") }
-
-func whole(f *float64) int64 {
-	if f == nil || *f > 1<<53 {
-		return 0
-	}
-	return int64(*f)
-}
+// hasEffort: the request says how much to think, which "default" does not.
+func hasEffort(req *llm.Request) bool { return req.Effort != "" && req.Effort != "default" }
