@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/proctor-run/proctor/llm"
-	"github.com/proctor-run/proctor/llm/anthropic"
 	"github.com/proctor-run/proctor/llm/llmtest"
+	"github.com/proctor-run/proctor/llm/providers/internal/anthropic"
 )
 
 // sent makes one call and returns the body that it sent.

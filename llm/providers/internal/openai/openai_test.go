@@ -14,7 +14,7 @@ import (
 	"github.com/proctor-run/proctor/internal/vectors"
 	"github.com/proctor-run/proctor/llm"
 	"github.com/proctor-run/proctor/llm/llmtest"
-	"github.com/proctor-run/proctor/llm/openai"
+	"github.com/proctor-run/proctor/llm/providers/internal/openai"
 	"github.com/proctor-run/proctor/value"
 )
 

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/proctor-run/proctor/llm"
-	"github.com/proctor-run/proctor/llm/gemini"
+	"github.com/proctor-run/proctor/llm/providers/internal/gemini"
 )
 
 // exchange makes a call that a body answers, and returns what was sent as well.
