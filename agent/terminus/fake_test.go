@@ -161,7 +161,7 @@ func newBench(t testing.TB, answers []llmtest.Answer, settings ...any) *bench {
 	b.env = agent.Env{Sandbox: sb, LogDir: b.dir, OutputLimit: 1 << 20, Warn: func(format string, args ...any) {
 		b.warnings = append(b.warnings, fmt.Sprintf(format, args...))
 	}}
-	c := config(settings...)
+	c := config(append([]any{"record_terminal_session", "false"}, settings...)...)
 	c.Models = llm.OpenerFunc(func(string, llm.Options) (llm.Model, error) { return b.script, nil })
 	b.agent, err = newAgent(c, surroundings{now: b.now, sleep: b.wait, newID: func() string { return "id" }})
 	if err != nil {
@@ -351,3 +351,5 @@ func (h hiding) Write(p []byte) (int, error) {
 }
 
 func (h hiding) Close() error { return nil }
+
+func must(v value.Value) []byte { return value.AppendDumps(nil, v, value.DumpsOptions{}) }

@@ -444,7 +444,7 @@ func TestLongKeys(t *testing.T) {
 	long := strings.Repeat("it's ", 20_000)
 	b := newBench(t, says(`{"analysis":"a","plan":"p","commands":[{"keystrokes":"`+long+`","duration":0}]}`, doneJSON, doneJSON))
 	b.must()
-	if got := strings.Join(b.terminal.keys(), ""); strings.ReplaceAll(got, "' 'it", "it") != long {
+	if got := strings.Join(b.terminal.keys(), ""); got != long {
 		t.Errorf("it typed %d bytes of %d", len(got), len(long))
 	}
 	for _, c := range b.terminal.commands {
