@@ -31,7 +31,10 @@ type terminus struct {
 	vars   []string
 	around surroundings
 	// screen is remembered from one step of a task to the next, as the terminal is.
-	screen screen
+	screen screenState
+	// interrupted: the context of the last run ended, and everything that ran in the
+	// sandbox may have been ended with it.
+	interrupted bool
 }
 
 var _ agent.Agent = (*terminus)(nil)
@@ -101,7 +104,7 @@ func (t *terminus) Run(ctx context.Context, env agent.Env, task agent.Task) (age
 	}
 	r.sessionID = r.base
 	err := r.work(ctx)
-	if err != nil && ctx.Err() != nil {
+	if t.interrupted = err != nil && ctx.Err() != nil; t.interrupted {
 		err = context.Cause(ctx)
 	}
 	return r.finish(), err

@@ -86,6 +86,12 @@ func (r *run) firstPrompt(ctx context.Context) (string, error) {
 		return "", err
 	}
 	screen, err := r.look(ctx)
+	if err == nil && r.dead && r.interrupted { // with its step, not by what was typed
+		r.screen = screenState{}
+		if err = r.terminal.start(ctx); err == nil {
+			screen, err = r.look(ctx)
+		}
+	}
 	if err != nil {
 		return "", err
 	}

@@ -472,3 +472,51 @@ func TestUnwritableLog(t *testing.T) {
 	b.env.LogDir += "/absent"
 	b.must2(t)
 }
+
+// TestTerminalEndedWithItsStep: a terminal that was ended with the step before is opened
+// anew; one whose shell was left is not.
+func TestTerminalEndedWithItsStep(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	b := newBench(t, says(lsJSON, doneJSON, doneJSON))
+	b.setup()
+	b.sleep = func(ctx context.Context, _ time.Duration) error {
+		b.terminal.running = false // by whoever set the deadline
+		cancel(errors.New("time is up"))
+		return context.Cause(ctx)
+	}
+	if _, err := b.again(ctx); err == nil {
+		t.Fatal("it was not ended")
+	}
+	if _, err := b.again(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.steps(); sources(got) != "user agent agent" || !strings.HasSuffix(got[0].Message.Text, "Current Terminal Screen:\n$ \n\n") {
+		t.Errorf("the steps are %s", sources(got))
+	}
+	b.terminal.running = false
+	if _, err := b.again(t.Context()); err != nil || sources(b.steps()) != "user" {
+		t.Errorf("got %v, %s", err, sources(b.steps()))
+	}
+}
+
+// TestLongScreens: where only the end of what was shown is remembered, what is new is
+// found by it.
+func TestLongScreens(t *testing.T) {
+	t.Parallel()
+	line := strings.Repeat("x", 99) + "\n"
+	long := strings.Repeat(line, 2*maxRemembered/len(line)) + "last\n$"
+	var s screenState
+	s.show(capture{full: long})
+	if got := s.show(capture{full: long + " ls\nfile\n$\n"}); got != "New Terminal Output:\n\n$ ls\nfile\n$\n" {
+		t.Errorf("got %d bytes: %q", len(got), lastCharacters(got, 100))
+	}
+	if len(s.previous) > maxRemembered {
+		t.Errorf("%d bytes are remembered", len(s.previous))
+	}
+	var short screenState
+	short.show(capture{full: "b\nc\n$", cut: true})
+	if got := short.show(capture{full: "a\nb\nc\n$ d\n", cut: true}); got != "New Terminal Output:\n\n$ d\n" {
+		t.Errorf("got %q", got)
+	}
+}

@@ -18,8 +18,8 @@ type capture struct {
 	cut bool
 }
 
-// screen remembers what has been shown of a terminal.
-type screen struct {
+// screenState remembers what has been shown of a terminal.
+type screenState struct {
 	seen     bool
 	previous string
 	// inexact tells that only the end of the previous capture is remembered.
@@ -32,7 +32,7 @@ const maxRemembered = 256 << 10
 
 // show returns what is new in a capture, or what is visible where that cannot be told
 // (section 4.4).
-func (s *screen) show(c capture) string {
+func (s *screenState) show(c capture) string {
 	text, isNew := s.added(c.full)
 	s.remember(c)
 	if isNew {
@@ -41,7 +41,7 @@ func (s *screen) show(c capture) string {
 	return "Current Terminal Screen:\n" + c.visible
 }
 
-func (s *screen) remember(c capture) {
+func (s *screenState) remember(c capture) {
 	s.seen, s.previous, s.inexact = true, value.Strip(c.full), c.cut
 	if over := len(s.previous) - maxRemembered; over > 0 {
 		end := s.previous[over:]
@@ -59,7 +59,7 @@ func (s *screen) remember(c capture) {
 // Where all of the previous capture is remembered, the place of that line is counted
 // from the beginning of this one, as the reference does it: captures begin alike.
 // The recorded behaviour holds that.
-func (s *screen) added(full string) (string, bool) {
+func (s *screenState) added(full string) (string, bool) {
 	if !s.seen {
 		return "", false
 	}

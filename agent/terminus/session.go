@@ -20,9 +20,11 @@ const (
 	// the pane is there.
 	historyLimit = 10_000_000
 
-	// maxCapture bounds what is read of a terminal at a time, in bytes. The end of what
+	// What is read of a terminal at a time is bounded in lines and in bytes, so that a
+	// step costs no more after a program that printed millions of lines. The end of what
 	// is longer counts.
-	maxCapture = 4 << 20
+	maxCaptureLines = 50_000
+	maxCapture      = 4 << 20
 
 	// maxSaid bounds what is quoted of a command that failed, in bytes.
 	maxSaid = 1000
@@ -94,14 +96,16 @@ func (s *session) alive(ctx context.Context) (bool, error) {
 // there is nothing to read.
 func (s *session) capture(ctx context.Context) (c capture, alive bool, err error) {
 	full, visible := bounded.NewTail(maxCapture), bounded.NewTail(maxCapture)
-	code, err := s.run(ctx, fmt.Sprintf("tmux capture-pane -p -S - -t %[1]s 2>/dev/null | tail -c %[2]d; "+
-		"{ tmux capture-pane -p -t %[1]s 2>/dev/null | tail -c %[2]d; } >&2; tmux has-session -t %[1]s 2>/dev/null", sessionName, maxCapture), full, visible)
+	code, err := s.run(ctx, fmt.Sprintf("tmux capture-pane -p -S -%[3]d -t %[1]s 2>/dev/null | tail -c %[2]d; "+
+		"{ tmux capture-pane -p -t %[1]s 2>/dev/null | tail -c %[2]d; } >&2; tmux has-session -t %[1]s 2>/dev/null", sessionName, maxCapture, maxCaptureLines), full, visible)
 	if err != nil {
 		return c, false, err
 	}
 	text := func(t *bounded.Tail) string { return strings.ToValidUTF8(string(t.Bytes()), "\uFFFD") }
 	size := int64(len(full.Bytes())) + full.Dropped()
-	return capture{full: text(full), visible: text(visible), cut: size >= maxCapture}, code == 0, nil
+	c = capture{full: text(full), visible: text(visible)}
+	c.cut = size >= maxCapture || strings.Count(c.full, "\n") >= maxCaptureLines
+	return c, code == 0, nil
 }
 
 // send types keys and waits until seconds have passed since it began.

@@ -331,3 +331,15 @@ func TestSubagentRollouts(t *testing.T) {
 		t.Errorf("the rollouts are %s", got)
 	}
 }
+
+// TestLinearHistoryWithoutAnswer: the prompt after a summary is told also where nothing
+// came of it.
+func TestLinearHistoryWithoutAnswer(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, slices.Concat(says(lsJSON), []llmtest.Answer{fails(llm.ContextLength)}, says("s", "q", "a"), []llmtest.Answer{fails(llm.Transient)}, says(doneJSON, doneJSON)),
+		"trajectory_config", `{"linear_history":true}`)
+	b.must()
+	if got := sources(b.trajectory("trajectory.cont-1.json").Steps); got != "user* user* agent* user agent agent agent" {
+		t.Errorf("the second has %s", got)
+	}
+}

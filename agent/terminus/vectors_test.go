@@ -116,7 +116,7 @@ func TestRecordedScreens(t *testing.T) {
 	for _, c := range cases(t, "terminus/incremental-output.json") {
 		t.Run(vectors.Str(c, "name"), func(t *testing.T) {
 			t.Parallel()
-			var s screen
+			var s screenState
 			outputs := vectors.List(c, "outputs")
 			for i, v := range vectors.List(c, "captures") {
 				o := v.(*value.Object)
