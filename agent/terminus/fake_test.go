@@ -30,6 +30,9 @@ type terminal struct {
 	install  fake.Handler
 	// prints is what typed keys print; nil prints nothing. "exit\n" ends the shell.
 	prints func(keys string) string
+	// fault, where set, is what a command of the sandbox, counted from 1, does instead.
+	fault   fake.Handler
+	faultAt int
 
 	mu       sync.Mutex
 	running  bool
@@ -46,6 +49,9 @@ func (m *terminal) handle(ctx context.Context, p *fake.Process) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.commands = append(m.commands, p.Command)
+	if len(m.commands) == m.faultAt {
+		return m.fault(ctx, p)
+	}
 	shell := p.Command.Shell
 	switch {
 	case len(p.Command.Argv) > 0:

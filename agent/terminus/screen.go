@@ -49,7 +49,7 @@ func (s *screenState) remember(c capture) {
 		if whole == "" {
 			whole = end
 		}
-		s.previous, s.inexact = whole, true
+		s.previous, s.inexact = strings.Clone(whole), true
 	}
 }
 

@@ -102,9 +102,8 @@ func (s *session) capture(ctx context.Context) (c capture, alive bool, err error
 		return c, false, err
 	}
 	text := func(t *bounded.Tail) string { return strings.ToValidUTF8(string(t.Bytes()), "\uFFFD") }
-	size := int64(len(full.Bytes())) + full.Dropped()
 	c = capture{full: text(full), visible: text(visible)}
-	c.cut = size >= maxCapture || strings.Count(c.full, "\n") >= maxCaptureLines
+	c.cut = len(c.full) >= maxCapture || strings.Count(c.full, "\n") >= maxCaptureLines
 	return c, code == 0, nil
 }
 

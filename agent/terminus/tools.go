@@ -28,7 +28,7 @@ type manager struct{ name, install string }
 // managers are looked for in this order.
 func managers() []manager {
 	return []manager{
-		{"apt-get", "export DEBIAN_FRONTEND=noninteractive; apt-get -o Acquire::Retries=0 -o Acquire::http::Timeout=20 update && apt-get install -y --no-install-recommends \"$@\""},
+		{"apt-get", "export DEBIAN_FRONTEND=noninteractive; apt-get -o Acquire::Retries=0 -o Acquire::http::Timeout=20 update; apt-get install -y --no-install-recommends \"$@\""},
 		{"dnf", "dnf install -y \"$@\""},
 		{"yum", "yum install -y \"$@\""},
 		{"apk", "apk add --no-cache \"$@\""},
