@@ -46,20 +46,18 @@ func (a *answer) warned(code string) bool {
 
 // feedback is what the model is told of its answer; empty when there is nothing to say.
 func (a *answer) feedback() string {
-	var lines []string
+	var parts, warnings []string
+	if a.failure != nil {
+		parts = append(parts, "ERROR: "+a.failure.text)
+	}
 	for _, w := range a.warnings {
-		lines = append(lines, "- "+w.text)
+		warnings = append(warnings, "- "+w.text)
 	}
-	warnings := strings.Join(lines, "\n")
-	switch {
-	case a.failure != nil && warnings != "":
-		return "ERROR: " + a.failure.text + "\nWARNINGS: " + warnings
-	case a.failure != nil:
-		return "ERROR: " + a.failure.text
-	case warnings != "":
-		return "WARNINGS: " + warnings
+	if len(warnings) > 0 {
+		parts = append(parts, "WARNINGS: "+strings.Join(warnings, "\n"))
 	}
-	return ""
+	// Names in it are the model's, and there is a line for each of its commands.
+	return truncate(validText(strings.Join(parts, "\n")), maxScreen)
 }
 
 // message is the answer's text for the trajectory.
@@ -94,5 +92,8 @@ func usableSeconds(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, -1)
 // typable is text without what cannot be typed: arguments of programs have no zero
 // bytes, and terminals no surrogates.
 func typable(s string) string {
-	return strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", ""), "\uFFFD")
+	return validText(strings.ReplaceAll(s, "\x00", ""))
 }
+
+// validText is text of any origin as UTF-8.
+func validText(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

@@ -168,7 +168,7 @@ func readFields(a *answer, o *value.Object, content string) {
 func textField(a *answer, o *value.Object, name string) value.Value {
 	v, _ := o.Get(name)
 	if s, ok := v.(value.Str); ok {
-		return value.Str(strings.ToValidUTF8(string(s), "\uFFFD"))
+		return value.Str(validText(string(s)))
 	}
 	a.warn(name+"_not_string", fmt.Sprintf("Field '%s' should be a string", name))
 	return v

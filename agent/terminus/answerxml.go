@@ -96,7 +96,7 @@ func sectionText(content, name string) value.Value {
 	if !there {
 		return nil
 	}
-	return value.Str(strings.ToValidUTF8(value.Strip(text), "\uFFFD"))
+	return value.Str(validText(value.Strip(text)))
 }
 
 // checkSections warns of sections that are missing, unknown, repeated or out of order.

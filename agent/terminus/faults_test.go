@@ -91,3 +91,13 @@ func TestWithoutLimit(t *testing.T) {
 		}
 	}
 }
+
+// TestManyWarnings: what a model is told of its answer is bounded.
+func TestManyWarnings(t *testing.T) {
+	t.Parallel()
+	text := "<response><analysis>a</analysis><plan>p</plan><commands>" + strings.Repeat("<keystrokes/>", 10_000) + "</commands></response>"
+	a := xmlParser{}.parse(text)
+	if got := a.feedback(); len(a.commands) != 10_000 || len(got) > maxScreen+100 || !strings.HasPrefix(got, "WARNINGS: - ") {
+		t.Errorf("%d commands, feedback of %d bytes", len(a.commands), len(got))
+	}
+}

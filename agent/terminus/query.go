@@ -161,6 +161,8 @@ func (r *run) shorten(ctx context.Context, prompt string) (said, error) {
 		return r.accept(next, resp.Message.Text(), resp), nil
 	case ctx.Err() != nil:
 		return said{}, context.Cause(ctx)
+	case len(r.chat.messages) == 0: // then it is the task itself that is too long
+		return said{}, err
 	}
 	warn(r.env, "the conversation could not be continued after it became too long: %v", err)
 	return said{text: stopgap}, nil

@@ -2,7 +2,6 @@ package terminus
 
 import (
 	"context"
-	"strings"
 
 	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/atif"
@@ -207,5 +206,3 @@ func positive(f float64) *float64 {
 	}
 	return nil
 }
-
-func validText(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

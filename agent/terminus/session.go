@@ -101,7 +101,7 @@ func (s *session) capture(ctx context.Context) (c capture, alive bool, err error
 	if err != nil {
 		return c, false, err
 	}
-	text := func(t *bounded.Tail) string { return strings.ToValidUTF8(string(t.Bytes()), "\uFFFD") }
+	text := func(t *bounded.Tail) string { return validText(string(t.Bytes())) }
 	c = capture{full: text(full), visible: text(visible)}
 	c.cut = len(c.full) >= maxCapture || strings.Count(c.full, "\n") >= maxCaptureLines
 	return c, code == 0, nil
@@ -166,7 +166,7 @@ func (s *session) skillFiles(ctx context.Context) ([]skillFile, error) {
 	var files []skillFile
 	parts := strings.Split(string(out.Bytes()), "\x00")
 	for i := 0; i+1 < len(parts); i += 2 {
-		files = append(files, skillFile{path: parts[i], content: strings.ToValidUTF8(parts[i+1], "\uFFFD")})
+		files = append(files, skillFile{path: parts[i], content: validText(parts[i+1])})
 	}
 	return files, nil
 }

@@ -343,3 +343,15 @@ func TestLinearHistoryWithoutAnswer(t *testing.T) {
 		t.Errorf("the second has %s", got)
 	}
 }
+
+// TestTaskIsTooLong: where there is no conversation yet, there is nothing to shorten.
+func TestTaskIsTooLong(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, repeat(fails(llm.ContextLength), 5))
+	if _, err := b.run(); exception.TypeOf(err) != "ContextLengthExceededError" || len(b.script.Requests()) != 2 {
+		t.Errorf("got %v after %d requests", err, len(b.script.Requests()))
+	}
+	if got := b.prompts()[1]; got != "Do it." {
+		t.Errorf("it asked again with %q", got)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -233,7 +234,9 @@ func fuzz(f *testing.F, p parser) {
 		if a.failure != nil && len(a.commands) > 0 {
 			t.Errorf("there are commands in an answer that failed: %v", a.failure)
 		}
-		_ = a.message()
+		if utf8.ValidString(text) && !utf8.ValidString(a.feedback()+a.message()) {
+			t.Errorf("no text: %q, %q", a.feedback(), a.message())
+		}
 		for _, c := range a.commands {
 			if !usableSeconds(c.seconds) || typable(c.keystrokes) != c.keystrokes {
 				t.Errorf("command %+v", c)
