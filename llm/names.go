@@ -93,16 +93,29 @@ func (c *Client) endpoint(name string, o Options) (Endpoint, error) {
 			return Endpoint{}, err
 		}
 	}
-	asked := p.keys
-	if len(asked) == 0 {
-		asked = []string{upper(prefix) + "_API_KEY"}
-	}
+	asked := p.keyVariables(prefix)
 	var from string
 	if e.Key, from = vars.first(asked); e.Key == "" && !p.own && !given {
 		return Endpoint{}, &Error{Kind: Auth, Model: name, Message: "there is no key: set " + asked[0] + ", or --ae " + asked[0] + "=…"}
 	}
 	e.Bearer = from == bearerVariable
 	return e, nil
+}
+
+// KeyVariables are the variables that may hold the key of a model's provider.
+func KeyVariables(name string) []string {
+	prefix, _, ok := strings.Cut(name, "/")
+	if !ok {
+		return nil
+	}
+	return providers[prefix].keyVariables(prefix)
+}
+
+func (p provider) keyVariables(prefix string) []string {
+	if len(p.keys) > 0 {
+		return slices.Clone(p.keys)
+	}
+	return []string{upper(prefix) + "_API_KEY"}
 }
 
 // known is what the tables say of a model.

@@ -2,6 +2,7 @@ package terminus
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,9 +58,19 @@ func newAgent(c agent.Config, around surroundings) (agent.Agent, error) {
 	}
 	lower := strings.ToLower(c.Model)
 	return &terminus{
-		settings: s, model: model, modelName: c.Model, vars: c.Env, around: around,
+		settings: s, model: model, modelName: c.Model, vars: withoutKeys(c), around: around,
 		marks: strings.Contains(lower, "anthropic") || strings.Contains(lower, "claude"),
 	}, nil
+}
+
+// withoutKeys are the agent's variables for the terminal: without the key of the model,
+// which the sandbox has no use for.
+func withoutKeys(c agent.Config) []string {
+	keys := llm.KeyVariables(c.Model)
+	return slices.DeleteFunc(slices.Clone(c.Env), func(assignment string) bool {
+		name, _, _ := strings.Cut(assignment, "=")
+		return slices.Contains(keys, name)
+	})
 }
 
 // Info returns the name and version under which the reference knows the agent.

@@ -49,6 +49,8 @@ func Entry() agent.Entry {
 		Name:     agentName,
 		Summary:  "a model at a terminal in the sandbox, as Harbor's terminus-2",
 		Settings: append(agent.ModelSettings(), ownSettings()...),
+
+		CallsModel: true,
 		Check: func(c agent.Config) error {
 			_, err := readSettings(c)
 			return err

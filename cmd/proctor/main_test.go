@@ -113,7 +113,8 @@ func fakeModel(ts *testscript.TestScript, neg bool, args []string) {
 
 // condition reports what this machine has: [host], where -e host works; [docker],
 // where an engine answers and has the image of the examples; [python-image], where
-// it has one with Python, too; [rootfs], where $MIRROR has images; [python3], where
+// it has one with Python, too, [tmux-image] one with tmux; [tmux], where sandboxes of
+// -e host see tmux; [rootfs], where $MIRROR has images; [python3], where
 // the system has Python, which is what sandboxes of -e host see; [patience], where
 // tests may take minutes.
 func condition(name string) (bool, error) {
@@ -125,6 +126,10 @@ func condition(name string) (bool, error) {
 		err = engineAnswers(exampleImage)
 	case "python-image":
 		err = engineAnswers(pythonImage)
+	case "tmux-image":
+		err = engineAnswers(terminalImage)
+	case "tmux":
+		_, err = os.Stat("/usr/bin/tmux")
 	case "python3":
 		_, err = os.Stat("/usr/bin/python3")
 	case "patience":
@@ -141,6 +146,9 @@ func condition(name string) (bool, error) {
 	}
 	return err == nil, nil
 }
+
+// terminalImage is an image with tmux.
+const terminalImage = "proctor-test/terminal"
 
 // pythonImage is an image with Python.
 const pythonImage = "python:3-slim"
