@@ -40,8 +40,9 @@ type Client struct {
 	// 0 is no bound.
 	PerMinute int
 
-	mu    sync.Mutex
-	gates map[gateKey]*gate
+	mu     sync.Mutex
+	gates  map[gateKey]*gate
+	client *http.Client // where HTTP is nil
 }
 
 // gateKey is what a provider counts calls by.
@@ -81,11 +82,25 @@ func (c *Client) gate(e Endpoint) *gate {
 	return g
 }
 
+// idleConns is how many connections to one server are kept for the next calls: those of
+// many trials at once.
+const idleConns = 256
+
 func (c *Client) http() *http.Client {
 	if c.HTTP != nil {
 		return c.HTTP
 	}
-	return &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.client == nil {
+		c.client = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+		if t, ok := http.DefaultTransport.(*http.Transport); ok {
+			own := t.Clone()
+			own.MaxIdleConns, own.MaxIdleConnsPerHost = idleConns, idleConns
+			c.client.Transport = own
+		}
+	}
+	return c.client
 }
 
 func (c *Client) wait(ctx context.Context, d time.Duration) error {

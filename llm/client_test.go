@@ -206,10 +206,10 @@ func TestOpen(t *testing.T) {
 		want llm.Endpoint
 		err  string
 	}{
-		{name: "openai/gpt-4o", want: llm.Endpoint{Model: "gpt-4o", API: llm.Chat, Base: "https://api.openai.com/v1", Key: "host-key"}},
+		{name: "openai/gpt-4o", want: llm.Endpoint{Model: "gpt-4o", API: llm.Chat, Key: "host-key"}},
 		{name: "openai/gpt-4o", o: llm.Options{API: llm.Responses, Env: []string{"OPENAI_API_KEY=own", "OPENAI_BASE_URL=http://h:2/v1/"}},
 			want: llm.Endpoint{Model: "gpt-4o", API: llm.Responses, Base: "http://h:2/v1", Key: "own"}},
-		{name: "anthropic/claude-sonnet-4-5-20250929", want: llm.Endpoint{Model: "claude-sonnet-4-5-20250929", API: llm.Anthropic, Base: "https://api.anthropic.com", Key: "token"}},
+		{name: "anthropic/claude-sonnet-4-5-20250929", want: llm.Endpoint{Model: "claude-sonnet-4-5-20250929", API: llm.Anthropic, Key: "token", Bearer: true}},
 		{name: "ollama/qwen3", want: llm.Endpoint{Model: "qwen3", API: llm.Chat, Base: "http://127.0.0.1:1234/v1"}},
 		{name: "openrouter/vendor/model", err: "set OPENROUTER_API_KEY"},
 		{name: "openrouter/vendor/model", o: llm.Options{Base: "http://127.0.0.1:9/v1"}, want: llm.Endpoint{Model: "vendor/model", API: llm.Chat, Base: "http://127.0.0.1:9/v1"}},
@@ -221,6 +221,7 @@ func TestOpen(t *testing.T) {
 		{name: "openai/x", o: llm.Options{API: "soap"}, err: `is "soap", want chat, responses, anthropic or gemini`},
 		{name: "openai/x", o: llm.Options{Base: "ftp://h"}, err: "is no http:// or https:// address"},
 		{name: "openai/x", o: llm.Options{Base: "http://user:secret@h"}, err: "without user"},
+		{name: "mine/m", err: `provider "mine" of model mine/m is not known`},
 		{name: "hosted_vllm/x", o: llm.Options{Info: limits(1, 1, "0", "0")}, err: "needs the address of its server"},
 		{name: "openai/x", o: llm.Options{Info: halfPriced}, err: "given together"},
 	} {
@@ -236,7 +237,7 @@ func TestOpen(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil || got.Name != tt.name || got.Model != tt.want.Model || got.API != tt.want.API || got.Base != tt.want.Base || got.Key != tt.want.Key {
+		if err != nil || got.Name != tt.name || got.Model != tt.want.Model || got.API != tt.want.API || got.Base != tt.want.Base || got.Key != tt.want.Key || got.Bearer != tt.want.Bearer {
 			t.Errorf("%s: %+v, %v", tt.name, got, err)
 		}
 	}

@@ -64,7 +64,7 @@ func (e *Error) ErrorType() string {
 	case BadRequest:
 		return "BadRequestError"
 	}
-	if e.Status == 0 {
+	if e.Status < 400 { // nothing came, or nothing that could be read
 		return "APIConnectionError"
 	}
 	return "InternalServerError"

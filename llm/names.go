@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/proctor-run/proctor/exception"
+	"github.com/proctor-run/proctor/internal/clock"
 	"github.com/proctor-run/proctor/internal/suggest"
 	"github.com/proctor-run/proctor/value"
 )
@@ -18,8 +19,8 @@ type provider struct {
 	// keys and bases are variables, the first one that is set counts. The general ones,
 	// <NAME>_API_KEY, <NAME>_BASE_URL and <NAME>_API_BASE, come after them.
 	keys, bases []string
-	// base is the provider's address; empty for one that the SDK of the protocol knows,
-	// or where there is none.
+	// base is the provider's address; empty where the protocol is the provider's own, and
+	// for servers without one.
 	base string
 	// own servers are somebody's own: they need an address or have one on this machine,
 	// and no key.
@@ -28,13 +29,16 @@ type provider struct {
 	version string
 }
 
+// bearerVariable has a token of Anthropic's that is no key, and is sent otherwise.
+const bearerVariable = "ANTHROPIC_AUTH_TOKEN"
+
 // providers are those whose protocol and address are known. One that is not here speaks
 // OpenAI's chat completions at the address that is given.
 var providers = map[string]provider{
-	"openai":    {api: Chat, bases: []string{"OPENAI_BASE_URL", "OPENAI_API_BASE"}, base: "https://api.openai.com/v1"},
-	"anthropic": {api: Anthropic, keys: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"}, base: "https://api.anthropic.com"},
-	"gemini":    {api: Gemini, keys: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}, bases: []string{"GOOGLE_GEMINI_BASE_URL"}, base: "https://generativelanguage.googleapis.com"},
-	"google":    {api: Gemini, keys: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}, bases: []string{"GOOGLE_GEMINI_BASE_URL"}, base: "https://generativelanguage.googleapis.com"},
+	"openai":    {api: Chat, bases: []string{"OPENAI_BASE_URL", "OPENAI_API_BASE"}},
+	"anthropic": {api: Anthropic, keys: []string{"ANTHROPIC_API_KEY", bearerVariable}},
+	"gemini":    {api: Gemini, keys: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}, bases: []string{"GOOGLE_GEMINI_BASE_URL"}},
+	"google":    {api: Gemini, keys: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}, bases: []string{"GOOGLE_GEMINI_BASE_URL"}},
 
 	"openrouter":   {api: Chat, base: "https://openrouter.ai/api/v1"},
 	"groq":         {api: Chat, base: "https://api.groq.com/openai/v1"},
@@ -73,7 +77,7 @@ func (c *Client) endpoint(name string, o Options) (Endpoint, error) {
 		}
 		p.api = o.API
 	}
-	e := Endpoint{Name: name, Model: model, API: p.api, HTTP: c.http(), Now: c.Now, Info: c.known(name)}
+	e := Endpoint{Name: name, Model: model, API: p.api, HTTP: c.http(), Now: clock.Or(c.Now), Info: c.known(name)}
 	if o.Info != nil {
 		if err := e.Info.read(o.Info); err != nil {
 			return Endpoint{}, exception.Errorf(exception.ValueError, "the model_info of model %s: %w", name, err)
@@ -81,17 +85,37 @@ func (c *Client) endpoint(name string, o Options) (Endpoint, error) {
 	}
 	vars := variables{env: o.Env, host: c.lookup}
 	var given bool
-	if e.Base, given = vars.base(prefix, p, o.Base); e.Base == "" {
+	if e.Base, given = vars.base(prefix, p, o.Base); e.Base == "" && p.own {
 		return Endpoint{}, c.unknownProvider(name, prefix)
 	}
-	if err := checkBase(name, e.Base); err != nil {
-		return Endpoint{}, err
+	if given {
+		if err := checkBase(name, e.Base); err != nil {
+			return Endpoint{}, err
+		}
 	}
-	var asked []string
-	if e.Key, asked = vars.key(prefix, p); e.Key == "" && !p.own && !given {
+	asked := p.keyVariables(prefix)
+	var from string
+	if e.Key, from = vars.first(asked); e.Key == "" && !p.own && !given {
 		return Endpoint{}, &Error{Kind: Auth, Model: name, Message: "there is no key: set " + asked[0] + ", or --ae " + asked[0] + "=…"}
 	}
+	e.Bearer = from == bearerVariable
 	return e, nil
+}
+
+// KeyVariables are the variables that may hold the key of a model's provider.
+func KeyVariables(name string) []string {
+	prefix, _, ok := strings.Cut(name, "/")
+	if !ok {
+		return nil
+	}
+	return providers[prefix].keyVariables(prefix)
+}
+
+func (p provider) keyVariables(prefix string) []string {
+	if len(p.keys) > 0 {
+		return slices.Clone(p.keys)
+	}
+	return []string{upper(prefix) + "_API_KEY"}
 }
 
 // known is what the tables say of a model.
@@ -149,27 +173,28 @@ type variables struct {
 	host func(string) (string, bool)
 }
 
-func (v variables) first(names []string) string {
+// first is the first of the variables that is set, and its name.
+func (v variables) first(names []string) (text, name string) {
 	for _, name := range names {
 		for _, assignment := range slices.Backward(v.env) {
 			if key, text, ok := strings.Cut(assignment, "="); ok && key == name && text != "" {
-				return text
+				return text, name
 			}
 		}
 	}
 	for _, name := range names {
 		if text, ok := v.host(name); ok && text != "" {
-			return text
+			return text, name
 		}
 	}
-	return ""
+	return "", ""
 }
 
 // base is the address of a provider; given reports whether somebody named it.
 func (v variables) base(prefix string, p provider, asked string) (base string, given bool) {
 	base = asked
 	if base == "" {
-		base = v.first(append(slices.Clone(p.bases), upper(prefix)+"_BASE_URL", upper(prefix)+"_API_BASE"))
+		base, _ = v.first(append(slices.Clone(p.bases), upper(prefix)+"_BASE_URL", upper(prefix)+"_API_BASE"))
 	}
 	if base == "" {
 		return p.base, false
@@ -179,15 +204,6 @@ func (v variables) base(prefix string, p provider, asked string) (base string, g
 		base += p.version
 	}
 	return base, true
-}
-
-// key is that of a provider; asked are the variables that may hold it.
-func (v variables) key(prefix string, p provider) (key string, asked []string) {
-	asked = p.keys
-	if len(asked) == 0 {
-		asked = []string{upper(prefix) + "_API_KEY"}
-	}
-	return v.first(asked), asked
 }
 
 // upper is a provider's name as its variables begin.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/proctor-run/proctor/agent/tools"
+	"github.com/proctor-run/proctor/agent/agents"
 	"github.com/proctor-run/proctor/atif"
 	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/cube/cubes"
@@ -26,7 +26,7 @@ import (
 // withModel lets the agent tools work with a model.
 func (b *bench) withModel(m llm.Model, settings ...any) *bench {
 	opener := llm.OpenerFunc(func(string, llm.Options) (llm.Model, error) { return m, nil })
-	b.Models, b.Agents = opener, append(b.Agents, tools.Entry())
+	b.Models, b.Agents = opener, append(b.Agents, agents.All()...)
 	b.cfg.Agent.Name, b.cfg.Agent.ModelName, b.cfg.Agent.Kwargs = new("tools"), new("test/m"), cube.Pairs(settings...)
 	return b
 }

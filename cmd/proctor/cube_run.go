@@ -20,8 +20,9 @@ func newCubeRun(env *Env) *cobra.Command {
 		Use:   "run CUBE",
 		Short: "Run agents on a cube's tasks and score them",
 		Long: `run plays an episode of each task as a trial and writes a job directory, as
-'proctor run' does. The agents are oracle (the cube's debug agent), nop, and
-scripted, which plays the actions of a JSON file:
+'proctor run' does. The agents are oracle (the cube's debug agent), nop, tools,
+which calls a model with the actions as its tools, and scripted, which plays the
+actions of a JSON file:
 
   [{"name": "bash", "arguments": {"command": "echo hi"}}, {"name": "final_step"}]
 
@@ -30,6 +31,7 @@ Settings that only Harbor's tasks have, such as artifacts and skills, are refuse
 for other cubes.`,
 		Example: `  proctor cube run arithmetic-cube
   proctor cube run arithmetic-cube -t 'add-*' -l 1 -k 3
+  proctor cube run arithmetic-cube -a tools -m openai/gpt-5-mini
   proctor cube run examples/tasks/hello-world -a scripted --ak actions=actions.json -e host`,
 	}
 	f := defineCubeRunFlags(env, cmd, choice)
@@ -70,7 +72,7 @@ func defineCubeRunFlags(env *Env, cmd *cobra.Command, choice *cubecli.Choice) *j
 	flags.RefuseShort(fs, why, "path", "p")
 	f := program(env).NewFlags()
 	program(env).DefineRun(cmd, f, jobcli.DefineExtra)
-	fs.Lookup("agent").Usage = "the `agent`: oracle, nop, scripted; of Harbor's tasks also command (default oracle)"
+	fs.Lookup("agent").Usage = "the `agent`: oracle, nop, tools, scripted; of Harbor's tasks also those that work in a sandbox (default oracle)"
 	return f
 }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,6 +24,7 @@ import (
 	"github.com/proctor-run/proctor/cubecli/sandboxes"
 	"github.com/proctor-run/proctor/internal/need"
 	"github.com/proctor-run/proctor/internal/programtest"
+	"github.com/proctor-run/proctor/llm/llmtest"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/docker"
 	"github.com/proctor-run/proctor/sandbox/oci"
@@ -87,13 +89,32 @@ func TestScripts(t *testing.T) {
 			"proctor-exits": proctorExits,
 			"json-lines":    jsonLines,
 			"count":         countMatches,
+			"fake-model":    fakeModel,
 		},
 	})
 }
 
+// fakeModel serves the models of a script: fake-model FILE [KEY]. $MODEL is the address,
+// without a version.
+func fakeModel(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 || len(args) > 2 {
+		ts.Fatalf("usage: fake-model file [key]")
+	}
+	script, err := llmtest.ParseScript([]byte(ts.ReadFile(args[0])))
+	ts.Check(err)
+	model := &llmtest.Server{Answer: script.Answer}
+	if len(args) == 2 {
+		model.Key = args[1]
+	}
+	server := httptest.NewServer(model)
+	ts.Defer(server.Close)
+	ts.Setenv("MODEL", server.URL)
+}
+
 // condition reports what this machine has: [host], where -e host works; [docker],
 // where an engine answers and has the image of the examples; [python-image], where
-// it has one with Python, too; [rootfs], where $MIRROR has images; [python3], where
+// it has one with Python, too, [tmux-image] one with tmux; [tmux], where sandboxes of
+// -e host see tmux; [rootfs], where $MIRROR has images; [python3], where
 // the system has Python, which is what sandboxes of -e host see; [patience], where
 // tests may take minutes.
 func condition(name string) (bool, error) {
@@ -105,6 +126,10 @@ func condition(name string) (bool, error) {
 		err = engineAnswers(exampleImage)
 	case "python-image":
 		err = engineAnswers(pythonImage)
+	case "tmux-image":
+		err = engineAnswers(terminalImage)
+	case "tmux":
+		_, err = os.Stat("/usr/bin/tmux")
 	case "python3":
 		_, err = os.Stat("/usr/bin/python3")
 	case "patience":
@@ -121,6 +146,9 @@ func condition(name string) (bool, error) {
 	}
 	return err == nil, nil
 }
+
+// terminalImage is an image with tmux.
+const terminalImage = "proctor-test/terminal"
 
 // pythonImage is an image with Python.
 const pythonImage = "python:3-slim"

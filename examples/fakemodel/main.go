@@ -66,7 +66,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("listening: %w", err)
 	}
-	fmt.Fprintf(stdout, "http://%s\n", listener.Addr())
+	if _, err := fmt.Fprintf(stdout, "http://%s\n", listener.Addr()); err != nil {
+		return fmt.Errorf("telling the address: %w", err)
+	}
 	err = serve(ctx, listener, model)
 	report(stderr, model.Counts())
 	return err
@@ -75,7 +77,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 // serve serves until ctx ends; what is being answered then is not waited for.
 func serve(ctx context.Context, listener net.Listener, model http.Handler) error {
 	server := &http.Server{Handler: model, ReadHeaderTimeout: time.Minute}
-	stop := context.AfterFunc(ctx, func() { server.Close() })
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving: %w", err)
@@ -96,6 +98,6 @@ func report(w io.Writer, counts map[llmtest.Account]llmtest.Count) {
 	}
 	slices.Sort(lines)
 	if len(lines) > 0 {
-		fmt.Fprintln(w, strings.Join(lines, "\n"))
+		_, _ = fmt.Fprintln(w, strings.Join(lines, "\n"))
 	}
 }

@@ -5,9 +5,9 @@ package providers
 import (
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/llm"
-	"github.com/proctor-run/proctor/llm/anthropic"
-	"github.com/proctor-run/proctor/llm/gemini"
-	"github.com/proctor-run/proctor/llm/openai"
+	"github.com/proctor-run/proctor/llm/providers/internal/anthropic"
+	"github.com/proctor-run/proctor/llm/providers/internal/gemini"
+	"github.com/proctor-run/proctor/llm/providers/internal/openai"
 )
 
 // Dial makes the model of an endpoint, by its API. It is an [llm.Dialer].

@@ -130,6 +130,22 @@ func TestAnswer(t *testing.T) {
 	})
 }
 
+// A limit of gigabytes is the server's to refuse: the library has a bound of its own.
+func TestVeryLongAnswer(t *testing.T) {
+	t.Parallel()
+	eachAPI(t, func(t *testing.T, api llm.API) {
+		s := &llmtest.Server{Answer: always(llmtest.Turn{Text: "ok"})}
+		req := ask("x")
+		req.MaxOutput = 1 << 31
+		if _, err := dial(t, api, serve(t, s)).Complete(t.Context(), req); err != nil {
+			t.Fatal(err)
+		}
+		if body := s.Requests()[0].Body; !bytes.Contains(body, []byte("2147483648")) {
+			t.Errorf("body = %s", body)
+		}
+	})
+}
+
 func TestFinish(t *testing.T) {
 	t.Parallel()
 	eachAPI(t, func(t *testing.T, api llm.API) {
@@ -464,7 +480,7 @@ func TestNoConnection(t *testing.T) {
 			t.Fatal(err)
 		}
 		address := "http://" + l.Addr().String()
-		l.Close()
+		_ = l.Close()
 		_, err = dial(t, api, address).Complete(t.Context(), ask("x"))
 		var e *llm.Error
 		if !errors.As(err, &e) || e.Kind != llm.Transient || e.Status != 0 || e.ErrorType() != "APIConnectionError" {

@@ -61,6 +61,9 @@ func (c *Conn) Unusable(x *Exchange, text string) *llm.Error {
 	if !p.explicit {
 		return &llm.Error{Kind: llm.Transient, Model: c.Name, Status: x.Status, Message: c.clean(text)}
 	}
+	if p.message == "" {
+		p.message = text
+	}
 	status := x.Status
 	if n, err := strconv.Atoi(p.code); err == nil && n >= 400 && n < 600 {
 		status = n
@@ -238,7 +241,7 @@ func tooLong(text string) bool {
 		"exceeds the available context size", "model_max_prompt_tokens_exceeded")
 }
 
-// kindOf finds the kind of a failure.
+// kindOf finds the kind of a failure: by what is said, else by the status.
 func kindOf(status int, p problem) llm.Kind {
 	said := p.all()
 	switch {
@@ -247,19 +250,35 @@ func kindOf(status int, p problem) llm.Kind {
 			return llm.Quota
 		}
 		return llm.RateLimited
-	case status == http.StatusRequestEntityTooLarge || status < 500 && tooLong(said):
+	case status >= 500:
+		return llm.Transient
+	case tooLong(said):
 		return llm.ContextLength
-	case status == http.StatusPaymentRequired || p.exhausted():
+	case p.exhausted():
 		return llm.Quota
-	case status < 500 && contains(said, "content_filter", "content_policy", "content management policy", "moderation"):
+	case contains(said, "content_filter", "content_policy", "content management policy", "moderation"):
 		return llm.Refused
-	case status == http.StatusUnauthorized, status == http.StatusForbidden,
-		contains(said, "api_key_invalid", "invalid_api_key"):
+	case contains(said, "api_key_invalid", "invalid_api_key"):
 		return llm.Auth
-	case status == http.StatusNotFound, status < 500 && contains(said, "model_not_found"):
+	case contains(said, "model_not_found"):
 		return llm.NotFound
-	case status >= 500, status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooEarly,
-		contains(said, "server_error", "overloaded_error"):
+	case contains(said, "server_error", "overloaded_error"):
+		return llm.Transient
+	}
+	return kindOfStatus(status)
+}
+
+func kindOfStatus(status int) llm.Kind {
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return llm.Auth
+	case http.StatusPaymentRequired:
+		return llm.Quota
+	case http.StatusNotFound:
+		return llm.NotFound
+	case http.StatusRequestEntityTooLarge:
+		return llm.ContextLength
+	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly:
 		return llm.Transient
 	}
 	return llm.BadRequest

@@ -118,11 +118,11 @@ func (c *Conn) Ask(ctx context.Context, req *llm.Request, call Call) (*Exchange,
 	for n := 1; ; n++ {
 		x := &Exchange{}
 		err := call.Send(context.WithValue(ctx, exchangeKey{}, x), body)
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
 		if err == nil && x.Status/100 == 2 {
 			return x, nil
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
 		}
 		if n == attempts || !c.leaveAway(x, body, without) {
 			return nil, c.Failure(x, err)

@@ -4,37 +4,47 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"net/http"
 	"slices"
-	"strings"
-
-	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/packages/respjson"
 
 	"github.com/proctor-run/proctor/llm"
 	"github.com/proctor-run/proctor/llm/internal/wire"
 	"github.com/proctor-run/proctor/value"
 )
 
-type chatModel struct{ model }
+type chatModel struct {
+	*wire.Conn
+	base string
+}
 
 // Complete asks for the next message.
 func (m *chatModel) Complete(ctx context.Context, req *llm.Request) (*llm.Response, error) {
-	var answer sdk.ChatCompletion
+	header := http.Header{}
+	if m.Key != "" {
+		header.Set("Authorization", "Bearer "+m.Key)
+	}
 	x, err := m.Ask(ctx, req, wire.Call{
 		Build: func(without map[string]bool) *wire.Body { return m.body(req, without) },
-		Send:  m.post("chat/completions", &answer),
+		Send: func(ctx context.Context, body []byte) error {
+			return m.Post(ctx, m.base+"/chat/completions", header.Clone(), body)
+		},
 	})
 	if err != nil {
 		return nil, err
 	}
-	if len(answer.Choices) == 0 {
+	var answer members
+	if err := x.Decode(&answer); err != nil {
+		return nil, m.Unusable(x, err.Error())
+	}
+	choices := answer.list("choices")
+	if len(choices) == 0 {
 		return nil, m.Unusable(x, "the answer has no choice")
 	}
-	if raw := answer.Choices[0].JSON.ExtraFields["error"].Raw(); strings.HasPrefix(raw, "{") {
-		x.Body = []byte(`{"error":` + raw + `}`)
+	if object(choices[0]["error"]) != nil {
+		x.Body = slices.Concat([]byte(`{"error":`), choices[0]["error"], []byte("}"))
 		return nil, m.Unusable(x, "the answer is an error")
 	}
-	return chatResponse(req, &answer), nil
+	return chatResponse(req, answer, choices[0]), nil
 }
 
 func (m *chatModel) body(req *llm.Request, without map[string]bool) *wire.Body {
@@ -52,24 +62,18 @@ func (m *chatModel) body(req *llm.Request, without map[string]bool) *wire.Body {
 		}
 		b.Set(key, req.MaxOutput)
 	}
-	if req.Temperature != nil && !without["temperature"] {
-		b.Set("temperature", *req.Temperature)
+	set := func(key string, wanted bool, v any) {
+		if wanted && !without[key] {
+			b.Set(key, v)
+		}
 	}
-	if req.Effort != "" && req.Effort != "default" && !without["reasoning_effort"] {
-		b.Set("reasoning_effort", req.Effort)
-	}
-	if req.ThinkingTokens > 0 && m.marked() && !without["thinking"] {
-		b.Set("thinking", map[string]any{"type": "enabled", "budget_tokens": max(1024, req.ThinkingTokens)})
-	}
-	if req.Tokens && !without["logprobs"] {
-		b.Set("logprobs", true)
-	}
-	if req.Tokens && !without["return_token_ids"] {
-		b.Set("return_token_ids", true)
-	}
-	if req.SessionID != "" && !without["session_id"] {
-		b.Set("session_id", req.SessionID)
-	}
+	set("temperature", req.Temperature != nil, req.Temperature)
+	set("reasoning_effort", hasEffort(req), req.Effort)
+	set("thinking", req.ThinkingTokens > 0 && m.marked(),
+		map[string]any{"type": "enabled", "budget_tokens": max(1024, req.ThinkingTokens)})
+	set("logprobs", req.Tokens, true)
+	set("return_token_ids", req.Tokens, true)
+	set("session_id", req.SessionID != "", req.SessionID)
 	return b
 }
 
@@ -137,8 +141,8 @@ func (m *chatModel) messages(req *llm.Request) []json.RawMessage {
 		if msg.Role != llm.Tool {
 			flush()
 		}
-		if native := wire.Native(msg, llm.Chat); native != nil && marks[i] == 0 {
-			out = append(out, native)
+		if native := wire.Native(msg, llm.Chat); native != nil {
+			out = append(out, markNative(native, marks[i] > 0))
 			continue
 		}
 		add(chatOf(msg, req.SendReasoning, marks[i]))
@@ -168,6 +172,33 @@ func (m *chatModel) marks(messages []llm.Message) []int {
 		}
 	}
 	return out
+}
+
+// markNative marks the last part of a message that its provider gave, if it has a text.
+func markNative(native json.RawMessage, marked bool) json.RawMessage {
+	msg := object(native)
+	parts := msg.list("content")
+	if said := msg.text("content"); said != "" {
+		text, err := wire.JSON(said)
+		if err != nil {
+			return native
+		}
+		parts = []members{{"type": json.RawMessage(`"text"`), "text": text}}
+	}
+	if !marked || len(parts) == 0 || parts[len(parts)-1] == nil {
+		return native
+	}
+	parts[len(parts)-1]["cache_control"] = json.RawMessage(`{"type":"ephemeral"}`)
+	content, err := wire.JSON(parts)
+	if err != nil {
+		return native
+	}
+	msg["content"] = content
+	data, err := wire.JSON(msg)
+	if err != nil {
+		return native
+	}
+	return data
 }
 
 func chatOf(msg *llm.Message, reasoning bool, marks int) chatMessage {
@@ -222,44 +253,46 @@ func chatTools(tools []llm.ToolSpec) []any {
 	return out
 }
 
-func chatResponse(req *llm.Request, answer *sdk.ChatCompletion) *llm.Response {
-	choice := &answer.Choices[0]
-	msg := &choice.Message
+func chatResponse(req *llm.Request, answer, choice members) *llm.Response {
+	msg := object(choice["message"])
 	out := &llm.Response{
-		ID: answer.ID, Model: answer.Model, Finish: chatFinish(choice.FinishReason),
+		ID: answer.text("id"), Model: answer.text("model"), Finish: chatFinish(choice.text("finish_reason")),
 		Message: llm.Message{Role: llm.Assistant},
 	}
 	said, thought := chatContent(msg)
 	if said == "" {
-		said = msg.Refusal
+		said = msg.text("refusal")
 	}
 	if said != "" {
 		out.Message.Parts = []llm.Part{{Text: said}}
 	}
-	extra := msg.JSON.ExtraFields
 	for _, key := range []string{"reasoning_content", "reasoning"} {
 		if thought == "" {
-			thought = text(extra, key)
+			thought = msg.text(key)
 		}
 	}
 	out.Message.Reasoning = thought
 	ids := wire.NewIDs(req.Messages)
-	for _, c := range msg.ToolCalls {
+	for _, c := range msg.list("tool_calls") {
+		function := object(c["function"])
 		out.Message.Calls = append(out.Message.Calls, llm.ToolCall{
-			ID: ids.For(c.ID), Name: c.Function.Name, Arguments: c.Function.Arguments,
+			ID: ids.For(c.text("id")), Name: function.text("name"), Arguments: argumentsOf(function["arguments"]),
 		})
 	}
 	if len(out.Message.Calls) > 0 && out.Finish == llm.Stopped {
 		out.Finish = llm.CallsMade
 	}
 	out.Message.Native = chatNative(msg)
-	chatUsage(out, answer)
-	for _, t := range choice.Logprobs.Content {
-		out.LogProbs = append(out.LogProbs, t.Logprob)
+	chatUsage(out, object(answer["usage"]))
+	for _, t := range object(choice["logprobs"]).list("content") {
+		var p float64
+		if json.Unmarshal(t["logprob"], &p) == nil {
+			out.LogProbs = append(out.LogProbs, p)
+		}
 	}
-	out.CompletionTokenIDs = numbers(choice.JSON.ExtraFields, "token_ids")
-	out.PromptTokenIDs = numbers(answer.JSON.ExtraFields, "prompt_token_ids")
-	out.Extra = chatExtra(answer.JSON.ExtraFields, choice.JSON.ExtraFields)
+	out.CompletionTokenIDs = choice.numbers("token_ids")
+	out.PromptTokenIDs = answer.numbers("prompt_token_ids")
+	out.Extra = chatExtra(answer, choice)
 	return out
 }
 
@@ -275,30 +308,23 @@ func chatFinish(reason string) llm.Finish {
 	return llm.Stopped
 }
 
+// argumentsOf are the arguments of a call: text, of some servers the object itself.
+func argumentsOf(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) != nil {
+		return string(raw)
+	}
+	return s
+}
+
 // chatContent reads the content: a text or, of some servers, a list of parts, of which
 // those of the type "thinking" are reasoning.
-func chatContent(msg *sdk.ChatCompletionMessage) (said, thought string) {
-	raw := msg.JSON.Content.Raw()
-	if !strings.HasPrefix(raw, "[") {
-		return msg.Content, ""
-	}
-	var parts []struct {
-		Type     string          `json:"type"`
-		Text     string          `json:"text"`
-		Thinking json.RawMessage `json:"thinking"`
-	}
-	if json.Unmarshal([]byte(raw), &parts) != nil {
-		return "", ""
-	}
-	for _, p := range parts {
-		said += p.Text
-		var inner []struct {
-			Text string `json:"text"`
-		}
-		if p.Type == "thinking" && json.Unmarshal(p.Thinking, &inner) == nil {
-			for _, t := range inner {
-				thought += t.Text
-			}
+func chatContent(msg members) (said, thought string) {
+	said = msg.text("content")
+	for _, part := range msg.list("content") {
+		said += part.text("text")
+		for _, t := range part.list("thinking") {
+			thought += t.text("text")
 		}
 	}
 	return said, thought
@@ -306,18 +332,21 @@ func chatContent(msg *sdk.ChatCompletionMessage) (said, thought string) {
 
 // chatNative keeps a message that has something only its provider can read: the details
 // of reasoning of gateways, and what they add to calls.
-func chatNative(msg *sdk.ChatCompletionMessage) *llm.Native {
-	details := msg.JSON.ExtraFields["reasoning_details"].Raw()
-	signed := strings.Contains(msg.JSON.ToolCalls.Raw(), `"extra_content"`)
-	if !strings.HasPrefix(details, "[") && !signed {
+func chatNative(msg members) *llm.Native {
+	signed := msg.list("reasoning_details") != nil
+	for _, c := range msg.list("tool_calls") {
+		signed = signed || c["extra_content"] != nil
+		if c.text("id") == "" {
+			return nil // it could not be answered
+		}
+	}
+	if !signed {
 		return nil
 	}
-	kept := map[string]json.RawMessage{"role": json.RawMessage(`"assistant"`), "content": json.RawMessage("null")}
-	for key, raw := range map[string]string{
-		"content": msg.JSON.Content.Raw(), "tool_calls": msg.JSON.ToolCalls.Raw(), "reasoning_details": details,
-	} {
-		if raw != "" && raw != "null" {
-			kept[key] = json.RawMessage(raw)
+	kept := members{"role": json.RawMessage(`"assistant"`), "content": json.RawMessage("null")}
+	for _, key := range []string{"content", "tool_calls", "reasoning_details"} {
+		if msg[key] != nil {
+			kept[key] = msg[key]
 		}
 	}
 	data, err := wire.JSON(kept)
@@ -327,39 +356,43 @@ func chatNative(msg *sdk.ChatCompletionMessage) *llm.Native {
 	return &llm.Native{API: llm.Chat, Content: data}
 }
 
-func chatUsage(out *llm.Response, answer *sdk.ChatCompletion) {
-	u := answer.Usage
-	if !answer.JSON.Usage.Valid() {
+func chatUsage(out *llm.Response, usage members) {
+	if usage == nil {
 		return
 	}
-	details := u.PromptTokensDetails.JSON.ExtraFields
+	details := object(usage["prompt_tokens_details"])
 	out.Usage = &llm.Usage{
-		Prompt: u.PromptTokens, Completion: u.CompletionTokens,
-		Cached: u.PromptTokensDetails.CachedTokens, CacheWrite: u.PromptTokensDetails.CacheWriteTokens,
+		Prompt: usage.whole("prompt_tokens"), Completion: usage.whole("completion_tokens"),
+		Cached: details.whole("cached_tokens"), CacheWrite: details.whole("cache_write_tokens"),
 	}
 	if out.Usage.Cached == 0 {
-		out.Usage.Cached = whole(number(u.JSON.ExtraFields, "prompt_cache_hit_tokens"))
+		out.Usage.Cached = usage.whole("prompt_cache_hit_tokens")
 	}
-	if out.Usage.CacheWrite == 0 {
-		out.Usage.CacheWrite = whole(number(details, "cache_write_tokens"))
-	}
-	out.Cost = cost(u.JSON.ExtraFields)
+	out.Cost = usage.number("cost")
 }
 
 // chatExtra are the members that are not the protocol's and have no field of their own.
-func chatExtra(fields ...map[string]respjson.Field) *value.Object {
+func chatExtra(answer, choice members) *value.Object {
 	out := value.NewObject(0)
-	for _, f := range fields {
-		for _, key := range slices.Sorted(maps.Keys(f)) {
-			v, err := value.Decode([]byte(f[key].Raw()))
-			if err != nil || value.IsNull(v) || key == "token_ids" || key == "prompt_token_ids" {
-				continue
+	for _, m := range []members{answer, choice} {
+		for _, key := range slices.Sorted(maps.Keys(m)) {
+			if v := m.value(key); v != nil && !known(key) {
+				out.Set(key, v)
 			}
-			out.Set(key, v)
 		}
 	}
 	if out.Len() == 0 {
 		return nil
 	}
 	return out
+}
+
+// known: the member is one of an answer or a choice as the protocol has them, or is read.
+func known(key string) bool {
+	switch key {
+	case "id", "object", "created", "model", "choices", "usage", "service_tier", "system_fingerprint", "metadata", "moderation",
+		"index", "message", "finish_reason", "logprobs", "token_ids", "prompt_token_ids":
+		return true
+	}
+	return false
 }

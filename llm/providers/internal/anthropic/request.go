@@ -137,7 +137,7 @@ func messagesOf(req *llm.Request) (system []block, out []message) {
 		if msg.Role == llm.Assistant {
 			role = "assistant"
 		}
-		blocks := blocksOf(msg, req.SendReasoning, marked[i])
+		blocks := blocksOf(msg, marked[i])
 		if len(blocks) == 0 {
 			continue
 		}
@@ -166,7 +166,9 @@ func marks(messages []llm.Message) []bool {
 	return out
 }
 
-func blocksOf(msg *llm.Message, reasoning, marked bool) []json.RawMessage {
+// blocksOf are the blocks of a message. Reasoning is sent only in its native form: without
+// its signature it is not taken.
+func blocksOf(msg *llm.Message, marked bool) []json.RawMessage {
 	if native := nativeBlocks(msg); native != nil {
 		if marked {
 			markLast(native)
@@ -179,10 +181,6 @@ func blocksOf(msg *llm.Message, reasoning, marked bool) []json.RawMessage {
 	}
 	if msg.Role == llm.User && len(blocks) == 0 {
 		blocks = []block{{Type: "text", Text: "(empty)"}}
-	}
-	// Reasoning without its signature is not taken as such.
-	if reasoning && msg.Role == llm.Assistant && strings.TrimSpace(msg.Reasoning) != "" {
-		blocks = append([]block{{Type: "text", Text: msg.Reasoning}}, blocks...)
 	}
 	for _, c := range msg.Calls {
 		blocks = append(blocks, block{Type: "tool_use", ID: idOf(c.ID), Name: c.Name, Input: wire.Arguments(c)})

@@ -5,25 +5,34 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/responses"
 
 	"github.com/proctor-run/proctor/llm"
 	"github.com/proctor-run/proctor/llm/internal/wire"
 )
 
-type responsesModel struct{ model }
+type responsesModel struct {
+	*wire.Conn
+	service responses.ResponseService
+}
 
 // Complete asks for the next message.
 func (m *responsesModel) Complete(ctx context.Context, req *llm.Request) (*llm.Response, error) {
-	var answer responses.Response
+	var answer *responses.Response
 	x, err := m.Ask(ctx, req, wire.Call{
 		Build: func(without map[string]bool) *wire.Body { return m.body(req, without) },
-		Send:  m.post("responses", &answer),
+		Send: func(ctx context.Context, body []byte) (err error) {
+			answer, err = m.service.New(ctx, responses.ResponseNewParams{}, option.WithRequestBody("application/json", body))
+			return err //nolint:wrapcheck // the connection words it
+		},
 	})
 	if err != nil {
 		return nil, err
 	}
 	switch {
+	case answer == nil:
+		return nil, m.Unusable(x, "the answer is empty")
 	case answer.Status == responses.ResponseStatusFailed || answer.JSON.Error.Valid():
 		return nil, m.Unusable(x, "the response failed")
 	case !answer.JSON.Output.Valid():
@@ -31,7 +40,7 @@ func (m *responsesModel) Complete(ctx context.Context, req *llm.Request) (*llm.R
 	case answer.Status == responses.ResponseStatusCancelled:
 		return nil, m.Unusable(x, "the response was cancelled")
 	}
-	return responseOf(req, &answer), nil
+	return responseOf(req, answer), nil
 }
 
 func (m *responsesModel) body(req *llm.Request, without map[string]bool) *wire.Body {
@@ -41,16 +50,21 @@ func (m *responsesModel) body(req *llm.Request, without map[string]bool) *wire.B
 	if len(req.Tools) > 0 {
 		b.Set("tools", responseTools(req.Tools))
 	}
-	if limit := req.MaxOutput; limit > 0 {
-		b.Set("max_output_tokens", limit)
-	} else if limit := m.Endpoint.Info.OutputLimit; limit > 0 {
-		b.Set("max_output_tokens", limit)
+	limit := req.MaxOutput
+	if limit <= 0 {
+		limit = m.Endpoint.Info.OutputLimit
 	}
-	if req.Temperature != nil && !without["temperature"] {
-		b.Set("temperature", *req.Temperature)
+	set := func(key string, wanted bool, v any) {
+		if wanted && !without[key] {
+			b.Set(key, v)
+		}
 	}
+	set("max_output_tokens", limit > 0, limit)
+	set("temperature", req.Temperature != nil, req.Temperature)
+	set("previous_response_id", req.PreviousID != "", req.PreviousID)
+	set("session_id", req.SessionID != "", req.SessionID)
 	var include []string
-	if req.Effort != "" && req.Effort != "default" && !without["reasoning_effort"] {
+	if hasEffort(req) && !without["reasoning_effort"] {
 		b.Set("reasoning", map[string]any{"effort": req.Effort})
 		if req.Effort != "none" {
 			include = append(include, "reasoning.encrypted_content")
@@ -59,15 +73,7 @@ func (m *responsesModel) body(req *llm.Request, without map[string]bool) *wire.B
 	if req.Tokens && !without["logprobs"] {
 		include = append(include, "message.output_text.logprobs")
 	}
-	if len(include) > 0 && !without["include"] {
-		b.Set("include", include)
-	}
-	if req.PreviousID != "" {
-		b.Set("previous_response_id", req.PreviousID)
-	}
-	if req.SessionID != "" && !without["session_id"] {
-		b.Set("session_id", req.SessionID)
-	}
+	set("include", len(include) > 0, include)
 	return b
 }
 
@@ -103,11 +109,11 @@ func inputOf(req *llm.Request) []json.RawMessage {
 				continue
 			}
 		}
-		switch {
-		case msg.Role == llm.Tool:
+		switch msg.Role {
+		case llm.Tool:
 			add(inputItem{Type: "function_call_output", CallID: msg.CallID, Output: outputOf(msg)})
 			continue
-		case msg.Role == llm.Assistant:
+		case llm.Assistant:
 			if said := msg.Text(); said != "" {
 				add(inputItem{Type: "message", Role: "assistant", Content: said})
 			}
@@ -191,7 +197,7 @@ func responseOf(req *llm.Request, answer *responses.Response) *llm.Response {
 			}
 		case "function_call":
 			out.Message.Calls = append(out.Message.Calls, llm.ToolCall{
-				ID: ids.For(item.CallID), Name: item.Name, Arguments: argumentsOf(item),
+				ID: ids.For(item.CallID), Name: item.Name, Arguments: argumentsOf(json.RawMessage(item.JSON.Arguments.Raw())),
 			})
 			out.Finish = llm.CallsMade
 		}
@@ -215,18 +221,9 @@ func responseOf(req *llm.Request, answer *responses.Response) *llm.Response {
 			Prompt: u.InputTokens, Completion: u.OutputTokens, Cached: u.InputTokensDetails.CachedTokens,
 			CacheWrite: u.InputTokensDetails.CacheWriteTokens,
 		}
-		out.Cost = cost(u.JSON.ExtraFields)
+		out.Cost = members{"cost": json.RawMessage(u.JSON.ExtraFields["cost"].Raw())}.number("cost")
 	}
 	return out
-}
-
-// argumentsOf are the arguments of a call, which are text.
-func argumentsOf(item *responses.ResponseOutputItemUnion) string {
-	var s string
-	if json.Unmarshal([]byte(item.JSON.Arguments.Raw()), &s) != nil {
-		return item.JSON.Arguments.Raw()
-	}
-	return s
 }
 
 // responseNative keeps the items if there is reasoning among them, which only the
