@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -34,6 +35,25 @@ type Spent struct {
 
 // Tokens are those that count for a budget.
 func (s Spent) Tokens() int64 { return s.Prompt + s.Completion }
+
+// tokensText is the number of tokens, which may rest on estimates.
+func (s Spent) tokensText() string {
+	if s.Uncounted > 0 {
+		return fmt.Sprintf("about %d", s.Tokens())
+	}
+	return strconv.FormatInt(s.Tokens(), 10)
+}
+
+// String is the cost, or where that is not known the number of tokens; empty for nothing.
+func (s Spent) String() string {
+	switch {
+	case s.USD > 0 && s.Unpriced == 0:
+		return Dollars(s.USD)
+	case s.Tokens() > 0:
+		return s.tokensText() + " tokens"
+	}
+	return ""
+}
 
 // plus adds up to a bound, so that no sum is ever negative.
 func (s Spent) plus(t Spent) Spent {
@@ -76,7 +96,7 @@ func (e *BudgetError) Error() string {
 		over = append(over, fmt.Sprintf("%s of %s", Dollars(e.Spent.USD), Dollars(e.Budget.USD)))
 	}
 	if e.Budget.Tokens > 0 && e.Spent.Tokens() >= e.Budget.Tokens {
-		over = append(over, fmt.Sprintf("%d of %d tokens", e.Spent.Tokens(), e.Budget.Tokens))
+		over = append(over, fmt.Sprintf("%s of %d tokens", e.Spent.tokensText(), e.Budget.Tokens))
 	}
 	return fmt.Sprintf("the budget of the %s is used up: %s spent", e.Of, strings.Join(over, " and "))
 }

@@ -218,6 +218,24 @@ func TestMeterIsLateByOneCall(t *testing.T) {
 	})
 }
 
+func TestSpentText(t *testing.T) {
+	t.Parallel()
+	for want, s := range map[string]llm.Spent{
+		"":                {},
+		"$0.42":           {Calls: 2, Prompt: 5, USD: 0.42},
+		"12 tokens":       {Calls: 2, Prompt: 5, Completion: 7, USD: 0.42, Unpriced: 1},
+		"about 12 tokens": {Calls: 2, Prompt: 5, Completion: 7, Uncounted: 1, Unpriced: 1},
+	} {
+		if got := s.String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	estimated := &llm.BudgetError{Of: llm.OfTrial, Budget: llm.Budget{Tokens: 5}, Spent: llm.Spent{Prompt: 7, Uncounted: 1}}
+	if got := estimated.Error(); got != "the budget of the trial is used up: about 7 of 5 tokens spent" {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestDollars(t *testing.T) {
 	t.Parallel()
 	for x, want := range map[float64]string{0: "$0.00", 12.345: "$12.35", 1: "$1.00", 0.42: "$0.42", 0.0042: "$0.0042", 0.05128: "$0.0513", 0.1: "$0.10", 1e-7: "$0.0000001"} {

@@ -155,7 +155,7 @@ func (e *Evaluation) runJob(ctx context.Context, r Runner, p *job.Prepared) erro
 	case err != nil:
 		return err
 	case out.Budget != nil:
-		return out.Budget
+		return fmt.Errorf("%w; the same command with a larger budget resumes the evaluation", out.Budget)
 	case out.Interrupted:
 		return ErrInterrupted
 	}

@@ -150,7 +150,7 @@ func (v *liveView) render() []string {
 	for _, m := range p.Metrics {
 		head = append(head, fmt.Sprintf("%s %s (n=%d, %d scored)", console.Clean(m.Name), m.Value, m.N, m.NScored))
 	}
-	if text := spentText(p.Spent); text != "" {
+	if text := p.Spent.String(); text != "" {
 		head = append(head, text)
 	}
 	head = append(head, console.ClockTime(elapsed)+" elapsed")

@@ -61,17 +61,6 @@ func unknownOf(n, all int) string {
 	return fmt.Sprintf(" and what %d of %s used, which is unknown", n, console.Count(all, "trial"))
 }
 
-// spentText is what was used so far, in short; empty for nothing.
-func spentText(s llm.Spent) string {
-	switch {
-	case s.USD > 0 && s.Unpriced == 0:
-		return llm.Dollars(s.USD)
-	case s.Tokens() > 0:
-		return fmt.Sprintf("%d tokens", s.Tokens())
-	}
-	return ""
-}
-
 // printOverBudget says how a budget ended a job, and what can be done.
 func (p *Program) printOverBudget(dir string, out *job.Summary) {
 	_, _ = fmt.Fprintf(p.Stderr, "%s: stopped: %v: %s\n", p.Name, out.Budget, progressText(out.Progress))
