@@ -58,12 +58,12 @@ var providers = map[string]provider{
 
 // endpoint finds where and how a model is called.
 func (c *Client) endpoint(name string, o Options) (Endpoint, error) {
-	prefix, model, ok := strings.Cut(name, "/")
 	if strings.Contains(strings.ToLower(name), hosted) {
 		if err := checkHosted(name, o.Info); err != nil {
 			return Endpoint{}, err
 		}
 	}
+	prefix, model, ok := strings.Cut(name, "/")
 	if !ok || prefix == "" || model == "" {
 		return Endpoint{}, c.nameError(name)
 	}
@@ -71,11 +71,8 @@ func (c *Client) endpoint(name string, o Options) (Endpoint, error) {
 	if !known {
 		p = provider{api: Chat, own: true}
 	}
-	if o.API != "" {
-		if !slices.Contains([]API{Chat, Responses, Anthropic, Gemini}, o.API) {
-			return Endpoint{}, exception.Errorf(exception.ValueError, "the protocol of model %s is %q, want chat, responses, anthropic or gemini", name, o.API)
-		}
-		p.api = o.API
+	if err := p.speak(name, o.API); err != nil {
+		return Endpoint{}, err
 	}
 	e := Endpoint{Name: name, Model: model, API: p.api, HTTP: c.http(), Now: clock.Or(c.Now), Info: c.known(name)}
 	if o.Info != nil {
@@ -83,23 +80,41 @@ func (c *Client) endpoint(name string, o Options) (Endpoint, error) {
 			return Endpoint{}, exception.Errorf(exception.ValueError, "the model_info of model %s: %w", name, err)
 		}
 	}
+	err := c.address(&e, prefix, p, o)
+	return e, err
+}
+
+// speak has the provider speak another protocol than its own, where one is asked for.
+func (p *provider) speak(name string, api API) error {
+	switch api {
+	case "":
+	case Chat, Responses, Anthropic, Gemini:
+		p.api = api
+	default:
+		return exception.Errorf(exception.ValueError, "the protocol of model %s is %q, want chat, responses, anthropic or gemini", name, api)
+	}
+	return nil
+}
+
+// address finds the server and the key.
+func (c *Client) address(e *Endpoint, prefix string, p provider, o Options) error {
 	vars := variables{env: o.Env, host: c.lookup}
 	var given bool
 	if e.Base, given = vars.base(prefix, p, o.Base); e.Base == "" && p.own {
-		return Endpoint{}, c.unknownProvider(name, prefix)
+		return c.unknownProvider(e.Name, prefix)
 	}
 	if given {
-		if err := checkBase(name, e.Base); err != nil {
-			return Endpoint{}, err
+		if err := checkBase(e.Name, e.Base); err != nil {
+			return err
 		}
 	}
 	asked := p.keyVariables(prefix)
 	var from string
 	if e.Key, from = vars.first(asked); e.Key == "" && !p.own && !given {
-		return Endpoint{}, &Error{Kind: Auth, Model: name, Message: "there is no key: set " + asked[0] + ", or --ae " + asked[0] + "=…"}
+		return &Error{Kind: Auth, Model: e.Name, Message: "there is no key: set " + asked[0] + ", or --ae " + asked[0] + "=…"}
 	}
 	e.Bearer = from == bearerVariable
-	return e, nil
+	return nil
 }
 
 // KeyVariables are the variables that may hold the key of a model's provider.

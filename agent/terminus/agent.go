@@ -27,10 +27,8 @@ type terminus struct {
 	model llm.Model
 	// modelName is the one that was configured.
 	modelName string
-	// marks: the provider keeps what it is sent if it is asked to.
-	marks  bool
-	vars   []string
-	around surroundings
+	vars      []string
+	around    surroundings
 	// screen is remembered from one step of a task to the next, as the terminal is.
 	screen screenState
 	// interrupted: the context of the last run ended, and everything that ran in the
@@ -56,10 +54,8 @@ func newAgent(c agent.Config, around surroundings) (agent.Agent, error) {
 	if around.newID == nil {
 		around.newID = uuid.NewString
 	}
-	lower := strings.ToLower(c.Model)
 	return &terminus{
 		settings: s, model: model, modelName: c.Model, vars: withoutKeys(c), around: around,
-		marks: strings.Contains(lower, "anthropic") || strings.Contains(lower, "claude"),
 	}, nil
 }
 

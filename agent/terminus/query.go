@@ -100,12 +100,8 @@ func (r *run) call(ctx context.Context, history []llm.Message, prompt, previous 
 	if r.chained && previous != "" {
 		history, request.PreviousID = nil, previous
 	}
-	request.Messages = append(slices.Clone(history), llm.TextMessage(llm.User, prompt))
-	if r.marks {
-		for i := max(len(request.Messages)-cacheMarks, 0); i < len(request.Messages); i++ {
-			request.Messages[i].Cache = true
-		}
-	}
+	messages := append(slices.Clone(history), llm.TextMessage(llm.User, prompt))
+	request.Messages = llm.MarkLast(r.modelName, messages, cacheMarks)
 	began := r.around.now()
 	resp, err := r.model.Complete(ctx, &request)
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/proctor-run/proctor/agent"
@@ -59,10 +58,9 @@ var (
 )
 
 func newPlayer(o options, model llm.Model, at place, now func() time.Time) *player {
-	name := strings.ToLower(model.Info().Name)
 	p := &player{
 		options: o, model: model, now: now,
-		marked: strings.Contains(name, "anthropic") || strings.Contains(name, "claude"),
+		marked: llm.NeedsCacheMarks(model.Info().Name),
 		record: newRecord(at, model.Info().Name, now),
 	}
 	p.talk.sends = o.sampling.SendReasoning
