@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/proctor-run/proctor/jobdir/journal"
 	"github.com/proctor-run/proctor/llm"
 	"github.com/proctor-run/proctor/sandbox/fake"
+	"github.com/proctor-run/proctor/trial"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -210,6 +212,46 @@ func TestBudgetEndsWithTheJob(t *testing.T) {
 	out := h.run(t)
 	if out.Interrupted || out.Result.Stats.NErroredTrials != 4 || out.Result.Stats.NRetries != 0 || out.Models.Solved != 4 {
 		t.Errorf("outcome %+v", out)
+	}
+}
+
+// TestJobBudgetCancels: trials that had begun and are left no call are no results, and run
+// when the job is resumed.
+func TestJobBudgetCancels(t *testing.T) {
+	t.Parallel()
+	model := &shy{}
+	h := budgetHarness(t, model)
+	h.cfg.NConcurrentTrials = 4
+	h.runner.Budget.Tokens = 10
+	first := make(chan struct{})
+	end := sync.OnceFunc(func() { close(first) })
+	h.runner.Emit = func(e job.Event) {
+		if e.Trial != nil && e.Trial.Kind == trial.EventEnd {
+			end()
+		}
+	}
+	var opened atomic.Int64
+	h.runner.Trials.Models = llm.OpenerFunc(func(string, llm.Options) (llm.Model, error) {
+		if opened.Add(1) > 1 {
+			<-first
+		}
+		return model, nil
+	})
+	out := h.run(t)
+	got := exceptionsOf(out.Records)
+	slices.Sort(got)
+	want := []string{exception.BudgetExceededError, exception.CancelledError, exception.CancelledError, exception.CancelledError}
+	if !slices.Equal(got, want) || out.Budget == nil || !out.Interrupted || out.Progress.Pending != 0 || model.calls.Load() != 1 {
+		t.Fatalf("exceptions %q, outcome %+v", got, out)
+	}
+	resumed := h.goOn(t)
+	if len(resumed.Existing) != 1 || len(resumed.Remaining) != 3 {
+		t.Errorf("%d kept, %d to run", len(resumed.Existing), len(resumed.Remaining))
+	}
+	h.runner.Budget.Tokens = 1000
+	last, err := h.runner.Run(t.Context(), resumed.Prepared)
+	if err != nil || last.Interrupted || last.Result.Stats.NErroredTrials != 1 || last.Models.Solved != 4 {
+		t.Errorf("%v: %+v", err, last)
 	}
 }
 

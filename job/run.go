@@ -283,7 +283,7 @@ func (r *Runner) runTrial(ctx context.Context, runner *trial.Runner, p *Prepared
 			Kind: EventRetry, Retry: &Retry{TrialName: cfg.TrialName, TaskName: res.TaskName, Attempt: first + retries, ExceptionType: typ, Wait: decision.Wait},
 			Message: fmt.Sprintf("trying again after %s in %s (retry %d of %d)", typ, decision.Wait, retries+1, p.Config.Retry.MaxRetries),
 		})
-		if r.sleep(ctx, decision.Wait) != nil {
+		if r.sleep(ctx, decision.Wait) != nil || ended() {
 			return nil
 		}
 		if err := setAside(filepath.Join(p.Config.Dir(), cfg.TrialName), first+retries, typ, m.journal); err != nil {

@@ -86,7 +86,10 @@ func (p *Program) CheckAgents(cfg jobdir.Config, f *Flags, cube bool) error {
 	if err := job.CheckAgents(cfg.Agents, p.Agents, cube); err != nil {
 		return exitcode.Usagef("%w", err)
 	}
-	return p.checkModels(cfg.Agents, &f.Model)
+	if err := p.checkModels(cfg.Agents, &f.Model); err != nil {
+		return err
+	}
+	return p.CheckBudgets(cfg.Agents, &f.Model)
 }
 
 // CubeTraits is what a run has to know of the cube that it is for.
