@@ -61,7 +61,7 @@ func (a *attempt) prepare() error {
 
 // agents builds agents for a task, nil for one of a cube.
 func (a *attempt) agents(task *harbor.Task) *agentBuilder {
-	return &agentBuilder{r: a.r, cfg: &a.cfg, task: task, logDir: a.hostDir("agent"), redact: a.veil.writer}
+	return &agentBuilder{r: a.r, cfg: &a.cfg, task: task, logDir: a.hostDir("agent"), redact: a.veil.writer, models: a.models()}
 }
 
 // planEnvironment describes the trial's environment, which is started later.

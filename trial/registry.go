@@ -69,6 +69,7 @@ type agentBuilder struct {
 	task   *harbor.Task // nil for a cube's
 	logDir string
 	redact func(io.Writer) io.WriteCloser
+	models llm.Opener
 }
 
 // stepped reports whether the agent works through CUBE's layer.
@@ -87,7 +88,7 @@ func (b *agentBuilder) resolve(stepped bool) (agent.Config, agent.Entry, error) 
 	made := agentConfig(b.cfg.Agent)
 	made.Env = harbor.Assignments(env)
 	made.LogDir, made.OutputLimit = b.logDir, b.r.outputLimit()
-	made.Redact, made.Models = b.redact, b.r.Models
+	made.Redact, made.Models = b.redact, b.models
 	if _, known := b.r.Agents.Find(made.Name); !known && b.cfg.Agent.ImportPath != nil {
 		return made, agent.Entry{}, pythonAgent(b.cfg.Agent)
 	}

@@ -64,6 +64,10 @@ type Runner struct {
 	// Models opens the models that agents call themselves, for all trials: an
 	// [llm.Client], most often. Nil means that there are none, and such agents fail.
 	Models llm.Opener
+	// Replay, when set, finds the recorded answers that the agent of a trial gets in the
+	// place of those of Models: its models then reach no network. It is asked once for
+	// each attempt whose agent opens a model, and may be called concurrently.
+	Replay func(jobdir.TrialConfig) (*llm.Replay, error)
 	// Secrets, when set, puts values in place of what a configuration holds
 	// redacted. Files keep the redacted text.
 	Secrets func(jobdir.TrialConfig) jobdir.TrialConfig
@@ -155,6 +159,7 @@ type attempt struct {
 	plans     *planner
 	artifacts *artifacts
 	equipment equipment
+	calls     *modelCalls // of the agent; nil where the runner has no models
 	agent     agent.Agent // nil for a task that is stepped
 	cube      *cubeRun    // nil for any other
 	trusted   bool        // the agent, see agent.Entry
@@ -289,6 +294,7 @@ func (a *attempt) finish(ctx context.Context) (*jobdir.TrialResult, error) {
 			a.warn("keeping the log of the egress proxy: %v", err)
 		}
 	}
+	a.closeCalls()
 	a.scanFiles()
 	a.open()
 	finished := jobdir.UTC(a.r.Now())

@@ -100,6 +100,9 @@ func startTrial(ctx context.Context, env *Env, f *trialFlags) error {
 	if _, err := loadEnvFile(env, f.run.EnvFile); err != nil {
 		return err
 	}
+	if err := f.run.Model.CheckReplay(); err != nil {
+		return err
+	}
 	cfg, named, err := configureTrial(env, f)
 	if err != nil {
 		return err
@@ -213,7 +216,7 @@ func runTrial(ctx context.Context, env *Env, f *trialFlags, cfg jobdir.TrialConf
 	runner := trial.Runner{
 		Backend: backend, Lookup: env.Lookup, Now: env.Now, SealedVerifier: f.run.Sealed, Agents: agents(),
 		Environ: env.Environ, SecretNames: f.run.Secrets,
-		Hardened: f.run.Hardened, AllowEngineSocket: f.run.AllowEngineSocket, Models: program(env).Models(&f.run.Model),
+		Hardened: f.run.Hardened, AllowEngineSocket: f.run.AllowEngineSocket, Models: program(env).Models(&f.run.Model), Replay: f.run.Model.Recordings(),
 		TaskDir: func(jobdir.TaskConfig) (string, error) { return task.Dir, nil },
 	}
 	result, err := runner.Run(ctx, cfg, 1)
