@@ -17,17 +17,17 @@ import (
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/journal"
 	"github.com/proctor-run/proctor/jobdir/scan"
 	"github.com/proctor-run/proctor/llm"
 )
 
-// Recordings are what models answered the agents of earlier trials. [Recordings.Replay] is
-// for the trials of a [Runner].
+// Recordings are what models answered the agents of earlier trials, for those of a [Runner].
 //
 // A trial gets the recording of a finished trial of the same task, agent and model, as the
 // configurations have them. Of several the one whose trial started first is taken first, and
-// each goes to one trial, which keeps it when it is retried. When a job is resumed, what its
-// finished trials were given is not given again, by the notes in their directories.
+// each goes to one trial, which keeps it when it is retried. When a job is resumed, what the
+// trials that it keeps were given is not given again: their notes have it.
 //
 // Dir is searched when the first trial asks.
 type Recordings struct {
@@ -36,7 +36,8 @@ type Recordings struct {
 	// Strict is that of [llm.Replay].
 	Strict bool
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex      // guards what follows
+	used  map[string]bool // names of recordings that are not given
 	read  bool
 	err   error
 	free  map[string][]recording // by recordingKey, in their order
@@ -56,22 +57,46 @@ func (r *Recordings) Replay(cfg jobdir.TrialConfig) (*llm.Replay, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := found.load()
-	if err != nil {
-		return nil, exception.Errorf(llm.ReplayDivergedError, "recording %s cannot be replayed: %w", found.name, err)
-	}
-	parsed, err := llm.ParseRecording(data)
+	parsed, err := found.load()
 	if err != nil {
 		return nil, exception.Errorf(llm.ReplayDivergedError, "recording %s cannot be replayed: %w", found.name, err)
 	}
 	return &llm.Replay{Recording: parsed, Name: found.name, Strict: r.Strict}, nil
 }
 
+// ErrNotReplayed is the error of a job some of whose trials called models, and whose others
+// are to replay recordings.
+var ErrNotReplayed = errors.New("trials of this job called models: it cannot go on with recorded answers")
+
+// keepReplaying lets a job that was started with recordings go on with them, so that none
+// calls models in one trial and replays in another.
+func (r *Runner) keepReplaying(p *Prepared) error {
+	if !p.Begun {
+		return nil
+	}
+	before, _, err := journal.Before(p.Config.Dir())
+	used := p.replayed()
+	switch {
+	case err != nil && r.Recordings == nil && len(used) > 0:
+		return fmt.Errorf("asking which recordings the job replays: %w", err)
+	case before.ReplayModels != "" && r.Recordings == nil:
+		r.Recordings = &Recordings{Dir: before.ReplayModels, Strict: before.ReplayStrict}
+	case before.ReplayModels == "" && r.Recordings != nil && len(p.Existing) > 0 && len(used) == 0:
+		return ErrNotReplayed
+	}
+	if r.Recordings != nil {
+		r.Recordings.mu.Lock()
+		defer r.Recordings.mu.Unlock()
+		r.Recordings.used = used
+	}
+	return nil
+}
+
 func (r *Recordings) take(cfg jobdir.TrialConfig) (recording, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.read {
-		r.read, r.err = true, r.find(cfg)
+		r.read, r.err = true, r.find()
 	}
 	if r.err != nil {
 		return recording{}, r.err
@@ -107,19 +132,15 @@ func textOf(s *string) string {
 	return *s
 }
 
-// find finds all recordings, and leaves out those that the job of a trial has used.
-func (r *Recordings) find(cfg jobdir.TrialConfig) error {
+// find finds all recordings.
+func (r *Recordings) find() error {
 	r.free, r.given = map[string][]recording{}, map[string]recording{}
 	root, err := bounded.OpenDir(r.Dir)
 	if err != nil {
 		return exception.Errorf(llm.ReplayDivergedError, "looking for recordings: %w", err)
 	}
 	defer func() { _ = root.Close() }()
-	used := map[string]bool{}
-	if cfg.JobID != nil {
-		used = replayedIn(cfg.TrialsDir)
-	}
-	if r.add(".", used) {
+	if r.add(".") {
 		return nil
 	}
 	entries, err := fs.ReadDir(root.FS(), ".")
@@ -128,7 +149,7 @@ func (r *Recordings) find(cfg jobdir.TrialConfig) error {
 	}
 	for _, e := range entries {
 		if e.IsDir() {
-			r.add(e.Name(), used)
+			r.add(e.Name())
 		}
 	}
 	for _, list := range r.free {
@@ -141,7 +162,7 @@ func (r *Recordings) find(cfg jobdir.TrialConfig) error {
 
 // add adds the recording of a trial, by its directory below Dir, and reports whether there
 // is a trial that has finished.
-func (r *Recordings) add(name string, used map[string]bool) bool {
+func (r *Recordings) add(name string) bool {
 	dir := filepath.Join(r.Dir, name)
 	data, err := jobdir.ReadTrialFile(dir, scan.ResultFile)
 	if err != nil {
@@ -159,7 +180,7 @@ func (r *Recordings) add(name string, used map[string]bool) bool {
 		found.look(path.Join("steps", step.StepName, "agent", jobdir.ModelCallsFile))
 	}
 	found.look(path.Join("agent", jobdir.ModelCallsFile))
-	if len(found.files) > 0 && !used[found.name] {
+	if len(found.files) > 0 && !r.used[found.name] {
 		key := recordingKey(res.Config)
 		r.free[key] = append(r.free[key], found)
 	}
@@ -174,9 +195,9 @@ func (r *recording) look(name string) {
 	}
 }
 
-// load reads a recording. What stands in the place of a file may have been put there by
+// load reads the recording. What stands in the place of a file may have been put there by
 // somebody else: no link is followed out of the trial.
-func (r *recording) load() ([]byte, error) {
+func (r *recording) load() (*llm.Recording, error) {
 	var all []byte
 	for _, name := range r.files {
 		data, err := bounded.ReadIn(r.dir, name, jobdir.MaxModelCalls)
@@ -187,24 +208,16 @@ func (r *recording) load() ([]byte, error) {
 			return nil, errors.New("it is too long")
 		}
 	}
-	return all, nil
+	return llm.ParseRecording(all)
 }
 
-// replayedIn are the names of the recordings that the finished trials of a job were given.
-func replayedIn(dir string) map[string]bool {
-	used := map[string]bool{}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return used
-	}
-	for _, e := range entries {
-		trial := filepath.Join(dir, e.Name())
-		if _, err := os.Lstat(filepath.Join(trial, scan.ResultFile)); err != nil || !e.IsDir() {
-			continue
-		}
-		if notes, err := jobdir.ReadNotes(trial); err == nil && notes.ReplayedFrom != "" {
-			used[notes.ReplayedFrom] = true
+// replayed are the names of the recordings that finished trials of a job were given.
+func (p *Prepared) replayed() map[string]bool {
+	names := map[string]bool{}
+	for _, r := range p.Existing {
+		if notes, err := jobdir.ReadNotes(filepath.Join(p.Config.Dir(), r.TrialName)); err == nil && notes.ReplayedFrom != "" {
+			names[notes.ReplayedFrom] = true
 		}
 	}
-	return used
+	return names
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/proctor-run/proctor/llm/llmtest"
 	"github.com/proctor-run/proctor/llm/providers"
 	"github.com/proctor-run/proctor/sandbox/fake"
+	"github.com/proctor-run/proctor/trial"
 )
 
 // toolsHarness runs agent tools twice on each of the tasks, one trial after the other.
@@ -100,7 +101,7 @@ func TestReplay(t *testing.T) {
 	recorded := recordedJob(t, dataset)
 	h := toolsHarness(t, dataset)
 	h.runner.Trials.Models = offline(t)
-	h.runner.Trials.Replay = (&job.Recordings{Dir: recorded, Strict: true}).Replay
+	h.runner.Recordings = &job.Recordings{Dir: recorded, Strict: true}
 	h.run(t)
 	want, got := inOrder(t, recorded), inOrder(t, h.dir())
 	if len(want) != 4 || len(got) != 4 || exceptionOf(want[2]) != "RateLimitError" {
@@ -126,40 +127,45 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// TestReplayIsResumed: what finished trials were given is not given again.
+// interrupted is the resumption of a job that replays recordings and was interrupted after
+// its first trial.
+func interrupted(t *testing.T, h *harness, recorded string) *job.Resumed {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	h.runner.Trials.Models, h.runner.Recordings = offline(t), &job.Recordings{Dir: recorded}
+	watch := h.runner.Emit
+	h.runner.Emit = func(e job.Event) {
+		if watch(e); e.Trial != nil && e.Trial.Kind == trial.EventEnd {
+			cancel()
+		}
+	}
+	if out, err := h.runner.Run(ctx, h.prepare(t)); err != nil || !out.Interrupted {
+		t.Fatalf("%v, %+v", err, out)
+	}
+	h.runner.Emit, h.runner.Recordings = watch, nil
+	resumed, err := job.PrepareResume(h.dir(), job.ResumeOptions{PrepareOptions: sourceOptions(t)})
+	if err != nil || len(resumed.Existing) != 1 {
+		t.Fatalf("%v, %+v are kept", err, resumed)
+	}
+	return resumed
+}
+
+// TestReplayIsResumed: a job goes on with the recordings that it was started with, and what
+// its finished trials were given is not given again.
 func TestReplayIsResumed(t *testing.T) {
 	t.Parallel()
 	dataset := writeDataset(t, "a")
 	recorded := recordedJob(t, dataset)
 	h := toolsHarness(t, dataset)
-	h.runner.Trials.Models = offline(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	given := 0
-	first := &job.Recordings{Dir: recorded}
-	h.runner.Trials.Replay = func(cfg jobdir.TrialConfig) (*llm.Replay, error) {
-		if given++; given == 2 {
-			cancel()
-			return nil, context.Canceled
-		}
-		return first.Replay(cfg)
-	}
-	if out, err := h.runner.Run(ctx, h.prepare(t)); err != nil || !out.Interrupted {
-		t.Fatalf("%v, %+v", err, out)
-	}
-	resumed, err := job.PrepareResume(h.dir(), job.ResumeOptions{PrepareOptions: sourceOptions(t)})
-	if err != nil || len(resumed.Existing) != 1 {
-		t.Fatalf("%v, %d trials are kept", err, len(resumed.Existing))
-	}
-	h.runner.Trials.Replay = (&job.Recordings{Dir: recorded}).Replay
+	resumed := interrupted(t, h, recorded)
 	if _, err := h.runner.Run(t.Context(), resumed.Prepared); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]int{}
+	want, got := map[string]int{}, map[string]int{}
 	for _, r := range storedTrials(t, recorded) {
 		want[r.TrialName] = 1
 	}
-	got := map[string]int{}
 	for _, r := range storedTrials(t, h.dir()) {
 		notes, err := jobdir.ReadNotes(filepath.Join(h.dir(), r.TrialName))
 		if err != nil {
@@ -172,13 +178,45 @@ func TestReplayIsResumed(t *testing.T) {
 	}
 }
 
+// TestReplayIsNotMixed: no job replays in some trials and calls models in others, also where
+// its journal is damaged.
+func TestReplayIsNotMixed(t *testing.T) {
+	t.Parallel()
+	dataset := writeDataset(t, "a")
+	recorded := recordedJob(t, dataset)
+	h := toolsHarness(t, dataset)
+	resumed := interrupted(t, h, recorded)
+	journalFile := filepath.Join(h.dir(), "journal.jsonl")
+	data, err := os.ReadFile(journalFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(journalFile, append([]byte("damage\n"), data...), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.runner.Run(t.Context(), resumed.Prepared); err == nil || !strings.Contains(err.Error(), "which recordings the job replays") {
+		t.Errorf("with a damaged journal: %v", err)
+	}
+
+	called := toolsHarness(t, dataset)
+	called.cfg.JobsDir, called.cfg.JobName = filepath.Split(recorded)
+	called.cfg.JobsDir = filepath.Clean(called.cfg.JobsDir)
+	called.runner.Recordings = &job.Recordings{Dir: recorded}
+	again, err := job.PrepareResume(recorded, job.ResumeOptions{PrepareOptions: sourceOptions(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := called.runner.Run(t.Context(), again.Prepared); !errors.Is(err, job.ErrNotReplayed) {
+		t.Errorf("trials that called models: %v", err)
+	}
+}
+
 // TestRecordings: each goes to one trial, which keeps it, in the order in which they began.
 func TestRecordings(t *testing.T) {
 	t.Parallel()
 	recorded := recordedJob(t, writeDataset(t, "a"))
 	trials := inOrder(t, recorded)
 	cfg := trials[0].Config
-	cfg.JobID = nil
 	r := &job.Recordings{Dir: recorded}
 	for _, step := range []struct {
 		trial, model string

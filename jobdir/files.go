@@ -10,8 +10,8 @@ const (
 	MaxTrialFile = 256 << 20
 )
 
-// ModelCallsFile is what models answered a trial's agent, in the agent's directory: see
-// [github.com/proctor-run/proctor/llm.Recorder].
+// ModelCallsFile is what models answered a trial's agent, in the agent's directory: a
+// recording of package llm.
 const ModelCallsFile = "model-calls.jsonl"
 
 // MaxModelCalls bounds the files of that name that belong to one trial, in bytes.

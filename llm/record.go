@@ -45,8 +45,8 @@ type Recorder struct {
 	ended   bool
 }
 
-// RecordingSchema names the format of recordings.
-const RecordingSchema = "proctor-model-calls-v1"
+// recordingSchema names the format of recordings.
+const recordingSchema = "proctor-model-calls-v1"
 
 // Open opens a model whose answers are kept.
 func (r *Recorder) Open(name string, o Options) (Model, error) {
@@ -88,7 +88,7 @@ func (r *Recorder) add(l line, info Info) {
 			r.known = map[string]bool{}
 		}
 		r.known[l.Model] = true
-		r.put(line{Schema: RecordingSchema, Model: l.Model, Info: newInfoJSON(info)})
+		r.put(line{Schema: recordingSchema, Model: l.Model, Info: newInfoJSON(info)})
 	}
 	r.calls++
 	l.Call = r.calls

@@ -51,8 +51,8 @@ func (r *Recording) read(text []byte) error {
 	switch {
 	case l.Cut != "":
 		return fmt.Errorf("the recording is cut: %s", l.Cut)
-	case l.Schema != "" && l.Schema != RecordingSchema:
-		return fmt.Errorf("the schema is %q, want %q", l.Schema, RecordingSchema)
+	case l.Schema != "" && l.Schema != recordingSchema:
+		return fmt.Errorf("the schema is %q, want %q", l.Schema, recordingSchema)
 	case l.Schema != "":
 		if l.Model == "" || l.Info == nil {
 			return errors.New("there is no model, or nothing about it")

@@ -216,8 +216,11 @@ func runTrial(ctx context.Context, env *Env, f *trialFlags, cfg jobdir.TrialConf
 	runner := trial.Runner{
 		Backend: backend, Lookup: env.Lookup, Now: env.Now, SealedVerifier: f.run.Sealed, Agents: agents(),
 		Environ: env.Environ, SecretNames: f.run.Secrets,
-		Hardened: f.run.Hardened, AllowEngineSocket: f.run.AllowEngineSocket, Models: program(env).Models(&f.run.Model), Replay: f.run.Model.Recordings(),
+		Hardened: f.run.Hardened, AllowEngineSocket: f.run.AllowEngineSocket, Models: program(env).Models(&f.run.Model),
 		TaskDir: func(jobdir.TaskConfig) (string, error) { return task.Dir, nil },
+	}
+	if r := f.run.Model.Recordings(); r != nil {
+		runner.Replay = r.Replay
 	}
 	result, err := runner.Run(ctx, cfg, 1)
 	if err == nil && ctx.Err() != nil {

@@ -56,12 +56,12 @@ func (f *ModelFlags) CheckReplay() error {
 	return nil
 }
 
-// Recordings finds what trials replay; nil where models are called.
-func (f *ModelFlags) Recordings() func(jobdir.TrialConfig) (*llm.Replay, error) {
+// Recordings are what trials replay; nil where models are called.
+func (f *ModelFlags) Recordings() *job.Recordings {
 	if f.Replay == "" {
 		return nil
 	}
-	return (&job.Recordings{Dir: f.Replay, Strict: f.ReplayStrict}).Replay
+	return &job.Recordings{Dir: f.Replay, Strict: f.ReplayStrict}
 }
 
 // Models opens the models of the program's agents: one client for all trials.

@@ -68,8 +68,8 @@ func (p *Program) Session(f *Flags) *job.Session {
 	return &job.Session{
 		Runner: job.Runner{Trials: trial.Runner{
 			Lookup: p.Lookup, Now: p.Now, Agents: p.Agents, SealedVerifier: f.Sealed, Environ: p.Environ, SecretNames: f.Secrets,
-			Hardened: f.Hardened, AllowEngineSocket: f.AllowEngineSocket, Models: p.Models(&f.Model), Replay: f.Model.Recordings(),
-		}},
+			Hardened: f.Hardened, AllowEngineSocket: f.AllowEngineSocket, Models: p.Models(&f.Model),
+		}, Recordings: f.Model.Recordings()},
 		Options: options,
 		Signals: p.Signals,
 	}
