@@ -172,7 +172,10 @@ func (r *Recordings) add(name string) bool {
 	if err != nil {
 		return false
 	}
-	found := recording{dir: dir, name: res.TrialName}
+	found := recording{dir: dir, name: filepath.Base(dir)}
+	if abs, err := filepath.Abs(dir); err == nil {
+		found.name = filepath.Base(abs)
+	}
 	if res.StartedAt != nil {
 		found.started = res.StartedAt.In(time.UTC).UnixMicro()
 	}

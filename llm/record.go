@@ -69,7 +69,7 @@ func (m *recorded) Complete(ctx context.Context, req *Request) (*Response, error
 	l := line{Model: m.name, Request: digest(req, m.to.Redact)}
 	began := now()
 	resp, err := m.Model.Complete(ctx, req)
-	l.Duration = max(0, now().Sub(began).Milliseconds())
+	l.Duration = new(max(0, now().Sub(began).Milliseconds()))
 	if err != nil {
 		l.Error = newErrorJSON(ctx, err)
 	} else {

@@ -23,7 +23,7 @@ type line struct {
 	Request  string        `json:"request,omitempty"`
 	Response *responseJSON `json:"response,omitempty"`
 	Error    *errorJSON    `json:"error,omitempty"`
-	Duration int64         `json:"duration_ms,omitempty"`
+	Duration *int64        `json:"duration_ms,omitempty"`
 	Cut      string        `json:"cut,omitempty"`
 }
 

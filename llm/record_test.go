@@ -340,6 +340,7 @@ func TestParseRecording(t *testing.T) {
 		{"no digest", recordedModel + call(`{"call":1,"model":"test/m","error":{"message":"x"}}`), "request is no SHA-256"},
 		{"no answer", recordedModel + call(`{"call":1,"model":"test/m","request":"SUM"}`), "either a response or an error"},
 		{"two answers", recordedModel + call(`{"call":1,"model":"test/m","request":"SUM","response":{},"error":{}}`), "either a response or an error"},
+		{"no exception", recordedModel + call(`{"call":1,"model":"test/m","request":"SUM","error":{"type":"`+strings.Repeat("x", 200)+`"}}`), "too long to be the name"},
 		{"extra", recordedModel + call(`{"call":1,"model":"test/m","request":"SUM","response":{"extra":[]}}`), "extra is no object"},
 		{"deep", recordedModel + call(`{"call":1,"model":"test/m","request":"SUM","response":{"extra":`+strings.Repeat("[", 20000)+`}}`), "reading JSON"},
 		{"a cut", recordedModel + good + `{"cut":"why"}` + "\n", "line 3: the recording is cut: why"},

@@ -22,6 +22,12 @@ type Recording struct {
 	calls  []line
 }
 
+// Bounds of what a recording says of errors, which somebody else may have written.
+const (
+	maxType    = 128
+	maxMessage = 64 << 10
+)
+
 // ParseRecording reads a recording. A last line without an end was cut off by a crash and is
 // left out. One that does not have all calls, because it would have become too long, is an
 // error.
@@ -71,6 +77,9 @@ func (r *Recording) read(text []byte) error {
 	}
 	if (l.Response == nil) == (l.Error == nil) {
 		return errors.New("a call has either a response or an error")
+	}
+	if l.Error != nil && len(l.Error.Type) > maxType {
+		return errors.New("the type of the error is too long to be the name of an exception")
 	}
 	if l.Response != nil {
 		if _, err := l.Response.response(); err != nil {
@@ -160,14 +169,21 @@ func (m *replayed) Complete(ctx context.Context, req *Request) (*Response, error
 	if err != nil {
 		return nil, err
 	}
-	switch e := l.Error; {
-	case e == nil:
+	if l.Error == nil {
 		return l.Response.response()
+	}
+	return nil, l.Error.failure(m.name)
+}
+
+// failure is the error of a call of a model.
+func (e *errorJSON) failure(model string) error {
+	message := e.Message[:min(len(e.Message), maxMessage)]
+	switch {
 	case e.Kind != "":
-		return nil, &Error{Kind: e.Kind, Model: m.name, Status: e.Status, RetryAfter: e.retryAfter(), Message: e.Message}
+		return &Error{Kind: e.Kind, Model: model, Status: e.Status, RetryAfter: e.retryAfter(), Message: message}
 	case e.Type != "":
-		return nil, exception.New(e.Type, e.Message)
+		return exception.New(e.Type, message)
 	default:
-		return nil, errors.New(e.Message)
+		return errors.New(message)
 	}
 }
