@@ -72,6 +72,15 @@ func (r *Recording) read(text []byte) error {
 	if want := int64(len(r.calls) + 1); l.Call != want {
 		return fmt.Errorf("call is %d, want %d", l.Call, want)
 	}
+	if err := l.check(); err != nil {
+		return err
+	}
+	r.calls = append(r.calls, l)
+	return nil
+}
+
+// check reports why the line of a call could not be replayed.
+func (l *line) check() error {
 	if sum, err := hex.DecodeString(l.Request); err != nil || len(sum) != 32 {
 		return errors.New("request is no SHA-256 in hex digits")
 	}
@@ -82,11 +91,9 @@ func (r *Recording) read(text []byte) error {
 		return errors.New("the type of the error is too long to be the name of an exception")
 	}
 	if l.Response != nil {
-		if _, err := l.Response.response(); err != nil {
-			return err
-		}
+		_, err := l.Response.response()
+		return err
 	}
-	r.calls = append(r.calls, l)
 	return nil
 }
 
