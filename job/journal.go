@@ -2,6 +2,7 @@ package job
 
 import (
 	"encoding/json"
+	"path/filepath"
 
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/version"
@@ -20,6 +21,13 @@ func (r *Runner) startEntry(s *started, resumed bool) journal.Entry {
 		Version: version.Current().ID(), ConfigDigest: new(jobdir.DigestOf(text)),
 		Planned: len(p.Trials), Remaining: len(p.Remaining), Backend: r.Trials.Backend.Name(),
 		SealedVerifier: r.Trials.SealedVerifier, Hardened: r.Trials.Hardened, SecretNames: r.Trials.SecretNames,
+	}
+	if r.Recordings != nil {
+		dir, err := filepath.Abs(r.Recordings.Dir)
+		if err != nil {
+			dir = r.Recordings.Dir
+		}
+		e.ReplayModels, e.ReplayStrict = s.secrets.String(dir), r.Recordings.Strict
 	}
 	if resumed {
 		e.Kind = journal.JobResumed

@@ -34,6 +34,10 @@ type Runner struct {
 	// begun any more, and the job ends like one that was interrupted: it can be resumed
 	// with a larger one.
 	Budget llm.Budget
+	// Recordings, when set, are what agents get in place of the answers of models. A job
+	// that was started with some goes on with them when it is resumed without; one whose
+	// trials called models does not go on with recordings, see [ErrNotReplayed].
+	Recordings *Recordings
 	// Scripts computes uv-script metrics; nil means that they cannot be.
 	Scripts score.ScriptMetric
 	// Sleep waits between attempts; nil means time.
@@ -147,6 +151,9 @@ func (r *Runner) start(p *Prepared) (s *started, err error) {
 		now.StartedAt = jobdir.Local(r.Trials.Now())
 		s.p = &now
 	}
+	if err := r.keepReplaying(s.p); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
 	if s.journal, err = journal.Open(dir, r.Trials.Now); err == nil {
 		err = s.journal.AppendSync(r.startEntry(s, resumed || s.journal.Begun()))
 	}
@@ -173,6 +180,9 @@ func (r *Runner) run(ctx context.Context, s *started) (*Summary, error) {
 	}
 	tracked := newTracker(r.Trials.Backend, m.sandboxEntry)
 	runner := r.Trials
+	if r.Recordings != nil {
+		runner.Replay = r.Recordings.Replay
+	}
 	runner.TaskDir = p.TaskDir
 	if p.Redacted || p.literals != nil {
 		lookup := r.lookupIn(p)

@@ -10,6 +10,13 @@ const (
 	MaxTrialFile = 256 << 20
 )
 
+// ModelCallsFile is what models answered a trial's agent, in the agent's directory: a
+// recording of package llm.
+const ModelCallsFile = "model-calls.jsonl"
+
+// MaxModelCalls bounds the files of that name that belong to one trial, in bytes.
+const MaxModelCalls = 64 << 20
+
 // ReadJobFile reads a file of the job in its directory, which may be a stranger's: a
 // regular one of at most [MaxJobFile] bytes that no link leads to from outside. Errors
 // name the file; fs.ErrNotExist is for none.

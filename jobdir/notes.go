@@ -45,6 +45,9 @@ type Notes struct {
 	Steps        []VerificationNote `json:"steps,omitempty"`
 	// Episode tells how a task that is stepped was played; nil for others.
 	Episode *EpisodeNote `json:"episode,omitempty"`
+	// ReplayedFrom names the trial whose recorded answers of models the agent got; empty
+	// for an agent that called a model, or none.
+	ReplayedFrom string `json:"replayed_from,omitempty"`
 	// Warnings that concern this trial.
 	Warnings []string `json:"warnings,omitempty"`
 }

@@ -6,9 +6,6 @@ import (
 	"github.com/proctor-run/proctor/llm"
 )
 
-// models opens the models of the trial's agent; nil where the runner has none.
-func (a *attempt) models() llm.Opener { return a.metered() }
-
 // metered opens models whose calls are counted; nil where there are none.
 func (a *attempt) metered() llm.Opener {
 	if a.r.Models == nil {

@@ -71,6 +71,10 @@ type Runner struct {
 	// Meter counts what the models of all trials are used for, and may have a budget of
 	// its own; nil for none. A trial that it leaves not a single call ends as cancelled.
 	Meter *llm.Meter
+	// Replay, when set, finds the recorded answers that the agent of a trial gets in the
+	// place of those of Models: its models then reach no network. It is asked once for
+	// each attempt whose agent opens a model, and may be called concurrently.
+	Replay func(jobdir.TrialConfig) (*llm.Replay, error)
 	// Secrets, when set, puts values in place of what a configuration holds
 	// redacted. Files keep the redacted text.
 	Secrets func(jobdir.TrialConfig) jobdir.TrialConfig
@@ -163,6 +167,7 @@ type attempt struct {
 	artifacts *artifacts
 	equipment equipment
 	meter     *llm.Meter  // of what the agent's models are used for
+	calls     *modelCalls // of the agent; nil where the runner has no models
 	agent     agent.Agent // nil for a task that is stepped
 	cube      *cubeRun    // nil for any other
 	trusted   bool        // the agent, see agent.Entry
@@ -297,6 +302,7 @@ func (a *attempt) finish(ctx context.Context) (*jobdir.TrialResult, error) {
 			a.warn("keeping the log of the egress proxy: %v", err)
 		}
 	}
+	a.closeCalls()
 	a.scanFiles()
 	a.open()
 	finished := jobdir.UTC(a.r.Now())

@@ -216,6 +216,9 @@ func (run *stepRun) stageFiles(ctx context.Context, files, user string) error {
 // archive moves what the step left in the mounted directories to the
 // directory of the step.
 func (run *stepRun) archive(dir string) error {
+	if run.trial.calls != nil {
+		run.trial.calls.file.endStep()
+	}
 	for _, d := range environment.LogDirs() {
 		entries, err := os.ReadDir(run.trial.hostDir(d.Name))
 		if errors.Is(err, fs.ErrNotExist) {

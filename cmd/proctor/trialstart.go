@@ -101,6 +101,9 @@ func startTrial(ctx context.Context, env *Env, f *trialFlags) error {
 	if _, err := loadEnvFile(env, f.run.EnvFile); err != nil {
 		return err
 	}
+	if err := f.run.Model.CheckReplay(); err != nil {
+		return err
+	}
 	cfg, named, err := configureTrial(env, f)
 	if err != nil {
 		return err
@@ -219,6 +222,9 @@ func runTrial(ctx context.Context, env *Env, f *trialFlags, cfg jobdir.TrialConf
 		Environ: env.Environ, SecretNames: f.run.Secrets,
 		Hardened: f.run.Hardened, AllowEngineSocket: f.run.AllowEngineSocket, Models: program(env).Models(&f.run.Model), Budget: f.run.Model.TrialBudget(),
 		TaskDir: func(jobdir.TaskConfig) (string, error) { return task.Dir, nil },
+	}
+	if r := f.run.Model.Recordings(); r != nil {
+		runner.Replay = r.Replay
 	}
 	result, err := runner.Run(ctx, cfg, 1)
 	if err == nil && ctx.Err() != nil {

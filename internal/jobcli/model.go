@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"sync"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/internal/exitcode"
 	"github.com/proctor-run/proctor/internal/flags"
+	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/llm"
 	"github.com/proctor-run/proctor/llm/providers"
@@ -27,12 +29,18 @@ type ModelFlags struct {
 	// Job and trial budgets, nil for none.
 	usd, usdPerTrial       *float64
 	tokens, tokensPerTrial *int64
+	// Replay is a directory with recordings, see [job.Recordings]; empty calls models.
+	Replay string
+	// ReplayStrict refuses calls that are not those of the recording.
+	ReplayStrict bool
 }
 
 // DefineModel defines how models are called.
 func DefineModel(fs *pflag.FlagSet, f *ModelFlags) {
 	fs.IntVar(&f.PerMinute, "model-rpm", 0, "at most `N` calls of a model per minute, of all trials together (default: as its provider allows)")
 	fs.StringVar(&f.Table, "model-table", "", "JSON `file` with limits and prices of models, which count before those that proctor knows")
+	fs.StringVar(&f.Replay, "replay-models", "", "call no model: agents get the answers that models gave in a job, or a trial, in this `directory`")
+	fs.BoolVar(&f.ReplayStrict, "replay-models-strict", false, "end a trial whose agent asks something else than in the recording, instead of warning")
 }
 
 // DefineBudgets defines what the models of a job may be used for.
@@ -86,7 +94,7 @@ func budget(usd *float64, tokens *int64) (b llm.Budget) {
 // through the program, and budgets in dollars for models whose prices are not known.
 func (p *Program) CheckBudgets(agents []jobdir.AgentConfig, f *ModelFlags) error {
 	of, ofTrial := f.Budget(), f.TrialBudget()
-	if of == ofTrial && of == (llm.Budget{}) {
+	if of == ofTrial && of == (llm.Budget{}) || f.Replay != "" { // what is replayed costs nothing
 		return nil
 	}
 	calls := func(a jobdir.AgentConfig) bool {
@@ -118,6 +126,28 @@ func (f *ModelFlags) check() error {
 		return exitcode.Usagef("--model-rpm is %d, want a number of calls, or 0 for no bound", f.PerMinute)
 	}
 	return nil
+}
+
+// CheckReplay refuses recordings that are not there.
+func (f *ModelFlags) CheckReplay() error {
+	if f.Replay == "" {
+		if f.ReplayStrict {
+			return exitcode.Usagef("--replay-models-strict is about the recordings of --replay-models, which is not given")
+		}
+		return nil
+	}
+	if info, err := os.Stat(f.Replay); err != nil || !info.IsDir() {
+		return exitcode.Usagef("--replay-models: there is no directory %q", f.Replay)
+	}
+	return nil
+}
+
+// Recordings are what trials replay; nil where models are called.
+func (f *ModelFlags) Recordings() *job.Recordings {
+	if f.Replay == "" {
+		return nil
+	}
+	return &job.Recordings{Dir: f.Replay, Strict: f.ReplayStrict}
 }
 
 // Models opens the models of the program's agents: one client for all trials.
@@ -158,6 +188,9 @@ func readTable(file string) (*llm.Table, error) {
 
 // checkModels refuses models that cannot be opened, before anything is done.
 func (p *Program) checkModels(agents []jobdir.AgentConfig, f *ModelFlags) error {
+	if f.Replay != "" {
+		return nil // no model is opened, and no key needed
+	}
 	models := p.Models(f)
 	for _, a := range agents {
 		if err := trial.CheckModel(p.Agents, a, p.Lookup, models); err != nil {

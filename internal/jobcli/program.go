@@ -69,7 +69,7 @@ func (p *Program) Session(f *Flags) *job.Session {
 		Runner: job.Runner{Trials: trial.Runner{
 			Lookup: p.Lookup, Now: p.Now, Agents: p.Agents, SealedVerifier: f.Sealed, Environ: p.Environ, SecretNames: f.Secrets,
 			Hardened: f.Hardened, AllowEngineSocket: f.AllowEngineSocket, Models: p.Models(&f.Model), Budget: f.Model.TrialBudget(),
-		}, Budget: f.Model.Budget()},
+		}, Budget: f.Model.Budget(), Recordings: f.Model.Recordings()},
 		Options: options,
 		Signals: p.Signals,
 	}
@@ -80,6 +80,9 @@ func (p *Program) Session(f *Flags) *job.Session {
 // that is there already is let be: others may have made it, and finished trials need
 // no agent.
 func (p *Program) CheckAgents(cfg jobdir.Config, f *Flags, cube bool) error {
+	if err := f.Model.CheckReplay(); err != nil {
+		return err
+	}
 	if info, err := os.Stat(filepath.Join(cfg.Dir(), scan.ResultFile)); err == nil && info.Mode().IsRegular() {
 		return nil
 	}

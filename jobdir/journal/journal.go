@@ -68,6 +68,10 @@ type Entry struct {
 	SecretNames []string `json:"secret_names,omitempty"`
 	// Hardened: the run's sandboxes are hardened, see sandbox.Spec.
 	Hardened bool `json:"hardened,omitempty"`
+	// ReplayModels is the directory whose recordings agents get in place of models, and
+	// ReplayStrict refuses other requests than the recorded ones; empty for none.
+	ReplayModels string `json:"replay_models,omitempty"`
+	ReplayStrict bool   `json:"replay_strict,omitempty"`
 
 	// Of entries that concern a trial.
 	Trial   string `json:"trial,omitempty"`
