@@ -2,6 +2,7 @@ package terminus
 
 import (
 	"context"
+	"time"
 
 	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/atif"
@@ -41,6 +42,9 @@ type run struct {
 	steps           []atif.Step
 	recorded        usage // of the conversation, at the last step of the agent
 	complained      bool  // of a trajectory that cannot be written
+	// written is how many steps the trajectory had when it was written at the time dumped.
+	written int
+	dumped  time.Time
 }
 
 // said is an answer of the model.
@@ -156,7 +160,7 @@ func (r *run) act(ctx context.Context, said said) (prompt string, done bool, err
 		prompt = screen
 	}
 	r.noteAnswer(said, a, &prompt)
-	r.dump()
+	r.keep()
 	return prompt, sure, nil
 }
 

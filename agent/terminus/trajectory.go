@@ -118,7 +118,7 @@ func (r *run) split(answer said) {
 	r.write(r.file(), ended)
 	r.continuation++
 	r.sessionID = fmt.Sprintf("%s-cont-%d", r.base, r.continuation)
-	r.steps = nil
+	r.steps, r.written = nil, 0
 	messages := r.chat.messages
 	if answer.response != nil {
 		messages = messages[:len(messages)-1]
@@ -168,6 +168,19 @@ func finalMetrics(u usage) *atif.FinalMetrics {
 	return &atif.FinalMetrics{
 		PromptTokens: new(value.NewInt(u.prompt)), CompletionTokens: new(value.NewInt(u.completion)),
 		CachedTokens: new(value.NewInt(u.cached)), CostUSD: positive(u.cost),
+	}
+}
+
+// rewriteAfter is how old the trajectory on disk may become before it is written again.
+const rewriteAfter = 2 * time.Second
+
+// keep writes the trajectory where it has grown by half since, or is older than
+// rewriteAfter, as it is with all but the fastest models: the work of writing stays
+// in proportion to what is written.
+func (r *run) keep() {
+	if now := r.around.now(); 2*len(r.steps) >= 3*r.written || now.Sub(r.dumped) >= rewriteAfter {
+		r.dump()
+		r.written, r.dumped = len(r.steps), now
 	}
 }
 

@@ -111,12 +111,12 @@ func fakeModel(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("MODEL", server.URL)
 }
 
-// condition reports what this machine has: [host], where -e host works; [docker],
-// where an engine answers and has the image of the examples; [python-image], where
-// it has one with Python, too, [tmux-image] one with tmux; [tmux], where sandboxes of
-// -e host see tmux; [rootfs], where $MIRROR has images; [python3], where
-// the system has Python, which is what sandboxes of -e host see; [patience], where
-// tests may take minutes.
+// condition reports what this machine has: [host], where -e host works; [no-network],
+// where it does and unshare gives a program a network without routes; [docker], where
+// an engine answers and has the image of the examples; [python-image], where it has
+// one with Python, too, [tmux-image] one with tmux; [rootfs], where $MIRROR has images;
+// [python3] and [tmux], where the system has them, which is what sandboxes of -e host
+// see; [patience], where tests may take minutes.
 func condition(name string) (bool, error) {
 	var err error
 	switch name {
@@ -126,6 +126,11 @@ func condition(name string) (bool, error) {
 		err = engineAnswers(exampleImage)
 	case "python-image":
 		err = engineAnswers(pythonImage)
+	case "no-network":
+		// Sandboxes of -e host work within a network that has nothing.
+		if err = hostSandboxes(); err == nil {
+			err = exec.Command("unshare", "--net", "true").Run()
+		}
 	case "tmux-image":
 		err = engineAnswers(terminalImage)
 	case "tmux":
