@@ -64,6 +64,8 @@ func (r *run) query(ctx context.Context, prompt string) (said, error) {
 			return r.accept(prompt, resp.Message.Text(), resp), nil
 		case ctx.Err() != nil:
 			return said{}, context.Cause(ctx)
+		case overBudget(err):
+			return said{}, err
 		case tooLong(err):
 			if !r.summarise {
 				return said{}, err
@@ -86,6 +88,12 @@ func warningsOnly(a *answer) string {
 func tooLong(err error) bool {
 	e, ok := errors.AsType[*llm.Error](err)
 	return ok && e.Kind == llm.ContextLength
+}
+
+// overBudget tells of a call that no other attempt would make.
+func overBudget(err error) bool {
+	_, ok := errors.AsType[*llm.BudgetError](err)
+	return ok
 }
 
 // ask sends the conversation with a prompt.
@@ -147,6 +155,8 @@ func (r *run) shorten(ctx context.Context, prompt string) (said, error) {
 		r.handoff = next
 	case ctx.Err() != nil:
 		return said{}, context.Cause(ctx)
+	case overBudget(err):
+		return said{}, err
 	default:
 		warn(r.env, "the conversation is too long and could not be summarised: %v", err)
 		next = r.brief(ctx)
@@ -157,7 +167,7 @@ func (r *run) shorten(ctx context.Context, prompt string) (said, error) {
 		return r.accept(next, resp.Message.Text(), resp), nil
 	case ctx.Err() != nil:
 		return said{}, context.Cause(ctx)
-	case len(r.chat.messages) == 0: // then it is the task itself that is too long
+	case overBudget(err), len(r.chat.messages) == 0: // or else the task itself is too long
 		return said{}, err
 	}
 	warn(r.env, "the conversation could not be continued after it became too long: %v", err)

@@ -253,6 +253,18 @@ func TestProviderFails(t *testing.T) {
 	b.must()
 }
 
+// TestOverBudget: a call that the budget forbids is made once, also in place of a summary.
+func TestOverBudget(t *testing.T) {
+	t.Parallel()
+	spent := llmtest.Answer{Err: &llm.BudgetError{Of: llm.OfTrial, Budget: llm.Budget{Tokens: 1}, Spent: llm.Spent{}}}
+	for _, before := range [][]llmtest.Answer{{fails(llm.ContextLength)}, nil} {
+		b := newBench(t, slices.Concat(says(lsJSON), before, []llmtest.Answer{spent}, says(doneJSON, doneJSON)))
+		if _, err := b.run(); exception.TypeOf(err) != "BudgetExceededError" || len(b.script.Requests()) != 2+len(before) {
+			t.Errorf("got %v after %d requests", err, len(b.script.Requests()))
+		}
+	}
+}
+
 // Row 31 of the checklist.
 func TestRawContent(t *testing.T) {
 	t.Parallel()

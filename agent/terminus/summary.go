@@ -25,6 +25,8 @@ func (r *run) summariseEarly(ctx context.Context, prompt string) (string, error)
 		return r.handoff, nil
 	case ctx.Err() != nil:
 		return "", context.Cause(ctx)
+	case overBudget(err):
+		return "", err
 	}
 	warn(r.env, "the conversation could not be summarised before it becomes too long: %v", err)
 	return prompt, nil
