@@ -162,7 +162,9 @@ func TestOneRate(t *testing.T) {
 		for _, n := range done {
 			sum += n
 		}
-		if least, most := slices.Min(done), slices.Max(done); least == 0 || float64(most)/float64(least) > 1.5 {
+		least, most := slices.Min(done), slices.Max(done)
+		t.Logf("%d calls, %d rejected, of %d that would have been taken; shares from %d to %d", sum, rejected, seconds*perSecond, least, most)
+		if least == 0 || float64(most)/float64(least) > 1.5 {
 			t.Errorf("shares from %d to %d", least, most)
 		}
 		if sum < seconds*perSecond/4 || rejected > sum/4 {

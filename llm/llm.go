@@ -62,44 +62,44 @@ const (
 
 // Message is one message of a conversation.
 type Message struct {
-	Role  Role   `json:"role"`
-	Parts []Part `json:"parts,omitempty"`
+	Role  Role
+	Parts []Part
 	// Reasoning is what an assistant's message was thought out with, where the provider
 	// tells. It is sent back only where [Request.SendReasoning] asks for it.
-	Reasoning string `json:"reasoning,omitempty"`
+	Reasoning string
 	// Calls are what an assistant wants to be done.
-	Calls []ToolCall `json:"calls,omitempty"`
+	Calls []ToolCall
 	// CallID and Failed are of a Tool message: the call that it answers, and that it
 	// failed.
-	CallID string `json:"call_id,omitempty"`
-	Failed bool   `json:"failed,omitempty"`
+	CallID string
+	Failed bool
 	// Cache asks the provider to keep what leads up to this message. Providers that
 	// need no mark ignore it; of more marks than a provider takes, the last ones count.
-	Cache bool `json:"cache,omitempty"`
+	Cache bool
 	// Native is an assistant's message as its provider gave it. Sent to a provider of
 	// the same protocol it takes the place of the other fields, so that what only the
 	// provider can read (signed reasoning) survives. Editing a message drops it.
-	Native *Native `json:"native,omitempty"`
+	Native *Native
 }
 
 // Native is a message in the form of a protocol: JSON.
 type Native struct {
-	API     API    `json:"api"`
-	Content []byte `json:"content"`
+	API     API
+	Content []byte
 }
 
 // Part is a text or, where Image is not nil, an image.
 type Part struct {
-	Text  string `json:"text,omitempty"`
-	Image *Image `json:"image,omitempty"`
+	Text  string
+	Image *Image
 }
 
 // Image is a picture: Data, or where that is empty the URL.
 type Image struct {
 	// MediaType is "image/png" and the like.
-	MediaType string `json:"media_type,omitempty"`
-	Data      []byte `json:"data,omitempty"`
-	URL       string `json:"url,omitempty"`
+	MediaType string
+	Data      []byte
+	URL       string
 }
 
 // TextMessage is a message of one text.
@@ -123,10 +123,10 @@ func (m *Message) Text() string {
 type ToolCall struct {
 	// ID is the provider's; where it gives none, one that is unlike those of the
 	// conversation.
-	ID   string `json:"id"`
-	Name string `json:"name"`
+	ID   string
+	Name string
 	// Arguments is what the model wrote: JSON, if it did well.
-	Arguments string `json:"arguments"`
+	Arguments string
 }
 
 // ToolSpec tells a model of a tool.
