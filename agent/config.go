@@ -83,6 +83,33 @@ func (c Config) Text(name string) string {
 	return string(s)
 }
 
+// Whole returns a setting that is a whole number from least to most; absent where it is
+// not there.
+func (c Config) Whole(name string, least, most, absent int64) (int64, error) {
+	v := c.Setting(name)
+	if value.IsNull(v) {
+		return absent, nil
+	}
+	if n, ok := v.(value.Int); ok {
+		if i, small := n.Int64(); small && i >= least && i <= most {
+			return i, nil
+		}
+	}
+	return absent, invalidf("agent %s: setting %s is %s, want a whole number from %d to %d", c.Name, name, value.ShortRepr(value.Repr(v)), least, most)
+}
+
+// Flag returns a setting that is true or false; absent where it is not there.
+func (c Config) Flag(name string, absent bool) (bool, error) {
+	v := c.Setting(name)
+	if value.IsNull(v) {
+		return absent, nil
+	}
+	if b, ok := v.(value.Bool); ok {
+		return bool(b), nil
+	}
+	return absent, invalidf("agent %s: setting %s is %s, want true or false", c.Name, name, value.ShortRepr(value.Repr(v)))
+}
+
 // MaxStepsSetting is a setting that every agent has on tasks that are stepped:
 // how many turns an episode has at most. It is the driver's business; agents need
 // not look at it.
@@ -90,16 +117,11 @@ const MaxStepsSetting = "max_steps"
 
 // MaxSteps returns [MaxStepsSetting], 0 when it is not there.
 func (c Config) MaxSteps() (int, error) {
-	v := c.Setting(MaxStepsSetting)
-	if v == nil {
-		return 0, nil
+	n, err := c.Whole(MaxStepsSetting, 1, maxMaxSteps, 0)
+	if v := c.Setting(MaxStepsSetting); v != nil && err == nil && n == 0 { // null is no number of steps
+		err = invalidf("agent %s: setting %s is %s, want a whole number from 1 to %d", c.Name, MaxStepsSetting, value.Repr(v), maxMaxSteps)
 	}
-	if n, ok := v.(value.Int); ok {
-		if i, small := n.Int64(); small && i >= 1 && i <= maxMaxSteps {
-			return int(i), nil
-		}
-	}
-	return 0, invalidf("agent %s: setting %s is %s, want a whole number from 1 to %d", c.Name, MaxStepsSetting, value.Repr(v), maxMaxSteps)
+	return int(n), err
 }
 
 // maxMaxSteps bounds what may be asked for.

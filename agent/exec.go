@@ -1,13 +1,16 @@
 package agent
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/proctor-run/proctor/exception"
+	"github.com/proctor-run/proctor/internal/atomicfile"
 	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/sandbox"
 )
@@ -34,6 +37,22 @@ func (e *ExitError) ErrorType() string { return exception.NonZeroAgentExitCodeEr
 
 // errorOutputLimit bounds the output quoted in an ExitError, in bytes.
 const errorOutputLimit = 1000
+
+// WriteLog writes a file of an agent's log directory, whole or not at all, without the
+// values of secrets, see [Env]; redact may be nil. The directory may be one that the
+// sandbox writes to as well: no link in it is followed.
+func WriteLog(dir, name string, data []byte, redact func(w io.Writer) io.WriteCloser) error {
+	if redact != nil {
+		var kept bytes.Buffer
+		w := redact(&kept)
+		_, err := w.Write(data)
+		if err := errors.Join(err, w.Close()); err != nil {
+			return fmt.Errorf("redacting %s: %w", name, err)
+		}
+		data = kept.Bytes()
+	}
+	return atomicfile.WriteIn(dir, name, data, 0o644)
+}
 
 // Exec runs a command of the agent and keeps its output, within OutputLimit, as a
 // file of LogDir. The exit code is the caller's business.

@@ -56,8 +56,12 @@ func modelMissing(c Config) error {
 
 var efforts = []string{"none", "minimal", "low", "medium", "high", "xhigh", "max", "default"}
 
-// minThinking is the least that may be asked for, in tokens.
-const minThinking = 1024
+// minThinking is the least that is asked for, and maxThinking the most that may be, in
+// tokens.
+const (
+	minThinking = 1024
+	maxThinking = 1 << 40
+)
 
 // Sampling returns a request with what the configuration says of how a model answers,
 // and no messages.
@@ -77,13 +81,9 @@ func (c Config) Sampling() (llm.Request, error) {
 	if r.Effort = c.Text(effortSetting); r.Effort != "" && !slices.Contains(efforts, r.Effort) {
 		return r, invalidf("agent %s: setting %s is %q%s, want one of %q", c.Name, effortSetting, r.Effort, didYouMean(r.Effort, efforts), efforts)
 	}
-	if v := c.Setting(thinkingSetting); !value.IsNull(v) {
-		n, ok := v.(value.Int)
-		tokens, small := n.Int64()
-		if !ok || !small || tokens < 0 {
-			return r, invalidf("agent %s: setting %s is %s, want a whole number", c.Name, thinkingSetting, value.Repr(v))
-		}
+	tokens, err := c.Whole(thinkingSetting, 0, maxThinking, -1)
+	if tokens >= 0 {
 		r.ThinkingTokens = max(tokens, minThinking)
 	}
-	return r, nil
+	return r, err
 }

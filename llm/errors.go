@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"errors"
 	"fmt"
 	"time"
 )
@@ -34,6 +35,14 @@ type Error struct {
 	Message string
 	// Err is the cause; may be nil.
 	Err error
+}
+
+// KindOf is the kind of the failure of a call that err is or wraps; empty for none.
+func KindOf(err error) Kind {
+	if failed, ok := errors.AsType[*Error](err); ok {
+		return failed.Kind
+	}
+	return ""
 }
 
 func (e *Error) Error() string {

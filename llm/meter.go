@@ -250,21 +250,19 @@ func (m *metered) Complete(ctx context.Context, req *Request) (*Response, error)
 	return resp, err
 }
 
-// spentOn is what an answer used. Numbers that cannot be right are not known.
+// spentOn is what an answer used.
 func spentOn(prices *Prices, req *Request, resp *Response) Spent {
 	s := Spent{Calls: 1}
-	usage, cost := resp.Usage, resp.Cost
-	if usage == nil || !plausible(usage) {
-		if usage != nil {
-			cost = nil // which was made of it
-		}
+	resp = resp.Believable()
+	usage := resp.Usage
+	if usage == nil {
 		usage = &Usage{Prompt: sizeOf(req) / bytesPerToken, Completion: sizeOfMessage(&resp.Message) / bytesPerToken}
 		s.Uncounted = 1
 	}
 	s.Prompt, s.Cached, s.Completion = usage.Prompt, usage.Cached, usage.Completion
 	switch {
-	case cost != nil && *cost >= 0 && *cost <= maxUSD:
-		s.USD = *cost
+	case resp.Cost != nil:
+		s.USD = *resp.Cost
 	case prices != nil:
 		s.USD = prices.Cost(*usage)
 	default:
@@ -273,7 +271,22 @@ func spentOn(prices *Prices, req *Request, resp *Response) Spent {
 	return s
 }
 
-func plausible(u *Usage) bool {
+// Believable is the response without a usage and a cost that cannot be right: negative
+// numbers, more of a prompt from the cache than there is, more tokens or dollars than one
+// call can take. With the usage goes the cost, which may have been made of it. Servers are
+// not trusted to count.
+func (r *Response) Believable() *Response {
+	out := *r
+	if u := r.Usage; u != nil && !u.plausible() {
+		out.Usage, out.Cost = nil, nil
+	}
+	if c := out.Cost; c != nil && !(*c >= 0 && *c <= maxUSD) { // also NaN
+		out.Cost = nil
+	}
+	return &out
+}
+
+func (u *Usage) plausible() bool {
 	for _, n := range []int64{u.Prompt, u.Completion, u.Cached, u.CacheWrite} {
 		if n < 0 || n > maxTokens {
 			return false

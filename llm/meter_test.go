@@ -244,3 +244,28 @@ func TestDollars(t *testing.T) {
 		}
 	}
 }
+
+// TestBelievable: numbers that cannot be right are not known, and with a usage goes the
+// cost that may have been made of it.
+func TestBelievable(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		usage         llm.Usage
+		cost          float64
+		counted, paid bool
+	}{
+		{llm.Usage{Prompt: 3, Completion: 2, Cached: 1, CacheWrite: 2}, 0.5, true, true},
+		{llm.Usage{Prompt: 3, Completion: -2}, 0.5, false, false},
+		{llm.Usage{Prompt: 3, Cached: 2, CacheWrite: 2}, 0.5, false, false},
+		{llm.Usage{Prompt: 1 << 41}, 0.5, false, false},
+		{llm.Usage{Prompt: 3}, -0.5, true, false},
+		{llm.Usage{Prompt: 3}, math.NaN(), true, false},
+		{llm.Usage{Prompt: 3}, math.Inf(1), true, false},
+	} {
+		given := &llm.Response{Usage: &c.usage, Cost: &c.cost}
+		got := given.Believable()
+		if (got.Usage != nil) != c.counted || (got.Cost != nil) != c.paid || given.Usage == nil || given.Cost == nil {
+			t.Errorf("%+v, %v: usage %v, cost %v", c.usage, c.cost, got.Usage, got.Cost)
+		}
+	}
+}

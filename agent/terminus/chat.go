@@ -22,10 +22,11 @@ type usage struct {
 
 func usageOf(r *llm.Response) usage {
 	var u usage
+	r = r.Believable()
 	if r.Usage != nil {
-		u = usage{prompt: max(r.Usage.Prompt, 0), completion: max(r.Usage.Completion, 0), cached: max(r.Usage.Cached, 0)}
+		u = usage{prompt: r.Usage.Prompt, completion: r.Usage.Completion, cached: r.Usage.Cached}
 	}
-	if r.Cost != nil && *r.Cost > 0 {
+	if r.Cost != nil {
 		u.cost = *r.Cost
 	}
 	return u

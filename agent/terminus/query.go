@@ -66,7 +66,7 @@ func (r *run) query(ctx context.Context, prompt string) (said, error) {
 			return said{}, context.Cause(ctx)
 		case overBudget(err):
 			return said{}, err
-		case tooLong(err):
+		case llm.KindOf(err) == llm.ContextLength:
 			if !r.summarise {
 				return said{}, err
 			}
@@ -83,11 +83,6 @@ func (r *run) query(ctx context.Context, prompt string) (said, error) {
 func warningsOnly(a *answer) string {
 	a.failure = nil
 	return a.feedback()
-}
-
-func tooLong(err error) bool {
-	e, ok := errors.AsType[*llm.Error](err)
-	return ok && e.Kind == llm.ContextLength
 }
 
 // overBudget tells of a call that no other attempt would make.

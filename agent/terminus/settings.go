@@ -116,9 +116,6 @@ func readSettings(c agent.Config) (settings, error) {
 	if api := c.Text("api"); s.chained && api != "" && llm.API(api) != llm.Responses {
 		r.failf("use_responses_api is true, and api is %q: leave one of them out", api)
 	}
-	if c.Model == "" {
-		r.fail(exception.Errorf(exception.ValueError, "agent %s needs a model: give it as -m provider/model", agentName))
-	}
 	return s, r.err
 }
 
@@ -149,33 +146,16 @@ func (r *reader) failf(format string, args ...any) {
 
 func (r *reader) given(name string) bool { return !value.IsNull(r.c.Setting(name)) }
 
-func (r *reader) flag(name string, otherwise bool) bool {
-	return r.boolean("setting "+name, r.c.Setting(name), otherwise)
+func (r *reader) flag(name string, absent bool) bool {
+	b, err := r.c.Flag(name, absent)
+	r.fail(err)
+	return b
 }
 
-func (r *reader) boolean(what string, v value.Value, otherwise bool) bool {
-	if value.IsNull(v) {
-		return otherwise
-	}
-	b, ok := v.(value.Bool)
-	if !ok {
-		r.failf("%s is %s, want true or false", what, value.ShortRepr(value.Repr(v)))
-	}
-	return bool(b)
-}
-
-func (r *reader) whole(name string, otherwise, least, most int64) int64 {
-	v := r.c.Setting(name)
-	if value.IsNull(v) {
-		return otherwise
-	}
-	if n, ok := v.(value.Int); ok {
-		if i, small := n.Int64(); small && i >= least && i <= most {
-			return i
-		}
-	}
-	r.failf("setting %s is %s, want a whole number from %d to %d", name, value.ShortRepr(value.Repr(v)), least, most)
-	return otherwise
+func (r *reader) whole(name string, absent, least, most int64) int64 {
+	n, err := r.c.Whole(name, least, most, absent)
+	r.fail(err)
+	return n
 }
 
 func (r *reader) object(name string) *value.Object {
@@ -224,12 +204,15 @@ func (r *reader) trajectories(s *settings) {
 		return
 	}
 	for key, v := range o.All() {
-		on := r.boolean(key+" of setting "+name, v, false)
+		on, ok := v.(value.Bool)
+		if !ok && !value.IsNull(v) {
+			r.failf("%s of setting %s is %s, want true or false", key, name, value.ShortRepr(value.Repr(v)))
+		}
 		switch key {
 		case "raw_content":
-			s.rawContent = on
+			s.rawContent = bool(on)
 		case "linear_history":
-			s.linear = on
+			s.linear = bool(on)
 		default:
 			r.failf("setting %s has no %s; it has raw_content and linear_history", name, key)
 		}

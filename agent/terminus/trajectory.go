@@ -1,13 +1,11 @@
 package terminus
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"time"
 
+	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/atif"
-	"github.com/proctor-run/proctor/internal/atomicfile"
 	"github.com/proctor-run/proctor/llm"
 	"github.com/proctor-run/proctor/value"
 )
@@ -191,21 +189,9 @@ func (r *run) dump() {
 	}
 }
 
-// write writes a trajectory without secrets. The directory may be one that the sandbox
-// writes to as well.
+// write writes a trajectory.
 func (r *run) write(name string, t *atif.Trajectory) {
-	data := t.Append(nil, atif.Compact)
-	var err error
-	if r.env.Redact != nil {
-		var kept bytes.Buffer
-		w := r.env.Redact(&kept)
-		_, err = w.Write(data)
-		err = errors.Join(err, w.Close())
-		data = kept.Bytes()
-	}
-	if err == nil {
-		err = atomicfile.WriteIn(r.env.LogDir, name, data, 0o644)
-	}
+	err := agent.WriteLog(r.env.LogDir, name, t.Append(nil, atif.Compact), r.env.Redact)
 	if err != nil && !r.complained {
 		r.complained = true
 		warn(r.env, "the agent's trajectory could not be written: %v", err)

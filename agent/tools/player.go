@@ -135,20 +135,15 @@ func (p *player) ask(ctx context.Context, actions []cube.ActionSchema) (*llm.Res
 		}
 		p.totals.took(p.now().Sub(began))
 		if err == nil {
-			answer = plausible(answer)
+			answer = answer.Believable()
 			p.totals.add(answer, p.talk.estimate(tools))
 			p.talk.counted(answer.Usage, tools)
 			return answer, nil
 		}
-		if !tooLong(err) || shrinks == maxShrinks || !p.talk.shrink(p.talk.estimate(tools)/2, tools) {
+		if llm.KindOf(err) != llm.ContextLength || shrinks == maxShrinks || !p.talk.shrink(p.talk.estimate(tools)/2, tools) {
 			return nil, fmt.Errorf("asking the model: %w", err)
 		}
 	}
-}
-
-func tooLong(err error) bool {
-	e, ok := errors.AsType[*llm.Error](err)
-	return ok && e.Kind == llm.ContextLength
 }
 
 // inputLimit is how many tokens a call may have so that there is room for an answer; 0

@@ -13,7 +13,6 @@ import (
 
 	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/cube"
-	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/internal/clock"
 	"github.com/proctor-run/proctor/llm"
 	"github.com/proctor-run/proctor/value"
@@ -87,47 +86,25 @@ func readOptions(c agent.Config) (options, error) {
 	if v := c.Setting(promptSetting); !value.IsNull(v) {
 		o.system = c.Text(promptSetting)
 	}
-	if o.sampling.MaxOutput, err = number(c, outputSetting, 1, 0); err != nil {
+	if o.sampling.MaxOutput, err = c.Whole(outputSetting, 1, maxSetting, 0); err != nil {
 		return o, err
 	}
-	if o.budget, err = number(c, budgetSetting, 1, 0); err != nil {
+	if o.budget, err = c.Whole(budgetSetting, 1, maxSetting, 0); err != nil {
 		return o, err
 	}
-	images, err := number(c, imagesSetting, 0, defaultImages)
+	images, err := c.Whole(imagesSetting, 0, maxSetting, defaultImages)
 	if err != nil {
 		return o, err
 	}
 	o.keepImages = int(images)
-	switch v := c.Setting(reasoningSetting).(type) {
-	case nil, value.Null:
-	case value.Bool:
-		o.sampling.SendReasoning = bool(v)
-	default:
-		return o, settingErrorf("agent %s: setting %s is %s, want true or false", c.Name, reasoningSetting, value.Repr(v))
+	if o.sampling.SendReasoning, err = c.Flag(reasoningSetting, false); err != nil {
+		return o, err
 	}
 	steps, err := c.MaxSteps()
 	if steps > 0 {
 		o.maxSteps = steps
 	}
 	return o, err
-}
-
-// number reads a setting that is a whole number, absent where it is not there.
-func number(c agent.Config, name string, least, absent int64) (int64, error) {
-	v := c.Setting(name)
-	if value.IsNull(v) {
-		return absent, nil
-	}
-	if n, ok := v.(value.Int); ok {
-		if i, small := n.Int64(); small && i >= least && i <= maxSetting {
-			return i, nil
-		}
-	}
-	return 0, settingErrorf("agent %s: setting %s is %s, want a whole number that is at least %d", c.Name, name, value.Repr(v), least)
-}
-
-func settingErrorf(format string, args ...any) error {
-	return exception.Errorf(exception.ValueError, format, args...)
 }
 
 // place is where a player's files go.

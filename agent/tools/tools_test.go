@@ -368,76 +368,6 @@ func TestErrors(t *testing.T) {
 }
 
 // TestOverflow: a call that is too long is made again with less, twice.
-func TestOverflow(t *testing.T) {
-	t.Parallel()
-	tooLong := llmtest.Answer{Err: &llm.Error{Kind: llm.ContextLength, Model: "m"}}
-	look := func(id string) llmtest.Answer { return llmtest.Call(call(id, "look", `{"at": "x"}`)) }
-	for _, c := range []struct {
-		name     string
-		failures int
-		want     string
-	}{{"once", 1, ""}, {"twice", 2, ""}, {"three times", 3, "ContextLengthExceededError"}} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			script := &llmtest.Script{Answers: []llmtest.Answer{look("a"), look("b"), look("c")}}
-			script.Answers = append(append(script.Answers, slices.Repeat([]llmtest.Answer{tooLong}, c.failures)...), look("d"))
-			g := newGame(t, script)
-			g.act(cube.Text("The task."))
-			for _, id := range []string{"a", "b"} {
-				g.act(answerTo(id, id+strings.Repeat("0123456789", 10_000)))
-			}
-			_, err := g.agent.Act(t.Context(), cube.Observe(answerTo("c", strings.Repeat("9876543210", 10_000))), offered())
-			if exception.TypeOf(err) != c.want {
-				t.Fatalf("error %v, want %q", err, c.want)
-			}
-			requests := g.script.Requests()
-			for i := 4; i < len(requests); i++ {
-				before, now := len(transcript(requests[i-1].Messages)), len(transcript(requests[i].Messages))
-				if now > before*6/10 {
-					t.Errorf("call %d has %d bytes after %d", i, now, before)
-				}
-				contains(t, g.asked(i), "user: The task.")
-				checkPairs(t, requests[i].Messages)
-			}
-			if r, _ := g.report(); r.Metadata.Has("context") != true {
-				t.Errorf("metadata %s", value.Repr(r.Metadata))
-			}
-		})
-	}
-}
-
-// TestFit: no call has more than fits into the model, and the task stays.
-func TestFit(t *testing.T) {
-	t.Parallel()
-	const limit = 4000
-	script := &llmtest.Script{About: llm.Info{Name: "m", InputLimit: limit}}
-	for range 40 {
-		a := llmtest.Call(call("", "look", `{"at": "x"}`))
-		a.Response.Usage = nil
-		script.Answers = append(script.Answers, a)
-	}
-	g := newGame(t, script)
-	actions := g.act(cube.Text("The task."))
-	for range 39 {
-		actions = g.act(answerTo(*actions[0].ID, strings.Repeat("word ", 500)))
-	}
-	for i, r := range script.Requests() {
-		if n := len(transcript(r.Messages)) / 4; n > limit {
-			t.Errorf("call %d has %d tokens", i, n)
-		}
-		checkPairs(t, r.Messages)
-	}
-	contains(t, g.asked(39), "user: The task.[Your first ", "bytes are left out here]")
-	r, made := g.report()
-	if r.InputTokens != nil || len(made.Steps) != 42 {
-		t.Errorf("tokens %v, %d steps", r.InputTokens, len(made.Steps))
-	}
-	if made.Steps[2].Observation.Results[0].Content.Text != strings.Repeat("word ", 500) {
-		t.Error("the trajectory has only what the model was last shown")
-	}
-}
-
-// TestBudget: the agent stops when its tokens are used up.
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	look := llmtest.Call(call("", "look", `{"at": "x"}`)) // 15 tokens
@@ -663,50 +593,6 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-func TestCheck(t *testing.T) {
-	t.Parallel()
-	registry := agent.Registry{tools.Entry()}
-	for _, c := range []struct {
-		name     string
-		model    string
-		settings []any
-		want     string // part of the error, empty for none
-	}{
-		{"plain", "p/m", nil, ""},
-		{"all", "p/m", []any{"system_prompt", "", "max_output_tokens", 5, "max_tokens", 9, "keep_images", 0, "interleaved_thinking", true, "max_steps", 3, "temperature", 0.5}, ""},
-		{"no model", "", nil, "needs a model: give it as -m provider/model"},
-		{"no tokens", "p/m", []any{"max_tokens", 0}, "max_tokens is 0, want a whole number that is at least 1"},
-		{"half a token", "p/m", []any{"max_output_tokens", 0.5}, "max_output_tokens is 0.5, want a whole number"},
-		{"too many", "p/m", []any{"max_tokens", cube.Value(value.Str("many"))}, "max_tokens is 'many', want a whole number"},
-		{"negative images", "p/m", []any{"keep_images", -1}, "keep_images is -1, want a whole number that is at least 0"},
-		{"thinking", "p/m", []any{"interleaved_thinking", "yes"}, "interleaved_thinking is 'yes', want true or false"},
-		{"no steps", "p/m", []any{"max_steps", 0}, "max_steps is 0, want a whole number from 1"},
-		{"temperature", "p/m", []any{"temperature", "hot"}, "temperature is 'hot'"},
-		{"misspelt", "p/m", []any{"max_token", 3}, "did you mean max_tokens?"},
-		{"prompt that is a number", "p/m", []any{"system_prompt", 3}, "system_prompt is 3, want text"},
-	} {
-		for _, stepped := range []bool{false, true} {
-			err := registry.Check(agent.Config{Name: "tools", Model: c.model, Settings: cube.Pairs(c.settings...)}, stepped)
-			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
-				t.Errorf("%s, stepped %v: %v, want %q", c.name, stepped, err, c.want)
-			}
-		}
-	}
-}
-
-// TestNoModels: a program without models says so.
-func TestNoModels(t *testing.T) {
-	t.Parallel()
-	c := agent.Config{Name: "tools", Model: "p/m"}
-	if _, err := tools.Entry().Stepped(c); err == nil || !strings.Contains(err.Error(), "gives its agents no models") {
-		t.Errorf("stepped: %v", err)
-	}
-	if _, err := tools.Entry().Sandboxed(c); err == nil || !strings.Contains(err.Error(), "gives its agents no models") {
-		t.Errorf("sandboxed: %v", err)
-	}
-}
-
-// TestCancelled: a call that is ended ends the episode with why.
 func TestCancelled(t *testing.T) {
 	t.Parallel()
 	g := newGame(t, &llmtest.Script{})

@@ -50,25 +50,6 @@ func (t *totals) add(r *llm.Response, prompt int64) {
 	}
 }
 
-// plausible returns the answer with what a server may have counted wrong set right: a
-// number that cannot be one is not known.
-func plausible(r *llm.Response) *llm.Response {
-	out := *r
-	if u := r.Usage; u != nil {
-		possible := func(n int64) bool { return n >= 0 && n <= maxSetting }
-		if !possible(u.Prompt) || !possible(u.Completion) || !possible(u.Cached) {
-			out.Usage = nil
-		}
-	}
-	if c := r.Cost; c != nil && !(*c >= 0 && *c <= maxCost) { // also NaN
-		out.Cost = nil
-	}
-	return &out
-}
-
-// maxCost is the most that one call may cost, in US dollars.
-const maxCost = 1 << 20
-
 // counted and priced tell whether the totals are known.
 func (t *totals) counted() bool { return t.answers > 0 && t.uncounted == 0 }
 func (t *totals) priced() bool  { return t.answers > 0 && t.unpriced == 0 }

@@ -1,12 +1,11 @@
 package tools
 
 import (
-	"bytes"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
+	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/atif"
 	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/internal/atomicfile"
@@ -208,11 +207,7 @@ func (r *record) write() {
 		return
 	}
 	t := r.trajectory()
-	data, err := r.redacted(t.Append(nil, atif.Compact))
-	if err == nil {
-		err = atomicfile.WriteIn(r.dir, trajectoryFile, data, 0o644)
-	}
-	if err != nil {
+	if err := agent.WriteLog(r.dir, trajectoryFile, t.Append(nil, atif.Compact), r.redact); err != nil {
 		r.failed(err)
 	}
 	r.written, r.at = r.size, r.now()
@@ -230,22 +225,6 @@ func (r *record) trajectory() *atif.Trajectory {
 		t.Notes = new(fmt.Sprintf("%d steps or results at the end are left out, because the file may have %d bytes.", r.left, r.limit))
 	}
 	return t
-}
-
-// redacted is data without the values of secrets.
-func (r *record) redacted(data []byte) ([]byte, error) {
-	if r.redact == nil {
-		return data, nil
-	}
-	var out bytes.Buffer
-	w := r.redact(&out)
-	if _, err := io.Copy(w, bytes.NewReader(data)); err != nil {
-		return nil, fmt.Errorf("redacting: %w", err)
-	}
-	if err := w.Close(); err != nil {
-		return nil, fmt.Errorf("redacting: %w", err)
-	}
-	return out.Bytes(), nil
 }
 
 const bytesPerStep = 300 // of a step's own
