@@ -136,49 +136,16 @@ const (
 )
 
 // Complete calls the model.
-func (m *opened) Complete(ctx context.Context, req *Request) (*Response, error) {
-	turn := m.gate.ticket()
-	for failures, rejections := 0, 0; ; {
-		resp, err := m.once(ctx, turn, rejections, req)
-		if err == nil {
-			m.price(resp)
-			return resp, nil
-		}
-		failed, ok := err.(*Error) //nolint:errorlint // what a provider returns, not what is inside of it
-		if !ok || failed.RetryAfter > longestAsked {
-			return nil, err
-		}
-		switch failed.Kind {
-		case RateLimited:
-			if rejections++; rejections >= maxRejections {
-				return nil, err
-			}
-		case Transient:
-			if failures++; failures >= maxFailures {
-				return nil, err
-			}
-			if err := m.client.wait(ctx, max(failureWait, failed.RetryAfter)); err != nil {
-				return nil, err
-			}
-		default:
-			return nil, err
-		}
-	}
-}
-
-// once makes one attempt in its turn.
-func (m *opened) once(ctx context.Context, turn ticket, rejections int, req *Request) (*Response, error) {
-	began, err := m.gate.enter(ctx, turn)
+func (m *opened) Complete(ctx context.Context, req *Request) (resp *Response, err error) {
+	err = m.client.repeat(ctx, m.gate, func(ctx context.Context) (err error) {
+		resp, err = m.Model.Complete(ctx, req)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	resp, err := m.Model.Complete(ctx, req)
-	if failed, ok := err.(*Error); ok && failed.Kind == RateLimited { //nolint:errorlint // as above
-		m.gate.rejected(began, max(failed.RetryAfter, min(longestWait, time.Second<<rejections)))
-	} else {
-		m.gate.leave(err == nil)
-	}
-	return resp, err
+	m.price(resp)
+	return resp, nil
 }
 
 // price makes the cost of the usage, where the provider did not say it.

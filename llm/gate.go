@@ -73,6 +73,21 @@ func (g *gate) enter(ctx context.Context, t ticket) (began time.Time, err error)
 	}
 }
 
+// attempt makes one attempt at a call in its turn.
+func (g *gate) attempt(ctx context.Context, t ticket, rejections int, once func(ctx context.Context) error) error {
+	began, err := g.enter(ctx, t)
+	if err != nil {
+		return err
+	}
+	err = once(ctx)
+	if failed, ok := err.(*Error); ok && failed.Kind == RateLimited { //nolint:errorlint // what a provider returns, not what is inside of it
+		g.rejected(began, max(failed.RetryAfter, min(longestWait, time.Second<<rejections)))
+	} else {
+		g.leave(err == nil)
+	}
+	return err
+}
+
 // line puts a call into the queue. One that was the first and has to wait for an earlier
 // ticket that came back stays first: it is about to begin.
 func (g *gate) line(w waiting) {

@@ -15,11 +15,6 @@ import (
 	"github.com/proctor-run/proctor/llm/internal/wire"
 )
 
-const (
-	ownBase = "https://generativelanguage.googleapis.com"
-	version = "/v1beta"
-)
-
 // New makes the model of an endpoint.
 func New(e llm.Endpoint) (llm.Model, error) {
 	conn, err := wire.Dial(e, []wire.Optional{
@@ -33,12 +28,8 @@ func New(e llm.Endpoint) (llm.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	base := conn.Base
-	if base == "" {
-		base = ownBase
-	}
 	name := strings.TrimPrefix(e.Model, "models/")
-	address := strings.TrimSuffix(base, version) + version + "/models/" + url.PathEscape(name) + ":generateContent"
+	address := wire.Address(llm.Gemini, conn.Base, "/models/"+url.PathEscape(name)+":generateContent")
 	return &model{Conn: conn, address: address}, nil
 }
 
@@ -50,13 +41,7 @@ type model struct {
 // Complete asks for the next message.
 func (m *model) Complete(ctx context.Context, req *llm.Request) (*llm.Response, error) {
 	header := http.Header{}
-	switch {
-	case m.Key == "":
-	case m.Bearer:
-		header.Set("Authorization", "Bearer "+m.Key)
-	default:
-		header.Set("X-Goog-Api-Key", m.Key)
-	}
+	wire.Authorize(header, &m.Endpoint, llm.Gemini)
 	x, err := m.Ask(ctx, req, wire.Call{
 		Build: func(without map[string]bool) *wire.Body { return m.body(req, without) },
 		Send: func(ctx context.Context, body []byte) error {

@@ -12,21 +12,16 @@ import (
 	"github.com/proctor-run/proctor/value"
 )
 
-type chatModel struct {
-	*wire.Conn
-	base string
-}
+type chatModel struct{ *wire.Conn }
 
 // Complete asks for the next message.
 func (m *chatModel) Complete(ctx context.Context, req *llm.Request) (*llm.Response, error) {
 	header := http.Header{}
-	if m.Key != "" {
-		header.Set("Authorization", "Bearer "+m.Key)
-	}
+	wire.Authorize(header, &m.Endpoint, llm.Chat)
 	x, err := m.Ask(ctx, req, wire.Call{
 		Build: func(without map[string]bool) *wire.Body { return m.body(req, without) },
 		Send: func(ctx context.Context, body []byte) error {
-			return m.Post(ctx, m.base+"/chat/completions", header.Clone(), body)
+			return m.Post(ctx, wire.Address(llm.Chat, m.Base, "/chat/completions"), header.Clone(), body)
 		},
 	})
 	if err != nil {

@@ -14,8 +14,6 @@ import (
 	"github.com/proctor-run/proctor/llm/internal/wire"
 )
 
-const ownBase = "https://api.openai.com/v1"
-
 // New makes the model of an endpoint, which speaks the responses protocol if its API says
 // so, else chat completions.
 func New(e llm.Endpoint) (llm.Model, error) {
@@ -23,15 +21,11 @@ func New(e llm.Endpoint) (llm.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	base := conn.Base
-	if base == "" {
-		base = ownBase
-	}
 	if e.API != llm.Responses {
-		return &chatModel{Conn: conn, base: base}, nil
+		return &chatModel{conn}, nil
 	}
 	options := []option.RequestOption{
-		option.WithBaseURL(base + "/"),
+		option.WithBaseURL(wire.Address(llm.Responses, conn.Base, "/")),
 		option.WithHTTPClient(conn.Client()),
 		option.WithMaxRetries(0),
 	}
