@@ -122,6 +122,9 @@ func Dollars(x float64) string {
 // call under way may go beyond the budget, and no other. Calls that fail or are cut off
 // are not counted, since providers do not tell what they cost.
 //
+// Calls go through [Meter.Wrap]. Those that go another way are asked for with
+// [Meter.CheckPrices] and [Meter.Refuse] before they begin, and counted with [Meter.Charge].
+//
 // It may be used by several goroutines. The zero value counts and refuses nothing.
 type Meter struct {
 	of     MeterOf
@@ -182,12 +185,22 @@ func (m *Meter) add(s Spent) {
 	}
 }
 
-// refuse is the error of a call that may not begin.
-func (m *Meter) refuse() error {
+// Refuse is the error of a call that may not begin now, a [*BudgetError]; nil where it may.
+func (m *Meter) Refuse() error {
 	for ; m != nil; m = m.parent {
 		if err := m.Exceeded(); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// CheckPrices is the error of a model that may not be called at all, an [*UnpricedError]:
+// where there is a budget in dollars, one without prices. A cost that is not known is not
+// zero.
+func (m *Meter) CheckPrices(model string, prices *Prices) error {
+	if prices == nil && m.pays() {
+		return &UnpricedError{model}
 	}
 	return nil
 }
@@ -202,16 +215,16 @@ func (m *Meter) pays() bool {
 	return false
 }
 
-// Wrap returns an opener whose models are counted. Where there is a budget in dollars it
-// opens no model without prices: a cost that is not known is not zero.
+// Wrap returns an opener whose models are counted. It opens none that [Meter.CheckPrices]
+// refuses.
 func (m *Meter) Wrap(o Opener) Opener {
 	return OpenerFunc(func(name string, options Options) (Model, error) {
 		model, err := o.Open(name, options)
 		if err != nil {
 			return nil, err
 		}
-		if m.pays() && model.Info().Prices == nil {
-			return nil, &UnpricedError{name}
+		if err := m.CheckPrices(name, model.Info().Prices); err != nil {
+			return nil, err
 		}
 		return &metered{model, m}, nil
 	})
@@ -240,29 +253,42 @@ type metered struct {
 
 // Complete calls the model, unless a budget is used up.
 func (m *metered) Complete(ctx context.Context, req *Request) (*Response, error) {
-	if err := m.meter.refuse(); err != nil {
+	if err := m.meter.Refuse(); err != nil {
 		return nil, err
 	}
 	resp, err := m.Model.Complete(ctx, req)
 	if err == nil && resp != nil {
-		m.meter.Add(spentOn(m.Info().Prices, req, resp))
+		m.meter.Add(spentOn(m.Info().Prices, resp.Usage, resp.Cost, func() (prompt, answer int64) {
+			return sizeOf(req), sizeOfMessage(&resp.Message)
+		}))
 	}
 	return resp, err
 }
 
-// spentOn is what an answer used.
-func spentOn(prices *Prices, req *Request, resp *Response) Spent {
+// Charge counts a call that was answered, also one whose answer began and was cut: usage and
+// cost are what the provider told of it, nil where it did not. A usage that is not known, or
+// cannot be right, is estimated from the bytes of the request and of the answer; a cost is
+// made of the prices, or stays unknown without them.
+func (m *Meter) Charge(prices *Prices, usage *Usage, cost *float64, promptBytes, answerBytes int64) {
+	m.Add(spentOn(prices, usage, cost, func() (prompt, answer int64) {
+		return max(0, promptBytes), max(0, answerBytes)
+	}))
+}
+
+// spentOn is what an answer used. size is about how much text there was, in bytes; it is
+// asked for only where the usage is not known.
+func spentOn(prices *Prices, usage *Usage, cost *float64, size func() (prompt, answer int64)) Spent {
 	s := Spent{Calls: 1}
-	resp = resp.Believable()
-	usage := resp.Usage
+	usage, cost = believable(usage, cost)
 	if usage == nil {
-		usage = &Usage{Prompt: sizeOf(req) / bytesPerToken, Completion: sizeOfMessage(&resp.Message) / bytesPerToken}
+		prompt, answer := size()
+		usage = &Usage{Prompt: prompt / bytesPerToken, Completion: answer / bytesPerToken}
 		s.Uncounted = 1
 	}
 	s.Prompt, s.Cached, s.Completion = usage.Prompt, usage.Cached, usage.Completion
 	switch {
-	case resp.Cost != nil:
-		s.USD = *resp.Cost
+	case cost != nil:
+		s.USD = *cost
 	case prices != nil:
 		s.USD = prices.Cost(*usage)
 	default:
@@ -277,13 +303,19 @@ func spentOn(prices *Prices, req *Request, resp *Response) Spent {
 // not trusted to count.
 func (r *Response) Believable() *Response {
 	out := *r
-	if u := r.Usage; u != nil && !u.plausible() {
-		out.Usage, out.Cost = nil, nil
-	}
-	if c := out.Cost; c != nil && !(*c >= 0 && *c <= maxUSD) { // also NaN
-		out.Cost = nil
-	}
+	out.Usage, out.Cost = believable(r.Usage, r.Cost)
 	return &out
+}
+
+// believable is what [Response.Believable] leaves of a usage and a cost.
+func believable(u *Usage, cost *float64) (*Usage, *float64) {
+	if u != nil && !u.plausible() {
+		return nil, nil
+	}
+	if cost != nil && !(*cost >= 0 && *cost <= maxUSD) { // also NaN
+		cost = nil
+	}
+	return u, cost
 }
 
 func (u *Usage) plausible() bool {

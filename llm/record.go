@@ -16,7 +16,8 @@ import (
 	"github.com/proctor-run/proctor/internal/clock"
 )
 
-// Recorder is an [Opener] that keeps what models answer. [ParseRecording] reads it.
+// Recorder is an [Opener] that keeps what models answer, also to calls that are passed on
+// past it, see [Recorder.Exchange]. [ParseRecording] reads it.
 //
 // A recording is lines of JSON. Before the first call of a model there is a line about the
 // model, then there is a line for each call, in the order in which calls ended. Requests
@@ -42,6 +43,7 @@ type Recorder struct {
 	known   map[string]bool
 	calls   int64
 	written int64
+	bodies  int64 // bytes of the bodies of exchanges
 	ended   bool
 }
 
@@ -71,16 +73,17 @@ func (m *recorded) Complete(ctx context.Context, req *Request) (*Response, error
 	resp, err := m.Model.Complete(ctx, req)
 	l.Duration = new(max(0, now().Sub(began).Milliseconds()))
 	if err != nil {
-		l.Error = newErrorJSON(ctx, err)
+		l.Error = newErrorJSON(err, ctx.Err() != nil)
 	} else {
 		l.Response = newResponseJSON(resp)
 	}
-	m.to.add(l, m.Info())
+	m.to.add(l, m.Info(), nil)
 	return resp, err //nolint:wrapcheck // the model's own error
 }
 
-// add writes the line of a call, behind that of its model.
-func (r *Recorder) add(l line, info Info) {
+// add writes the line of a call, behind that of its model. The recording ends there where
+// unfit says why the line could not be read.
+func (r *Recorder) add(l line, info Info, unfit error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.known[l.Model] {
@@ -88,11 +91,16 @@ func (r *Recorder) add(l line, info Info) {
 			r.known = map[string]bool{}
 		}
 		r.known[l.Model] = true
-		r.put(line{Schema: recordingSchema, Model: l.Model, Info: newInfoJSON(info)})
+		r.put(line{Schema: recordingSchema, Model: l.Model, Info: newInfoJSON(info)}, nil)
 	}
 	r.calls++
 	l.Call = r.calls
-	r.put(l)
+	if l.Exchange != nil {
+		if r.bodies += l.Exchange.size; r.bodies > maxBodies {
+			unfit = errBodiesTooLong
+		}
+	}
+	r.put(l, unfit)
 }
 
 // cutRoom is kept free for the line that tells of a cut, in bytes.
@@ -100,11 +108,15 @@ const cutRoom = 256
 
 // put writes a line. One that does not fit, or cannot be written so that it can be read,
 // ends the recording.
-func (r *Recorder) put(l line) {
+func (r *Recorder) put(l line, unfit error) {
 	if r.ended {
 		return
 	}
-	data, err := encodeLine(l, r.Redact)
+	var data []byte
+	err := unfit
+	if err == nil {
+		data, err = encodeLine(l, r.Redact)
+	}
 	switch {
 	case err != nil:
 		data, r.ended = cutLine(fmt.Sprintf("call %d could not be written down: %v", l.Call, err)), true
@@ -128,7 +140,7 @@ func encodeLine(l line, redact func([]byte) []byte) ([]byte, error) {
 	if redact != nil {
 		data = redact(data)
 	}
-	if !json.Valid(data) {
+	if !json.Valid(data) || l.Exchange != nil && !l.Exchange.within(data) {
 		return nil, errUnreadable
 	}
 	return append(data, '\n'), nil
@@ -167,12 +179,13 @@ func digest(req *Request, redact func([]byte) []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// newErrorJSON is an error of a call. What ended because ctx did is no answer.
-func newErrorJSON(ctx context.Context, err error) *errorJSON {
+// newErrorJSON is an error of a call. What ended because nobody waited any more is no
+// answer.
+func newErrorJSON(err error, ended bool) *errorJSON {
 	if failed, ok := errors.AsType[*Error](err); ok {
 		return &errorJSON{Kind: failed.Kind, Status: failed.Status, Message: failed.Message, RetryAfter: failed.RetryAfter.Milliseconds()}
 	}
 	e := &errorJSON{Type: exception.TypeOf(err), Message: err.Error()}
-	e.Interrupted = e.Type == "" && ctx.Err() != nil
+	e.Interrupted = e.Type == "" && ended
 	return e
 }

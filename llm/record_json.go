@@ -22,6 +22,7 @@ type line struct {
 	Info     *infoJSON     `json:"info,omitempty"`
 	Request  string        `json:"request,omitempty"`
 	Response *responseJSON `json:"response,omitempty"`
+	Exchange *exchangeJSON `json:"exchange,omitempty"`
 	Error    *errorJSON    `json:"error,omitempty"`
 	Duration *int64        `json:"duration_ms,omitempty"`
 	Cut      string        `json:"cut,omitempty"`
@@ -102,6 +103,20 @@ type usageJSON struct {
 	CacheWrite int64 `json:"cache_write,omitempty"`
 }
 
+func newUsageJSON(u *Usage) *usageJSON {
+	if u == nil {
+		return nil
+	}
+	return &usageJSON{u.Prompt, u.Completion, u.Cached, u.CacheWrite}
+}
+
+func (u *usageJSON) usage() *Usage {
+	if u == nil {
+		return nil
+	}
+	return &Usage{u.Prompt, u.Completion, u.Cached, u.CacheWrite}
+}
+
 // messageJSON is a message whose native form stands as it is, so that secrets are found in
 // it. What is no JSON is left out.
 type messageJSON struct {
@@ -147,9 +162,7 @@ func newResponseJSON(r *Response) *responseJSON {
 		Message: newMessageJSON(&r.Message), Finish: r.Finish, Model: r.Model, ID: r.ID, Cost: r.Cost,
 		PromptTokenIDs: r.PromptTokenIDs, CompletionTokenIDs: r.CompletionTokenIDs, Extra: objectJSON(r.Extra),
 	}
-	if r.Usage != nil {
-		out.Usage = &usageJSON{r.Usage.Prompt, r.Usage.Completion, r.Usage.Cached, r.Usage.CacheWrite}
-	}
+	out.Usage = newUsageJSON(r.Usage)
 	if r.LogProbs != nil {
 		out.LogProbs = make([]logProb, len(r.LogProbs))
 		for i, p := range r.LogProbs {
@@ -165,9 +178,7 @@ func (r *responseJSON) response() (*Response, error) {
 		Message: r.Message.message(), Finish: r.Finish, Model: r.Model, ID: r.ID,
 		PromptTokenIDs: slices.Clone(r.PromptTokenIDs), CompletionTokenIDs: slices.Clone(r.CompletionTokenIDs),
 	}
-	if r.Usage != nil {
-		out.Usage = &Usage{r.Usage.Prompt, r.Usage.Completion, r.Usage.Cached, r.Usage.CacheWrite}
-	}
+	out.Usage = r.Usage.usage()
 	if r.Cost != nil {
 		out.Cost = new(*r.Cost)
 	}

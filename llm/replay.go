@@ -18,8 +18,10 @@ const ReplayDivergedError = "ReplayDivergedError"
 // Recording is what a [Recorder] wrote. It does not change and may be replayed several
 // times.
 type Recording struct {
-	models map[string]Info
-	calls  []line
+	models    map[string]Info
+	calls     []*line // those that a [Model] answered
+	exchanges []*line // those that were passed on
+	bodies    int64   // bytes of what these were answered
 }
 
 // Bounds of what a recording says of errors, which somebody else may have written.
@@ -69,37 +71,60 @@ func (r *Recording) read(text []byte) error {
 	if _, known := r.models[l.Model]; !known {
 		return fmt.Errorf("there is no line with a schema about model %q before it", l.Model)
 	}
-	if want := int64(len(r.calls) + 1); l.Call != want {
+	if want := r.next(); l.Call != want {
 		return fmt.Errorf("call is %d, want %d", l.Call, want)
 	}
-	if err := l.check(); err != nil {
+	if err := l.check(maxBodies - r.bodies); err != nil {
 		return err
 	}
-	r.calls = append(r.calls, l)
+	if l.Exchange == nil {
+		r.calls = append(r.calls, &l)
+		return nil
+	}
+	r.bodies += l.Exchange.size
+	r.exchanges = append(r.exchanges, &l)
 	return nil
 }
 
-// check reports why the line of a call could not be replayed.
-func (l *line) check() error {
+// next is the number of the call behind the last one.
+func (r *Recording) next() int64 { return int64(len(r.calls)+len(r.exchanges)) + 1 }
+
+// check reports why the line of a call could not be replayed. The body of an answer may
+// have left bytes.
+func (l *line) check(left int64) error {
 	if sum, err := hex.DecodeString(l.Request); err != nil || len(sum) != 32 {
 		return errors.New("request is no SHA-256 in hex digits")
 	}
-	if (l.Response == nil) == (l.Error == nil) {
+	answered := l.Response != nil
+	if l.Exchange != nil {
+		if answered {
+			return errors.New("a call has either a response or an exchange")
+		}
+		answered = l.Error == nil
+	}
+	if answered == (l.Error != nil) {
 		return errors.New("a call has either a response or an error")
 	}
 	if l.Error != nil && len(l.Error.Type) > maxType {
 		return errors.New("the type of the error is too long to be the name of an exception")
 	}
-	if l.Response != nil {
+	switch {
+	case l.Exchange != nil:
+		return l.Exchange.check(l.Error, left)
+	case l.Response != nil:
 		_, err := l.Response.response()
 		return err
 	}
 	return nil
 }
 
+// interrupted reports whether the answer of a call was not waited for.
+func (l *line) interrupted() bool { return l.Error != nil && l.Error.Interrupted }
+
 // Replay is an [Opener] whose models give the answers of a recording, in its order, and
-// reach no network. Calls that failed fail again, at once. The fields are set before the
-// first use; it is for one run of an agent.
+// reach no network. Those of calls that were passed on are apart from them: they are given
+// by [Replay.Exchange], whatever their order. Calls that failed fail again, at once. The
+// fields are set before the first use; it is for one run of an agent.
 type Replay struct {
 	Recording *Recording
 	// Name is what errors call the recording.
@@ -112,16 +137,26 @@ type Replay struct {
 
 	mu       sync.Mutex // guards what follows
 	next     int
+	begun    bool    // left is set
+	left     []*line // exchanges that were not given yet
 	diverged string
 }
 
 // Open opens a model of the recording. It needs no key.
 func (r *Replay) Open(name string, _ Options) (Model, error) {
-	info, known := r.Recording.models[name]
-	if !known {
-		return nil, exception.Errorf(ReplayDivergedError, "recording %s has no calls of model %s", r.Name, name)
+	info, err := r.info(name)
+	if err != nil {
+		return nil, err
 	}
 	return &replayed{from: r, name: name, info: info}, nil
+}
+
+func (r *Replay) info(model string) (Info, error) {
+	info, known := r.Recording.models[model]
+	if !known {
+		return Info{}, exception.Errorf(ReplayDivergedError, "recording %s has no calls of model %s", r.Name, model)
+	}
+	return info, nil
 }
 
 // Diverged says which call was the first whose request differs from that of the recording;
@@ -137,25 +172,37 @@ func (r *Replay) take(name, request string) (*line, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.next == len(r.Recording.calls) {
-		return nil, exception.Errorf(ReplayDivergedError, "recording %s has no call %d: it ends before", r.Name, r.next+1)
+		return nil, exception.Errorf(ReplayDivergedError, "recording %s has no call %d: it ends before", r.Name, r.Recording.next())
 	}
-	l := &r.Recording.calls[r.next]
+	l := r.Recording.calls[r.next]
 	switch {
 	case l.Model != name:
 		return nil, exception.Errorf(ReplayDivergedError, "call %d of recording %s is one of model %s, not of %s", l.Call, r.Name, l.Model, name)
-	case l.Error != nil && l.Error.Interrupted:
-		return nil, exception.Errorf(ReplayDivergedError, "call %d of recording %s was never answered: the time of its trial ended before", l.Call, r.Name)
+	case l.interrupted():
+		return nil, r.unanswered(l)
 	case l.Request != request:
-		what := fmt.Sprintf("call %d of recording %s was made with another request", l.Call, r.Name)
-		if r.Strict {
-			return nil, exception.New(ReplayDivergedError, what)
-		}
-		if r.diverged == "" {
-			r.diverged = what
+		if err := r.differs(l); err != nil {
+			return nil, err
 		}
 	}
 	r.next++
 	return l, nil
+}
+
+func (r *Replay) unanswered(l *line) error {
+	return exception.Errorf(ReplayDivergedError, "call %d of recording %s was never answered: its trial, or whoever made it, ended before", l.Call, r.Name)
+}
+
+// differs keeps that a call was made with another request, or refuses it.
+func (r *Replay) differs(l *line) error {
+	what := fmt.Sprintf("call %d of recording %s was made with another request", l.Call, r.Name)
+	if r.Strict {
+		return exception.New(ReplayDivergedError, what)
+	}
+	if r.diverged == "" {
+		r.diverged = what
+	}
+	return nil
 }
 
 type replayed struct {
