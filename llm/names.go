@@ -56,6 +56,34 @@ var providers = map[string]provider{
 	"ollama":      {api: Chat, base: "http://127.0.0.1:11434/v1", own: true, version: "/v1"},
 }
 
+func providerOf(prefix string) provider {
+	p, known := providers[prefix]
+	if !known {
+		p = provider{api: Chat, own: true}
+	}
+	return p
+}
+
+// Protocols are those in which the server of a model may be spoken to, its own first. A
+// server of many models speaks Anthropic's messages besides, most often; of OpenAI's two
+// each server of one has the other.
+func Protocols(name string, o Options) []API {
+	prefix, _, _ := strings.Cut(name, "/")
+	api := providerOf(prefix).api
+	if o.API != "" {
+		api = o.API
+	}
+	switch {
+	case api == Responses:
+		return []API{Responses, Chat}
+	case api == Chat && prefix == "openai":
+		return []API{Chat, Responses}
+	case api == Chat:
+		return []API{Chat, Responses, Anthropic}
+	}
+	return []API{api}
+}
+
 // endpoint finds where and how a model is called.
 func (c *Client) endpoint(name string, o Options) (Endpoint, error) {
 	if strings.Contains(strings.ToLower(name), hosted) {
@@ -67,10 +95,7 @@ func (c *Client) endpoint(name string, o Options) (Endpoint, error) {
 	if !ok || prefix == "" || model == "" {
 		return Endpoint{}, c.nameError(name)
 	}
-	p, known := providers[prefix]
-	if !known {
-		p = provider{api: Chat, own: true}
-	}
+	p := providerOf(prefix)
 	if err := p.speak(name, o.API); err != nil {
 		return Endpoint{}, err
 	}
@@ -124,6 +149,19 @@ func KeyVariables(name string) []string {
 		return nil
 	}
 	return providers[prefix].keyVariables(prefix)
+}
+
+// BaseVariables are the variables that may hold the address of a model's server.
+func BaseVariables(name string) []string {
+	prefix, _, ok := strings.Cut(name, "/")
+	if !ok {
+		return nil
+	}
+	return providers[prefix].baseVariables(prefix)
+}
+
+func (p provider) baseVariables(prefix string) []string {
+	return append(slices.Clone(p.bases), upper(prefix)+"_BASE_URL", upper(prefix)+"_API_BASE")
 }
 
 func (p provider) keyVariables(prefix string) []string {
@@ -209,7 +247,7 @@ func (v variables) first(names []string) (text, name string) {
 func (v variables) base(prefix string, p provider, asked string) (base string, given bool) {
 	base = asked
 	if base == "" {
-		base, _ = v.first(append(slices.Clone(p.bases), upper(prefix)+"_BASE_URL", upper(prefix)+"_API_BASE"))
+		base, _ = v.first(p.baseVariables(prefix))
 	}
 	if base == "" {
 		return p.base, false

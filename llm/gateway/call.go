@@ -1,0 +1,376 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/proctor-run/proctor/exception"
+	"github.com/proctor-run/proctor/internal/bounded"
+	"github.com/proctor-run/proctor/llm"
+	"github.com/proctor-run/proctor/llm/internal/wire"
+)
+
+// Bounds of one call, in bytes.
+const (
+	maxRequest = 64 << 20
+	maxRefusal = 1 << 20  // of what a provider says when it refuses
+	maxKept    = 64 << 20 // of an answer, for the recording
+)
+
+// call is one call of the model.
+type call struct {
+	g   *Gateway
+	op  operation
+	w   http.ResponseWriter
+	r   *http.Request
+	now func() time.Time
+
+	target string // the path behind the version, with the query
+	asked  []byte // the body that the caller sent
+	body   []byte // the one that is passed on
+	filter bool   // the usage is not the caller's business
+	began  time.Time
+	sent   bool // to the provider
+}
+
+// serve answers a call that was let in.
+func (c *call) serve(ctx context.Context) {
+	_, model, _ := strings.Cut(c.g.Model, "/")
+	if c.op.lists {
+		send(c.w, http.StatusOK, list(c.op.api, model))
+		return
+	}
+	if status, err := c.read(model); err != nil {
+		c.deny(status, err.Error())
+		return
+	}
+	if c.op.answers {
+		if err := c.g.Meter.Refuse(); err != nil {
+			c.refuse(err)
+			return
+		}
+	}
+	c.began = c.now()
+	if c.g.Replay != nil {
+		c.replay()
+		return
+	}
+	c.forward(ctx)
+}
+
+// read reads what the caller asks for, and refuses what the gateway does not do.
+func (c *call) read(model string) (status int, err error) {
+	c.asked, err = bounded.Read(c.r.Body, maxRequest)
+	if err != nil {
+		return http.StatusRequestEntityTooLarge, fmt.Errorf("reading the request: %w", err)
+	}
+	name := strings.TrimPrefix(c.op.model, "models/")
+	c.body = c.asked
+	if c.op.api != llm.Gemini {
+		if name, _, err = wire.ModelOf(c.asked); err != nil {
+			return http.StatusBadRequest, err
+		}
+	}
+	if name != model && name != c.g.Model {
+		return http.StatusNotFound, fmt.Errorf("there is no model %q: this gateway serves %q alone", shown(name), model)
+	}
+	if err := c.allowed(); err != nil {
+		return http.StatusForbidden, err
+	}
+	c.target = c.op.target(model, c.r.URL.Query())
+	if c.op.api == llm.Gemini {
+		return 0, nil
+	}
+	if name != model {
+		if c.body, err = wire.SetModel(c.body, model); err != nil {
+			return http.StatusBadRequest, err
+		}
+	}
+	if c.op.api == llm.Chat {
+		c.body, c.filter, err = wire.AskForUsage(c.body)
+	}
+	return http.StatusBadRequest, err
+}
+
+// deny answers with an error of the gateway's own.
+func (c *call) deny(status int, message string) {
+	send(c.w, status, problem(c.op.api, status, message))
+}
+
+// refuse answers that nothing can be asked any more, and tells those who run the caller.
+func (c *call) refuse(err error) {
+	c.g.note(err)
+	c.deny(http.StatusForbidden, err.Error())
+	_ = http.NewResponseController(c.w).Flush()
+	if c.g.Stop != nil {
+		c.g.Stop(err)
+	}
+}
+
+// replay answers from the recording.
+func (c *call) replay() {
+	x, err := c.g.Replay.Exchange(c.g.Model, c.op.api, c.target, c.body)
+	switch {
+	case exception.TypeOf(err) == llm.ReplayDivergedError:
+		c.refuse(err)
+		return
+	case err != nil:
+		c.fail(err, nil)
+		return
+	}
+	if x.Status/100 != 2 {
+		refused := &refusal{x.Status, http.Header{"Content-Type": {x.ContentType}}, x.Body}
+		c.fail(c.failure(&wire.Exchange{Status: x.Status, Header: refused.header, Body: x.Body}), refused)
+		return
+	}
+	c.w.Header().Set("Content-Type", x.ContentType)
+	c.w.WriteHeader(x.Status)
+	var end error
+	if x.Cut {
+		end = io.ErrUnexpectedEOF
+	}
+	c.relay(x.Status, x.ContentType, io.MultiReader(bytes.NewReader(x.Body), failing{end}))
+}
+
+// failing is a reader that ends with an error; nil for a good end.
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) {
+	if f.err != nil {
+		return 0, f.err
+	}
+	return 0, io.EOF
+}
+
+// refusal is an answer by which a provider refused.
+type refusal struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// forward passes the call on, and its answer back.
+func (c *call) forward(ctx context.Context) {
+	var refused *refusal
+	err := c.g.Route.Do(ctx, func(ctx context.Context) error {
+		refused = nil
+		c.sent = true
+		resp, err := c.post(ctx)
+		if err != nil {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			return c.failure(&wire.Exchange{Err: err})
+		}
+		defer func() { _ = resp.Body.Close() }()
+		if resp.StatusCode/100 == 2 {
+			c.answer(resp)
+			return nil
+		}
+		body, err := bounded.Read(resp.Body, maxRefusal)
+		if err != nil && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		refused = &refusal{resp.StatusCode, resp.Header, c.withoutKey(body)}
+		return c.failure(&wire.Exchange{Status: resp.StatusCode, Header: resp.Header, Body: body})
+	})
+	if err != nil {
+		c.fail(err, refused)
+	}
+}
+
+// post makes the request.
+func (c *call) post(ctx context.Context) (*http.Response, error) {
+	r, err := c.request()
+	if err != nil {
+		return nil, err
+	}
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(c.body)), int64(len(c.body))
+	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(c.body)), nil }
+	client := *c.g.Route.HTTP
+	// A redirection would take the key elsewhere.
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return client.Do(r.WithContext(ctx)) //nolint:wrapcheck // the failure is worded where its kind is found
+}
+
+// failure is the error of a call that was not answered.
+func (c *call) failure(x *wire.Exchange) *llm.Error {
+	conn := wire.Conn{Endpoint: llm.Endpoint{Name: c.g.Model, Now: c.now}}
+	if c.g.Route != nil {
+		conn.Endpoint = c.g.Route.Endpoint
+	}
+	return conn.Failure(x, nil)
+}
+
+// withoutKey takes the provider's key out of what it says when it refuses.
+func (c *call) withoutKey(body []byte) []byte {
+	for _, key := range []string{c.g.Route.Key, url.QueryEscape(c.g.Route.Key)} {
+		if key != "" {
+			body = bytes.ReplaceAll(body, []byte(key), []byte("***"))
+		}
+	}
+	return body
+}
+
+// fail answers that the call has failed, in the provider's words where it has refused it.
+func (c *call) fail(err error, refused *refusal) {
+	x := c.exchange()
+	if refused != nil {
+		x.Status, x.ContentType, x.Body = refused.status, refused.header.Get("Content-Type"), refused.body
+	} else {
+		x.Err = err
+	}
+	c.record(x)
+	if c.r.Context().Err() != nil || errors.Is(err, errClosed) { // nobody waits for the answer, which costs all the same
+		if c.sent && c.op.answers {
+			c.g.Meter.Charge(c.g.info().Prices, nil, nil, int64(len(c.body)), 0)
+		}
+		panic(http.ErrAbortHandler)
+	}
+	c.g.note(err)
+	if refused == nil || refused.status/100 == 3 {
+		c.deny(http.StatusBadGateway, err.Error())
+		return
+	}
+	for name, values := range answered(refused.header) {
+		c.w.Header()[name] = values
+	}
+	c.w.WriteHeader(refused.status)
+	_, _ = c.w.Write(refused.body) // the caller may have gone
+}
+
+// answer passes an answer back.
+func (c *call) answer(resp *http.Response) {
+	for name, values := range answered(resp.Header) {
+		c.w.Header()[name] = values
+	}
+	if !c.filter && resp.ContentLength >= 0 {
+		c.w.Header().Set("Content-Length", strconv.FormatInt(resp.ContentLength, 10))
+	}
+	c.w.WriteHeader(resp.StatusCode)
+	c.relay(resp.StatusCode, resp.Header.Get("Content-Type"), resp.Body)
+}
+
+// relay passes the body of an answer back while it comes, and counts what it used, however
+// it ends. An answer that does not come whole ends the caller's connection.
+func (c *call) relay(status int, contentType string, body io.Reader) {
+	tally := wire.NewTally(c.op.api, contentType)
+	kept := &prefix{limit: maxKept}
+	to := caller{c.w, http.NewResponseController(c.w)}
+	var out io.Writer = to
+	flush := func() error { return nil }
+	if c.filter {
+		f := wire.NewUsageFilter(to)
+		out, flush = f, f.Flush
+	}
+	gone, broken := pass(body, io.MultiWriter(tally, kept), out)
+	if gone == nil {
+		gone = flush()
+	}
+	told := tally.Result()
+	x := c.exchange()
+	x.Status, x.ContentType, x.Body, x.Cut = status, contentType, kept.data, gone != nil || broken != nil || kept.cut
+	c.charge(x, told)
+	c.record(x)
+	if gone == nil {
+		c.noteAnswer(told, broken)
+	}
+	if gone != nil || broken != nil {
+		panic(http.ErrAbortHandler) // the caller must not take it for the end
+	}
+}
+
+// noteAnswer keeps whether an answer was one.
+func (c *call) noteAnswer(told wire.Tallied, broken error) {
+	conn := wire.Conn{Endpoint: llm.Endpoint{Name: c.g.Model, Now: c.now}}
+	switch {
+	case !c.op.answers:
+	case broken != nil:
+		c.g.note(c.failure(&wire.Exchange{Err: fmt.Errorf("the answer is cut: %w", broken)}))
+	case told.Failure != nil:
+		c.g.note(conn.Unusable(&wire.Exchange{Status: http.StatusOK, Body: told.Failure}, "the answer is an error"))
+	default:
+		c.g.note(nil)
+	}
+}
+
+// exchange is what is recorded of the call.
+func (c *call) exchange() *llm.Exchange {
+	return &llm.Exchange{Model: c.g.Model, API: c.op.api, Path: c.target, Request: c.body}
+}
+
+func (c *call) record(x *llm.Exchange) {
+	if c.g.Recorder != nil {
+		c.g.Recorder.Exchange(x, c.g.info(), c.now().Sub(c.began))
+	}
+}
+
+// charge counts what an answer used, and adds that to what is recorded.
+func (c *call) charge(x *llm.Exchange, told wire.Tallied) {
+	if !c.op.answers {
+		return
+	}
+	prices := c.g.info().Prices
+	x.Usage, x.Cost = told.Usage, told.Cost
+	if x.Cost == nil && x.Usage != nil && prices != nil {
+		x.Cost = new(prices.Cost(*x.Usage))
+	}
+	c.g.Meter.Charge(prices, told.Usage, told.Cost, int64(len(c.body)), told.Text)
+}
+
+// pass copies until src ends, to both; gone is why dst takes no more, broken why src gave
+// no more. What observes never fails.
+func pass(src io.Reader, observe, dst io.Writer) (gone, broken error) {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := src.Read(buf)
+		if n > 0 {
+			_, _ = observe.Write(buf[:n])
+			if _, err := dst.Write(buf[:n]); err != nil {
+				return err, nil
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil, nil
+		case err != nil:
+			return nil, err
+		}
+	}
+}
+
+// caller is who waits for the answer: what is written is sent at once.
+type caller struct {
+	io.Writer
+	*http.ResponseController
+}
+
+func (c caller) Write(p []byte) (int, error) {
+	n, err := c.Writer.Write(p)
+	if err == nil {
+		err = c.Flush()
+	}
+	return n, err //nolint:wrapcheck // it only says that the caller has gone
+}
+
+// prefix keeps the beginning of what is written to it.
+type prefix struct {
+	limit int
+	data  []byte
+	cut   bool
+}
+
+func (p *prefix) Write(b []byte) (int, error) {
+	room := min(len(b), p.limit-len(p.data))
+	p.data = append(p.data, b[:room]...)
+	p.cut = p.cut || room < len(b)
+	return len(b), nil
+}

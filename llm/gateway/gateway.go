@@ -1,0 +1,188 @@
+// Package gateway is a server through which programs reach a model without its key.
+//
+// Programs that speak the protocol of a provider, as the well-known command-line agents do,
+// are given the address of a [Gateway] and a key of its own. It checks what they ask for,
+// puts in the provider's key, passes on their calls and the answers as they are, streams
+// while they come, and counts what was used:
+//
+//	g := &gateway.Gateway{Model: "anthropic/claude-sonnet-4-5", Key: gateway.NewKey(), Route: route, Meter: meter,
+//		Protocols: llm.Protocols("anthropic/claude-sonnet-4-5", llm.Options{})}
+//	g.Open()
+//	go (&http.Server{Handler: g}).Serve(listener)
+//	…
+//	g.Close()
+//
+// It speaks the four protocols of package llm, as far as they are about one answer:
+//
+//	POST …/chat/completions
+//	POST …/responses
+//	POST …/messages and …/messages/count_tokens
+//	POST …/models/M:generateContent, :streamGenerateContent and :countTokens
+//	GET  …/models, which lists the one model
+//
+// Calls take turns with all other calls of the model, and are made again where that may
+// help, as those of [llm.Client] are. Whatever cannot be counted is refused: other paths,
+// other models, answers that come later.
+package gateway
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/proctor-run/proctor/internal/clock"
+	"github.com/proctor-run/proctor/llm"
+)
+
+// Gateway serves one model to those who have its key. The fields are set before the first
+// call. It refuses all calls until it is opened.
+type Gateway struct {
+	// Model is the name as it was configured, "provider/model". Callers name it by that or
+	// by what comes after the slash; no other model is served.
+	Model string
+	// Protocols are those that callers may speak, see [llm.Protocols].
+	Protocols []llm.API
+	// Key is what callers must send as their key. It must not be empty.
+	Key string
+	// Route is where calls go. It must be set unless Replay is.
+	Route *llm.Route
+	// Replay, when set, answers in the place of Route.
+	Replay *llm.Replay
+	// Meter counts the calls, and refuses those beyond a budget. It must be set.
+	Meter *llm.Meter
+	// Recorder keeps what is answered; nil for none. Of its fields, those about opening
+	// models do not count.
+	Recorder *llm.Recorder
+	// Offline refuses calls with tools by which a provider reaches the network in the place
+	// of a caller who may not.
+	Offline bool
+	// Stop, when set, is called when no further call can succeed, since a budget is used up
+	// or a recording has no answer. The caller has been told by then. It must not wait for
+	// Close.
+	Stop func(error)
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+
+	mu       sync.Mutex // guards what follows
+	until    context.Context
+	close    context.CancelFunc // nil while it is closed
+	under    sync.WaitGroup     // calls under way; none is added while it is closed
+	answered int64
+	failure  error
+}
+
+// NewKey returns a key that nobody can guess.
+func NewKey() string {
+	var b [20]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return "sk-proctor-" + hex.EncodeToString(b[:])
+}
+
+// Open lets calls in until Close.
+func (g *Gateway) Open() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.close == nil {
+		g.until, g.close = context.WithCancel(context.Background())
+	}
+}
+
+// errClosed ends calls that are under way when the gateway is closed.
+var errClosed = fmt.Errorf("the gateway is closed: %w", context.Canceled)
+
+// Close refuses all calls from now on. Those under way are cut off; when Close returns all
+// have ended, and are counted.
+func (g *Gateway) Close() {
+	g.mu.Lock()
+	end := g.close
+	g.close = nil
+	g.mu.Unlock()
+	if end != nil {
+		end()
+	}
+	g.under.Wait()
+}
+
+// begin counts a call as under way, unless the gateway is closed. The context ends with
+// that of the call and with the gateway.
+func (g *Gateway) begin(of context.Context) (ctx context.Context, end func(), ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.close == nil {
+		return nil, nil, false
+	}
+	ctx, cancel := context.WithCancelCause(of)
+	unlink := context.AfterFunc(g.until, func() { cancel(errClosed) })
+	g.under.Add(1)
+	return ctx, func() {
+		unlink()
+		cancel(nil)
+		g.under.Done()
+	}, true
+}
+
+// Answered is how many calls the model has answered.
+func (g *Gateway) Answered() int64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.answered
+}
+
+// Failure is why the call that ended last failed; nil if it did not. Calls that were
+// refused here, or that their caller gave up, do not count.
+func (g *Gateway) Failure() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.failure
+}
+
+// note keeps how a call ended.
+func (g *Gateway) note(err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.failure = err
+	if err == nil {
+		g.answered++
+	}
+}
+
+// ServeHTTP answers a call.
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	op, known := operationOf(r)
+	c := &call{g: g, op: op, w: w, r: r, now: clock.Or(g.Now)}
+	switch {
+	case !known:
+		c.deny(http.StatusNotFound, "the gateway has no "+r.Method+" "+shown(r.URL.Path)+
+			": it serves chat/completions, responses, messages and models/…:generateContent")
+		return
+	case subtle.ConstantTimeCompare([]byte(keyOf(r)), []byte(g.Key)) != 1 || g.Key == "":
+		c.deny(http.StatusUnauthorized, "the gateway's key is missing or another one: programs find it in the variables that they are given")
+		return
+	}
+	if !c.op.lists && !slices.Contains(g.Protocols, op.api) {
+		c.deny(http.StatusNotFound, fmt.Sprintf("model %s is not spoken to in the protocol %q, but in %q", g.Model, op.api, g.Protocols))
+		return
+	}
+	ctx, end, open := g.begin(r.Context())
+	if !open {
+		c.deny(http.StatusForbidden, "no model can be called now: the agent's time is over, or has not begun")
+		return
+	}
+	defer end()
+	c.serve(ctx)
+}
+
+// info is what is known of the model.
+func (g *Gateway) info() llm.Info {
+	if g.Replay != nil {
+		info, _ := g.Replay.Known(g.Model)
+		return info
+	}
+	return g.Route.Info
+}
