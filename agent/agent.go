@@ -17,6 +17,7 @@ package agent
 import (
 	"context"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/proctor-run/proctor/sandbox"
@@ -56,6 +57,10 @@ type Env struct {
 	// the rest of what it keeps back when it is closed; w stays open. Files that hold
 	// output are written through it. Nil changes nothing.
 	Redact func(w io.Writer) io.WriteCloser
+	// Vars makes of the agent's own variables, KEY=VALUE, those of its commands: where they
+	// reach a model through this program, keys are replaced and its address is added. Nil
+	// changes nothing. See [Env.Variables].
+	Vars func(own []string) []string
 	// Warn is called with what went wrong and is no error; it may be nil.
 	Warn func(format string, args ...any)
 	// MCPServers are the tool servers that the agent is to use, each name once.
@@ -63,6 +68,14 @@ type Env struct {
 	// SkillsDir is the directory in the sandbox that holds the agent's skills,
 	// one directory each; empty when there are none.
 	SkillsDir string
+}
+
+// Variables are those of the agent's commands, of which own are its own.
+func (e Env) Variables(own []string) []string {
+	if e.Vars == nil {
+		return slices.Clone(own)
+	}
+	return e.Vars(own)
 }
 
 // Task is what the agent is asked to do.

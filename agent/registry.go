@@ -34,6 +34,10 @@ type Entry struct {
 	// CallsModel says that the agent calls a model itself, on this machine: it needs one,
 	// and its settings include [ModelSettings].
 	CallsModel bool
+	// Gateway says that the agent's commands in the sandbox may call a model: they can
+	// reach that of the configuration through this program, without its key. The settings
+	// include [GatewaySettings].
+	Gateway bool
 	// Trusted agents leave running in the sandbox only what the task's author
 	// wants to be left; what other agents leave is noted in the results.
 	Trusted bool

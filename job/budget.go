@@ -9,6 +9,7 @@ import (
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/journal"
 	"github.com/proctor-run/proctor/llm"
+	"github.com/proctor-run/proctor/trial"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -18,7 +19,7 @@ func (r *Runner) newMeter(p *Prepared) (m *llm.Meter, warnings []string) {
 	m = llm.NewMeter(llm.OfJob, r.Budget, r.Trials.Meter)
 	e := earlier{usd: r.Budget.USD > 0}
 	for _, rec := range p.Existing {
-		if r.callsModel(rec.AgentName) {
+		if r.passesCalls(rec) {
 			e.count(rec.Usage)
 		}
 	}
@@ -36,14 +37,24 @@ func (r *Runner) newMeter(p *Prepared) (m *llm.Meter, warnings []string) {
 	return m, warnings
 }
 
-// callsModel reports whether an agent calls models itself, so that they are counted.
+// callsModel reports whether an agent calls models itself.
 func (r *Runner) callsModel(name string) bool {
 	e, ok := r.Trials.Agents.Find(name)
 	return ok && e.CallsModel
 }
 
+// passesCalls reports whether the calls of models of a trial's agent go through this
+// program, so that they are counted.
+func (r *Runner) passesCalls(rec jobdir.Record) bool {
+	cfg := jobdir.AgentConfig{Name: &rec.AgentName}
+	if rec.ModelName != "" {
+		cfg.ModelName = &rec.ModelName
+	}
+	return trial.CallsModel(r.Trials.Agents, cfg, r.Trials.Gateway)
+}
+
 func (r *Runner) onlyCallsModels(agents []jobdir.AgentConfig) bool {
-	return !slices.ContainsFunc(agents, func(a jobdir.AgentConfig) bool { return a.Name == nil || !r.callsModel(*a.Name) })
+	return !slices.ContainsFunc(agents, func(a jobdir.AgentConfig) bool { return !trial.CallsModel(r.Trials.Agents, a, r.Trials.Gateway) })
 }
 
 // earlier is what the earlier runs of a job used.

@@ -48,8 +48,21 @@ type Notes struct {
 	// ReplayedFrom names the trial whose recorded answers of models the agent got; empty
 	// for an agent that called a model, or none.
 	ReplayedFrom string `json:"replayed_from,omitempty"`
+	// Gateway tells of the calls of models that the agent's commands made through this
+	// program; nil where they could not.
+	Gateway *GatewayNote `json:"gateway,omitempty"`
 	// Warnings that concern this trial.
 	Warnings []string `json:"warnings,omitempty"`
+}
+
+// GatewayNote tells what an agent's commands asked of their model.
+type GatewayNote struct {
+	// Model is the name as it was configured.
+	Model string `json:"model"`
+	// Calls were answered, or given up when they were under way; what Uncounted of them used
+	// was not told.
+	Calls     int64 `json:"calls"`
+	Uncounted int64 `json:"uncounted,omitempty"`
 }
 
 // EpisodeNote tells how an episode went.
@@ -85,7 +98,8 @@ type NotedError struct {
 
 // KillNote tells how the agent's processes were ended.
 type KillNote struct {
-	// Reason is "deadline" or "sealed verifier".
+	// Reason is "deadline", "model" where the way to its model ended the agent, or
+	// "sealed verifier".
 	Reason string `json:"reason"`
 	// ProvenGone is true when no process of the agent was left. When it is
 	// false, the verifier was not started.

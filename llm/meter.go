@@ -64,6 +64,14 @@ func (s Spent) plus(t Spent) Spent {
 	}
 }
 
+// Minus is what was used since t, an earlier state of the same sums.
+func (s Spent) Minus(t Spent) Spent {
+	return Spent{
+		Calls: s.Calls - t.Calls, Prompt: s.Prompt - t.Prompt, Cached: s.Cached - t.Cached, Completion: s.Completion - t.Completion,
+		USD: max(0, s.USD-t.USD), Uncounted: s.Uncounted - t.Uncounted, Unpriced: s.Unpriced - t.Unpriced,
+	}
+}
+
 // maxTokens and maxUSD are the most that is believed of one call, and maxSum bounds sums.
 const (
 	maxTokens = 1 << 40
@@ -203,6 +211,16 @@ func (m *Meter) CheckPrices(model string, prices *Prices) error {
 		return &UnpricedError{model}
 	}
 	return nil
+}
+
+// Bounded reports whether there is a budget.
+func (m *Meter) Bounded() bool {
+	for ; m != nil; m = m.parent {
+		if m.budget != (Budget{}) {
+			return true
+		}
+	}
+	return false
 }
 
 // pays reports whether there is a budget in dollars.

@@ -14,12 +14,16 @@ import (
 )
 
 func (a *attempt) agentEnv(step *harbor.Step) agent.Env {
-	return agent.Env{
+	env := agent.Env{
 		Sandbox: a.sandbox(), User: a.env.AgentUser(step),
 		LogDir: a.hostDir("agent"), OutputLimit: a.r.outputLimit(), Redact: a.veil.writer,
 		MCPServers: a.equipment.servers, SkillsDir: a.equipment.skillsDir,
 		Warn: a.warn,
 	}
+	if a.gateway != nil {
+		env.Vars = a.gateway.vars
+	}
+	return env
 }
 
 // setUpAgent prepares the agent within its set-up limit.
@@ -36,13 +40,13 @@ func (a *attempt) setUpAgent(ctx context.Context) error {
 // runAgent lets the agent work on a stage under the policy of its phase.
 func (a *attempt) runAgent(ctx context.Context, s *stage) error {
 	plan := a.net.plan(s.step)
-	return a.withNetwork(ctx, a.sandbox(), plan.AgentBaseline, plan.AgentPhase, func() error { return a.execute(ctx, s) })
+	return a.withNetwork(ctx, a.sandbox(), plan.AgentBaseline, plan.AgentPhase, func() error { return a.execute(ctx, s, plan.AgentPhase) })
 }
 
-// execute lets the agent work on a stage within its limit. When the limit passes, nothing
-// that the agent started is left when execute returns, or the error says that
-// this could not be proven and the trial must end.
-func (a *attempt) execute(ctx context.Context, s *stage) error {
+// execute lets the agent work on a stage within its limit. When the limit passes, or the
+// gateway ends the agent, nothing that the agent started is left when execute returns, or
+// the error says that this could not be proven and the trial must end.
+func (a *attempt) execute(ctx context.Context, s *stage, network harbor.Network) error {
 	a.enter(phaseAgent)
 	s.setAgent(&jobdir.AgentResult{})
 	mark, err := a.sandbox().Mark(ctx)
@@ -59,25 +63,33 @@ func (a *attempt) execute(ctx context.Context, s *stage) error {
 	}
 	passed := limit.Passed(exception.AgentTimeoutError, "Agent execution")
 	err = a.timed(ctx, s.results, limit, passed, func(ctx context.Context) error {
-		result, err := a.agent.Run(ctx, a.agentEnv(s.step), task)
+		work := func(ctx context.Context) (agent.Result, error) { return a.agent.Run(ctx, a.agentEnv(s.step), task) }
+		if g := a.gateway; g != nil {
+			run := work
+			work = func(ctx context.Context) (agent.Result, error) { return g.during(ctx, network, run) }
+		}
+		result, err := work(ctx)
 		s.setAgent(newAgentResult(result))
 		return a.orNotBegun(err)
 	})
+	if stopped, ok := errors.AsType[*stoppedError](err); ok {
+		return a.killAgent(ctx, s, mark, "model", stopped.why)
+	}
 	if !errors.Is(err, passed) {
 		return err
 	}
-	return a.killAgent(ctx, s, mark, passed)
+	return a.killAgent(ctx, s, mark, "deadline", passed)
 }
 
-// killAgent ends what the agent left running when its time is up.
-func (a *attempt) killAgent(ctx context.Context, s *stage, mark sandbox.Mark, passed error) (err error) {
+// killAgent ends what the agent left running when it was ended.
+func (a *attempt) killAgent(ctx context.Context, s *stage, mark sandbox.Mark, reason string, why error) (err error) {
 	s.killed = true
-	a.notes.AgentKilled, err = killTree(context.WithoutCancel(ctx), a.sandbox(), mark, "deadline")
+	a.notes.AgentKilled, err = killTree(context.WithoutCancel(ctx), a.sandbox(), mark, reason)
 	if err != nil {
-		a.note(passed)
+		a.note(why)
 		return err
 	}
-	return passed
+	return why
 }
 
 // unprovenError ends a trial whose agent may still be running.

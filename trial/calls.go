@@ -37,6 +37,15 @@ func (a *attempt) models() llm.Opener {
 
 // replayed opens a model of the trial's recording. Only agents that open one take it.
 func (c *modelCalls) replayed(a *attempt, name string, o llm.Options) (llm.Model, error) {
+	r, err := c.recording(a)
+	if err != nil {
+		return nil, err
+	}
+	return r.Open(name, o) //nolint:wrapcheck // the recording's own words
+}
+
+// recording is the trial's, which is asked for once.
+func (c *modelCalls) recording(a *attempt) (*llm.Replay, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.replay == nil {
@@ -47,7 +56,7 @@ func (c *modelCalls) replayed(a *attempt, name string, o llm.Options) (llm.Model
 		r.Redact = a.veil.bytes
 		c.replay = r
 	}
-	return c.replay.Open(name, o) //nolint:wrapcheck // the recording's own words
+	return c.replay, nil
 }
 
 // closeCalls closes the recording, and tells of what it does not have and of what was not

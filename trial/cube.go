@@ -179,7 +179,7 @@ func (c *cubeRun) play(ctx context.Context, s *stage) error {
 	if !errors.Is(err, passed) || a.sandbox() == nil {
 		return err
 	}
-	return a.killAgent(ctx, s, mark, passed)
+	return a.killAgent(ctx, s, mark, "deadline", passed)
 }
 
 // verify scores the episode. A Harbor task's rewards are those of its reward file,

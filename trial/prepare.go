@@ -50,13 +50,25 @@ func (a *attempt) prepare() error {
 	}
 	if stepped {
 		err = a.prepareCube(agents, &CubeTask{Name: task.Name, Checksum: sum})
-	} else if a.agent, a.trusted, err = agents.newAgent(); err == nil {
-		a.res.AgentInfo = agentInfo(a.cfg.Agent, a.agent.Info())
+	} else {
+		err = a.prepareAgent(agents)
 	}
 	if err != nil {
 		return err
 	}
 	return a.planEnvironment()
+}
+
+// prepareAgent builds the agent and plans its way to a model.
+func (a *attempt) prepareAgent(agents *agentBuilder) error {
+	built, entry, made, err := agents.newAgent()
+	if err != nil {
+		return err
+	}
+	a.agent, a.trusted = built, entry.Trusted
+	a.res.AgentInfo = agentInfo(a.cfg.Agent, built.Info())
+	a.gateway, err = a.planGateway(entry, made)
+	return err
 }
 
 // agents builds agents for a task, nil for one of a cube.

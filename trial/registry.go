@@ -25,11 +25,14 @@ func CheckAgent(known agent.Registry, cfg jobdir.AgentConfig, cube bool) error {
 	return known.Check(agentConfig(cfg), cube)
 }
 
-// CheckModel reports whether the model of an agent that calls one itself can be opened: its
+// CheckModel reports whether the model of an agent that calls one can be opened: its
 // provider is known, and there is a key. No call is made. Every trial would find what it
-// finds. lookup is as in [Runner].
-func CheckModel(known agent.Registry, cfg jobdir.AgentConfig, lookup harbor.Lookup, models llm.Opener) error {
-	if e, ok := known.Find(agentName(cfg)); !ok || !e.CallsModel {
+// finds. lookup is as in [Runner]. Models that an agent's commands call count with
+// [GatewayOn] alone.
+func CheckModel(known agent.Registry, cfg jobdir.AgentConfig, lookup harbor.Lookup, models llm.Opener, mode GatewayMode) error {
+	e, ok := known.Find(agentName(cfg))
+	passes := e.Gateway && cfg.ModelName != nil && mode == GatewayOn
+	if !ok || !e.CallsModel && !passes {
 		return nil
 	}
 	env, err := harbor.ResolveEnv(cfg.Env.Map, lookup)
@@ -38,8 +41,37 @@ func CheckModel(known agent.Registry, cfg jobdir.AgentConfig, lookup harbor.Look
 	}
 	c := agentConfig(cfg)
 	c.Env, c.Models = harbor.Assignments(env), models
+	if passes {
+		_, err = c.Route()
+		return err
+	}
 	_, err = c.OpenModel()
 	return err
+}
+
+// CheckPrices reports whether a budget can be kept of what an agent asks of its model: one
+// in dollars needs the prices. What else is wrong with the model is nil here: trials tell.
+func CheckPrices(known agent.Registry, cfg jobdir.AgentConfig, lookup harbor.Lookup, models llm.Router, m *llm.Meter) error {
+	if cfg.ModelName == nil || !CallsModel(known, cfg, GatewayAuto) {
+		return nil
+	}
+	env, err := harbor.ResolveEnv(cfg.Env.Map, lookup)
+	if err != nil {
+		return nil //nolint:nilerr // as above
+	}
+	c := agentConfig(cfg)
+	c.Env, c.Models = harbor.Assignments(env), models
+	route, err := c.Route()
+	if err != nil {
+		return nil //nolint:nilerr // as above
+	}
+	return m.CheckPrices(route.Name, route.Info.Prices)
+}
+
+// CallsModel reports whether the calls of models of an agent go through this program.
+func CallsModel(known agent.Registry, cfg jobdir.AgentConfig, mode GatewayMode) bool {
+	e, ok := known.Find(agentName(cfg))
+	return ok && (e.CallsModel || e.Gateway && cfg.ModelName != nil && mode != GatewayOff)
 }
 
 func pythonAgent(cfg jobdir.AgentConfig) error {
@@ -96,17 +128,17 @@ func (b *agentBuilder) resolve(stepped bool) (agent.Config, agent.Entry, error) 
 	return made, entry, err
 }
 
-// newAgent builds the agent of a trial in a sandbox; trusted is its entry's.
-func (b *agentBuilder) newAgent() (built agent.Agent, trusted bool, err error) {
-	made, entry, err := b.resolve(false)
+// newAgent builds the agent of a trial in a sandbox, and tells what it is made of.
+func (b *agentBuilder) newAgent() (built agent.Agent, entry agent.Entry, made agent.Config, err error) {
+	made, entry, err = b.resolve(false)
 	if err != nil {
-		return nil, false, err
+		return nil, entry, made, err
 	}
 	if entry.Solves {
 		made.Solution = func(step string) agent.Solution { return b.solution(made.Env, step) }
 	}
 	built, err = entry.Sandboxed(made)
-	return built, entry.Trusted, err
+	return built, entry, made, err
 }
 
 // solution finds the solution of the task or of one of its steps. The agent's own

@@ -71,6 +71,9 @@ type Runner struct {
 	// Meter counts what the models of all trials are used for, and may have a budget of
 	// its own; nil for none. A trial that it leaves not a single call ends as cancelled.
 	Meter *llm.Meter
+	// Gateway says whether commands of agents reach models through this program; empty is
+	// GatewayAuto. Models must then be an [llm.Router].
+	Gateway GatewayMode
 	// Replay, when set, finds the recorded answers that the agent of a trial gets in the
 	// place of those of Models: its models then reach no network. It is asked once for
 	// each attempt whose agent opens a model, and may be called concurrently.
@@ -166,11 +169,12 @@ type attempt struct {
 	plans     *planner
 	artifacts *artifacts
 	equipment equipment
-	meter     *llm.Meter  // of what the agent's models are used for
-	calls     *modelCalls // of the agent; nil where the runner has no models
-	agent     agent.Agent // nil for a task that is stepped
-	cube      *cubeRun    // nil for any other
-	trusted   bool        // the agent, see agent.Entry
+	meter     *llm.Meter    // of what the agent's models are used for
+	calls     *modelCalls   // of the agent; nil where the runner has no models
+	gateway   *modelGateway // of the agent's commands; nil for none
+	agent     agent.Agent   // nil for a task that is stepped
+	cube      *cubeRun      // nil for any other
+	trusted   bool          // the agent, see agent.Entry
 	env       *environment.Environment
 
 	baseline  baseline   // when the environment was ready
@@ -235,6 +239,9 @@ func (a *attempt) work(ctx context.Context) error {
 	if err := a.setUpEnvironment(ctx); err != nil {
 		return err
 	}
+	if err := a.openGateway(ctx); err != nil {
+		return err
+	}
 	if err := a.setBaseline(ctx); err != nil {
 		return err
 	}
@@ -274,6 +281,7 @@ func (a *attempt) fail(ctx context.Context, err error) {
 // destroy removes the sandbox, or stops it when it is to be kept. Its error is the
 // trial's exception only if there is no other.
 func (a *attempt) destroy(ctx context.Context) {
+	a.closeGateway()
 	if a.cube != nil {
 		a.cube.close(ctx)
 	}
@@ -301,6 +309,9 @@ func (a *attempt) finish(ctx context.Context) (*jobdir.TrialResult, error) {
 		if err := a.net.close(a.now()); err != nil {
 			a.warn("keeping the log of the egress proxy: %v", err)
 		}
+	}
+	if a.gateway != nil {
+		a.notes.Gateway = a.gateway.note()
 	}
 	a.closeCalls()
 	a.scanFiles()

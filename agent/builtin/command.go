@@ -3,7 +3,6 @@ package builtin
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -59,11 +58,12 @@ func commandEntry() agent.Entry {
 		Name:    "command",
 		Summary: "runs a shell command of yours",
 		Output:  commandOutput,
-		Settings: []agent.Setting{
+		Gateway: true,
+		Settings: append([]agent.Setting{
 			{Name: "run", Summary: "the command, run by `bash -c` as the task's agent user, in the task's working directory", Text: true, Required: true},
 			{Name: "install", Summary: "run before it, as root, within the agent's set-up time (360 seconds unless changed)", Text: true},
 			{Name: "version", Summary: "recorded with the results", Text: true},
-		},
+		}, agent.GatewaySettings()...),
 		Sandboxed: func(c agent.Config) (agent.Agent, error) {
 			return &command{
 				Install: c.Text("install"), Command: c.Text("run"), Version: c.Text("version"),
@@ -104,10 +104,10 @@ func uploadText(ctx context.Context, env agent.Env, path, text string) error {
 	return nil
 }
 
-// withEquipment adds to the variables of an agent's commands those that tell of MCP
+// withEquipment are the variables of an agent's commands, with those that tell of MCP
 // servers and skills.
 func withEquipment(own []string, env agent.Env) []string {
-	vars := slices.Clone(own)
+	vars := env.Variables(own)
 	if len(env.MCPServers) > 0 {
 		vars = append(vars, "PROCTOR_MCP_CONFIG="+mcpFile)
 	}

@@ -71,12 +71,13 @@ func pythonEntry() agent.Entry {
 		Name:    "python",
 		Summary: "runs a Python class of yours, in the sandbox",
 		Output:  pythonOutput,
-		Settings: []agent.Setting{
+		Gateway: true,
+		Settings: append([]agent.Setting{
 			{Name: "import", Summary: "the class, `module:Class`; `agent:Agent` unless given: class `Agent` of `agent.py`", Text: true},
 			{Name: "dir", Summary: "the directory of this machine with the agent's code", Text: true, Required: true},
 			{Name: "python", Summary: "the interpreter in the sandbox, a name or a path; `python3` unless given", Text: true},
 			{Name: "version", Summary: "recorded with the results", Text: true},
-		},
+		}, agent.GatewaySettings()...),
 		Check: func(c agent.Config) error {
 			p := newPython(c)
 			if err := checkImport(p.Import); err != nil {
@@ -188,7 +189,7 @@ func (p *python) Setup(ctx context.Context, env agent.Env) error {
 func (p *python) findInterpreter(ctx context.Context, env agent.Env) error {
 	const hint = "agent python needs an image with Python 3.8 or later and its standard library; --ak python=PATH names another interpreter"
 	said := bounded.NewTail(maxProbe)
-	status, err := env.Sandbox.Exec(ctx, sandbox.Command{Argv: []string{p.Interpreter, "-c", pythonProbe}, Env: p.Env, User: env.User, Stdout: said})
+	status, err := env.Sandbox.Exec(ctx, sandbox.Command{Argv: []string{p.Interpreter, "-c", pythonProbe}, Env: env.Variables(p.Env), User: env.User, Stdout: said})
 	switch {
 	case err != nil:
 		return fmt.Errorf("looking for %s in the sandbox: %w", p.Interpreter, err)
@@ -209,7 +210,8 @@ func (p *python) Run(ctx context.Context, env agent.Env, task agent.Task) (agent
 	if err := uploadText(ctx, env, instructionFile, task.Instruction); err != nil {
 		return agent.Result{}, err
 	}
-	if err := uploadText(ctx, env, pythonOptions, p.options()); err != nil {
+	vars := withEquipment(p.Env, env)
+	if err := uploadText(ctx, env, pythonOptions, p.options(env.Variables(p.Env))); err != nil {
 		return agent.Result{}, err
 	}
 	// Empty, so that nothing of an earlier step counts, and open to the agent's user.
@@ -218,7 +220,7 @@ func (p *python) Run(ctx context.Context, env agent.Env, task agent.Task) (agent
 	}
 	err := env.Check(ctx, pythonOutput, sandbox.Command{
 		Argv: []string{p.Interpreter, "-u", pythonShim, pythonOptions},
-		Env:  withEquipment(p.Env, env), User: env.User,
+		Env:  vars, User: env.User,
 	})
 	result := readPythonContext(ctx, env, err)
 	if exit, ok := errors.AsType[*agent.ExitError](err); ok && exit.Code == statusUnusable {
@@ -229,9 +231,9 @@ func (p *python) Run(ctx context.Context, env agent.Env, task agent.Task) (agent
 
 // options is what pythonAgent is told. Of variables it has the names alone, because
 // values may be secrets.
-func (p *python) options() string {
+func (p *python) options(vars []string) string {
 	var names value.List
-	for _, kv := range p.Env {
+	for _, kv := range vars {
 		name, _, _ := strings.Cut(kv, "=")
 		if !slices.Contains(names, value.Value(value.Str(name))) {
 			names = append(names, value.Str(name))

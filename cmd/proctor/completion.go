@@ -14,13 +14,14 @@ import (
 // flagWords are what flags of these names take, in every command that has
 // them.
 var flagWords = map[string][]string{
-	"agent":     agents().Names(),
-	"env":       append([]string{sandboxes.Auto}, backends().Names()...),
-	"runtime":   {"gvisor", "native", "runc", "crun"},
-	"cpus":      {"auto", "limit", "ignore"},
-	"memory":    {"auto", "limit", "ignore"},
-	"metric":    {"mean", "sum", "max", "min"},
-	"aggregate": {string(outcome.MeanOfAttempts), string(outcome.BestOfK)},
+	"agent":         agents().Names(),
+	"env":           append([]string{sandboxes.Auto}, backends().Names()...),
+	"runtime":       {"gvisor", "native", "runc", "crun"},
+	"cpus":          {"auto", "limit", "ignore"},
+	"memory":        {"auto", "limit", "ignore"},
+	"metric":        {"mean", "sum", "max", "min"},
+	"model-gateway": jobcli.GatewayModes(),
+	"aggregate":     {string(outcome.MeanOfAttempts), string(outcome.BestOfK)},
 }
 
 // keepWords are for the flag that chooses a policy; another command has a switch of that

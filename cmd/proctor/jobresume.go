@@ -11,6 +11,7 @@ import (
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir/journal"
 	"github.com/proctor-run/proctor/jobdir/scan"
+	"github.com/proctor-run/proctor/trial"
 )
 
 // resumeFlags are the flags of job resume; run holds those that run has too.
@@ -71,6 +72,7 @@ the job was started. The exit codes are those of run.`,
 	jobcli.DefineHardening(fs, &f.run.Hardened, &f.run.AllowRemoteEngine)
 	jobcli.DefineEngineSocket(fs, &f.run)
 	jobcli.DefineModel(fs, &f.run.Model)
+	jobcli.DefineGateway(fs, &f.run.Model, trial.GatewayAuto)
 	jobcli.DefineBudgets(fs, &f.run.Model)
 	jobcli.DefineEnvFile(fs, &f.run)
 	jobcli.DefineSecrets(fs, &f.run)

@@ -15,6 +15,7 @@ import (
 	"github.com/proctor-run/proctor/internal/flags"
 	"github.com/proctor-run/proctor/internal/jobcli"
 	"github.com/proctor-run/proctor/ownrunner"
+	"github.com/proctor-run/proctor/trial"
 )
 
 // Variables that stand for flags of ownrunner run (outcome mapping, section 12).
@@ -92,6 +93,7 @@ func (f *evaluationFlags) define(env *Env, cmd *cobra.Command) {
 		p.DefineAgent(fs, f.run)
 		jobcli.DefineHarborAgent(fs, f.run)
 		jobcli.DefineModel(fs, &f.run.Model)
+		jobcli.DefineGateway(fs, &f.run.Model, trial.GatewayOff) // the contract gives agents their keys
 		jobcli.DefineBudgets(fs, &f.run.Model)
 		fs.StringVar(&f.agentDir, "agent-dir", ".", "`directory` with the code of --agent-import-path")
 		fs.Lookup("agent-import-path").Hidden = false

@@ -65,6 +65,7 @@ func defineTrialFlags(env *Env, cmd *cobra.Command, f *trialFlags) {
 		p.DefineAgent(fs, &f.run)
 		jobcli.DefineHarborAgent(fs, &f.run)
 		jobcli.DefineModel(fs, &f.run.Model)
+		jobcli.DefineGateway(fs, &f.run.Model, trial.GatewayAuto)
 		jobcli.DefineTrialBudget(fs, &f.run.Model)
 	})
 	flags.Topic(fs, "Verifier", func() { jobcli.DefineVerifier(fs, &f.run) })
@@ -221,6 +222,7 @@ func runTrial(ctx context.Context, env *Env, f *trialFlags, cfg jobdir.TrialConf
 		Backend: backend, Lookup: env.Lookup, Now: env.Now, SealedVerifier: f.run.Sealed, Agents: agents(),
 		Environ: env.Environ, SecretNames: f.run.Secrets,
 		Hardened: f.run.Hardened, AllowEngineSocket: f.run.AllowEngineSocket, Models: program(env).Models(&f.run.Model), Budget: f.run.Model.TrialBudget(),
+		Gateway: f.run.Model.Gateway,
 		TaskDir: func(jobdir.TaskConfig) (string, error) { return task.Dir, nil },
 	}
 	if r := f.run.Model.Recordings(); r != nil {

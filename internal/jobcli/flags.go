@@ -6,6 +6,7 @@ import (
 
 	"github.com/proctor-run/proctor/internal/flags"
 	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/trial"
 )
 
 // Flags are the flags of run. Those that Harbor has too keep Harbor's names and
@@ -54,6 +55,7 @@ func (p *Program) DefineRun(cmd *cobra.Command, f *Flags, tasks func(*pflag.Flag
 		p.DefineAgent(fs, f)
 		DefineHarborAgent(fs, f)
 		DefineModel(fs, &f.Model)
+		DefineGateway(fs, &f.Model, trial.GatewayAuto)
 		DefineBudgets(fs, &f.Model)
 	})
 	flags.Topic(fs, "Verifier", func() { DefineVerifier(fs, f) })

@@ -20,8 +20,10 @@ import (
 	"github.com/proctor-run/proctor/trial"
 )
 
-// ModelFlags are the flags for agents that call a model themselves.
+// ModelFlags are the flags for agents that call a model.
 type ModelFlags struct {
+	// Gateway says whether commands of agents reach models through this program.
+	Gateway trial.GatewayMode
 	// PerMinute is how many calls of a model begin within a minute, 0 for no bound.
 	PerMinute int
 	// Table is a file of limits and prices, see [llm.ParseTable].
@@ -41,6 +43,42 @@ func DefineModel(fs *pflag.FlagSet, f *ModelFlags) {
 	fs.StringVar(&f.Table, "model-table", "", "JSON `file` with limits and prices of models, which count before those that proctor knows")
 	fs.StringVar(&f.Replay, "replay-models", "", "call no model: agents get the answers that models gave in a job, or a trial, in this `directory`")
 	fs.BoolVar(&f.ReplayStrict, "replay-models-strict", false, "end a trial whose agent asks something else than in the recording, instead of warning")
+}
+
+// DefineGateway defines whether commands of agents reach models through this program;
+// otherwise is what counts unless it is given.
+func DefineGateway(fs *pflag.FlagSet, f *ModelFlags, otherwise trial.GatewayMode) {
+	f.Gateway = otherwise
+	fs.Var(&gatewayValue{&f.Gateway}, "model-gateway", "let commands of agents reach the model of -m through proctor, which keeps its key, counts tokens "+
+		"and holds budgets: `auto` where that can be, on, or off")
+}
+
+// gatewayValue is the value of --model-gateway.
+type gatewayValue struct{ mode *trial.GatewayMode }
+
+// Set reads a mode.
+func (v *gatewayValue) Set(text string) error {
+	mode, err := flags.OneOf(text, "a mode", GatewayModes(), nil)
+	if err == nil {
+		*v.mode = trial.GatewayMode(mode)
+	}
+	return err
+}
+
+// String is the mode.
+func (v *gatewayValue) String() string {
+	if v.mode == nil {
+		return ""
+	}
+	return string(*v.mode)
+}
+
+// Type is shown where the usage names no other word.
+func (*gatewayValue) Type() string { return "mode" }
+
+// GatewayModes are the values of --model-gateway.
+func GatewayModes() []string {
+	return []string{string(trial.GatewayAuto), string(trial.GatewayOn), string(trial.GatewayOff)}
 }
 
 // DefineBudgets defines what the models of a job may be used for.
@@ -97,28 +135,21 @@ func (p *Program) CheckBudgets(agents []jobdir.AgentConfig, f *ModelFlags) error
 	if of == ofTrial && of == (llm.Budget{}) || f.Replay != "" { // what is replayed costs nothing
 		return nil
 	}
-	calls := func(a jobdir.AgentConfig) bool {
-		e, ok := p.Agents.Find(text(a.Name))
-		return ok && e.CallsModel
-	}
+	calls := func(a jobdir.AgentConfig) bool { return trial.CallsModel(p.Agents, a, f.Gateway) }
 	if !slices.ContainsFunc(agents, calls) {
 		return exitcode.Usagef("a budget is for agents that call models through %s, and none does here", p.Name)
 	}
-	models := llm.NewMeter(llm.OfTrial, ofTrial, llm.NewMeter(llm.OfJob, of, nil)).Wrap(p.Models(f))
+	meter := llm.NewMeter(llm.OfTrial, ofTrial, llm.NewMeter(llm.OfJob, of, nil))
 	for _, a := range agents {
-		err := trial.CheckModel(p.Agents, a, p.Lookup, models)
+		if !calls(a) {
+			continue
+		}
+		err := trial.CheckPrices(p.Agents, a, p.Lookup, p.Models(f), meter)
 		if unpriced, ok := errors.AsType[*llm.UnpricedError](err); ok { // any other is the trials', whose secrets are there
 			return exitcode.Usagef("%w", unpriced)
 		}
 	}
 	return nil
-}
-
-func text(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
 }
 
 func (f *ModelFlags) check() error {
@@ -151,7 +182,7 @@ func (f *ModelFlags) Recordings() *job.Recordings {
 }
 
 // Models opens the models of the program's agents: one client for all trials.
-func (p *Program) Models(f *ModelFlags) llm.Opener {
+func (p *Program) Models(f *ModelFlags) llm.Router {
 	client := sync.OnceValues(func() (*llm.Client, error) {
 		if err := f.check(); err != nil {
 			return nil, err
@@ -159,13 +190,30 @@ func (p *Program) Models(f *ModelFlags) llm.Opener {
 		table, err := readTable(f.Table)
 		return &llm.Client{Dial: providers.Dial, Lookup: p.Lookup, Now: p.Now, Known: table, PerMinute: f.PerMinute}, err
 	})
-	return llm.OpenerFunc(func(name string, o llm.Options) (llm.Model, error) {
-		c, err := client()
-		if err != nil {
-			return nil, err
-		}
-		return c.Open(name, o)
-	})
+	return models{client}
+}
+
+// models is a client that is made when it is first asked for something.
+type models struct {
+	client func() (*llm.Client, error)
+}
+
+// Open opens a model.
+func (m models) Open(name string, o llm.Options) (llm.Model, error) {
+	c, err := m.client()
+	if err != nil {
+		return nil, err
+	}
+	return c.Open(name, o)
+}
+
+// Route finds the way to a model.
+func (m models) Route(name string, o llm.Options) (*llm.Route, error) {
+	c, err := m.client()
+	if err != nil {
+		return nil, err
+	}
+	return c.Route(name, o)
 }
 
 // maxTable bounds a table of models, in bytes.
@@ -193,7 +241,7 @@ func (p *Program) checkModels(agents []jobdir.AgentConfig, f *ModelFlags) error 
 	}
 	models := p.Models(f)
 	for _, a := range agents {
-		if err := trial.CheckModel(p.Agents, a, p.Lookup, models); err != nil {
+		if err := trial.CheckModel(p.Agents, a, p.Lookup, models, f.Gateway); err != nil {
 			return exitcode.Usagef("%w", err)
 		}
 	}

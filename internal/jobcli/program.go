@@ -69,6 +69,7 @@ func (p *Program) Session(f *Flags) *job.Session {
 		Runner: job.Runner{Trials: trial.Runner{
 			Lookup: p.Lookup, Now: p.Now, Agents: p.Agents, SealedVerifier: f.Sealed, Environ: p.Environ, SecretNames: f.Secrets,
 			Hardened: f.Hardened, AllowEngineSocket: f.AllowEngineSocket, Models: p.Models(&f.Model), Budget: f.Model.TrialBudget(),
+			Gateway: f.Model.Gateway,
 		}, Budget: f.Model.Budget(), Recordings: f.Model.Recordings()},
 		Options: options,
 		Signals: p.Signals,

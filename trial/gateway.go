@@ -1,0 +1,203 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/proctor-run/proctor/agent"
+	"github.com/proctor-run/proctor/harbor"
+	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/llm"
+	"github.com/proctor-run/proctor/llm/gateway"
+	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/egress"
+)
+
+// GatewayMode says whether commands of agents reach models through this program.
+type GatewayMode string
+
+// The modes. The zero value is GatewayAuto.
+const (
+	// GatewayAuto: where the configuration names a model that can be found, and the sandbox
+	// can carry the connections. Where calls are bounded or replayed it is GatewayOn.
+	GatewayAuto GatewayMode = "auto"
+	// GatewayOn: what keeps an agent that has a model from it ends the trial.
+	GatewayOn GatewayMode = "on"
+	// GatewayOff: agents find keys and models by themselves.
+	GatewayOff GatewayMode = "off"
+)
+
+// modelGateway is the way of a trial's agent to its model. It is confined to the goroutine
+// of the trial.
+type modelGateway struct {
+	gateway.Gateway
+	required bool
+	server   *http.Server
+	serving  sync.WaitGroup
+	address  string // in the sandbox; empty while nothing listens there
+
+	mu   sync.Mutex // guards what follows
+	stop context.CancelCauseFunc
+}
+
+// usesGateway reports whether an agent of this configuration is to have a gateway.
+func (r *Runner) usesGateway(e agent.Entry, c agent.Config) bool {
+	return e.Gateway && c.Model != "" && c.Models != nil && r.Gateway != GatewayOff
+}
+
+// planGateway makes the gateway of the trial's agent; nil where it has none.
+func (a *attempt) planGateway(e agent.Entry, c agent.Config) (*modelGateway, error) {
+	if !a.r.usesGateway(e, c) {
+		return nil, nil
+	}
+	options, err := c.ModelOptions()
+	if err != nil {
+		return nil, err
+	}
+	g := &modelGateway{required: a.r.Gateway == GatewayOn || a.r.Replay != nil || a.meter.Bounded()}
+	g.Model, g.Key, g.Protocols, g.Now = c.Model, gateway.NewKey(), llm.Protocols(c.Model, options), a.now
+	g.Recorder, g.Stop = &a.calls.Recorder, g.end
+	counts := a.meter
+	if a.r.Replay != nil {
+		counts = nil // what is replayed costs nothing
+		g.Replay, err = a.calls.recording(a)
+	} else {
+		c.Models = a.r.Models
+		if g.Route, err = c.Route(); err == nil {
+			err = a.meter.CheckPrices(c.Model, g.Route.Info.Prices)
+		}
+	}
+	g.Meter = llm.NewMeter(llm.OfTrial, llm.Budget{}, counts)
+	if err != nil && !g.required {
+		a.log.printf("The agent's commands have no model gateway: %v", err)
+		return nil, nil
+	}
+	return g, err
+}
+
+// Bounds of what a program in the sandbox can keep open.
+const (
+	gatewayHeaderTime = time.Minute
+	gatewayIdleTime   = 10 * time.Minute
+	gatewayHeader     = 256 << 10 // bytes
+)
+
+// openGateway lets the sandbox reach the gateway. It is called before the agent, so that
+// what carries the connections is not taken for something of the agent's.
+func (a *attempt) openGateway(ctx context.Context) error {
+	g := a.gateway
+	if g == nil {
+		return nil
+	}
+	l, ok := sandbox.As[egress.Listener](a.sandbox())
+	err := sandbox.ErrUnsupported
+	if ok {
+		l, listenErr := l.Listen(ctx)
+		if err = listenErr; err == nil {
+			g.address = "http://" + l.Addr().String()
+			g.server = &http.Server{
+				Handler: g, ReadHeaderTimeout: gatewayHeaderTime, IdleTimeout: gatewayIdleTime, MaxHeaderBytes: gatewayHeader,
+				ErrorLog: log.New(io.Discard, "", 0), // what it has to say is about programs in the sandbox
+			}
+			g.serving.Go(func() { _ = g.server.Serve(l) })
+			return nil
+		}
+	}
+	if g.required || !errors.Is(err, sandbox.ErrUnsupported) {
+		return fmt.Errorf("letting the agent's commands reach their model: %w", err)
+	}
+	a.gateway = nil
+	a.warn("this sandbox cannot carry connections to the model gateway: the agent's commands get the variables as they were given, keys too")
+	return nil
+}
+
+// closeGateway ends the gateway. It may be called repeatedly.
+func (a *attempt) closeGateway() {
+	g := a.gateway
+	if g == nil || g.server == nil {
+		return
+	}
+	g.Close()
+	_ = g.server.Close()
+	g.serving.Wait()
+}
+
+// vars are the variables of the agent's commands.
+func (g *modelGateway) vars(own []string) []string { return g.Vars(own, g.address) }
+
+// end ends the agent: none of its calls can succeed any more.
+func (g *modelGateway) end(why error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.stop != nil {
+		g.stop(&stoppedError{why})
+	}
+}
+
+// stoppedError is why the gateway has ended an agent.
+type stoppedError struct{ why error }
+
+func (e *stoppedError) Error() string { return e.why.Error() }
+func (e *stoppedError) Unwrap() error { return e.why }
+
+// during lets the agent call its model while it works, and makes what it used and how its
+// model failed part of what came of that. A [*stoppedError] says that the gateway ended it.
+func (g *modelGateway) during(ctx context.Context, network harbor.Network, work func(context.Context) (agent.Result, error)) (agent.Result, error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	g.mu.Lock()
+	g.stop = stop
+	g.mu.Unlock()
+	before, answered := g.Meter.Spent(), g.Answered()
+	g.Offline = network.Mode != harbor.Public
+	g.Open()
+	result, err := work(ctx)
+	g.Close()
+	used := g.Meter.Spent().Minus(before)
+	if used.Calls > 0 {
+		result = withUsage(result, used)
+	}
+	if stopped, ok := errors.AsType[*stoppedError](context.Cause(ctx)); ok {
+		return result, stopped
+	}
+	return result, g.orFailure(err, g.Answered()-answered)
+}
+
+// withUsage has the numbers of the gateway in the place of the agent's. What was estimated
+// is not known.
+func withUsage(r agent.Result, used llm.Spent) agent.Result {
+	r.InputTokens, r.CacheTokens, r.OutputTokens, r.CostUSD = nil, nil, nil, nil
+	if used.Uncounted == 0 {
+		r.InputTokens, r.CacheTokens, r.OutputTokens = &used.Prompt, &used.Cached, &used.Completion
+		if used.Unpriced == 0 {
+			r.CostUSD = &used.USD
+		}
+	}
+	return r
+}
+
+// orFailure is the failure of the model where that is why the agent did not work: it was
+// never answered, or the agent ended with an error after a call that was not. Such work is
+// not judged.
+func (g *modelGateway) orFailure(err error, answered int64) error {
+	_, exited := errors.AsType[*agent.ExitError](err)
+	if err != nil && !exited {
+		return err
+	}
+	if failed := g.Failure(); failed != nil && (answered == 0 || exited) {
+		return failed
+	}
+	return err
+}
+
+// note tells of the gateway in the notes of the trial.
+func (g *modelGateway) note() *jobdir.GatewayNote {
+	s := g.Meter.Spent()
+	return &jobdir.GatewayNote{Model: g.Model, Calls: s.Calls, Uncounted: s.Uncounted}
+}
