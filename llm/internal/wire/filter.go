@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
 )
 
@@ -154,5 +155,5 @@ func onlyUsage(data []byte) bool {
 			}
 		}
 	}
-	return w.whole && none && usage
+	return none && usage && json.Valid(data)
 }
