@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"strings"
 
 	"github.com/proctor-run/proctor/llm"
@@ -27,27 +28,32 @@ func (r *reader) responsesEvent(data []byte) {
 	if !w.whole {
 		return
 	}
-	name := decoded(kind)
+	name := inside(kind)
 	switch {
-	case name == "":
+	case len(name) == 0:
 		r.response(data)
-	case name == "error":
+	case string(name) == "error":
 		r.fail(problem)
 		r.fail(data)
-	case strings.HasSuffix(name, ".delta"):
-		if name != "response.audio.delta" { // which is no text
+	case bytes.HasSuffix(name, []byte(".delta")):
+		if string(name) != "response.audio.delta" { // which is no text
 			r.text += textLen(delta)
 		}
-	case name == "response.output_item.done":
+	case string(name) == "response.output_item.done":
 		r.responseItem(item)
 	case isObject(response):
-		status := strings.TrimPrefix(name, "response.")
-		switch status {
-		case "completed", "incomplete", "failed":
-			r.ended, r.status = true, []byte(`"`+status+`"`)
-		}
-		r.response(response)
+		r.responseState(string(name), response)
 	}
+}
+
+// responseState reads an event that has the whole response, as far as there is any.
+func (r *reader) responseState(name string, response []byte) {
+	status := strings.TrimPrefix(name, "response.")
+	switch status {
+	case "completed", "incomplete", "failed":
+		r.ended, r.status = true, []byte(`"`+status+`"`)
+	}
+	r.response(response)
 }
 
 func (r *reader) response(response []byte) {
