@@ -24,23 +24,22 @@ func (r *reader) anthropicEvent(data []byte) {
 		return
 	}
 	switch string(kind) {
-	case `"content_block_delta"`:
+	case `"content_block_delta"`, `"message_delta"`:
 		r.anthropicDelta(delta)
+		r.addUsage(usage)
 	case `"content_block_start"`:
 		r.anthropicBlock(block)
 	case `"message_start"`:
 		r.anthropicMessage(message)
-	case `"message_delta"`:
-		r.anthropicDelta(delta)
-		r.addUsage(usage)
 	case `"message_stop"`:
 		r.ended = true
 	case `"message"`:
 		r.anthropicMessage(data)
-	}
-	r.fail(problem)
-	if string(kind) == `"error"` {
+	case `"error"`:
+		r.fail(problem)
 		r.fail(data)
+	default:
+		r.fail(problem)
 	}
 }
 

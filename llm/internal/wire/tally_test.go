@@ -144,6 +144,11 @@ func answers() []answer {
 		{"Mistral", llm.Chat, `data:{"choices":[{"index":0,"delta":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"Hm"}]},{"type":"text","text":"\u00e4\n\ud83d\ude00"}]},"finish_reason":""}]}` + "\n\n", wire.Tallied{
 			Text: 9,
 		}},
+		{"older forms", llm.Chat, `{"choices":[{"text":"ab","message":{"refusal":"c","function_call":{"name":"f","arguments":"{}"},"tool_calls":[{"function":{"arguments":{"a":1}}}]},"finish_reason":"error"}]}`, wire.Tallied{
+			Whole: true, Text: 12,
+		}},
+		{"neither JSON nor a stream", llm.Chat, "<html>\n", wire.Tallied{}},
+		{"Gemini has not ended", llm.Gemini, "data: {\"candidates\":[{\"finishReason\":\"FINISH_REASON_UNSPECIFIED\",\"content\":{\"parts\":[{\"functionCall\":{\"args\":null}}]}}]}\n\n", wire.Tallied{}},
 		{"two choices", llm.Chat, "data: {\"choices\":[{\"index\":1,\"delta\":{},\"finish_reason\":\"length\"}]}\n\ndata: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"content_filter\"}]}\n\n", wire.Tallied{
 			Finish: llm.Filtered, Whole: true,
 		}},
