@@ -149,6 +149,7 @@ func (d anthropic) events(req *Request, a *full) []event {
 		"id": a.id, "type": "message", "role": "assistant", "model": req.Model, "content": []any{},
 		"stop_reason": nil, "stop_sequence": nil, "usage": usage,
 	}})
+	add("ping", object{})
 	for i, b := range d.blocks(a) {
 		start, deltas := deltasOf(b)
 		add("content_block_start", object{"index": i, "content_block": start})
@@ -158,7 +159,7 @@ func (d anthropic) events(req *Request, a *full) []event {
 		add("content_block_stop", object{"index": i})
 	}
 	add("message_delta", object{
-		"delta": object{"stop_reason": d.reason(a.finish), "stop_sequence": nil}, "usage": object{"output_tokens": a.usage.Completion},
+		"delta": object{"stop_reason": d.reason(a.finish), "stop_sequence": nil}, "usage": d.usage(a),
 	})
 	add("message_stop", object{})
 	return out

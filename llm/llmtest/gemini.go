@@ -135,10 +135,11 @@ func (gemini) parts(a *full) []object {
 	return out
 }
 
-// piece is a part of the answer; the last one has the reason and what was used.
+// piece is a part of the answer. Each tells what was used so far, and the last one the reason.
 func (d gemini) piece(req *Request, a *full, parts []object, last bool) object {
 	candidate := object{"index": 0, "content": object{"role": "model", "parts": parts}}
-	out := object{"candidates": []any{candidate}, "modelVersion": req.Model, "responseId": a.id}
+	used := object{"promptTokenCount": a.usage.Prompt, "cachedContentTokenCount": a.usage.Cached, "totalTokenCount": a.usage.Prompt}
+	out := object{"candidates": []any{candidate}, "usageMetadata": used, "modelVersion": req.Model, "responseId": a.id}
 	if !last {
 		return out
 	}
@@ -154,10 +155,7 @@ func (d gemini) piece(req *Request, a *full, parts []object, last bool) object {
 		}
 		candidate["logprobsResult"] = object{"chosenCandidates": chosen}
 	}
-	out["usageMetadata"] = object{
-		"promptTokenCount": a.usage.Prompt, "candidatesTokenCount": a.usage.Completion,
-		"cachedContentTokenCount": a.usage.Cached, "totalTokenCount": a.usage.Prompt + a.usage.Completion,
-	}
+	used["candidatesTokenCount"], used["totalTokenCount"] = a.usage.Completion, a.usage.Prompt+a.usage.Completion
 	return out
 }
 

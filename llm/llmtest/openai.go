@@ -3,6 +3,7 @@ package llmtest
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 
 	"github.com/proctor-run/proctor/llm"
@@ -346,8 +347,11 @@ func (r responses) events(req *Request, a *full) []event {
 	begun := object{"id": a.id, "object": "response", "created_at": 0, "model": req.Model, "status": "in_progress", "output": []any{}}
 	add("response.created", object{"response": begun})
 	for i, item := range r.items(a) {
-		add("response.output_item.added", object{"output_index": i, "item": item})
+		add("response.output_item.added", object{"output_index": i, "item": begunItem(item)})
 		switch item["type"] {
+		case "reasoning":
+			add("response.reasoning_summary_text.delta", object{"item_id": item["id"], "output_index": i, "summary_index": 0, "delta": a.Reasoning})
+			add("response.reasoning_summary_text.done", object{"item_id": item["id"], "output_index": i, "summary_index": 0, "text": a.Reasoning})
 		case "message":
 			where := func(more object) object {
 				more["item_id"], more["output_index"], more["content_index"] = item["id"], i, 0
@@ -370,5 +374,20 @@ func (r responses) events(req *Request, a *full) []event {
 		end = "response.incomplete"
 	}
 	add(end, object{"response": r.whole(req, a)})
+	return out
+}
+
+// begunItem is an item of which nothing has been said yet.
+func begunItem(item object) object {
+	out := maps.Clone(item)
+	switch item["type"] {
+	case "reasoning":
+		out["summary"] = []any{}
+		delete(out, "encrypted_content")
+	case "message":
+		out["status"], out["content"] = "in_progress", []any{}
+	case "function_call":
+		out["status"], out["arguments"] = "in_progress", ""
+	}
 	return out
 }

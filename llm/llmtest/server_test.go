@@ -163,7 +163,8 @@ type piece struct {
 		Finish string `json:"finishReason"`
 	}
 	Usage *struct {
-		Prompt int `json:"promptTokenCount"`
+		Prompt     int `json:"promptTokenCount"`
+		Candidates int `json:"candidatesTokenCount"`
 	} `json:"usageMetadata"`
 }
 
@@ -195,7 +196,7 @@ func TestGeminiStream(t *testing.T) {
 	if diff := cmp.Diff(events, list); diff != "" {
 		t.Error(diff)
 	}
-	if len(events) != 4 || events[0].Usage != nil || events[3].Usage == nil || events[3].Usage.Prompt != 100 || events[3].Candidates[0].Finish != "STOP" {
+	if len(events) != 4 || events[0].Usage == nil || events[0].Usage.Candidates != 0 || events[3].Usage == nil || events[3].Usage.Prompt != 100 || events[3].Usage.Candidates != 20 || events[3].Candidates[0].Finish != "STOP" {
 		t.Fatalf("%+v", events)
 	}
 	if !events[0].Candidates[0].Content.Parts[0].Thought || events[1].Candidates[0].Content.Parts[0].Text != "Grüße" {

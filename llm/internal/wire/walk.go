@@ -22,13 +22,13 @@ type walk struct {
 }
 
 // walkObject goes through an object; through nothing where the text is none.
-func walkObject(text []byte) *walk { return newWalk(text, '{', '}') }
+func walkObject(text []byte) walk { return newWalk(text, '{', '}') }
 
 // walkList goes through a list; through nothing where the text is none.
-func walkList(text []byte) *walk { return newWalk(text, '[', ']') }
+func walkList(text []byte) walk { return newWalk(text, '[', ']') }
 
-func newWalk(text []byte, first, last byte) *walk {
-	w := &walk{text: text, last: last}
+func newWalk(text []byte, first, last byte) walk {
+	w := walk{text: text, last: last}
 	w.at = skipSpace(text, 0)
 	if w.at < len(text) && text[w.at] == first {
 		w.at++
@@ -155,6 +155,14 @@ func unescaped(inside []byte) []byte {
 		return inside
 	}
 	return []byte(s)
+}
+
+// inside is a string in JSON as it means; empty for what is none.
+func inside(value []byte) []byte {
+	if len(value) < 2 || value[0] != '"' {
+		return nil
+	}
+	return unescaped(value[1 : len(value)-1])
 }
 
 // textLen is how many bytes of UTF-8 a string in JSON means, about; 0 for what is none.

@@ -3,6 +3,7 @@ package anthropic
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
@@ -74,7 +75,7 @@ func (m *model) Complete(ctx context.Context, req *llm.Request) (*llm.Response, 
 // tools stay in the native form.
 func responseOf(req *llm.Request, answer *sdk.Message) *llm.Response {
 	out := &llm.Response{
-		ID: answer.ID, Model: answer.Model, Finish: finishOf(answer.StopReason),
+		ID: answer.ID, Model: answer.Model, Finish: wire.AnthropicFinish(string(answer.StopReason)),
 		Message: llm.Message{Role: llm.Assistant},
 	}
 	ids := wire.NewIDs(req.Messages)
@@ -99,25 +100,8 @@ func responseOf(req *llm.Request, answer *sdk.Message) *llm.Response {
 		out.Finish = llm.CallsMade
 	}
 	out.Message.Native = nativeOf(answer)
-	if u := answer.Usage; answer.JSON.Usage.Valid() {
-		out.Usage = &llm.Usage{
-			Prompt:     u.InputTokens + u.CacheReadInputTokens + u.CacheCreationInputTokens,
-			Completion: u.OutputTokens, Cached: u.CacheReadInputTokens, CacheWrite: u.CacheCreationInputTokens,
-		}
-	}
+	out.Usage, out.Cost = wire.AnthropicUsage(json.RawMessage(answer.JSON.Usage.Raw()))
 	return out
-}
-
-func finishOf(reason sdk.StopReason) llm.Finish {
-	switch reason {
-	case sdk.StopReasonMaxTokens, sdk.StopReasonModelContextWindowExceeded:
-		return llm.Length
-	case sdk.StopReasonToolUse:
-		return llm.CallsMade
-	case sdk.StopReasonRefusal:
-		return llm.Filtered
-	}
-	return llm.Stopped
 }
 
 // nativeOf keeps the blocks if there are any that only the provider can read, and if

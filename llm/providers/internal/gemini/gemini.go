@@ -73,15 +73,9 @@ type answer struct {
 		BlockReason string `json:"blockReason"`
 		Message     string `json:"blockReasonMessage"`
 	} `json:"promptFeedback"`
-	Usage *struct {
-		Prompt     int64 `json:"promptTokenCount"`
-		ToolPrompt int64 `json:"toolUsePromptTokenCount"`
-		Candidates int64 `json:"candidatesTokenCount"`
-		Thoughts   int64 `json:"thoughtsTokenCount"`
-		Cached     int64 `json:"cachedContentTokenCount"`
-	} `json:"usageMetadata"`
-	Model string `json:"modelVersion"`
-	ID    string `json:"responseId"`
+	Usage json.RawMessage `json:"usageMetadata"`
+	Model string          `json:"modelVersion"`
+	ID    string          `json:"responseId"`
 }
 
 type candidate struct {
@@ -107,7 +101,7 @@ func (c *candidate) parts() []part {
 func (a *answer) response(req *llm.Request) *llm.Response {
 	c := &a.Candidates[0]
 	out := &llm.Response{
-		ID: a.ID, Model: a.Model, Finish: finishOf(c.Finish),
+		ID: a.ID, Model: a.Model, Finish: wire.GeminiFinish(c.Finish),
 		Message: llm.Message{Role: llm.Assistant},
 	}
 	signed := c.read(req, out)
@@ -117,9 +111,7 @@ func (a *answer) response(req *llm.Request) *llm.Response {
 	if len(out.Message.Calls) > 0 && out.Finish == llm.Stopped {
 		out.Finish = llm.CallsMade
 	}
-	if u := a.Usage; u != nil {
-		out.Usage = &llm.Usage{Prompt: u.Prompt + u.ToolPrompt, Completion: u.Candidates + u.Thoughts, Cached: u.Cached}
-	}
+	out.Usage = wire.GeminiUsage(a.Usage)
 	if req.Tokens {
 		for _, t := range c.Logprobs.Chosen {
 			out.LogProbs = append(out.LogProbs, t.Logprob)
@@ -154,14 +146,4 @@ func (c *candidate) read(req *llm.Request, out *llm.Response) (signed bool) {
 		out.Message.Parts = []llm.Part{{Text: said}}
 	}
 	return signed
-}
-
-func finishOf(reason string) llm.Finish {
-	switch reason {
-	case "MAX_TOKENS":
-		return llm.Length
-	case "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY":
-		return llm.Filtered
-	}
-	return llm.Stopped
 }

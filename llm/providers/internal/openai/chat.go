@@ -27,15 +27,15 @@ func (m *chatModel) Complete(ctx context.Context, req *llm.Request) (*llm.Respon
 	if err != nil {
 		return nil, err
 	}
-	var answer members
+	var answer wire.Members
 	if err := x.Decode(&answer); err != nil {
 		return nil, m.Unusable(x, err.Error())
 	}
-	choices := answer.list("choices")
+	choices := answer.List("choices")
 	if len(choices) == 0 {
 		return nil, m.Unusable(x, "the answer has no choice")
 	}
-	if object(choices[0]["error"]) != nil {
+	if wire.Object(choices[0]["error"]) != nil {
 		x.Body = slices.Concat([]byte(`{"error":`), choices[0]["error"], []byte("}"))
 		return nil, m.Unusable(x, "the answer is an error")
 	}
@@ -171,14 +171,14 @@ func (m *chatModel) marks(messages []llm.Message) []int {
 
 // markNative marks the last part of a message that its provider gave, if it has a text.
 func markNative(native json.RawMessage, marked bool) json.RawMessage {
-	msg := object(native)
-	parts := msg.list("content")
-	if said := msg.text("content"); said != "" {
+	msg := wire.Object(native)
+	parts := msg.List("content")
+	if said := msg.Text("content"); said != "" {
 		text, err := wire.JSON(said)
 		if err != nil {
 			return native
 		}
-		parts = []members{{"type": json.RawMessage(`"text"`), "text": text}}
+		parts = []wire.Members{{"type": json.RawMessage(`"text"`), "text": text}}
 	}
 	if !marked || len(parts) == 0 || parts[len(parts)-1] == nil {
 		return native
@@ -248,59 +248,47 @@ func chatTools(tools []llm.ToolSpec) []any {
 	return out
 }
 
-func chatResponse(req *llm.Request, answer, choice members) *llm.Response {
-	msg := object(choice["message"])
+func chatResponse(req *llm.Request, answer, choice wire.Members) *llm.Response {
+	msg := wire.Object(choice["message"])
 	out := &llm.Response{
-		ID: answer.text("id"), Model: answer.text("model"), Finish: chatFinish(choice.text("finish_reason")),
+		ID: answer.Text("id"), Model: answer.Text("model"), Finish: wire.ChatFinish(choice.Text("finish_reason")),
 		Message: llm.Message{Role: llm.Assistant},
 	}
 	said, thought := chatContent(msg)
 	if said == "" {
-		said = msg.text("refusal")
+		said = msg.Text("refusal")
 	}
 	if said != "" {
 		out.Message.Parts = []llm.Part{{Text: said}}
 	}
 	for _, key := range []string{"reasoning_content", "reasoning"} {
 		if thought == "" {
-			thought = msg.text(key)
+			thought = msg.Text(key)
 		}
 	}
 	out.Message.Reasoning = thought
 	ids := wire.NewIDs(req.Messages)
-	for _, c := range msg.list("tool_calls") {
-		function := object(c["function"])
+	for _, c := range msg.List("tool_calls") {
+		function := wire.Object(c["function"])
 		out.Message.Calls = append(out.Message.Calls, llm.ToolCall{
-			ID: ids.For(c.text("id")), Name: function.text("name"), Arguments: argumentsOf(function["arguments"]),
+			ID: ids.For(c.Text("id")), Name: function.Text("name"), Arguments: argumentsOf(function["arguments"]),
 		})
 	}
 	if len(out.Message.Calls) > 0 && out.Finish == llm.Stopped {
 		out.Finish = llm.CallsMade
 	}
 	out.Message.Native = chatNative(msg)
-	chatUsage(out, object(answer["usage"]))
-	for _, t := range object(choice["logprobs"]).list("content") {
+	out.Usage, out.Cost = wire.ChatUsage(answer["usage"])
+	for _, t := range wire.Object(choice["logprobs"]).List("content") {
 		var p float64
 		if json.Unmarshal(t["logprob"], &p) == nil {
 			out.LogProbs = append(out.LogProbs, p)
 		}
 	}
-	out.CompletionTokenIDs = choice.numbers("token_ids")
-	out.PromptTokenIDs = answer.numbers("prompt_token_ids")
+	out.CompletionTokenIDs = choice.Numbers("token_ids")
+	out.PromptTokenIDs = answer.Numbers("prompt_token_ids")
 	out.Extra = chatExtra(answer, choice)
 	return out
-}
-
-func chatFinish(reason string) llm.Finish {
-	switch reason {
-	case "length":
-		return llm.Length
-	case "tool_calls", "function_call":
-		return llm.CallsMade
-	case "content_filter":
-		return llm.Filtered
-	}
-	return llm.Stopped
 }
 
 // argumentsOf are the arguments of a call: text, of some servers the object itself.
@@ -314,12 +302,12 @@ func argumentsOf(raw json.RawMessage) string {
 
 // chatContent reads the content: a text or, of some servers, a list of parts, of which
 // those of the type "thinking" are reasoning.
-func chatContent(msg members) (said, thought string) {
-	said = msg.text("content")
-	for _, part := range msg.list("content") {
-		said += part.text("text")
-		for _, t := range part.list("thinking") {
-			thought += t.text("text")
+func chatContent(msg wire.Members) (said, thought string) {
+	said = msg.Text("content")
+	for _, part := range msg.List("content") {
+		said += part.Text("text")
+		for _, t := range part.List("thinking") {
+			thought += t.Text("text")
 		}
 	}
 	return said, thought
@@ -327,18 +315,18 @@ func chatContent(msg members) (said, thought string) {
 
 // chatNative keeps a message that has something only its provider can read: the details
 // of reasoning of gateways, and what they add to calls.
-func chatNative(msg members) *llm.Native {
-	signed := msg.list("reasoning_details") != nil
-	for _, c := range msg.list("tool_calls") {
+func chatNative(msg wire.Members) *llm.Native {
+	signed := msg.List("reasoning_details") != nil
+	for _, c := range msg.List("tool_calls") {
 		signed = signed || c["extra_content"] != nil
-		if c.text("id") == "" {
+		if c.Text("id") == "" {
 			return nil // it could not be answered
 		}
 	}
 	if !signed {
 		return nil
 	}
-	kept := members{"role": json.RawMessage(`"assistant"`), "content": json.RawMessage("null")}
+	kept := wire.Members{"role": json.RawMessage(`"assistant"`), "content": json.RawMessage("null")}
 	for _, key := range []string{"content", "tool_calls", "reasoning_details"} {
 		if msg[key] != nil {
 			kept[key] = msg[key]
@@ -351,27 +339,12 @@ func chatNative(msg members) *llm.Native {
 	return &llm.Native{API: llm.Chat, Content: data}
 }
 
-func chatUsage(out *llm.Response, usage members) {
-	if usage == nil {
-		return
-	}
-	details := object(usage["prompt_tokens_details"])
-	out.Usage = &llm.Usage{
-		Prompt: usage.whole("prompt_tokens"), Completion: usage.whole("completion_tokens"),
-		Cached: details.whole("cached_tokens"), CacheWrite: details.whole("cache_write_tokens"),
-	}
-	if out.Usage.Cached == 0 {
-		out.Usage.Cached = usage.whole("prompt_cache_hit_tokens")
-	}
-	out.Cost = usage.number("cost")
-}
-
 // chatExtra are the members that are not the protocol's and have no field of their own.
-func chatExtra(answer, choice members) *value.Object {
+func chatExtra(answer, choice wire.Members) *value.Object {
 	out := value.NewObject(0)
-	for _, m := range []members{answer, choice} {
+	for _, m := range []wire.Members{answer, choice} {
 		for _, key := range slices.Sorted(maps.Keys(m)) {
-			if v := m.value(key); v != nil && !known(key) {
+			if v := m.Value(key); v != nil && !known(key) {
 				out.Set(key, v)
 			}
 		}

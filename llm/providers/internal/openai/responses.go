@@ -208,21 +208,9 @@ func responseOf(req *llm.Request, answer *responses.Response) *llm.Response {
 	out.Message.Reasoning = thought.String()
 	out.Message.Native = responseNative(answer)
 	if answer.Status == responses.ResponseStatusIncomplete {
-		switch answer.IncompleteDetails.Reason {
-		case "max_output_tokens":
-			out.Finish = llm.Length
-		case "content_filter":
-			out.Finish = llm.Filtered
-		}
+		out.Finish = wire.ResponsesFinish(out.Finish, answer.IncompleteDetails.Reason)
 	}
-	if answer.JSON.Usage.Valid() {
-		u := answer.Usage
-		out.Usage = &llm.Usage{
-			Prompt: u.InputTokens, Completion: u.OutputTokens, Cached: u.InputTokensDetails.CachedTokens,
-			CacheWrite: u.InputTokensDetails.CacheWriteTokens,
-		}
-		out.Cost = members{"cost": json.RawMessage(u.JSON.ExtraFields["cost"].Raw())}.number("cost")
-	}
+	out.Usage, out.Cost = wire.ResponsesUsage(json.RawMessage(answer.JSON.Usage.Raw()))
 	return out
 }
 
