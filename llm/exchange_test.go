@@ -474,7 +474,7 @@ func TestParseExchanges(t *testing.T) {
 	zipped := func(data []byte) string {
 		return `"exchange":{"status":200,"gzip":"` + base64.StdEncoding.EncodeToString(data) + `"}`
 	}
-	most := zip(t, make([]byte, 64<<20))
+	most := bytes.Repeat(zip(t, make([]byte, 1<<20)), 64)
 	large := zipped(most)
 	broken := zip(t, []byte("a body"))
 	broken[len(broken)-1]++
