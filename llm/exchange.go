@@ -203,7 +203,7 @@ func (e *exchangeJSON) check(failure *errorJSON, left int64) error {
 		return errors.New("an answer has either a body or a gzip")
 	}
 	if err := e.measure(min(maxBody, left)); err != nil {
-		return fmt.Errorf("decompressing an answer: %w", err)
+		return err
 	}
 	switch {
 	case e.size > maxBody:
@@ -224,7 +224,10 @@ func (e *exchangeJSON) measure(limit int64) error {
 	if err == nil {
 		e.size, err = io.Copy(io.Discard, io.LimitReader(z, limit+1))
 	}
-	return err
+	if err != nil {
+		return fmt.Errorf("decompressing an answer: %w", err)
+	}
+	return nil
 }
 
 // body is the body of an exchange that was checked.

@@ -137,6 +137,59 @@ func TestMeterUnknown(t *testing.T) {
 	}
 }
 
+// TestMeterChargesAlike: a call that went another way counts as one through a model.
+func TestMeterChargesAlike(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		n := rapid.OneOf(rapid.Int64Range(-2, 100), rapid.Int64())
+		answer := llm.Response{
+			Message: llm.TextMessage(llm.Assistant, strings.Repeat("b", rapid.IntRange(0, 100).Draw(rt, "answer"))),
+			Usage: draw(rt, "usage", func() llm.Usage {
+				return llm.Usage{Prompt: n.Draw(rt, "prompt"), Completion: n.Draw(rt, "completion"), Cached: n.Draw(rt, "cached")}
+			}),
+			Cost: draw(rt, "cost", func() float64 { return rapid.SampledFrom([]float64{-1, 0, 0.5, 1e30, math.NaN()}).Draw(rt, "dollars") }),
+		}
+		prices := rapid.SampledFrom([]*llm.Prices{nil, cheap}).Draw(rt, "prices")
+		prompt := strings.Repeat("a", rapid.IntRange(0, 100).Draw(rt, "prompt"))
+		job := llm.NewMeter(llm.OfJob, llm.Budget{}, nil)
+		wrapped, charged := llm.NewMeter(llm.OfTrial, llm.Budget{}, nil), llm.NewMeter(llm.OfTrial, llm.Budget{Tokens: 1}, job)
+		m := through(rt, wrapped, &priced{info: llm.Info{Prices: prices}, answer: answer})
+		if _, err := m.Complete(t.Context(), &llm.Request{Messages: []llm.Message{llm.TextMessage(llm.User, prompt)}}); err != nil {
+			rt.Fatal(err)
+		}
+		charged.Charge(prices, answer.Usage, answer.Cost, int64(len(prompt)), int64(len(answer.Message.Text())))
+		if wrapped.Spent() != charged.Spent() || job.Spent() != charged.Spent() {
+			rt.Fatalf("charged %+v, the job %+v, want %+v", charged.Spent(), job.Spent(), wrapped.Spent())
+		}
+		if used := charged.Spent().Tokens() > 0; used != (charged.Refuse() != nil) {
+			rt.Fatalf("spent %+v, then %v", charged.Spent(), charged.Refuse())
+		}
+	})
+	meter := llm.NewMeter(llm.OfTrial, llm.Budget{}, nil)
+	meter.Charge(cheap, nil, nil, -400, 40)
+	if got := meter.Spent(); got.Prompt != 0 || got.Completion != 10 || got.Uncounted != 1 {
+		t.Errorf("spent %+v", got)
+	}
+}
+
+// TestMeterRefusesOtherWays: whoever makes calls another way is told what a model that is
+// wrapped would be.
+func TestMeterRefusesOtherWays(t *testing.T) {
+	t.Parallel()
+	job := llm.NewMeter(llm.OfJob, llm.Budget{USD: 1}, nil)
+	trial := llm.NewMeter(llm.OfTrial, llm.Budget{}, job)
+	if err := errors.Join(trial.Refuse(), trial.CheckPrices("a/b", cheap), llm.NewMeter(llm.OfTrial, llm.Budget{Tokens: 5}, nil).CheckPrices("a/b", nil)); err != nil {
+		t.Error(err)
+	}
+	if unpriced, ok := errors.AsType[*llm.UnpricedError](trial.CheckPrices("a/b", nil)); !ok || unpriced.Model != "a/b" {
+		t.Errorf("error %v", unpriced)
+	}
+	trial.Charge(nil, nil, new(1.5), 4, 4)
+	if over, ok := errors.AsType[*llm.BudgetError](trial.Refuse()); !ok || over.Of != llm.OfJob || over.Spent.Uncounted != 1 {
+		t.Errorf("error %v", over)
+	}
+}
+
 // TestMeterWantsPrices: a budget in dollars opens no model whose prices are not known, also
 // where it is the job's.
 func TestMeterWantsPrices(t *testing.T) {

@@ -3,6 +3,7 @@ package llm_test
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -360,6 +361,10 @@ func FuzzParseRecording(f *testing.F) {
 	f.Add([]byte(recordedModel))
 	f.Add([]byte(recordedModel + `{"call":1,"model":"test/m","request":"` + someDigest + `","response":{"message":{"role":"assistant","parts":[{"text":"a"},{"image":{}}],"native":{"api":"chat"}},"logprobs":["-Inf",0],"extra":{"a":1},"usage":{}}}` + "\n"))
 	f.Add([]byte(recordedModel + `{"call":1,"model":"test/m","request":"` + someDigest + `","error":{"kind":"rate limit","retry_after_ms":9223372036854775807}}` + "\n"))
+	exchange := recordedModel + `{"call":1,"model":"test/m","request":"` + someDigest + `","exchange":{"api":"chat","path":"/x?y","status":200,"type":"text/plain",`
+	f.Add([]byte(exchange + `"body":"é\u0000","cut":true,"usage":{"prompt":1},"cost":0.5}}` + "\n"))
+	f.Add([]byte(exchange + `"gzip":"` + base64.StdEncoding.EncodeToString(zip(f, []byte(strings.Repeat("\xff", 2000)))) + `"}}` + "\n"))
+	f.Add([]byte(recordedModel + `{"call":1,"model":"test/m","request":"` + someDigest + `","exchange":{"api":"gemini","path":"/x"},"error":{"kind":"rate limit","status":429}}` + "\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r, err := llm.ParseRecording(data)
 		if err != nil {
@@ -371,7 +376,8 @@ func FuzzParseRecording(f *testing.F) {
 			return
 		}
 		var out bytes.Buffer
-		again := openModel(t, &llm.Recorder{Opener: always(m), To: &out})
+		recorder := &llm.Recorder{Opener: always(m), To: &out}
+		again := openModel(t, recorder)
 		for range bytes.Count(data, []byte("\n")) + 1 {
 			resp, err := again.Complete(t.Context(), ask("x"))
 			if (resp == nil) == (err == nil) {
@@ -381,8 +387,24 @@ func FuzzParseRecording(f *testing.F) {
 				t.Fatalf("%+v", failed)
 			}
 		}
+		exchangeAll(t, replay, recorder, bytes.Count(data, []byte("\n")))
 		if _, err := llm.ParseRecording(out.Bytes()); err != nil && !strings.Contains(err.Error(), "the recording is cut") {
 			t.Fatalf("the recording of a replay: %v\n%s", err, out.Bytes())
 		}
 	})
+}
+
+// exchangeAll has up to n exchanges replayed and recorded again.
+func exchangeAll(t *testing.T, replay *llm.Replay, again *llm.Recorder, n int) {
+	for range n {
+		x, err := replay.Exchange("test/m", llm.Chat, "/x", nil)
+		if (x == nil) == (err == nil) {
+			t.Fatalf("%v, %v", x, err)
+		}
+		if err != nil {
+			x = passed("", "")
+			x.Err = err
+		}
+		again.Exchange(x, llm.Info{}, 0)
+	}
 }
