@@ -368,7 +368,8 @@ type Sandbox interface {
 }
 
 // As finds an ability of a sandbox: [Resetter], [Snapshotter], [NetworkSwitcher],
-// [Owner], [Stopper], [ProcessLister] or [Supervised].
+// [Owner], [Stopper], [ProcessLister] or [Supervised], or the Listener of package
+// egress: programs inside reach a server of this program.
 // A wrapper has a method Unwrap that returns the sandbox below; As looks at
 // the outermost first. A wrapper that takes part in an ability implements it
 // itself, and only where As finds the ability below it.

@@ -7,7 +7,7 @@
 // to a port of that interface to the proxy. A backend has one [Gate] for each
 // such sandbox:
 //
-//	g, err := egress.Open(ctx, egress.Options{Exec: sb.exec, Relay: argv, Mode: spec.Network.Mode, Hosts: spec.Network.Hosts})
+//	g, err := egress.Open(ctx, egress.Options{Exec: sb.exec, Relay: argv, Policy: policy})
 //	status, err := sb.exec(ctx, g.Command(cmd, spec.Env))
 //	g.Shut()
 //	err = g.Wait(ctx)
@@ -15,6 +15,17 @@
 // A program that does not ask the proxy reaches nothing. When the relay dies,
 // because somebody inside killed it, the same is true of all programs: there
 // is no way to open the network from inside.
+//
+// # The way to this program
+//
+// The same relay carries connections of programs in a sandbox to a server of this
+// program, whatever the sandbox's network is. A backend has [Inlets] for that, its
+// sandboxes are a [Listener], and callers serve what comes in:
+//
+//	l, ok := sandbox.As[egress.Listener](sb)
+//	inlet, err := l.Listen(ctx)
+//	go server.Serve(inlet)
+//	url := "http://" + inlet.Addr().String() // inside
 //
 // # What is allowed
 //

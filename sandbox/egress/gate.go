@@ -2,7 +2,6 @@ package egress
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -10,19 +9,15 @@ import (
 	"sync"
 	"time"
 
-	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/egress/tunnel"
 )
-
-// relayLimit bounds the start of a relay.
-const relayLimit = 30 * time.Second
 
 // Options of a Gate.
 type Options struct {
 	// Exec runs a command in the sandbox, as sandbox.Sandbox has it, without
 	// going through the Gate.
-	Exec func(context.Context, sandbox.Command) (sandbox.ExitStatus, error)
+	Exec ExecFunc
 	// Relay is the guest program in the sandbox with its argument.
 	Relay []string
 
@@ -67,8 +62,8 @@ func (g *Gate) connect(ctx context.Context) error {
 	if old != nil && old.alive() {
 		return nil
 	}
-	l, err := g.startLink(ctx)
-	if err != nil {
+	l := newLink(g.opts.Exec, g.opts.Relay)
+	if err := l.start(ctx, g.serve, g.lost); err != nil {
 		return fmt.Errorf("starting the relay of the egress proxy: %w", err)
 	}
 	g.mu.Lock()
@@ -80,6 +75,12 @@ func (g *Gate) connect(ctx context.Context) error {
 		return sandbox.ErrDestroyed
 	}
 	return nil
+}
+
+func (g *Gate) serve(s *tunnel.Stream) { g.proxy.Serve(s.Context(), s) }
+
+func (g *Gate) lost(why error) {
+	g.proxy.note(fmt.Sprintf("the relay in the sandbox is gone, so that nothing can be reached: %v", why))
 }
 
 // Restrict changes what can be reached, see Proxy.SetPolicy, and nothing else.
@@ -118,10 +119,8 @@ func (g *Gate) Wait(ctx context.Context) error {
 	links := g.links
 	g.mu.Unlock()
 	for _, l := range links {
-		select {
-		case <-l.done:
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for the relay of the egress proxy: %w", context.Cause(ctx))
+		if err := l.wait(ctx); err != nil {
+			return fmt.Errorf("waiting for the relay of the egress proxy: %w", err)
 		}
 	}
 	return nil
@@ -166,135 +165,4 @@ func noProxy(environments [][]string) string {
 		}
 	}
 	return value
-}
-
-// link is one relay and the pipes to it.
-type link struct {
-	port   uint16
-	stdin  *io.PipeWriter
-	stdout *io.PipeReader
-	dead   chan struct{} // closed when it carries nothing any more
-	ended  chan struct{} // closed when the relay's command is over
-	done   chan struct{} // closed when all of it is over
-
-	mu      sync.Mutex
-	stopped bool // on purpose
-}
-
-// startLink starts a relay and serves what it carries.
-//
-// The relay's command is never cancelled once it runs: that would end what
-// other commands left running since. It ends with its standard input.
-func (g *Gate) startLink(ctx context.Context) (*link, error) {
-	inR, inW := io.Pipe()
-	outR, outW := io.Pipe()
-	l := &link{
-		stdin: inW, stdout: outR,
-		dead: make(chan struct{}), ended: make(chan struct{}), done: make(chan struct{}),
-	}
-	// The relay lives as long as the sandbox, not as long as this call.
-	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	var end error
-	go func() { // joined by serveLink, or below
-		defer close(l.ended)
-		defer cancel()
-		end = g.runRelay(run, inR, outW)
-		_ = outW.CloseWithError(io.EOF)
-		_ = inR.CloseWithError(io.ErrClosedPipe)
-	}()
-	limit, stopLimit := context.WithTimeoutCause(ctx, relayLimit, fmt.Errorf("no answer within %v", relayLimit))
-	defer stopLimit()
-	stop := context.AfterFunc(limit, l.closePipes)
-	port, err := tunnel.ReadHello(outR)
-	if !stop() {
-		err = context.Cause(limit)
-	}
-	if err != nil {
-		l.closePipes()
-		cancel()
-		<-l.ended
-		if limit.Err() == nil {
-			err = errors.Join(err, end)
-		}
-		return nil, err
-	}
-	l.port = port
-	go func() { //nolint:contextcheck // joined by Wait: the link outlives the call that made it
-		defer close(l.done)
-		why := g.serveLink(l)
-		if l.onPurpose() {
-			<-l.ended
-			return
-		}
-		select {
-		case <-l.ended:
-			why = end
-		case <-time.After(time.Second): // the pipes are closed, but the program goes on
-		}
-		g.proxy.note(fmt.Sprintf("the relay in the sandbox is gone, so that nothing can be reached: %v", why))
-		<-l.ended
-	}()
-	return l, nil
-}
-
-// runRelay runs the relay to its end, and says how it ended.
-func (g *Gate) runRelay(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
-	said := bounded.NewTail(2 << 10)
-	status, err := g.opts.Exec(ctx, sandbox.Command{
-		Argv: g.opts.Relay, User: "0:0", Dir: "/", Stdin: stdin, Stdout: stdout, Stderr: said,
-	})
-	if err != nil {
-		return err
-	}
-	return fmt.Errorf("it ended with code %d: %s", status.Code, strings.TrimSpace(said.String()))
-}
-
-// serveLink serves the connections that the relay carries, until it carries
-// none any more, and says why.
-func (g *Gate) serveLink(l *link) error {
-	m := tunnel.NewMux(l.stdout, l.stdin)
-	var why error
-	var work sync.WaitGroup
-	work.Go(func() {
-		why = m.Run()
-		l.closePipes()
-	})
-	for {
-		s, err := m.Accept()
-		if err != nil {
-			break
-		}
-		work.Go(func() { g.proxy.Serve(s.Context(), s) })
-	}
-	close(l.dead)
-	work.Wait()
-	return why
-}
-
-func (l *link) closePipes() {
-	_ = l.stdin.Close()
-	_ = l.stdout.Close()
-}
-
-// stop lets the relay end.
-func (l *link) stop() {
-	l.mu.Lock()
-	l.stopped = true
-	l.mu.Unlock()
-	l.closePipes()
-}
-
-func (l *link) onPurpose() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.stopped
-}
-
-func (l *link) alive() bool {
-	select {
-	case <-l.dead:
-		return false
-	default:
-		return true
-	}
 }

@@ -37,7 +37,7 @@ func (i *inside) exec(_ context.Context, cmd sandbox.Command) (sandbox.ExitStatu
 		_, err := io.Copy(w, cmd.Stdin)
 		_ = w.CloseWithError(err)
 	})
-	err := tunnel.Relay(r, cmd.Stdout)
+	err := tunnel.Relay(r, cmd.Stdout, tunnel.ProxyPort)
 	_ = r.Close()
 	if c, ok := cmd.Stdin.(io.Closer); ok {
 		_ = c.Close()

@@ -4,14 +4,15 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 
 	"github.com/proctor-run/proctor/sandbox/egress/tunnel"
 	"github.com/proctor-run/proctor/sandbox/internal/native"
 )
 
 // RelayMode is the argument that makes the guest program the relay through
-// which a sandbox without a network reaches proctor's egress proxy, see
-// package tunnel.
+// which programs in a sandbox reach servers of this program, see package tunnel.
+// A second one is the port that it prefers to that of the egress proxy.
 const RelayMode = "relay"
 
 // CopiedMode is the argument that makes the guest program the supervisor where
@@ -52,13 +53,27 @@ func Program(args []string, stdin, stdout *os.File, stderr io.Writer, build stri
 			return 1
 		}
 		return supervise(stdin, stdout, stderr, build, scores)
-	case len(args) > 1 || args[0] != RelayMode:
+	}
+	port, ok := relayPort(args)
+	if !ok {
 		_, _ = fmt.Fprintf(stderr, "proctor guest: unknown arguments %q\n", args)
 		return 2
 	}
-	if err := tunnel.Relay(stdin, stdout); err != nil {
+	if err := tunnel.Relay(stdin, stdout, port); err != nil {
 		_, _ = fmt.Fprintln(stderr, "proctor guest: relaying:", err)
 		return 1
 	}
 	return 0
+}
+
+// relayPort is the port of a relay; it reports whether args ask for one.
+func relayPort(args []string) (port uint16, ok bool) {
+	if args[0] != RelayMode || len(args) > 2 {
+		return 0, false
+	}
+	if len(args) == 1 {
+		return tunnel.ProxyPort, true
+	}
+	n, err := strconv.ParseUint(args[1], 10, 16)
+	return uint16(n), err == nil && n > 0
 }

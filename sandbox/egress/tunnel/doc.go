@@ -1,5 +1,5 @@
-// Package tunnel carries TCP connections out of a sandbox that has no network,
-// over one pair of pipes.
+// Package tunnel carries TCP connections of programs in a sandbox out of it, over
+// one pair of pipes, whatever network the sandbox has.
 //
 // Inside, [Relay] listens on the loopback interface and opens a [Stream] for
 // each connection that it accepts. It is all that the guest program has to

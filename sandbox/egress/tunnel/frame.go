@@ -8,6 +8,14 @@ import (
 	"github.com/proctor-run/proctor/sandbox/internal/frames"
 )
 
+// The ports that relays prefer, by what they lead to. They are outside of the
+// range that Linux takes local ports from, so that they are usually free, and the
+// same in every sandbox.
+const (
+	ProxyPort  = 61080
+	ServerPort = 61081
+)
+
 const (
 	// Window is how many bytes of one stream may be under way in one
 	// direction before the receiver grants more.
@@ -26,6 +34,7 @@ const (
 	frameEnd                           // nothing: no data will follow in this direction
 	frameReset                         // nothing: the stream is over in both directions
 	frameCredit                        // uint32: bytes that were read
+	frameFinish                        // nothing: no data will follow, and none is read, from outside only
 )
 
 // limit is for both directions.
@@ -42,7 +51,7 @@ func limit(t frames.Type) (least, most int) {
 // The relay's greeting. Its text is the port that it listens on.
 const (
 	magic   = "proctor-relay\n"
-	version = 2
+	version = 3
 )
 
 func hello(port uint16) frames.Greeting {

@@ -34,6 +34,7 @@ func TestBreachesEndTheConnection(t *testing.T) {
 		"short credit":         append(raw(frameOpen, 1), raw(frameCredit, 1, 1)...),
 		"credit for nothing":   append(raw(frameOpen, 1), raw(frameCredit, 1, 0, 0, 0, 1)...),
 		"data after the end":   append(append(raw(frameOpen, 1), raw(frameEnd, 1)...), raw(frameData, 1, 1)...),
+		"finished from inside": append(raw(frameOpen, 1), raw(frameFinish, 1)...),
 		"more than granted":    flood,
 		"more streams than go": many,
 		"huge":                 {byte(frameData), 0, 0, 0, 1, 0xff, 0xff, 0xff, 0xff},
@@ -81,6 +82,7 @@ func FuzzMux(f *testing.F) {
 	f.Add(append(raw(frameOpen, 1), raw(frameEnd, 1)...))
 	f.Add(append(raw(frameOpen, 1), raw(frameReset, 1)...))
 	f.Add(raw(frameCredit, 1, 0, 0, 1, 0))
+	f.Add(raw(frameFinish, 1))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		m := NewMux(bytes.NewReader(in), io.Discard)
 		read := make(chan int, 1)

@@ -58,6 +58,10 @@ func (m *Mux) dispatch(f frames.Frame) error {
 	case frameOpen:
 		return m.opened(s, f.ID)
 	case frameData, frameEnd, frameReset, frameCredit:
+	case frameFinish:
+		if !m.opener {
+			return fmt.Errorf("%w: stream %d is finished from inside", frames.ErrProtocol, f.ID)
+		}
 	default:
 		return fmt.Errorf("%w: unknown frame of type %d", frames.ErrProtocol, f.Type)
 	}
@@ -70,6 +74,10 @@ func (m *Mux) dispatch(f frames.Frame) error {
 		return s.in.Push(f)
 	case frameEnd:
 		if s.end(f) {
+			m.release(s)
+		}
+	case frameFinish:
+		if s.finished() {
 			m.release(s)
 		}
 	case frameReset:

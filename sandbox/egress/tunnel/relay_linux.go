@@ -10,15 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// preferredPort is outside of the range that Linux takes local ports from, so
-// that it is usually free, and the same in every sandbox.
-const preferredPort = 61080
-
-// Relay listens on 127.0.0.1 and carries the connections that it accepts to
-// the other ends of r and w, until r ends. It uses no package net, which would
-// make the guest program start slower.
-func Relay(r io.Reader, w io.Writer) error {
-	l, port, err := listen(preferredPort)
+// Relay listens on 127.0.0.1, on the port or where that is taken on any, and
+// carries the connections that it accepts to the other ends of r and w, until r
+// ends. It uses no package net, which would make the guest program start slower.
+func Relay(r io.Reader, w io.Writer, preferred uint16) error {
+	l, port, err := listen(int(preferred))
 	if errors.Is(err, unix.EADDRINUSE) {
 		l, port, err = listen(0)
 	}
@@ -121,20 +117,33 @@ func carry(m *Mux, c *os.File) {
 	}
 	defer func() { _ = s.Close() }()
 	var out sync.WaitGroup
-	out.Go(func() {
-		if _, err := io.CopyBuffer(onlyWriter{c}, onlyReader{s}, make([]byte, maxPayload)); err != nil {
-			reset(c)
-			_ = s.Close()
-			return
-		}
-		shutdown(c)
-	})
+	sent := make(chan struct{}) // closed when nothing more comes from the program
+	out.Go(func() { deliver(c, s, sent) })
 	if _, err := io.CopyBuffer(onlyWriter{s}, onlyReader{c}, make([]byte, maxPayload)); err != nil {
 		_ = s.Close()
 	} else {
 		_ = s.CloseWrite()
 	}
+	close(sent)
 	out.Wait()
+}
+
+// deliver gives the program what comes from outside, to the end of both
+// directions.
+func deliver(c *os.File, s *Stream, sent <-chan struct{}) {
+	if _, err := io.CopyBuffer(onlyWriter{c}, onlyReader{s}, make([]byte, maxPayload)); err != nil {
+		reset(c)
+		_ = s.Close()
+		return
+	}
+	shutdown(c)
+	select {
+	case <-sent:
+	case <-s.left:
+		_ = c.Close() // nobody would read what the program still sends
+	case <-s.ctx.Done():
+		reset(c)
+	}
 }
 
 // onlyReader and onlyWriter hide what would keep io.CopyBuffer from using its

@@ -8,4 +8,4 @@ import (
 )
 
 // Relay runs in Linux sandboxes only.
-func Relay(io.Reader, io.Writer) error { return errors.New("the relay runs on Linux only") }
+func Relay(io.Reader, io.Writer, uint16) error { return errors.New("the relay runs on Linux only") }

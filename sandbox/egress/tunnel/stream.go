@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"sync"
+	"time"
 
 	"github.com/proctor-run/proctor/sandbox/internal/frames"
 )
@@ -13,12 +15,15 @@ import (
 var (
 	// errReset is returned by a stream that the other side has given up.
 	errReset = errors.New("connection reset")
-	// errClosed is returned by a stream after its Close.
-	errClosed = errors.New("connection closed")
+	// ErrClosed is returned by a stream that was closed on this side.
+	ErrClosed = errors.New("connection closed")
 )
 
-// Stream is one connection. Reading, writing and closing may happen
-// concurrently, but only one goroutine reads and one writes.
+// Stream is one connection. Its methods may be called concurrently.
+//
+// Waiting for the other side's program, to send or to read, ends at the
+// deadlines. What they do not end is waiting for a relay that reads nothing of
+// its pipe any more: that ends with the pipe.
 type Stream struct {
 	mux    *Mux
 	id     uint32
@@ -27,10 +32,16 @@ type Stream struct {
 	in     *frames.Inbox
 	credit *frames.Credit
 
-	// The reader's.
-	payload []byte // the whole of a frame, to be given back
-	rest    []byte // what is not read of it yet
-	atEnd   bool   // all of the other side's data is read
+	readLimit, writeLimit deadline
+
+	reading sync.Mutex // held by the one that reads, guards the next three
+	payload []byte     // the whole of a frame, to be given back
+	rest    []byte     // what is not read of it yet
+	atEnd   bool       // all of the other side's data is read
+
+	writing sync.Mutex // held by the one that writes
+
+	left chan struct{} // closed when the other side reads no more, but for what it sent
 
 	mu     sync.Mutex
 	inEnd  bool  // the other side sends no more
@@ -39,7 +50,10 @@ type Stream struct {
 }
 
 func newStream(m *Mux, id uint32) *Stream {
-	s := &Stream{mux: m, id: id, in: frames.NewInbox(Window), credit: frames.NewCredit(Window)}
+	s := &Stream{
+		mux: m, id: id, in: frames.NewInbox(Window), credit: frames.NewCredit(Window),
+		readLimit: newDeadline(), writeLimit: newDeadline(), left: make(chan struct{}),
+	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
@@ -52,14 +66,24 @@ func (s *Stream) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	if len(s.rest) == 0 && !s.atEnd {
-		f, _ := s.in.Pop(s.ctx.Done(), nil)
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	passed, late := s.readLimit.wait(), false
+	switch {
+	case isClosed(passed):
+		late = true
+	case len(s.rest) == 0 && !s.atEnd:
+		f, ok := s.in.Pop(s.ctx.Done(), passed)
 		s.payload, s.rest, s.atEnd = f.Payload, f.Payload, f.Type == frameEnd
+		late = !ok // or over, which failure tells
 	}
 	if err := s.failure(); err != nil {
 		return 0, err
 	}
-	if s.atEnd {
+	switch {
+	case late:
+		return 0, os.ErrDeadlineExceeded
+	case s.atEnd:
 		return 0, io.EOF
 	}
 	n := copy(p, s.rest)
@@ -87,14 +111,17 @@ func (s *Stream) failure() error {
 // Write sends p as far as the other side has room for it, and returns when all
 // is sent.
 func (s *Stream) Write(p []byte) (int, error) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	sent := 0
 	for len(p) > 0 {
-		n := s.credit.Take(min(len(p), maxPayload), nil, nil)
+		n := 0
+		if passed := s.writeLimit.wait(); !isClosed(passed) {
+			n = s.credit.Take(min(len(p), maxPayload), passed, nil)
+		}
 		if n == 0 {
-			if err := s.failure(); err != nil {
-				return sent, err
-			}
-			return sent, errClosed
+			more, err := s.unsent(len(p))
+			return sent + more, err
 		}
 		if err := s.mux.w.Send(frameData, s.id, p[:n]); err != nil {
 			return sent, fmt.Errorf("sending on a stream: %w", err)
@@ -103,6 +130,45 @@ func (s *Stream) Write(p []byte) (int, error) {
 		p = p[n:]
 	}
 	return sent, nil
+}
+
+// unsent says why nothing of n more bytes is sent, and how many of them count as
+// sent all the same.
+func (s *Stream) unsent(n int) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.err != nil:
+		return 0, s.err
+	case isClosed(s.left):
+		return n, nil // nobody reads it, but what was sent before still arrives
+	case s.outEnd:
+		return 0, ErrClosed
+	}
+	return 0, os.ErrDeadlineExceeded
+}
+
+// SetDeadline sets both deadlines.
+func (s *Stream) SetDeadline(t time.Time) error {
+	s.readLimit.set(t)
+	s.writeLimit.set(t)
+	return nil
+}
+
+// SetReadDeadline sets when a Read, one under way included, gives
+// os.ErrDeadlineExceeded; the zero time is never. It loses nothing of what has
+// come.
+func (s *Stream) SetReadDeadline(t time.Time) error {
+	s.readLimit.set(t)
+	return nil
+}
+
+// SetWriteDeadline sets when a Write, one under way included, gives
+// os.ErrDeadlineExceeded; the zero time is never. What it says that was sent is
+// sent.
+func (s *Stream) SetWriteDeadline(t time.Time) error {
+	s.writeLimit.set(t)
+	return nil
 }
 
 // CloseWrite ends this side's direction: the other side reads an end of file.
@@ -127,12 +193,18 @@ func (s *Stream) CloseWrite() error {
 
 // Close ends the stream. What the other side has not read yet may be lost,
 // unless both sides have ended their directions before.
-func (s *Stream) Close() error {
-	if !s.fail(errClosed) {
+func (s *Stream) Close() error { return s.close(frameReset) }
+
+// Finish ends the stream as closing a socket does: what was written still
+// arrives, and what the other side sends is lost. The outer side alone has it.
+func (s *Stream) Finish() error { return s.close(frameFinish) }
+
+func (s *Stream) close(how frames.Type) error {
+	if !s.fail(ErrClosed) {
 		return nil
 	}
 	s.mux.release(s)
-	if err := s.mux.w.Send(frameReset, s.id, nil); err != nil {
+	if err := s.mux.w.Send(how, s.id, nil); err != nil {
 		return fmt.Errorf("closing a stream: %w", err)
 	}
 	return nil
@@ -150,7 +222,20 @@ func (s *Stream) fail(err error) bool {
 	s.cancel()
 	s.credit.Close()
 	s.in.Drop()
+	s.readLimit.set(time.Time{}) // no timer holds what is over
+	s.writeLimit.set(time.Time{})
 	return !failed && !over
+}
+
+// finished notes that the other side has ended the stream with Finish.
+func (s *Stream) finished() (over bool) {
+	s.mu.Lock()
+	if !isClosed(s.left) {
+		close(s.left)
+	}
+	s.mu.Unlock()
+	s.credit.Close()
+	return s.end(frames.Frame{Type: frameEnd})
 }
 
 // end notes that the other side sends no more.

@@ -35,7 +35,7 @@ func join(t testing.TB) *joined {
 	stdoutR, stdoutW := io.Pipe()
 	relayed, ran := make(chan error, 1), make(chan error, 1)
 	go func() {
-		err := Relay(stdinR, stdoutW)
+		err := Relay(stdinR, stdoutW, ProxyPort)
 		_ = stdoutW.CloseWithError(io.EOF)
 		_ = stdinR.CloseWithError(io.ErrClosedPipe)
 		relayed <- err
@@ -140,10 +140,10 @@ func TestClosingReachesTheProgram(t *testing.T) {
 	if _, err := c.Read(make([]byte, 1)); err == nil {
 		t.Error("the program's connection is still open")
 	}
-	if _, err := s.Read(make([]byte, 1)); !errors.Is(err, errClosed) {
+	if _, err := s.Read(make([]byte, 1)); !errors.Is(err, ErrClosed) {
 		t.Errorf("Read after Close: got %v, want ErrClosed", err)
 	}
-	if _, err := s.Write([]byte("x")); !errors.Is(err, errClosed) {
+	if _, err := s.Write([]byte("x")); !errors.Is(err, ErrClosed) {
 		t.Errorf("Write after Close: got %v, want ErrClosed", err)
 	}
 }
