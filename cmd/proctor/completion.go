@@ -8,6 +8,7 @@ import (
 
 	"github.com/proctor-run/proctor/cube/cubes"
 	"github.com/proctor-run/proctor/cubecli/sandboxes"
+	"github.com/proctor-run/proctor/internal/jobcli"
 	"github.com/proctor-run/proctor/outcome"
 )
 

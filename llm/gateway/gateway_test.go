@@ -53,7 +53,8 @@ func open(t testing.TB, s setup) *world {
 	}
 	provider := httptest.NewServer(w.provider)
 	t.Cleanup(provider.Close)
-	client := &llm.Client{Dial: providers.Dial, Wait: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }}
+	clock := &clock{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	client := &llm.Client{Dial: providers.Dial, Now: clock.Now, Wait: clock.Wait}
 	route, err := client.Route("test/model", llm.Options{Base: provider.URL + "/v1", API: s.api, Env: []string{"TEST_API_KEY=" + providerKey}})
 	if err != nil {
 		t.Fatal(err)
@@ -74,6 +75,25 @@ func open(t testing.TB, s setup) *world {
 	})
 	w.url, w.direct = front.URL, provider.URL
 	return w
+}
+
+// clock is one on which waiting takes no time.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) Wait(ctx context.Context, d time.Duration) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+	return ctx.Err()
 }
 
 // form is a call in the words of a protocol.
@@ -242,7 +262,7 @@ func TestOfflineLeavesTheCallersOwnTools(t *testing.T) {
 		llm.Gemini:    {"/v1beta/models/model:generateContent", `{"functionDeclarations":[{"name":"f"}]}`},
 	} {
 		w := open(t, setup{api: api, change: func(g *gateway.Gateway) { g.Offline = true }})
-		if got := post(t, w.url+c[0], w.Key, `{"model":"model","messages":[],"tools":[`+c[1]+`]}`); got.status != 200 {
+		if got := post(t, w.url+c[0], w.Key, `{"model":"model","input":"Hi.","messages":[],"tools":[`+c[1]+`]}`); got.status != 200 {
 			t.Errorf("%s: got %d %s", api, got.status, got.body)
 		}
 	}

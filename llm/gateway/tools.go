@@ -27,7 +27,7 @@ func (c *call) allowed() error {
 	if !c.op.answers {
 		return nil
 	}
-	found, err := wire.Members(c.asked, append(reachingMembers(), backgroundMember, toolsMember)...)
+	found, err := wire.MembersOf(c.asked, append(reachingMembers(), backgroundMember, toolsMember)...)
 	if err != nil {
 		return err //nolint:wrapcheck // it is for the caller
 	}
@@ -67,7 +67,7 @@ func reaching(api llm.API, tool json.RawMessage) string {
 	if api == llm.Gemini {
 		return reachingGemini(tool)
 	}
-	found, err := wire.Members(tool, "type")
+	found, err := wire.MembersOf(tool, "type")
 	if err != nil {
 		return err.Error()
 	}

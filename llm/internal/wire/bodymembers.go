@@ -2,10 +2,10 @@ package wire
 
 import "encoding/json"
 
-// Members returns members of an object as they stand there; those that it does not have are
+// MembersOf returns members of an object as they stand there; those that it does not have are
 // absent. Objects are refused as bodies are in [ModelOf]: what is not JSON, or has one of
 // the members twice or in another case.
-func Members(object []byte, names ...string) (map[string]json.RawMessage, error) {
+func MembersOf(object []byte, names ...string) (map[string]json.RawMessage, error) {
 	found, err := membersOf(object, names...)
 	if err != nil {
 		return nil, err
