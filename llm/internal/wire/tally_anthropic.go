@@ -35,11 +35,16 @@ func (r *reader) anthropicEvent(data []byte) {
 		r.ended = true
 	case `"message"`:
 		r.anthropicMessage(data)
-	case `"error"`:
-		r.fail(problem)
-		r.fail(data)
 	default:
-		r.fail(problem)
+		r.anthropicFailure(kind, problem, data)
+	}
+}
+
+// anthropicFailure reads an error, which may be there without a type.
+func (r *reader) anthropicFailure(kind, problem, data []byte) {
+	r.fail(problem)
+	if string(kind) == `"error"` {
+		r.fail(data)
 	}
 }
 
