@@ -319,12 +319,22 @@ func (c *call) charge(x *llm.Exchange, told wire.Tallied) {
 		return
 	}
 	prices := c.g.info().Prices
-	x.Usage, x.Cost = told.Usage, told.Cost
+	believed := (&llm.Response{Usage: told.Usage, Cost: told.Cost}).Believable()
+	x.Usage, x.Cost = believed.Usage, believed.Cost
+	if early := x.Usage; x.Cut && early != nil {
+		// What was told while it came is not all: a caller could break off each answer.
+		x.Usage, x.Cost = new(*early), nil
+		x.Usage.Completion = max(early.Completion, told.Text/bytesPerToken)
+		c.g.Meter.Add(llm.Spent{Uncounted: 1})
+	}
 	if x.Cost == nil && x.Usage != nil && prices != nil {
 		x.Cost = new(prices.Cost(*x.Usage))
 	}
-	c.g.Meter.Charge(prices, told.Usage, told.Cost, int64(len(c.body)), told.Text)
+	c.g.Meter.Charge(prices, x.Usage, x.Cost, int64(len(c.body)), told.Text)
 }
+
+// bytesPerToken is what a token is taken for where nobody counts.
+const bytesPerToken = 4
 
 // pass copies until src ends, to both; gone is why dst takes no more, broken why src gave
 // no more. What observes never fails.
