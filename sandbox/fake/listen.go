@@ -101,7 +101,10 @@ func (c *doorConn) Close() error {
 	c.door.mu.Lock()
 	delete(c.door.conns, c)
 	c.door.mu.Unlock()
-	return c.TCPConn.Close()
+	if err := c.TCPConn.Close(); err != nil {
+		return fmt.Errorf("closing a connection of a fake sandbox: %w", err)
+	}
+	return nil
 }
 
 func anyDoor(*door) bool { return true }

@@ -99,8 +99,10 @@ wait`, many)))
 		in := listen(t, sb)
 		came := sha256.New()
 		served := answer(t, in, func(c net.Conn) error {
-			_, err := io.CopyN(c, io.TeeReader(c, came), size)
-			return err
+			if n, err := io.CopyN(c, io.TeeReader(c, came), size); err != nil {
+				return fmt.Errorf("after %d bytes: %w", n, err)
+			}
+			return nil
 		})
 		sums := output(t, sb, sh(connect(in)+fmt.Sprintf(`
 mkdir -p %[1]s && head -c %[2]d /dev/urandom >%[1]s/sent && connect || exit
@@ -351,8 +353,10 @@ func greet(c net.Conn) error {
 }
 
 func say(w io.Writer, text string) error {
-	_, err := io.WriteString(w, text)
-	return err
+	if _, err := io.WriteString(w, text); err != nil {
+		return fmt.Errorf("writing: %w", err)
+	}
+	return nil
 }
 
 // meets checks that a program in a sandbox reaches the listener. The programs of a
