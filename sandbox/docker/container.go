@@ -11,6 +11,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/egress"
 	"github.com/proctor-run/proctor/sandbox/internal/engine"
 )
 
@@ -28,6 +29,8 @@ type Container struct {
 	name string
 	spec sandbox.Spec
 	net  *containerNetwork // nil where no network is changed or proxied
+
+	inlets egress.Inlets
 
 	guest      *supervision  // nil where the engine alone supervises
 	rootless   *rootless     // the engine's
@@ -110,7 +113,7 @@ func (c *Container) Destroy(ctx context.Context) error {
 		open = append(open, p)
 	}
 	c.mu.Unlock()
-	c.shutGate()
+	c.shutRelays()
 	if c.guest != nil {
 		// Calls under way return, and everything inside ends.
 		if err := c.guest.client.Close(); err != nil {
@@ -140,7 +143,7 @@ func (c *Container) Destroy(ctx context.Context) error {
 			return nil
 		}
 	}
-	return c.awaitGate(ctx)
+	return c.awaitRelays(ctx)
 }
 
 // Stop kills what runs and leaves the container's files for inspection.
@@ -148,12 +151,12 @@ func (c *Container) Stop(ctx context.Context) (hint string, err error) {
 	if err := c.usable(ctx); err != nil {
 		return "", err
 	}
-	c.shutGate()
+	c.shutRelays()
 	now := 0
 	if _, err := c.api.ContainerStop(ctx, c.id, client.ContainerStopOptions{Signal: "SIGKILL", Timeout: &now}); err != nil {
 		return "", c.explain(ctx, "stopping", err)
 	}
-	if err := c.awaitGate(ctx); err != nil {
+	if err := c.awaitRelays(ctx); err != nil {
 		return "", c.explain(ctx, "stopping", err)
 	}
 	return fmt.Sprintf("docker start %[1]s && docker exec -it %[1]s bash; remove it with docker rm -f -v %[1]s", c.name), nil

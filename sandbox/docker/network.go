@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"sync"
 
@@ -14,7 +15,10 @@ import (
 	"github.com/proctor-run/proctor/sandbox/guest"
 )
 
-var _ sandbox.NetworkSwitcher = (*Container)(nil)
+var (
+	_ sandbox.NetworkSwitcher = (*Container)(nil)
+	_ egress.Listener         = (*Container)(nil)
+)
 
 // containerNetwork is what a container can reach, where that is changed or goes through
 // the egress proxy.
@@ -40,20 +44,20 @@ func public(m sandbox.NetworkMode) bool { return m == "" || m == sandbox.Network
 // prepareNetwork detaches a container that has been created and not started
 // from the network that it may get later.
 func (b *Backend) prepareNetwork(ctx context.Context, id string, n sandbox.Network) (*containerNetwork, error) {
-	net := &containerNetwork{
+	made := &containerNetwork{
 		b: b, opts: n, mode: n.Mode, switching: make(chan struct{}, 1),
 	}
 	if !n.Switchable {
-		return net, nil
+		return made, nil
 	}
 	var err error
-	if net.names, err = networksOf(ctx, b.api, id); err != nil {
+	if made.names, err = networksOf(ctx, b.api, id); err != nil {
 		return nil, err
 	}
 	if public(n.Mode) {
-		return net, nil
+		return made, nil
 	}
-	return net, detach(ctx, b.api, id)
+	return made, detach(ctx, b.api, id)
 }
 
 func networksOf(ctx context.Context, api *client.Client, id string) ([]string, error) {
@@ -159,7 +163,7 @@ func (c *Container) openGate(ctx context.Context) error {
 		return nil
 	}
 	gate, err := egress.Open(ctx, egress.Options{
-		Exec: c.exec, Relay: []string{guestPath, guest.RelayMode},
+		Exec: c.exec, Relay: relay(),
 		Policy: egress.Policy{Mode: n.mode, Hosts: n.opts.Hosts}, Log: n.opts.Log, Upstream: n.b.egress, Now: n.b.now,
 	})
 	n.gate = gate
@@ -181,17 +185,40 @@ func (c *Container) proxied(cmd sandbox.Command) sandbox.Command {
 	return c.net.gate.Command(cmd, c.spec.Env)
 }
 
-// shutGate ends all connections through the egress proxy. awaitGate then
-// returns when nothing of it is left.
-func (c *Container) shutGate() {
+// relay is the guest program as a relay.
+func relay() []string { return []string{guestPath, guest.RelayMode} }
+
+// Listen lets programs in the container reach this program, see egress.Listener.
+// The supervisor runs what carries the connections; without one it is
+// sandbox.ErrUnsupported.
+func (c *Container) Listen(ctx context.Context) (net.Listener, error) {
+	if err := c.usable(ctx); err != nil {
+		return nil, err
+	}
+	if c.guest == nil {
+		return nil, fmt.Errorf("listening in container %s, which has no supervisor: %w", c.name, sandbox.ErrUnsupported)
+	}
+	l, err := c.inlets.Listen(ctx, egress.ListenOptions{Exec: c.exec, Relay: relay()})
+	if err != nil {
+		return nil, c.explain(ctx, "listening", err)
+	}
+	return l, nil
+}
+
+// shutRelays ends all connections through the egress proxy and to listeners.
+// awaitRelays then returns when nothing of them is left.
+func (c *Container) shutRelays() {
 	if c.net != nil && c.net.gate != nil {
 		c.net.gate.Shut()
 	}
+	c.inlets.Shut()
 }
 
-func (c *Container) awaitGate(ctx context.Context) error {
-	if c.net == nil || c.net.gate == nil {
-		return nil
+func (c *Container) awaitRelays(ctx context.Context) error {
+	if c.net != nil && c.net.gate != nil {
+		if err := c.net.gate.Wait(ctx); err != nil {
+			return err
+		}
 	}
-	return c.net.gate.Wait(ctx)
+	return c.inlets.Wait(ctx)
 }

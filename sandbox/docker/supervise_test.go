@@ -17,6 +17,7 @@ import (
 	"github.com/proctor-run/proctor/internal/version"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/docker"
+	"github.com/proctor-run/proctor/sandbox/egress"
 )
 
 // besides are backends whose containers do not get their supervisor by a mount
@@ -137,6 +138,9 @@ func TestEngineAloneWhereThereIsNoSupervisor(t *testing.T) {
 			}
 			if _, err := sb.(sandbox.ProcessLister).Processes(t.Context()); !errors.Is(err, sandbox.ErrUnsupported) {
 				t.Errorf("a list of processes: %v", err)
+			}
+			if _, err := sb.(egress.Listener).Listen(t.Context()); !errors.Is(err, sandbox.ErrUnsupported) {
+				t.Errorf("a listener: %v", err)
 			}
 			if got := output(t, sb, sandbox.Command{Shell: "cat; echo $A; id -u", Env: []string{"A=1"}, User: "daemon", Stdin: strings.NewReader("in\n")}); got != "in\n1\n1" {
 				t.Errorf("got %q", got)

@@ -31,6 +31,7 @@ const (
 	OpStop     Op = "stop"
 	OpDestroy  Op = "destroy"
 	opCollect  Op = "collect"
+	OpListen   Op = "listen"
 	// OpNetwork is SetNetwork.
 	OpNetwork Op = "network"
 )

@@ -40,6 +40,7 @@ type Sandbox struct {
 	born  int // processes so far
 	procs map[int]*proc
 	net   sandbox.Network
+	doors map[*door]struct{} // that are open
 }
 
 var (
@@ -59,7 +60,7 @@ type proc struct {
 }
 
 func newSandbox(b *Backend, spec sandbox.Spec) *Sandbox {
-	return &Sandbox{b: b, spec: spec, procs: map[int]*proc{}, net: spec.Network}
+	return &Sandbox{b: b, spec: spec, procs: map[int]*proc{}, net: spec.Network, doors: map[*door]struct{}{}}
 }
 
 // ID is the backend's name and a number.
@@ -264,6 +265,7 @@ func (s *Sandbox) KillTree(ctx context.Context, since sandbox.Mark, _ time.Durat
 			s.b.violate("killtree in sandbox %q with a mark that it never gave: %q", s.spec.Name, since)
 			return fmt.Errorf("unknown mark %q", since)
 		}
+		s.shut(func(d *door) bool { return d.number > born })
 		s.endAll(errKilled, func(p *proc) bool { return p.number > born })
 		return nil
 	})
@@ -295,6 +297,7 @@ func (s *Sandbox) absolute(op Op, p string) {
 // those of the snapshot that the sandbox was forked from.
 func (s *Sandbox) Reset(ctx context.Context) error {
 	return s.do(ctx, &Call{Op: opReset}, func() error {
+		s.shut(anyDoor)
 		s.endAll(errKilled, func(*proc) bool { return true })
 		s.files.close()
 		if err := removeAll(filepath.Join(s.dir, "root")); err != nil {
@@ -329,6 +332,7 @@ func (s *Sandbox) network() sandbox.Network {
 func (s *Sandbox) Stop(ctx context.Context) (hint string, err error) {
 	err = s.do(ctx, &Call{Op: OpStop}, func() error {
 		s.setState(stopped)
+		s.shut(anyDoor)
 		s.endAll(sandbox.ErrDestroyed, func(*proc) bool { return true })
 		return nil
 	})
@@ -350,6 +354,7 @@ func (s *Sandbox) Destroy(ctx context.Context) error {
 // remove can be called at any time and repeatedly.
 func (s *Sandbox) remove() error {
 	s.setState(destroyed)
+	s.shut(anyDoor)
 	s.endAll(sandbox.ErrDestroyed, func(*proc) bool { return true })
 	s.files.close()
 	if err := removeAll(s.dir); err != nil {

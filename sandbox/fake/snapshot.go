@@ -28,6 +28,7 @@ type snapshot struct {
 func (s *Sandbox) Snapshot(ctx context.Context, name string) (sandbox.Snapshot, error) {
 	shot := &snapshot{b: s.b, name: name}
 	err := s.do(ctx, &Call{Op: opSnapshot}, func() error {
+		s.shut(anyDoor)
 		s.endAll(errKilled, func(*proc) bool { return true })
 		root := files{places: s.files.places[len(s.files.places)-1:]} // without what is mounted
 		var archive bytes.Buffer

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"sync"
 	"time"
 
@@ -135,6 +136,16 @@ func (r *renewable) SetNetwork(ctx context.Context, mode sandbox.NetworkMode, ho
 		return err
 	}
 	return s.SetNetwork(ctx, mode, hosts)
+}
+
+// Listen lets programs in the sandbox reach this program, see egress.Listener. A
+// Reset and a Snapshot end it.
+func (r *renewable) Listen(ctx context.Context) (net.Listener, error) {
+	s, err := r.running()
+	if err != nil {
+		return nil, err
+	}
+	return s.Listen(ctx)
 }
 
 // Own changes owners, see sandbox.Owner.
@@ -270,6 +281,7 @@ func (s *Sandbox) isGone() bool {
 // halt kills everything in a sandbox and returns when that is proven. What the
 // runtime still has to clean up is left to Destroy.
 func (s *Sandbox) halt(ctx context.Context) error {
+	s.shutRelays()
 	if s.first == nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()

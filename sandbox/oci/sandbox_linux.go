@@ -47,7 +47,8 @@ type Sandbox struct {
 	client  *guest.Client
 	first   *os.File     // pidfd of the sandbox's first process on the host, or nil
 	gate    *egress.Gate // nil for none
-	env     []string     // of every command
+	inlets  egress.Inlets
+	env     []string // of every command
 
 	busy chan struct{} // held by the Destroy that is at work
 	mu   sync.Mutex
@@ -158,19 +159,15 @@ func (s *Sandbox) Destroy(ctx context.Context) error {
 }
 
 func (s *Sandbox) destroy(ctx context.Context) error {
-	if s.gate != nil {
-		s.gate.Shut()
-	}
+	s.shutRelays()
 	if err := s.end(ctx); err != nil {
 		return err
 	}
 	if s.net != nil {
 		s.net.Close()
 	}
-	if s.gate != nil {
-		if err := s.gate.Wait(ctx); err != nil {
-			return err
-		}
+	if err := s.awaitRelays(ctx); err != nil {
+		return err
 	}
 	// Runtimes give up on groups that are busy.
 	if err := cgroup.Remove(ctx, s.id); err != nil {

@@ -167,9 +167,7 @@ func (r *renewable) Snapshot(ctx context.Context, name string) (sandbox.Snapshot
 // seal ends a life and makes what it has written a layer. The base that it
 // returns begins with it.
 func (r *renewable) seal(ctx context.Context, old *Sandbox, name string) (*base, error) {
-	if old.gate != nil {
-		old.gate.Shut()
-	}
+	old.shutRelays()
 	old.mu.Lock()
 	err := old.end(ctx)
 	old.mu.Unlock()

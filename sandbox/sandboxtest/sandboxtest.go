@@ -151,6 +151,7 @@ func Run(t *testing.T, cfg Config) {
 		{"Outside", outsideObligations, true},
 		{"Egress", egressObligations, true},
 		{"Switching", switchObligations, true},
+		{"Listener", listenObligations, true},
 		{"Destroy", destroyObligations, false},
 		{"Abilities", abilityObligations, false},
 		{"Snapshots", snapshotObligations, false},
