@@ -2,6 +2,7 @@ package compose
 
 import (
 	"context"
+	"net"
 	"net/netip"
 	"time"
 
@@ -51,6 +52,8 @@ type Container interface {
 	sandbox.Stopper
 	sandbox.ProcessLister
 	sandbox.Supervised
+	// Listen is that of package egress.
+	Listen(ctx context.Context) (net.Listener, error)
 }
 
 // Image is what a container is made of.

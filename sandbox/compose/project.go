@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"sync"
 	"time"
 
@@ -138,6 +139,10 @@ func (s *Project) KillTree(ctx context.Context, since sandbox.Mark, grace time.D
 func (s *Project) Processes(ctx context.Context) ([]sandbox.Process, error) {
 	return s.main.Processes(ctx)
 }
+
+// Listen lets programs in main reach this program, as the ability Listener of
+// package egress says. Other services reach it where they share main's network.
+func (s *Project) Listen(ctx context.Context) (net.Listener, error) { return s.main.Listen(ctx) }
 
 // Supervision says what supervises the commands in main.
 func (s *Project) Supervision() string { return s.main.Supervision() }
