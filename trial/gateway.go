@@ -123,9 +123,22 @@ func (a *attempt) closeGateway() {
 	if g == nil || g.server == nil {
 		return
 	}
-	g.Close()
+	g.cutOff()
 	_ = g.server.Close()
 	g.serving.Wait()
+}
+
+// cutOffLimit is how long calls under way may take to end once they are cut off.
+const cutOffLimit = 5 * time.Second
+
+// cutOff ends the calls under way. Where root in the sandbox has stopped what carries the
+// connections, so that an answer is stuck on its way, that is given up.
+func (g *modelGateway) cutOff() {
+	if g.server != nil {
+		limit := time.AfterFunc(cutOffLimit, func() { _ = g.server.Close() })
+		defer limit.Stop()
+	}
+	g.Close()
 }
 
 // vars are the variables of the agent's commands.
@@ -158,7 +171,7 @@ func (g *modelGateway) during(ctx context.Context, network harbor.Network, work 
 	g.Offline = network.Mode != harbor.Public
 	g.Open()
 	result, err := work(ctx)
-	g.Close()
+	g.cutOff()
 	used := g.Meter.Spent().Minus(before)
 	if used.Calls > 0 {
 		result = withUsage(result, used)

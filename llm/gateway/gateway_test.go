@@ -17,7 +17,6 @@ import (
 	"github.com/proctor-run/proctor/llm"
 	"github.com/proctor-run/proctor/llm/gateway"
 	"github.com/proctor-run/proctor/llm/llmtest"
-	"github.com/proctor-run/proctor/llm/providers"
 )
 
 const providerKey = "sk-the-providers-own-key"
@@ -54,7 +53,7 @@ func open(t testing.TB, s setup) *world {
 	provider := httptest.NewServer(w.provider)
 	t.Cleanup(provider.Close)
 	clock := &clock{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
-	client := &llm.Client{Dial: providers.Dial, Now: clock.Now, Wait: clock.Wait}
+	client := &llm.Client{Now: clock.Now, Wait: clock.Wait}
 	route, err := client.Route("test/model", llm.Options{Base: provider.URL + "/v1", API: s.api, Env: []string{"TEST_API_KEY=" + providerKey}})
 	if err != nil {
 		t.Fatal(err)
