@@ -54,16 +54,6 @@ type Inlet struct {
 
 var _ net.Listener = (*Inlet)(nil)
 
-// Listen starts a relay in the sandbox. On an error nothing is left but what the
-// end of the sandbox ends.
-func Listen(ctx context.Context, o ListenOptions) (*Inlet, error) {
-	i := newInlet(o)
-	if err := i.start(ctx); err != nil {
-		return nil, err
-	}
-	return i, nil
-}
-
 func newInlet(o ListenOptions) *Inlet {
 	argv := append(slices.Clone(o.Relay), strconv.Itoa(tunnel.ServerPort))
 	return &Inlet{link: newLink(o.Exec, argv), conns: make(chan *inletConn), over: make(chan struct{})}

@@ -17,10 +17,19 @@ import (
 	"github.com/proctor-run/proctor/sandbox"
 )
 
+// listen starts an inlet that belongs to no others.
+func listen(ctx context.Context, o ListenOptions) (*Inlet, error) {
+	i := newInlet(o)
+	if err := i.start(ctx); err != nil {
+		return nil, err
+	}
+	return i, nil
+}
+
 // openInlet is closed, and awaited, when the test ends.
 func openInlet(t testing.TB, in *inside) *Inlet {
 	t.Helper()
-	l, err := Listen(t.Context(), ListenOptions{Exec: in.exec, Relay: []string{"guest", "relay"}})
+	l, err := listen(t.Context(), ListenOptions{Exec: in.exec, Relay: []string{"guest", "relay"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +158,7 @@ func TestTheRelayOfAnInletIsAskedForAPortOfItsOwn(t *testing.T) {
 	mine := errors.New("mine")
 	var seen sandbox.Command
 	relay := []string{"guest", "relay", "x"}[:2:3]
-	_, err := Listen(t.Context(), ListenOptions{Relay: relay, Exec: func(_ context.Context, cmd sandbox.Command) (sandbox.ExitStatus, error) {
+	_, err := listen(t.Context(), ListenOptions{Relay: relay, Exec: func(_ context.Context, cmd sandbox.Command) (sandbox.ExitStatus, error) {
 		seen = cmd
 		return sandbox.ExitStatus{}, mine
 	}})
@@ -300,7 +309,7 @@ func TestInletsForgetThoseThatAreOver(t *testing.T) {
 // accepted, all goroutines end.
 func TestAnInletLeavesNothing(t *testing.T) { //nolint:paralleltest // it counts what the process has
 	before := runtime.NumGoroutine()
-	l, err := Listen(t.Context(), ListenOptions{Exec: (&inside{}).exec})
+	l, err := listen(t.Context(), ListenOptions{Exec: (&inside{}).exec})
 	if err != nil {
 		t.Fatal(err)
 	}
