@@ -164,7 +164,7 @@ type cutting struct{ g *modelGateway }
 func (c cutting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if until := c.g.working(); until != nil {
 		control, passed := http.NewResponseController(w), time.Unix(1, 0)
-		defer context.AfterFunc(until, func() {
+		defer context.AfterFunc(until, func() { //nolint:contextcheck // that of the call ends with its caller
 			_, _ = control.SetReadDeadline(passed), control.SetWriteDeadline(passed)
 		})()
 	}

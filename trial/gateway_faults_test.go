@@ -85,6 +85,39 @@ func failing(t *testing.T, d dialect, fault *llmtest.Fault, answered, code int, 
 	g.hasNowhere(t, providersKey)
 }
 
+// TestGatewayFailureThatWasOvercome: an agent that was answered after a failure ends with
+// its own error.
+func TestGatewayFailureThatWasOvercome(t *testing.T) {
+	t.Parallel()
+	g := gatewayBenchOf(t, openai(), func(r *llmtest.Request) llmtest.Turn {
+		if r.Attempt == 0 {
+			return llmtest.Turn{Fault: &llmtest.Fault{Kind: llmtest.Quota}}
+		}
+		return anAnswer(r)
+	}, heedless(openai(), 2, 3))
+	if res := g.run(t); exceptionType(res) != exception.NonZeroAgentExitCodeError || rewardsText(res) != "{'reward': 1.0}" {
+		t.Errorf("exception %+v, rewards %s", res.ExceptionInfo, rewardsText(res))
+	}
+}
+
+// TestGatewayAndTheTimeLimit: an agent whose time is up in the middle of a call is judged.
+func TestGatewayAndTheTimeLimit(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, goodTask().with("task.toml", "[agent]\ntimeout_sec = 0.5\n"), fake.Config{Rules: []fake.Rule{
+		fake.On(work, heedless(openai(), 1, 0)), rewardRule("reward.txt", "1.0"),
+	}})
+	g := withGateway(t, b, openai(), func(*llmtest.Request) llmtest.Turn {
+		return llmtest.Turn{Fault: &llmtest.Fault{Kind: llmtest.Wait}}
+	})
+	res := g.run(t)
+	if exceptionType(res) != exception.AgentTimeoutError || rewardsText(res) != "{'reward': 1.0}" {
+		t.Errorf("exception %+v, rewards %s", res.ExceptionInfo, rewardsText(res))
+	}
+	if n := readNotes(t, g.dir).AgentKilled; n == nil || n.Reason != "deadline" {
+		t.Errorf("notes %+v", n)
+	}
+}
+
 // TestGatewayFailureOfASilentAgent: what an agent that asked nothing, or was refused here,
 // ends with is its own.
 func TestGatewayFailureOfASilentAgent(t *testing.T) {
@@ -364,7 +397,7 @@ func recordedCalls(t *testing.T, d dialect, more string, n int) (*jobdir.TrialRe
 func (g *gatewayBench) replayed(t *testing.T, strict bool, recorded []byte) *gatewayBench {
 	t.Helper()
 	models := g.Models
-	g.bench.replaying(t, strict, recorded)
+	g.replaying(t, strict, recorded)
 	commandAgent(work)(&g.cfg)
 	g.cfg.Agent.Kwargs.Set("api_base", value.Str(g.base))
 	g.Models = models

@@ -14,6 +14,7 @@ import (
 	"github.com/proctor-run/proctor/llm"
 	"github.com/proctor-run/proctor/llm/llmtest"
 	"github.com/proctor-run/proctor/sandbox/fake"
+	"github.com/proctor-run/proctor/trial"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -54,6 +55,9 @@ func TestGatewayKeepsTheKey(t *testing.T) {
 			b.Lookup = func(name string) (string, bool) { return providersKey, name == "HOST_KEY" }
 			g := withGateway(t, b, d, nil)
 			g.cfg.Agent.Kwargs.Set("install", value.Str("get it"))
+			for _, name := range llm.KeyVariables(*g.cfg.Agent.ModelName) {
+				g.cfg.Agent.Env.Set(name, providersKey)
+			}
 			g.cfg.Agent.Env.Set("MY", "x "+providersKey+" y")
 			g.cfg.Agent.Env.Set("OTHER", "${HOST_KEY}")
 			g.cfg.Agent.Env.Set("PLAIN", "as it was")
@@ -66,6 +70,21 @@ func TestGatewayKeepsTheKey(t *testing.T) {
 			g.hasNowhere(t, providersKey)
 		})
 	}
+}
+
+// TestGatewayTakesTheKeyOfThisMachine: a key that the agent is not given is enough.
+func TestGatewayTakesTheKeyOfThisMachine(t *testing.T) {
+	t.Parallel()
+	d := openai()
+	b := newBench(t, goodTask(), fake.Config{Rules: []fake.Rule{fake.On(work, calls(d, 1, "")), rewardRule("reward.txt", "1.0")}})
+	b.Lookup = func(name string) (string, bool) { return providersKey, name == d.key }
+	g := withGateway(t, b, d, nil)
+	g.cfg.Agent.Env.Set(d.key, "")
+	g.Gateway = trial.GatewayOn
+	if res := g.run(t); res.ExceptionInfo != nil || g.counted().Answers != 1 {
+		t.Errorf("exception %+v, the server counted %+v", res.ExceptionInfo, g.counted())
+	}
+	g.hasNowhere(t, providersKey)
 }
 
 // TestGatewayCountsUse: the result has what the server counted, in the place of what the
@@ -238,6 +257,23 @@ func TestGatewayBudget(t *testing.T) {
 				t.Errorf("the job's meter has %+v", s)
 			}
 		})
+	}
+}
+
+// TestGatewayBudgetOfAnAgentThatIsNotGone: what cannot be proven to have ended is not judged.
+func TestGatewayBudgetOfAnAgentThatIsNotGone(t *testing.T) {
+	t.Parallel()
+	g := withGateway(t, newBench(t, goodTask(), fake.Config{
+		Rules:  []fake.Rule{fake.On(work, heedless(openai(), 3, 0)), rewardRule("reward.txt", "1.0")},
+		Before: fake.FailAt(fake.OpKillTree, 1, nil),
+	}), openai(), nil)
+	g.Budget.Tokens = 200
+	res := g.run(t)
+	if exceptionType(res) != exception.AgentNotGoneError || res.VerifierResult != nil {
+		t.Errorf("exception %+v, rewards %s", res.ExceptionInfo, rewardsText(res))
+	}
+	if n := readNotes(t, g.dir); n.AgentKilled == nil || n.AgentKilled.ProvenGone || len(n.Errors) != 2 || n.Errors[0].Type != exception.BudgetExceededError {
+		t.Errorf("notes %+v, %+v", n.AgentKilled, n.Errors)
 	}
 }
 
