@@ -100,6 +100,32 @@ func TestGatewayFailureThatWasOvercome(t *testing.T) {
 	}
 }
 
+// TestGatewayCallThatItsCallerGivesUp: that an answer was not waited for is no failure of the
+// model, and what came of it is counted.
+func TestGatewayCallThatItsCallerGivesUp(t *testing.T) {
+	t.Parallel()
+	d := openai()
+	long := func(*llmtest.Request) llmtest.Turn { return llmtest.Turn{Text: strings.Repeat("hello ", 4<<20)} }
+	g := gatewayBenchOf(t, d, long, func(ctx context.Context, p *fake.Process) (int, error) {
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.Env["PROCTOR_MODEL_URL"]+d.path, strings.NewReader(asking("")))
+		if err != nil {
+			return 0, err
+		}
+		r.Header.Set("Authorization", "Bearer "+p.Env["PROCTOR_MODEL_KEY"])
+		resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
+		if err != nil {
+			return 0, err
+		}
+		return 3, resp.Body.Close() // the connection with it
+	})
+	if res := g.run(t); exceptionType(res) != exception.NonZeroAgentExitCodeError || rewardsText(res) != "{'reward': 1.0}" {
+		t.Errorf("exception %+v, rewards %s", res.ExceptionInfo, rewardsText(res))
+	}
+	if n := readNotes(t, g.dir).Gateway; n == nil || n.Calls != 1 {
+		t.Errorf("notes %+v", n)
+	}
+}
+
 // TestGatewayAndTheTimeLimit: an agent whose time is up in the middle of a call is judged.
 func TestGatewayAndTheTimeLimit(t *testing.T) {
 	t.Parallel()

@@ -72,19 +72,24 @@ func TestGatewayKeepsTheKey(t *testing.T) {
 	}
 }
 
-// TestGatewayTakesTheKeyOfThisMachine: a key that the agent is not given is enough.
+// TestGatewayTakesTheKeyOfThisMachine: a key that the agent is not given is enough, and is
+// in no file, though the provider shows it.
 func TestGatewayTakesTheKeyOfThisMachine(t *testing.T) {
 	t.Parallel()
-	d := openai()
-	b := newBench(t, goodTask(), fake.Config{Rules: []fake.Rule{fake.On(work, calls(d, 1, "")), rewardRule("reward.txt", "1.0")}})
-	b.Lookup = func(name string) (string, bool) { return providersKey, name == d.key }
-	g := withGateway(t, b, d, nil)
-	g.cfg.Agent.Env.Set(d.key, "")
-	g.Gateway = trial.GatewayOn
-	if res := g.run(t); res.ExceptionInfo != nil || g.counted().Answers != 1 {
-		t.Errorf("exception %+v, the server counted %+v", res.ExceptionInfo, g.counted())
+	refused := &llmtest.Fault{Kind: llmtest.Auth, Message: "Incorrect API key provided: " + providersKey}
+	for _, d := range dialects() {
+		for want, fault := range map[string]*llmtest.Fault{"": nil, "AuthenticationError": refused} {
+			b := newBench(t, goodTask(), fake.Config{Rules: []fake.Rule{fake.On(work, calls(d, 1, "")), rewardRule("reward.txt", "1.0")}})
+			b.Lookup = func(name string) (string, bool) { return providersKey, name == d.key }
+			g := withGateway(t, b, d, func(*llmtest.Request) llmtest.Turn { return llmtest.Turn{Text: "hello", Fault: fault} })
+			g.cfg.Agent.Env.Set(d.key, "")
+			g.Gateway = trial.GatewayOn
+			if res := g.run(t); exceptionType(res) != want || g.counted().Requests != 1 {
+				t.Errorf("%s: exception %+v, the server counted %+v", d.provider, res.ExceptionInfo, g.counted())
+			}
+			g.hasNowhere(t, providersKey)
+		}
 	}
-	g.hasNowhere(t, providersKey)
 }
 
 // TestGatewayCountsUse: the result has what the server counted, in the place of what the
@@ -157,6 +162,24 @@ func TestGatewayCountsEachStep(t *testing.T) {
 	}
 	if n := readNotes(t, g.dir).Gateway; n == nil || n.Calls != 3 {
 		t.Errorf("notes %+v", n)
+	}
+}
+
+// TestGatewayOutlivesTheSeal: what a sealed verifier has killed before it begins is of the
+// agent's, and not what carries the calls.
+func TestGatewayOutlivesTheSeal(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, stepTask(twoSteps, "one", "two"), fake.Config{Rules: append([]fake.Rule{
+		fake.On(work, calls(openai(), 1, "")), fake.On("(/tests/test.sh", fake.Write("/logs/verifier/reward.txt", "1")),
+	}, sealing()...)})
+	g := withGateway(t, b, openai(), nil)
+	g.SealedVerifier = true
+	res := g.run(t)
+	for _, step := range res.StepResults {
+		checkUse(t, step.StepName, step.AgentResult, llm.Usage{Prompt: 120, Completion: 30, Cached: 20})
+	}
+	if n := readNotes(t, g.dir); len(res.StepResults) != 2 || n.Gateway == nil || n.Gateway.Calls != 2 || n.AgentKilled == nil || n.AgentKilled.Reason != "sealed verifier" {
+		t.Errorf("exception %+v, notes %+v", res.ExceptionInfo, n)
 	}
 }
 

@@ -75,6 +75,8 @@ func TestModelsOfCommandsAreChecked(t *testing.T) {
 		"another agent, on":             {"oracle", "openai/m", nil, false, "on", nil, ""},
 		"a budget":                      {"command", "openai/m", nil, true, "auto", []string{"--budget-tokens", "10"}, ""},
 		"a budget, on":                  {"command", "openai/m", nil, true, "on", []string{"--budget-tokens-per-trial", "10"}, ""},
+		"a budget, no key":              {"command", "openai/m", nil, false, "auto", []string{"--budget-tokens", "10"}, "there is no key: set OPENAI_API_KEY"},
+		"a budget, no key, a replay":    {"command", "openai/m", nil, false, "auto", []string{"--budget-tokens", "10", "--replay-models", "."}, ""},
 		"a budget, off":                 {"command", "openai/m", nil, true, "off", []string{"--budget-tokens", "10"}, "a budget is for agents that call models through prog"},
 		"a budget, no model":            {"command", "", nil, true, "auto", []string{"--budget-tokens", "10"}, "a budget is for agents"},
 		"a budget, another agent":       {"oracle", "openai/m", nil, true, "auto", []string{"--budget-tokens", "10"}, "a budget is for agents"},
