@@ -42,43 +42,52 @@ type modelGateway struct {
 	serving  sync.WaitGroup
 	address  string // in the sandbox; empty while nothing listens there
 
-	mu   sync.Mutex // guards what follows
-	stop context.CancelCauseFunc
+	mu    sync.Mutex // guards what follows
+	stop  context.CancelCauseFunc
+	until context.Context // ends with the agent's work; nil before the first
 }
 
-// usesGateway reports whether an agent of this configuration is to have a gateway.
-func (r *Runner) usesGateway(e agent.Entry, c agent.Config) bool {
-	return e.Gateway && c.Model != "" && c.Models != nil && r.Gateway != GatewayOff
+// usesGateway reports whether an agent of this configuration is to have a gateway;
+// required: the trial ends where it cannot.
+func (a *attempt) usesGateway(e agent.Entry, c agent.Config) (uses, required bool) {
+	required = a.r.Gateway == GatewayOn || a.r.Replay != nil || a.meter.Bounded()
+	return e.Gateway && c.Model != "" && a.r.Gateway != GatewayOff && (c.Models != nil || required), required
 }
 
 // planGateway makes the gateway of the trial's agent; nil where it has none.
 func (a *attempt) planGateway(e agent.Entry, c agent.Config) (*modelGateway, error) {
-	if !a.r.usesGateway(e, c) {
+	uses, required := a.usesGateway(e, c)
+	if !uses {
 		return nil, nil
 	}
 	options, err := c.ModelOptions()
 	if err != nil {
 		return nil, err
 	}
-	g := &modelGateway{required: a.r.Gateway == GatewayOn || a.r.Replay != nil || a.meter.Bounded()}
-	g.Model, g.Key, g.Protocols, g.Now = c.Model, gateway.NewKey(), llm.Protocols(c.Model, options), a.now
-	g.Recorder, g.Stop = &a.calls.Recorder, g.end
+	g := &modelGateway{required: required}
+	g.Model, g.Key, g.Protocols, g.Now, g.Stop = c.Model, gateway.NewKey(), llm.Protocols(c.Model, options), a.now, g.end
+	if a.calls != nil {
+		g.Recorder = &a.calls.Recorder
+	}
+	c.Models = a.r.Models
 	counts := a.meter
-	if a.r.Replay != nil {
+	var routeErr error
+	g.Route, routeErr = c.Route()
+	if a.r.Replay != nil { // the route is for the key, which commands do not get
 		counts = nil // what is replayed costs nothing
 		g.Replay, err = a.calls.recording(a)
-	} else {
-		c.Models = a.r.Models
-		if g.Route, err = c.Route(); err == nil {
-			err = a.meter.CheckPrices(c.Model, g.Route.Info.Prices)
-		}
+	} else if err = routeErr; err == nil {
+		err = a.meter.CheckPrices(c.Model, g.Route.Info.Prices)
 	}
 	g.Meter = llm.NewMeter(llm.OfTrial, llm.Budget{}, counts)
-	if err != nil && !g.required {
-		a.log.printf("The agent's commands have no model gateway: %v", err)
-		return nil, nil
+	switch {
+	case err == nil:
+		return g, nil
+	case required:
+		return nil, err
 	}
-	return g, err
+	a.log.printf("The agent's commands have no model gateway: %v", err)
+	return nil, nil
 }
 
 // Bounds of what a program in the sandbox can keep open.
@@ -102,7 +111,7 @@ func (a *attempt) openGateway(ctx context.Context) error {
 		if err = listenErr; err == nil {
 			g.address = "http://" + l.Addr().String()
 			g.server = &http.Server{
-				Handler: g, ReadHeaderTimeout: gatewayHeaderTime, IdleTimeout: gatewayIdleTime, MaxHeaderBytes: gatewayHeader,
+				Handler: cutting{g}, ReadHeaderTimeout: gatewayHeaderTime, IdleTimeout: gatewayIdleTime, MaxHeaderBytes: gatewayHeader,
 				ErrorLog: log.New(io.Discard, "", 0), // what it has to say is about programs in the sandbox
 			}
 			g.serving.Go(func() { _ = g.server.Serve(l) })
@@ -159,19 +168,50 @@ type stoppedError struct{ why error }
 func (e *stoppedError) Error() string { return e.why.Error() }
 func (e *stoppedError) Unwrap() error { return e.why }
 
+// cutting serves calls, and waits for none of their callers once the agent's work has ended:
+// what is left of it could hold up the trial with a request that never comes whole, or an
+// answer that it never reads.
+type cutting struct{ g *modelGateway }
+
+// ServeHTTP answers a call.
+func (c cutting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if until := c.g.working(); until != nil {
+		control, passed := http.NewResponseController(w), time.Unix(1, 0)
+		defer context.AfterFunc(until, func() { //nolint:contextcheck // that of the call ends with its caller
+			_, _ = control.SetReadDeadline(passed), control.SetWriteDeadline(passed)
+		})()
+	}
+	c.g.ServeHTTP(w, r)
+}
+
+// working is a context that ends with the agent's work; nil while it does not work.
+func (g *modelGateway) working() context.Context {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.until == nil || g.until.Err() != nil {
+		return nil
+	}
+	return g.until
+}
+
 // during lets the agent call its model while it works, and makes what it used and how its
 // model failed part of what came of that. A [*stoppedError] says that the gateway ended it.
 func (g *modelGateway) during(ctx context.Context, network harbor.Network, work func(context.Context) (agent.Result, error)) (agent.Result, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
+	until, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
 	g.mu.Lock()
-	g.stop = stop
+	g.stop, g.until = stop, until
 	g.mu.Unlock()
-	before, answered := g.Meter.Spent(), g.Answered()
+	before, answered, old := g.Meter.Spent(), g.Answered(), g.failed(nil)
 	g.Offline = network.Mode != harbor.Public
 	g.Open()
 	result, err := work(ctx)
+	failure := g.failed(nil)
+	end()
 	g.cutOff()
+	failure = g.failed(failure)
 	used := g.Meter.Spent().Minus(before)
 	if used.Calls > 0 {
 		result = withUsage(result, used)
@@ -179,7 +219,19 @@ func (g *modelGateway) during(ctx context.Context, network harbor.Network, work 
 	if stopped, ok := errors.AsType[*stoppedError](context.Cause(ctx)); ok {
 		return result, stopped
 	}
-	return result, g.orFailure(err, g.Answered()-answered)
+	if failure != nil && !errors.Is(failure, old) {
+		err = orFailure(err, failure, g.Answered() > answered)
+	}
+	return result, err
+}
+
+// failed is how the last call failed; otherwise where that was cut off because nobody waited
+// for the answer any more, of which the model is not the cause.
+func (g *modelGateway) failed(otherwise error) error {
+	if failure := g.Failure(); !errors.Is(failure, context.Canceled) {
+		return failure
+	}
+	return otherwise
 }
 
 // withUsage has the numbers of the gateway in the place of the agent's. What was estimated
@@ -198,19 +250,19 @@ func withUsage(r agent.Result, used llm.Spent) agent.Result {
 // orFailure is the failure of the model where that is why the agent did not work: it was
 // never answered, or the agent ended with an error after a call that was not. Such work is
 // not judged.
-func (g *modelGateway) orFailure(err error, answered int64) error {
+func orFailure(err, failed error, answered bool) error {
 	_, exited := errors.AsType[*agent.ExitError](err)
-	if err != nil && !exited {
-		return err
-	}
-	if failed := g.Failure(); failed != nil && (answered == 0 || exited) {
+	if exited || err == nil && !answered {
 		return failed
 	}
 	return err
 }
 
-// note tells of the gateway in the notes of the trial.
+// note tells of the gateway in the notes of the trial; nil where nothing could reach it.
 func (g *modelGateway) note() *jobdir.GatewayNote {
+	if g.server == nil {
+		return nil
+	}
 	s := g.Meter.Spent()
 	return &jobdir.GatewayNote{Model: g.Model, Calls: s.Calls, Uncounted: s.Uncounted}
 }

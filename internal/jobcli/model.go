@@ -118,6 +118,13 @@ func (f *ModelFlags) Budget() llm.Budget { return budget(f.usd, f.tokens) }
 // TrialBudget is that of a trial.
 func (f *ModelFlags) TrialBudget() llm.Budget { return budget(f.usdPerTrial, f.tokensPerTrial) }
 
+// meter has the budgets.
+func (f *ModelFlags) meter() *llm.Meter {
+	return llm.NewMeter(llm.OfTrial, f.TrialBudget(), llm.NewMeter(llm.OfJob, f.Budget(), nil))
+}
+
+func (f *ModelFlags) bounded() bool { return f.meter().Bounded() }
+
 func budget(usd *float64, tokens *int64) (b llm.Budget) {
 	if usd != nil {
 		b.USD = *usd
@@ -131,15 +138,14 @@ func budget(usd *float64, tokens *int64) (b llm.Budget) {
 // CheckBudgets refuses budgets that cannot be kept: those of agents that call no models
 // through the program, and budgets in dollars for models whose prices are not known.
 func (p *Program) CheckBudgets(agents []jobdir.AgentConfig, f *ModelFlags) error {
-	of, ofTrial := f.Budget(), f.TrialBudget()
-	if of == ofTrial && of == (llm.Budget{}) || f.Replay != "" { // what is replayed costs nothing
+	if !f.bounded() || f.Replay != "" { // what is replayed costs nothing
 		return nil
 	}
 	calls := func(a jobdir.AgentConfig) bool { return trial.CallsModel(p.Agents, a, f.Gateway) }
 	if !slices.ContainsFunc(agents, calls) {
 		return exitcode.Usagef("a budget is for agents that call models through %s, and none does here", p.Name)
 	}
-	meter := llm.NewMeter(llm.OfTrial, ofTrial, llm.NewMeter(llm.OfJob, of, nil))
+	meter := f.meter()
 	for _, a := range agents {
 		if !calls(a) {
 			continue
@@ -239,9 +245,12 @@ func (p *Program) checkModels(agents []jobdir.AgentConfig, f *ModelFlags) error 
 	if f.Replay != "" {
 		return nil // no model is opened, and no key needed
 	}
-	models := p.Models(f)
+	models, mode := p.Models(f), f.Gateway
+	if f.bounded() && mode != trial.GatewayOff { // trials have it so
+		mode = trial.GatewayOn
+	}
 	for _, a := range agents {
-		if err := trial.CheckModel(p.Agents, a, p.Lookup, models, f.Gateway); err != nil {
+		if err := trial.CheckModel(p.Agents, a, p.Lookup, models, mode); err != nil {
 			return exitcode.Usagef("%w", err)
 		}
 	}
