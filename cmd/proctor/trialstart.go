@@ -109,7 +109,11 @@ func startTrial(ctx context.Context, env *Env, f *trialFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := program(env).CheckBudgets([]jobdir.AgentConfig{cfg.Agent}, &f.run.Model); err != nil {
+	p, agents := program(env), []jobdir.AgentConfig{cfg.Agent}
+	if err := p.CheckModels(agents, &f.run.Model); err != nil {
+		return err
+	}
+	if err := p.CheckBudgets(agents, &f.run.Model); err != nil {
 		return err
 	}
 	env.hide(f.run.Secrets, env.source(f.run.Secrets).OfTrial(cfg, nil))

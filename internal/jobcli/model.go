@@ -240,10 +240,10 @@ func readTable(file string) (*llm.Table, error) {
 	return t, nil
 }
 
-// checkModels refuses models that cannot be opened, before anything is done.
-func (p *Program) checkModels(agents []jobdir.AgentConfig, f *ModelFlags) error {
-	if f.Replay != "" {
-		return nil // no model is opened, and no key needed
+// CheckModels refuses models that cannot be opened, before anything is done.
+func (p *Program) CheckModels(agents []jobdir.AgentConfig, f *ModelFlags) error {
+	if f.Replay != "" { // no model is opened, and no key needed
+		return p.checkReplayed(agents, f)
 	}
 	models, mode := p.Models(f), f.Gateway
 	if f.bounded() && mode != trial.GatewayOff { // trials have it so
@@ -252,6 +252,16 @@ func (p *Program) checkModels(agents []jobdir.AgentConfig, f *ModelFlags) error 
 	for _, a := range agents {
 		if err := trial.CheckModel(p.Agents, a, p.Lookup, models, mode); err != nil {
 			return exitcode.Usagef("%w", err)
+		}
+	}
+	return nil
+}
+
+// checkReplayed refuses agents whose commands would call models all the same.
+func (p *Program) checkReplayed(agents []jobdir.AgentConfig, f *ModelFlags) error {
+	for _, a := range agents {
+		if trial.CallsModel(p.Agents, a, trial.GatewayOn) && !trial.CallsModel(p.Agents, a, f.Gateway) {
+			return exitcode.Usagef("--replay-models answers what goes through %s: with --model-gateway off the commands of agent %s call their model themselves", p.Name, *a.Name)
 		}
 	}
 	return nil

@@ -90,7 +90,7 @@ func (p *Program) CheckAgents(cfg jobdir.Config, f *Flags, cube bool) error {
 	if err := job.CheckAgents(cfg.Agents, p.Agents, cube); err != nil {
 		return exitcode.Usagef("%w", err)
 	}
-	if err := p.checkModels(cfg.Agents, &f.Model); err != nil {
+	if err := p.CheckModels(cfg.Agents, &f.Model); err != nil {
 		return err
 	}
 	return p.CheckBudgets(cfg.Agents, &f.Model)
