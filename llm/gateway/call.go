@@ -255,7 +255,7 @@ func (c *call) forward(s span) {
 		if err != nil && s.asking.Err() != nil {
 			return context.Cause(s.asking)
 		}
-		refused = &refusal{resp.StatusCode, resp.Header, c.withoutKey(body)}
+		refused = &refusal{resp.StatusCode, answered(resp.Header, c.key()), c.withoutKey(body)}
 		return c.failure(&wire.Exchange{Status: resp.StatusCode, Header: resp.Header, Body: body})
 	})
 	if _, over := errors.AsType[*llm.BudgetError](err); over {
@@ -349,7 +349,7 @@ func (c *call) fail(err error, refused *refusal) {
 		c.deny(http.StatusBadGateway, err.Error())
 		return
 	}
-	for name, values := range answered(refused.header, c.key()) {
+	for name, values := range answered(refused.header, "") {
 		c.w.Header()[name] = values
 	}
 	c.w.WriteHeader(refused.status)
@@ -358,10 +358,13 @@ func (c *call) fail(err error, refused *refusal) {
 
 // answer passes an answer back.
 func (c *call) answer(resp *http.Response) {
-	for name, values := range answered(resp.Header, c.key()) {
+	header := answered(resp.Header, c.key())
+	for name, values := range header {
 		c.w.Header()[name] = values
 	}
-	if !c.filter && resp.ContentLength >= 0 {
+	// Without a length the caller knows the end only when the call is counted, so that the next
+	// one finds that. Where it has no other end, a cut must be seen.
+	if !c.filter && resp.ContentLength >= 0 && !c.r.ProtoAtLeast(1, 1) {
 		c.w.Header().Set("Content-Length", strconv.FormatInt(resp.ContentLength, 10))
 	}
 	c.w.WriteHeader(resp.StatusCode)
@@ -369,7 +372,7 @@ func (c *call) answer(resp *http.Response) {
 	if key := c.key(); secret(key) {
 		body = &masked{src: body, key: []byte(key)}
 	}
-	c.relay(resp.StatusCode, resp.Header.Get("Content-Type"), body)
+	c.relay(resp.StatusCode, header.Get("Content-Type"), body)
 }
 
 // relay passes the body of an answer back while it comes, and counts what it used, however
