@@ -21,6 +21,7 @@ import (
 // Bounds of one call, in bytes.
 const (
 	maxRequest = 64 << 20
+	maxAhead   = 1 << 20  // of a request, before it has come
 	maxRefusal = 1 << 20  // of what a provider says when it refuses
 	maxKept    = 64 << 20 // of an answer, which recordings can hold
 )
@@ -108,9 +109,13 @@ func (c *call) take() (status int, err error) {
 	if c.r.ContentLength > maxRequest {
 		return http.StatusRequestEntityTooLarge, fmt.Errorf("the body has more than %d bytes", maxRequest)
 	}
-	c.body, err = bounded.Read(sentBody{c}, maxRequest)
+	var body bytes.Buffer
+	body.Grow(int(min(max(c.r.ContentLength, 0)+bytes.MinRead, maxAhead)))
+	_, err = body.ReadFrom(io.LimitReader(sentBody{c}, maxRequest+1))
+	c.body = body.Bytes()
 	switch {
-	case errors.Is(err, bounded.ErrTooLarge):
+	case err == nil && body.Len() > maxRequest:
+		err = bounded.ErrTooLarge
 		status = http.StatusRequestEntityTooLarge
 	case errors.Is(err, errBusy):
 		return http.StatusServiceUnavailable, errBusy

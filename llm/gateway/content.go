@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"encoding/json"
 	"strings"
 
 	"github.com/proctor-run/proctor/llm"
@@ -14,7 +15,7 @@ func fetched(api llm.API, asked *wire.Request) string {
 	found := ""
 	asked.Texts(
 		func(path [][]byte) bool { return ownWords(api, path) },
-		func(path [][]byte, text []byte) bool {
+		func(path [][]byte, text json.RawMessage) bool {
 			if len(path) == 0 || !fetches(path, text) {
 				return true
 			}
@@ -52,19 +53,20 @@ func ownWords(api llm.API, path [][]byte) bool {
 }
 
 // fetches tells of a text whether it makes a provider fetch something.
-func fetches(path [][]byte, text []byte) bool {
+func fetches(path [][]byte, text json.RawMessage) bool {
 	last, in := path[len(path)-1], []byte(nil)
 	if len(path) > 1 {
 		in = path[len(path)-2]
 	}
 	switch {
 	case addressed(last), is(last, "url") && (addressed(in) || is(in, "source")):
-		return !inline(text)
+		return !inline(wire.Meant(text))
 	case is(last, "type") && is(in, "source"):
-		return is(bytes.TrimSpace(text), "url")
+		return is(bytes.TrimSpace(wire.Meant(text)), "url")
 	case is(last, "file_data"), is(last, "image"), is(last, "video"), is(last, "audio"), is(last, "data") && is(in, "input_audio"):
 		// What is in it is base64, in which no colon is.
-		return !inline(text) && bytes.Contains(text, []byte("://"))
+		meant := wire.Meant(text)
+		return !inline(meant) && bytes.Contains(meant, []byte("://"))
 	}
 	return false
 }
@@ -80,6 +82,7 @@ func addressed(name []byte) bool {
 }
 
 func is(name []byte, known string) bool {
+	// No letter of these names has another case that takes fewer bytes.
 	return len(name) >= len(known) && strings.EqualFold(string(name), known)
 }
 

@@ -1,12 +1,18 @@
 package wire
 
+import "encoding/json"
+
+// Meant is a text that is part of a [Request] as it means, without quotes and escapes; empty
+// for what is none. It must not be changed.
+func Meant(text json.RawMessage) []byte { return inside(text) }
+
 // Texts goes through the texts in the body, also those that are deep inside, in one pass.
 //
 // on is called for each text that is a value: path are the names of the members that it is
-// in, from the outside; lists have no name. skip is asked before a member is gone into, and
-// tells whether to pass over all that is in it. Both see names and values as they mean,
-// without escapes, and may keep neither. on ends the way by returning false.
-func (r *Request) Texts(skip func(path [][]byte) bool, on func(path [][]byte, text []byte) bool) {
+// in, from the outside, as they mean; lists have no name. The text is as it stands there, see
+// [Meant]. skip is asked before a member is gone into, and tells whether to pass over all
+// that is in it. Neither may keep the path. on ends the way by returning false.
+func (r *Request) Texts(skip func(path [][]byte) bool, on func(path [][]byte, text json.RawMessage) bool) {
 	var (
 		path    [][]byte
 		objects []bool // of what is open: whether it is an object
@@ -28,7 +34,7 @@ func (r *Request) Texts(skip func(path [][]byte) bool, on func(path [][]byte, te
 			if end < 0 {
 				return
 			}
-			text := unescaped(b[i+1 : end-1])
+			text := b[i:end]
 			i = end
 			if !inObject() || named {
 				if !on(path, text) {
@@ -37,7 +43,7 @@ func (r *Request) Texts(skip func(path [][]byte) bool, on func(path [][]byte, te
 				done()
 				continue
 			}
-			path, named = append(path, text), true
+			path, named = append(path, inside(text)), true
 			i = skipSpace(b, skipSpace(b, i)+1) // the colon
 			if skip(path) {
 				if i = skipValue(b, i); i < 0 {
