@@ -40,11 +40,11 @@ type call struct {
 	filter bool   // the usage is not the caller's business
 	began  time.Time
 	sent   bool            // to the provider
-	asking context.Context // of what was sent
+	asking context.Context // of what is sent: it may go on when the caller has gone
 }
 
 // serve answers a call that was let in.
-func (c *call) serve(s span) {
+func (c *call) serve(ctx context.Context) {
 	_, model, _ := strings.Cut(c.g.Model, "/")
 	if c.op.lists {
 		send(c.w, http.StatusOK, list(c.op.api, model))
@@ -63,7 +63,7 @@ func (c *call) serve(s span) {
 		c.replay()
 		return
 	}
-	c.forward(s)
+	c.forward(ctx)
 }
 
 // affordable is the error of a call that the budget has nothing left for.
@@ -233,18 +233,18 @@ type refusal struct {
 }
 
 // forward passes the call on, and its answer back.
-func (c *call) forward(s span) {
+func (c *call) forward(ctx context.Context) {
 	var refused *refusal
-	err := c.g.Route.Do(s.waiting, func(context.Context) error {
+	err := c.g.Route.Do(ctx, func(context.Context) error {
 		refused = nil
 		if err := c.affordable(); err != nil { // others may have used it up meanwhile
 			return err
 		}
-		c.sent, c.asking = true, s.asking
-		resp, err := c.post(s.asking)
+		c.sent = true
+		resp, err := c.post()
 		if err != nil {
-			if s.asking.Err() != nil {
-				return context.Cause(s.asking)
+			if ended := c.ended(); ended != nil {
+				return ended
 			}
 			return c.failure(&wire.Exchange{Err: err})
 		}
@@ -257,8 +257,8 @@ func (c *call) forward(s span) {
 			return nil
 		}
 		body, err := bounded.Read(resp.Body, maxRefusal)
-		if err != nil && s.asking.Err() != nil {
-			return context.Cause(s.asking)
+		if ended := c.ended(); err != nil && ended != nil {
+			return ended
 		}
 		refused = &refusal{resp.StatusCode, answered(resp.Header, c.key()), c.withoutKey(body)}
 		return c.failure(&wire.Exchange{Status: resp.StatusCode, Header: resp.Header, Body: body})
@@ -270,6 +270,14 @@ func (c *call) forward(s span) {
 	if err != nil {
 		c.fail(err, refused)
 	}
+}
+
+// ended is why nothing is read of the provider any more; nil while it is.
+func (c *call) ended() error {
+	if c.asking.Err() == nil {
+		return nil
+	}
+	return context.Cause(c.asking)
 }
 
 // odd is the failure of an answer that cannot be passed on as one; nil for any other. It may
@@ -294,7 +302,7 @@ func (c *call) odd(resp *http.Response) error {
 }
 
 // post makes the request.
-func (c *call) post(ctx context.Context) (*http.Response, error) {
+func (c *call) post() (*http.Response, error) {
 	r, err := c.request()
 	if err != nil {
 		return nil, err
@@ -304,7 +312,7 @@ func (c *call) post(ctx context.Context) (*http.Response, error) {
 	client := *c.g.Route.HTTP
 	// A redirection would take the key elsewhere.
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return client.Do(r.WithContext(ctx)) //nolint:wrapcheck // the failure is worded where its kind is found
+	return client.Do(r.WithContext(c.asking)) //nolint:wrapcheck // the failure is worded where its kind is found
 }
 
 // failure is the error of a call that was not answered.
@@ -406,7 +414,7 @@ func (c *call) relay(status int, contentType string, body io.Reader) {
 	x.Status, x.ContentType, x.Body, x.Cut = status, contentType, kept.Bytes(), broken != nil
 	c.charge(x, told)
 	c.record(x)
-	if gone == nil && (c.asking == nil || c.asking.Err() == nil) {
+	if gone == nil && c.ended() == nil {
 		c.noteAnswer(told, broken)
 	}
 	if gone != nil || broken != nil {

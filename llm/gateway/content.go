@@ -30,24 +30,38 @@ func fetched(api llm.API, asked *wire.Request) string {
 func ownWords(api llm.API, path [][]byte) bool {
 	last := string(path[len(path)-1])
 	if len(path) == 1 {
-		switch last {
-		case toolsMember, "functions", "response_format", "generationConfig", "generation_config", "output_config", "output_format", "metadata", "text":
-			return true
-		}
-		return false
+		return defines(last)
 	}
 	in := string(path[len(path)-2])
 	switch api {
 	case llm.Anthropic:
 		return last == "input"
 	case llm.Gemini:
-		return last == "args" && (in == "functionCall" || in == "function_call") ||
-			last == "response" && (in == "functionResponse" || in == "function_response") ||
-			last == "tools" && (in == nestedMember || in == nestedSnake) ||
-			last == "generationConfig" && (in == nestedMember || in == nestedSnake)
+		return ownWordsOfGemini(in, last)
 	case llm.Responses:
 		return last == "env" && in == "action"
 	case llm.Chat: // has them as text
+	}
+	return false
+}
+
+// defines tells of a member of a request that it is about tools, schemas or the caller.
+func defines(name string) bool {
+	switch name {
+	case toolsMember, "functions", "response_format", "generationConfig", "generation_config", "output_config", "output_format", "metadata", "text":
+		return true
+	}
+	return false
+}
+
+func ownWordsOfGemini(in, last string) bool {
+	switch in {
+	case "functionCall", "function_call":
+		return last == "args"
+	case "functionResponse", "function_response":
+		return last == "response"
+	case nestedMember, nestedSnake:
+		return defines(last)
 	}
 	return false
 }

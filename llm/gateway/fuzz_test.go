@@ -108,9 +108,7 @@ func FuzzServe(f *testing.F) {
 // expect.
 func serve(t *testing.T, h http.Handler, w http.ResponseWriter, r *http.Request) (aborted bool) {
 	defer func() {
-		switch v := recover(); {
-		case v == nil:
-		default:
+		if v := recover(); v != nil {
 			err, ok := v.(error)
 			if aborted = ok && errors.Is(err, http.ErrAbortHandler); !aborted {
 				t.Errorf("panic: %v", v)

@@ -22,7 +22,11 @@
 //
 // Calls take turns with all other calls of the model, and are made again where that may
 // help, as those of [llm.Client] are. Whatever cannot be counted is refused: other paths,
-// other models, answers that come later.
+// other models, answers that come later and, where there is a budget, other prices. At most 64
+// calls are under way at once, with at most 512 MiB of requests and answers.
+//
+// A caller who leaves pays for the answer: what comes of it within a few seconds is read and
+// counted, and the rest is estimated.
 package gateway
 
 import (
@@ -59,8 +63,9 @@ type Gateway struct {
 	// Recorder keeps what is answered; nil for none. Of its fields, those about opening
 	// models do not count.
 	Recorder *llm.Recorder
-	// Offline refuses calls with tools by which a provider reaches the network in the place
-	// of a caller who may not.
+	// Offline refuses calls by which a provider reaches the network in the place of a caller
+	// who may not: with tools that it would use itself, or with addresses in their content
+	// that it would fetch.
 	Offline bool
 	// Stop, when set, is called when no further call can succeed, since a budget is used up
 	// or a recording has no answer. The caller has been told by then. It must not wait for
@@ -130,19 +135,14 @@ func (g *Gateway) Close() {
 	g.under.Wait()
 }
 
-// span is how long something may go on for a call.
-type span struct {
-	// waiting ends with the caller and with the gateway, asking some time after the caller.
-	waiting, asking context.Context
-}
-
-// begin counts a call as under way, unless the gateway is closed. cut is called when the
-// gateway is closed before the call has ended.
-func (g *Gateway) begin(of context.Context, cut func()) (s span, end func(), ok bool) {
+// begin counts a call as under way, unless the gateway is closed. waiting ends with the caller
+// and with the gateway, asking some time after the caller. cut is called when the gateway is
+// closed before the call has ended.
+func (g *Gateway) begin(of context.Context, cut func()) (waiting, asking context.Context, end func(), ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.close == nil {
-		return span{}, nil, false
+		return nil, nil, nil, false
 	}
 	waiting, stop := context.WithCancelCause(of)
 	asking, giveUp := context.WithCancelCause(context.WithoutCancel(of))
@@ -161,7 +161,7 @@ func (g *Gateway) begin(of context.Context, cut func()) (s span, end func(), ok 
 		}
 	})
 	g.under.Add(1)
-	return span{waiting, asking}, func() {
+	return waiting, asking, func() {
 		unlink()
 		stay()
 		stop(nil)
@@ -237,7 +237,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	control := http.NewResponseController(w)
-	s, end, open := g.begin(r.Context(), func() {
+	waiting, asking, end, open := g.begin(r.Context(), func() {
 		// A caller who sends or takes nothing must not keep Close waiting.
 		_ = control.SetReadDeadline(longAgo())
 		_ = control.SetWriteDeadline(longAgo())
@@ -247,13 +247,14 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer end()
-	leave, ok := g.place(s.waiting)
+	leave, ok := g.place(waiting)
 	if !ok {
 		panic(http.ErrAbortHandler)
 	}
 	defer leave()
 	defer c.release()
-	c.serve(s)
+	c.asking = asking
+	c.serve(waiting)
 }
 
 // longAgo is a deadline that ends what is going on.

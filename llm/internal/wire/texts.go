@@ -13,61 +13,79 @@ func Meant(text json.RawMessage) []byte { return inside(text) }
 // [Meant]. skip is asked before a member is gone into, and tells whether to pass over all
 // that is in it. Neither may keep the path. on ends the way by returning false.
 func (r *Request) Texts(skip func(path [][]byte) bool, on func(path [][]byte, text json.RawMessage) bool) {
-	var (
-		path    [][]byte
-		objects []bool // of what is open: whether it is an object
-		named   bool   // the value that comes has its name at the end of the path
-	)
-	b := r.body
-	inObject := func() bool { return len(objects) > 0 && objects[len(objects)-1] }
-	// done takes the name of the value that ended off the path.
-	done := func() {
-		if inObject() && len(path) > 0 {
-			path = path[:len(path)-1]
-		}
-		named = false
+	w := texts{body: r.body, skip: skip, on: on}
+	for i := 0; i >= 0 && i < len(r.body); {
+		i = w.next(i)
 	}
-	for i := 0; i < len(b); {
-		switch b[i] {
-		case '"':
-			end := skipString(b, i)
-			if end < 0 {
-				return
-			}
-			text := b[i:end]
-			i = end
-			if !inObject() || named {
-				if !on(path, text) {
-					return
-				}
-				done()
-				continue
-			}
-			path, named = append(path, inside(text)), true
-			i = skipSpace(b, skipSpace(b, i)+1) // the colon
-			if skip(path) {
-				if i = skipValue(b, i); i < 0 {
-					return
-				}
-				done()
-			}
-		case '{', '[':
-			objects, named = append(objects, b[i] == '{'), false
-			i++
-		case '}', ']':
-			if len(objects) == 0 {
-				return
-			}
-			objects = objects[:len(objects)-1]
-			done()
-			i++
-		case ' ', '\n', '\r', '\t', ',', ':':
-			i++
-		default: // a number, or a word
-			if i = skipValue(b, i); i < 0 {
-				return
-			}
-			done()
+}
+
+// texts is where the way through a body is.
+type texts struct {
+	body []byte
+	skip func(path [][]byte) bool
+	on   func(path [][]byte, text json.RawMessage) bool
+
+	path    [][]byte
+	objects []bool // of what is open: whether it is an object
+	named   bool   // the value that comes has its name at the end of the path
+}
+
+// next takes what begins at i, and returns where that ends; -1 at the end of the way.
+func (w *texts) next(i int) int {
+	switch w.body[i] {
+	case ' ', '\n', '\r', '\t', ',', ':':
+		return i + 1
+	case '"':
+		return w.text(i)
+	case '{', '[':
+		w.objects, w.named = append(w.objects, w.body[i] == '{'), false
+		return i + 1
+	case '}', ']':
+		if len(w.objects) == 0 {
+			return -1
 		}
+		w.objects = w.objects[:len(w.objects)-1]
+		w.done()
+		return i + 1
 	}
+	return w.pass(i) // a number, or a word
+}
+
+// text takes a text: a value, or the name of one.
+func (w *texts) text(i int) int {
+	end := skipString(w.body, i)
+	if end < 0 {
+		return -1
+	}
+	text := w.body[i:end]
+	if !w.inObject() || w.named {
+		if !w.on(w.path, text) {
+			return -1
+		}
+		w.done()
+		return end
+	}
+	w.path, w.named = append(w.path, inside(text)), true
+	value := skipSpace(w.body, skipSpace(w.body, end)+1) // behind the colon
+	if w.skip(w.path) {
+		return w.pass(value)
+	}
+	return value
+}
+
+// pass passes over a value.
+func (w *texts) pass(i int) int {
+	end := skipValue(w.body, i)
+	w.done()
+	return end
+}
+
+func (w *texts) inObject() bool { return len(w.objects) > 0 && w.objects[len(w.objects)-1] }
+
+// done takes the name of the value that ended off the path.
+func (w *texts) done() {
+	if w.inObject() && len(w.path) > 0 {
+		w.path = w.path[:len(w.path)-1]
+	}
+	w.named = false
 }
