@@ -357,6 +357,60 @@ func TestLeavingDoesNotMakeAnAnswerFree(t *testing.T) {
 	}
 }
 
+// TestAnswersAreNotReadOnForLong: a provider that does not end a call whose caller has gone
+// does not keep its place.
+func TestAnswersAreNotReadOnForLong(t *testing.T) {
+	t.Parallel()
+	asked, ended := make(chan struct{}), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		close(asked)
+		<-r.Context().Done()
+		close(ended)
+	}))
+	t.Cleanup(server.Close)
+	w := open(t, setup{api: llm.Chat, budget: llm.Budget{Tokens: 1}, change: func(g *gateway.Gateway) {
+		g.Route.Base = server.URL + "/v1"
+		g.Bound(0, time.Millisecond, 0)
+	}})
+	conn := dial(t, w)
+	if _, err := io.WriteString(conn, request(w, "/v1/chat/completions", "", plain)); err != nil {
+		t.Fatal(err)
+	}
+	<-asked
+	_ = conn.Close()
+	<-ended
+	<-w.Meter.UsedUp()
+	if s := w.Meter.Spent(); s.Calls != 1 || s.Prompt != int64(len(plain)/4) || s.Uncounted != 1 || w.Failure() != nil {
+		t.Errorf("spent %+v, failure %v", s, w.Failure())
+	}
+}
+
+// TestCallersWhoTakeNothingLoseTheirPlace: other callers of the model may wait for it.
+func TestCallersWhoTakeNothingLoseTheirPlace(t *testing.T) {
+	t.Parallel()
+	ended := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer close(ended)
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		endless("", "data: {}\n\n")(w)
+	}))
+	t.Cleanup(server.Close)
+	w := open(t, setup{api: llm.Chat, budget: llm.Budget{Tokens: 1}, change: func(g *gateway.Gateway) {
+		g.Route.Base = server.URL + "/v1"
+		g.Bound(0, time.Millisecond, time.Millisecond)
+	}})
+	if _, err := io.WriteString(dial(t, w), request(w, "/v1/chat/completions", "", plain)); err != nil {
+		t.Fatal(err)
+	}
+	<-ended
+	<-w.Meter.UsedUp()
+	if s := w.Meter.Spent(); s.Calls != 1 || w.Failure() != nil {
+		t.Errorf("spent %+v, failure %v", s, w.Failure())
+	}
+}
+
 // TestCloseWaitsForNoCaller: neither for one who does not send, nor for one who does not read.
 func TestCloseWaitsForNoCaller(t *testing.T) {
 	t.Parallel()

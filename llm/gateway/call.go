@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -394,7 +395,7 @@ func (c *call) answer(resp *http.Response) {
 func (c *call) relay(status int, contentType string, body io.Reader) {
 	tally := wire.NewTally(c.op.api, contentType)
 	var kept bytes.Buffer
-	to := caller{c.w, http.NewResponseController(c.w)}
+	to := caller{c.w, http.NewResponseController(c.w), cmp.Or(c.g.slow, slowest)}
 	var out io.Writer = to
 	flush := func() error { return nil }
 	if c.filter {
@@ -473,13 +474,14 @@ const bytesPerToken = 4
 // pass copies until src ends, to both; gone is why dst takes no more, broken why src gave
 // no more. What observes never fails, and goes on without dst.
 func (c *call) pass(src io.Reader, observe, dst io.Writer) (gone, broken error) {
+	longest := cmp.Or(c.g.longest, maxKept)
 	buf := make([]byte, 32<<10)
 	for size := 0; ; {
 		n, err := src.Read(buf)
 		size += n
 		switch {
-		case size > maxKept:
-			return gone, fmt.Errorf("the answer has more than %d bytes", maxKept)
+		case size > longest:
+			return gone, fmt.Errorf("the answer has more than %d bytes", longest)
 		case !c.hold(2 * int64(n)): // for the recording and for what counts
 			return gone, errBusy
 		}
@@ -502,10 +504,11 @@ func (c *call) pass(src io.Reader, observe, dst io.Writer) (gone, broken error) 
 type caller struct {
 	io.Writer
 	*http.ResponseController
+	slowest time.Duration
 }
 
 func (c caller) Write(p []byte) (int, error) {
-	late := time.AfterFunc(slowest, func() { _ = c.SetWriteDeadline(longAgo()) })
+	late := time.AfterFunc(c.slowest, func() { _ = c.SetWriteDeadline(longAgo()) })
 	defer late.Stop()
 	n, err := c.Writer.Write(p)
 	if err == nil {

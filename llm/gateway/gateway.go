@@ -30,6 +30,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
@@ -74,7 +75,9 @@ type Gateway struct {
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 
-	patience time.Duration // 0 means grace
+	// Bounds that tests set; 0 means grace, slowest and maxKept.
+	patience, slow time.Duration
+	longest        int
 
 	mu       sync.Mutex // guards what follows
 	slots    chan struct{}
@@ -146,10 +149,7 @@ func (g *Gateway) begin(of context.Context, cut func()) (waiting, asking context
 	}
 	waiting, stop := context.WithCancelCause(of)
 	asking, giveUp := context.WithCancelCause(context.WithoutCancel(of))
-	patience := g.patience
-	if patience == 0 {
-		patience = grace
-	}
+	patience := cmp.Or(g.patience, grace)
 	unlink := context.AfterFunc(g.until, func() {
 		stop(errClosed)
 		giveUp(errClosed)

@@ -98,7 +98,7 @@ func endless(head, text string) func(io.Writer) {
 func TestWildProvidersHarmOnlyTheirCall(t *testing.T) {
 	t.Parallel()
 	const ok = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
-	bomb := compressed(t, strings.Repeat("\x00", 96<<20))
+	bomb := compressed(t, strings.Repeat("\x00", 16<<20))
 	for _, c := range []struct {
 		name   string
 		answer func(io.Writer)
@@ -145,6 +145,8 @@ func TestWildProvidersHarmOnlyTheirCall(t *testing.T) {
 			var file bytes.Buffer
 			w := open(t, setup{api: llm.Chat, change: func(g *gateway.Gateway) {
 				g.Route.Base, g.Recorder = base, &llm.Recorder{To: &file}
+				g.Route.HTTP = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+				g.Bound(1<<20, 0, 0)
 			}})
 			got := post(t, w.url+"/v1/chat/completions", w.Key, plain)
 			if got.status != c.status || (got.err != nil) != c.cut {

@@ -26,7 +26,7 @@ func reachingMembers() []string {
 	return []string{
 		"web_search_options", "plugins", "mcp_servers", "container", "search_parameters", "search_settings",
 		"enable_search", "search_options", "connectors", "data_sources", "dataSources",
-		"prompt", // it is kept at the provider, with tools that are not seen here
+		"prompt", "cachedContent", "cached_content", // they are kept at the provider, with tools that are not seen here
 	}
 }
 
