@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -86,5 +87,41 @@ func BenchmarkCall(b *testing.B) {
 			b.ReportMetric(float64(base.Microseconds()), "direct-µs")
 			b.ReportMetric(float64(p50)/float64(base), "ratio")
 		})
+	}
+}
+
+// still is a provider that is not there: it answers at once.
+type still struct{}
+
+func (still) RoundTrip(r *http.Request) (*http.Response, error) {
+	if _, err := io.Copy(io.Discard, r.Body); err != nil {
+		return nil, err
+	}
+	return &http.Response{
+		StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, ContentLength: -1, Request: r,
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(wellDone)),
+	}, nil
+}
+
+// BenchmarkOverhead is what the gateway itself does for a call, without any connection.
+func BenchmarkOverhead(b *testing.B) {
+	for name, body := range map[string]string{"small": plain, "300KB": conversation(300 << 10)} {
+		for _, offline := range []bool{false, true} {
+			b.Run(fmt.Sprintf("%s/offline=%v", name, offline), func(b *testing.B) {
+				w := open(b, setup{api: llm.Chat, change: func(g *gateway.Gateway) {
+					g.Offline = offline
+					g.Route.HTTP = &http.Client{Transport: still{}}
+				}})
+				b.ReportAllocs()
+				for b.Loop() {
+					r := httptest.NewRequestWithContext(b.Context(), http.MethodPost, "/v1/chat/completions", strings.NewReader(body))
+					r.Header.Set("Authorization", "Bearer "+w.Key)
+					answer := httptest.NewRecorder()
+					if w.ServeHTTP(answer, r); answer.Code != http.StatusOK {
+						b.Fatal(answer.Code, answer.Body)
+					}
+				}
+			})
+		}
 	}
 }
