@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,8 +22,9 @@ import (
 // Bounds of one call, in bytes.
 const (
 	maxRequest = 64 << 20
+	maxAhead   = 1 << 20  // of a request, before it has come
 	maxRefusal = 1 << 20  // of what a provider says when it refuses
-	maxKept    = 64 << 20 // of an answer, for the recording
+	maxKept    = 64 << 20 // of an answer, which recordings can hold
 )
 
 // call is one call of the model.
@@ -34,11 +36,12 @@ type call struct {
 	now func() time.Time
 
 	target string // the path behind the version, with the query
-	asked  []byte // the body that the caller sent
-	body   []byte // the one that is passed on
+	body   []byte // of the request, as it is passed on
+	held   int64  // bytes of memory
 	filter bool   // the usage is not the caller's business
 	began  time.Time
-	sent   bool // to the provider
+	sent   bool            // to the provider
+	asking context.Context // of what is sent: it may go on when the caller has gone
 }
 
 // serve answers a call that was let in.
@@ -52,11 +55,9 @@ func (c *call) serve(ctx context.Context) {
 		c.deny(status, err.Error())
 		return
 	}
-	if c.op.answers {
-		if err := c.g.Meter.Refuse(); err != nil {
-			c.refuse(err)
-			return
-		}
+	if err := c.affordable(); err != nil {
+		c.refuse(err)
+		return
 	}
 	c.began = c.now()
 	if c.g.Replay != nil {
@@ -66,38 +67,113 @@ func (c *call) serve(ctx context.Context) {
 	c.forward(ctx)
 }
 
-// read reads what the caller asks for, and refuses what the gateway does not do.
-func (c *call) read(model string) (status int, err error) {
-	c.asked, err = bounded.Read(c.r.Body, maxRequest)
-	if err != nil {
-		return http.StatusRequestEntityTooLarge, fmt.Errorf("reading the request: %w", err)
+// affordable is the error of a call that the budget has nothing left for.
+func (c *call) affordable() error {
+	if !c.op.answers {
+		return nil
 	}
-	name := strings.TrimPrefix(c.op.model, "models/")
-	c.body = c.asked
-	if c.op.api != llm.Gemini {
-		if name, _, err = wire.ModelOf(c.asked); err != nil {
-			return http.StatusBadRequest, err
+	return c.g.Meter.Refuse()
+}
+
+// hold counts memory as in use by the call, until it is released.
+func (c *call) hold(n int64) bool {
+	if !c.g.hold(n) {
+		return false
+	}
+	c.held += n
+	return true
+}
+
+func (c *call) release() { c.g.hold(-c.held) }
+
+// errBusy refuses what there is no memory for now.
+var errBusy = errors.New("the calls under way are too long together: wait until one has ended")
+
+// sentBody is what a caller sends, as far as there is memory for it: as it is, and changed.
+type sentBody struct{ c *call }
+
+func (s sentBody) Read(p []byte) (int, error) {
+	n, err := s.c.r.Body.Read(p)
+	if !s.c.hold(3 * int64(n)) {
+		return 0, errBusy
+	}
+	return n, err //nolint:wrapcheck // it is passed through
+}
+
+// take reads the body.
+func (c *call) take() (status int, err error) {
+	for _, encoding := range c.r.Header.Values("Content-Encoding") {
+		if encoding != "" && !strings.EqualFold(encoding, "identity") {
+			return http.StatusUnsupportedMediaType, fmt.Errorf("the gateway reads no body in the encoding %q: send it as it is", shown(encoding))
 		}
 	}
-	if name != model && name != c.g.Model {
-		return http.StatusNotFound, fmt.Errorf("there is no model %q: this gateway serves %q alone", shown(name), model)
+	if c.r.ContentLength > maxRequest {
+		return http.StatusRequestEntityTooLarge, fmt.Errorf("the body has more than %d bytes", maxRequest)
 	}
-	if err := c.allowed(); err != nil {
+	var body bytes.Buffer
+	body.Grow(int(min(max(c.r.ContentLength, 0)+bytes.MinRead, maxAhead)))
+	_, err = body.ReadFrom(io.LimitReader(sentBody{c}, maxRequest+1))
+	c.body = body.Bytes()
+	switch {
+	case err == nil && body.Len() > maxRequest:
+		err = bounded.ErrTooLarge
+		status = http.StatusRequestEntityTooLarge
+	case errors.Is(err, errBusy):
+		return http.StatusServiceUnavailable, errBusy
+	case err != nil:
+		status = http.StatusBadRequest
+	default:
+		return 0, nil
+	}
+	return status, fmt.Errorf("reading the request: %w", err)
+}
+
+// read reads what the caller asks for, and refuses what the gateway does not do.
+func (c *call) read(model string) (status int, err error) {
+	if status, err := c.take(); err != nil {
+		return status, err
+	}
+	asked, err := wire.ReadRequest(c.body)
+	if err != nil {
+		return http.StatusBadRequest, err
+	}
+	name, err := asked.Model()
+	if err != nil {
+		return http.StatusBadRequest, err
+	}
+	if c.op.api == llm.Gemini {
+		if name != "" && !c.names(name, model) {
+			return http.StatusNotFound, c.unknown(name, model)
+		}
+		name = c.op.model
+	}
+	if !c.names(name, model) {
+		return http.StatusNotFound, c.unknown(name, model)
+	}
+	if err := c.allowed(asked); err != nil {
 		return http.StatusForbidden, err
 	}
 	c.target = c.op.target(model, c.r.URL.Query())
 	if c.op.api == llm.Gemini {
 		return 0, nil
 	}
-	if name != model {
-		if c.body, err = wire.SetModel(c.body, model); err != nil {
-			return http.StatusBadRequest, err
-		}
+	if name == model {
+		model = ""
 	}
-	if c.op.api == llm.Chat {
-		c.body, c.filter, err = wire.AskForUsage(c.body)
-	}
+	c.body, c.filter, err = asked.Edit(model, c.op.api == llm.Chat)
 	return http.StatusBadRequest, err
+}
+
+// names tells whether a caller's name is that of the model.
+func (c *call) names(name, model string) bool {
+	if c.op.api == llm.Gemini {
+		name = strings.TrimPrefix(name, "models/")
+	}
+	return name == model || name == c.g.Model
+}
+
+func (c *call) unknown(name, model string) error {
+	return fmt.Errorf("there is no model %q: this gateway serves %q alone", shown(name), model)
 }
 
 // deny answers with an error of the gateway's own.
@@ -160,35 +236,74 @@ type refusal struct {
 // forward passes the call on, and its answer back.
 func (c *call) forward(ctx context.Context) {
 	var refused *refusal
-	err := c.g.Route.Do(ctx, func(ctx context.Context) error {
+	err := c.g.Route.Do(ctx, func(context.Context) error {
 		refused = nil
+		if err := c.affordable(); err != nil { // others may have used it up meanwhile
+			return err
+		}
 		c.sent = true
-		resp, err := c.post(ctx)
+		resp, err := c.post()
 		if err != nil {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
+			if ended := c.ended(); ended != nil {
+				return ended
 			}
 			return c.failure(&wire.Exchange{Err: err})
 		}
 		defer func() { _ = resp.Body.Close() }()
+		if odd := c.odd(resp); odd != nil {
+			return odd
+		}
 		if resp.StatusCode/100 == 2 {
 			c.answer(resp)
 			return nil
 		}
 		body, err := bounded.Read(resp.Body, maxRefusal)
-		if err != nil && ctx.Err() != nil {
-			return context.Cause(ctx)
+		if ended := c.ended(); err != nil && ended != nil {
+			return ended
 		}
-		refused = &refusal{resp.StatusCode, resp.Header, c.withoutKey(body)}
+		refused = &refusal{resp.StatusCode, answered(resp.Header, c.key()), c.withoutKey(body)}
 		return c.failure(&wire.Exchange{Status: resp.StatusCode, Header: resp.Header, Body: body})
 	})
+	if _, over := errors.AsType[*llm.BudgetError](err); over {
+		c.refuse(err)
+		return
+	}
 	if err != nil {
 		c.fail(err, refused)
 	}
 }
 
+// ended is why nothing is read of the provider any more; nil while it is.
+func (c *call) ended() error {
+	if c.asking.Err() == nil {
+		return nil
+	}
+	return context.Cause(c.asking)
+}
+
+// odd is the failure of an answer that cannot be passed on as one; nil for any other. It may
+// have cost something, and is not asked for again.
+func (c *call) odd(resp *http.Response) error {
+	text := ""
+	encoding := resp.Header.Get("Content-Encoding")
+	switch {
+	case resp.StatusCode < http.StatusOK:
+		text = fmt.Sprintf("the server answers with the status %d, which is none of an answer", resp.StatusCode)
+	case encoding != "" && !strings.EqualFold(encoding, "identity"):
+		text = "the server answers in an encoding that it was not asked for"
+	default:
+		return nil
+	}
+	if c.op.answers {
+		c.g.Meter.Charge(c.g.info().Prices, nil, nil, int64(len(c.body)), 0)
+	}
+	c.sent = false // it is counted
+	conn := wire.Conn{Endpoint: c.g.Route.Endpoint}
+	return conn.Fail(llm.BadRequest, &wire.Exchange{}, text)
+}
+
 // post makes the request.
-func (c *call) post(ctx context.Context) (*http.Response, error) {
+func (c *call) post() (*http.Response, error) {
 	r, err := c.request()
 	if err != nil {
 		return nil, err
@@ -198,7 +313,7 @@ func (c *call) post(ctx context.Context) (*http.Response, error) {
 	client := *c.g.Route.HTTP
 	// A redirection would take the key elsewhere.
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return client.Do(r.WithContext(ctx)) //nolint:wrapcheck // the failure is worded where its kind is found
+	return client.Do(r.WithContext(c.asking)) //nolint:wrapcheck // the failure is worded where its kind is found
 }
 
 // failure is the error of a call that was not answered.
@@ -208,6 +323,14 @@ func (c *call) failure(x *wire.Exchange) *llm.Error {
 		conn.Endpoint = c.g.Route.Endpoint
 	}
 	return conn.Failure(x, nil)
+}
+
+// key is the provider's; empty where it has none.
+func (c *call) key() string {
+	if c.g.Route == nil {
+		return ""
+	}
+	return c.g.Route.Key
 }
 
 // withoutKey takes the provider's key out of what it says when it refuses.
@@ -230,7 +353,7 @@ func (c *call) fail(err error, refused *refusal) {
 	}
 	c.record(x)
 	if c.r.Context().Err() != nil || errors.Is(err, errClosed) { // nobody waits for the answer, which costs all the same
-		if c.sent && c.op.answers {
+		if c.sent && c.op.answers && refused == nil {
 			c.g.Meter.Charge(c.g.info().Prices, nil, nil, int64(len(c.body)), 0)
 		}
 		panic(http.ErrAbortHandler)
@@ -240,7 +363,7 @@ func (c *call) fail(err error, refused *refusal) {
 		c.deny(http.StatusBadGateway, err.Error())
 		return
 	}
-	for name, values := range answered(refused.header) {
+	for name, values := range answered(refused.header, "") {
 		c.w.Header()[name] = values
 	}
 	c.w.WriteHeader(refused.status)
@@ -249,38 +372,50 @@ func (c *call) fail(err error, refused *refusal) {
 
 // answer passes an answer back.
 func (c *call) answer(resp *http.Response) {
-	for name, values := range answered(resp.Header) {
+	header := answered(resp.Header, c.key())
+	for name, values := range header {
 		c.w.Header()[name] = values
 	}
-	if !c.filter && resp.ContentLength >= 0 {
+	// Without a length the caller knows the end only when the call is counted, so that the next
+	// one finds that. Where it has no other end, a cut must be seen.
+	if !c.filter && resp.ContentLength >= 0 && !c.r.ProtoAtLeast(1, 1) {
 		c.w.Header().Set("Content-Length", strconv.FormatInt(resp.ContentLength, 10))
 	}
 	c.w.WriteHeader(resp.StatusCode)
-	c.relay(resp.StatusCode, resp.Header.Get("Content-Type"), resp.Body)
+	body := io.Reader(resp.Body)
+	if key := c.key(); secret(key) {
+		body = &masked{src: body, key: []byte(key)}
+	}
+	c.relay(resp.StatusCode, header.Get("Content-Type"), body)
 }
 
 // relay passes the body of an answer back while it comes, and counts what it used, however
-// it ends. An answer that does not come whole ends the caller's connection.
+// it ends. An answer that does not come whole ends the caller's connection; one whose caller
+// has gone is read on as long as that goes.
 func (c *call) relay(status int, contentType string, body io.Reader) {
 	tally := wire.NewTally(c.op.api, contentType)
-	kept := &prefix{limit: maxKept}
-	to := caller{c.w, http.NewResponseController(c.w)}
+	var kept bytes.Buffer
+	to := caller{c.w, http.NewResponseController(c.w), cmp.Or(c.g.slow, slowest)}
 	var out io.Writer = to
 	flush := func() error { return nil }
 	if c.filter {
 		f := wire.NewUsageFilter(to)
 		out, flush = f, f.Flush
 	}
-	gone, broken := pass(body, io.MultiWriter(tally, kept), out)
+	observe := io.Writer(tally)
+	if c.g.Recorder != nil {
+		observe = io.MultiWriter(tally, &kept)
+	}
+	gone, broken := c.pass(body, observe, out)
 	if gone == nil {
 		gone = flush()
 	}
 	told := tally.Result()
 	x := c.exchange()
-	x.Status, x.ContentType, x.Body, x.Cut = status, contentType, kept.data, gone != nil || broken != nil || kept.cut
+	x.Status, x.ContentType, x.Body, x.Cut = status, contentType, kept.Bytes(), broken != nil
 	c.charge(x, told)
 	c.record(x)
-	if gone == nil {
+	if gone == nil && c.ended() == nil {
 		c.noteAnswer(told, broken)
 	}
 	if gone != nil || broken != nil {
@@ -337,50 +472,47 @@ func (c *call) charge(x *llm.Exchange, told wire.Tallied) {
 const bytesPerToken = 4
 
 // pass copies until src ends, to both; gone is why dst takes no more, broken why src gave
-// no more. What observes never fails.
-func pass(src io.Reader, observe, dst io.Writer) (gone, broken error) {
+// no more. What observes never fails, and goes on without dst.
+func (c *call) pass(src io.Reader, observe, dst io.Writer) (gone, broken error) {
+	longest := cmp.Or(c.g.longest, maxKept)
 	buf := make([]byte, 32<<10)
-	for {
+	for size := 0; ; {
 		n, err := src.Read(buf)
+		size += n
+		switch {
+		case size > longest:
+			return gone, fmt.Errorf("the answer has more than %d bytes", longest)
+		case !c.hold(2 * int64(n)): // for the recording and for what counts
+			return gone, errBusy
+		}
 		if n > 0 {
 			_, _ = observe.Write(buf[:n])
-			if _, err := dst.Write(buf[:n]); err != nil {
-				return err, nil
+			if gone == nil {
+				_, gone = dst.Write(buf[:n])
 			}
 		}
 		switch {
 		case errors.Is(err, io.EOF):
-			return nil, nil
+			return gone, nil
 		case err != nil:
-			return nil, err
+			return gone, err
 		}
 	}
 }
 
-// caller is who waits for the answer: what is written is sent at once.
+// caller is who waits for the answer: what is written is sent at once, or not in time.
 type caller struct {
 	io.Writer
 	*http.ResponseController
+	slowest time.Duration
 }
 
 func (c caller) Write(p []byte) (int, error) {
+	late := time.AfterFunc(c.slowest, func() { _ = c.SetWriteDeadline(longAgo()) })
+	defer late.Stop()
 	n, err := c.Writer.Write(p)
 	if err == nil {
 		err = c.Flush()
 	}
 	return n, err //nolint:wrapcheck // it only says that the caller has gone
-}
-
-// prefix keeps the beginning of what is written to it.
-type prefix struct {
-	limit int
-	data  []byte
-	cut   bool
-}
-
-func (p *prefix) Write(b []byte) (int, error) {
-	room := min(len(b), p.limit-len(p.data))
-	p.data = append(p.data, b[:room]...)
-	p.cut = p.cut || room < len(b)
-	return len(b), nil
 }

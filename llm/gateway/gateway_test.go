@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -67,13 +68,25 @@ func open(t testing.TB, s setup) *world {
 		s.change(w.Gateway)
 	}
 	w.Open()
-	front := httptest.NewServer(w.Gateway)
+	front := httptest.NewUnstartedServer(w.Gateway)
+	front.Config.ErrorLog = log.New(panics{t}, "", 0)
+	front.Start()
 	t.Cleanup(func() {
 		w.Close()
 		front.Close()
 	})
 	w.url, w.direct = front.URL, provider.URL
 	return w
+}
+
+// panics fails a test whose server tells of a panic.
+type panics struct{ testing.TB }
+
+func (p panics) Write(line []byte) (int, error) {
+	if bytes.Contains(line, []byte("panic")) {
+		p.Errorf("%s", line)
+	}
+	return len(line), nil
 }
 
 // clock is one on which waiting takes no time.

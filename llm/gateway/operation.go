@@ -3,6 +3,7 @@ package gateway
 import (
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/proctor-run/proctor/llm"
@@ -47,7 +48,8 @@ func operationOf(r *http.Request) (op operation, ok bool) {
 }
 
 func geminiOperation(method, rest string) (operation, bool) {
-	model, verb, _ := strings.Cut(rest, ":")
+	at := max(0, strings.LastIndexByte(rest, ':')) // names of models may have one, too
+	model, verb := rest[:at], strings.TrimPrefix(rest[at:], ":")
 	op := operation{api: llm.Gemini, path: "/models/", model: model, method: ":" + verb}
 	switch verb {
 	case "generateContent", "streamGenerateContent":
@@ -59,15 +61,18 @@ func geminiOperation(method, rest string) (operation, bool) {
 	return op, method == http.MethodPost
 }
 
-// target is the path with the model, and the query without a key.
+// target is the path with the model, and of the query what only chooses a form that can be
+// counted: others take the usage out of the answer, or are keys.
 func (op operation) target(model string, query url.Values) string {
 	path := op.path
 	if op.method != "" {
 		path += url.PathEscape(model) + op.method
 	}
-	query.Del("key")
-	if len(query) > 0 {
-		path += "?" + query.Encode()
+	switch {
+	case op.api == llm.Anthropic && query.Get("beta") == "true":
+		path += "?beta=true"
+	case op.api == llm.Gemini && query.Get("alt") == "sse":
+		path += "?alt=sse"
 	}
 	return path
 }
@@ -97,6 +102,8 @@ func class(api llm.API, status int) string {
 		anthropic, gemini = "not_found_error", "NOT_FOUND"
 	case http.StatusRequestEntityTooLarge:
 		anthropic = "request_too_large"
+	case http.StatusServiceUnavailable:
+		anthropic, gemini, openai = "overloaded_error", "UNAVAILABLE", "server_error"
 	case http.StatusBadGateway:
 		anthropic, gemini, openai = "api_error", "UNAVAILABLE", "server_error"
 	}
@@ -141,6 +148,7 @@ func send(w http.ResponseWriter, status int, v any) {
 		status, data = http.StatusInternalServerError, []byte("{}") // texts and numbers can always be written
 	}
 	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
 	w.WriteHeader(status)
 	_, _ = w.Write(data) // the caller may have gone
 }

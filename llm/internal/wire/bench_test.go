@@ -1,6 +1,7 @@
 package wire_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -82,6 +83,46 @@ func BenchmarkAskForUsage(b *testing.B) {
 	for b.Loop() {
 		if _, asked, err := wire.AskForUsage(body); !asked || err != nil {
 			b.Fatal(asked, err)
+		}
+	}
+}
+
+// longRequest is a request of about 300 KB with many messages, as agents send them.
+func longRequest() []byte {
+	var b strings.Builder
+	b.WriteString(`{"model":"m","stream":true,"messages":[{"role":"user","content":"Hi."}`)
+	for i := 0; b.Len() < 300<<10; i++ {
+		fmt.Fprintf(&b, `,{"role":"assistant","tool_calls":[{"id":"c%d","type":"function","function":{"name":"f","arguments":"{\"path\":\"a.go\"}"}}]}`, i)
+		fmt.Fprintf(&b, `,{"role":"tool","tool_call_id":"c%d","content":"%s"}`, i, strings.Repeat(`if err != nil {\n\treturn \"wrapped\", err\n}\n`, 40))
+	}
+	b.WriteString(`]}`)
+	return []byte(b.String())
+}
+
+func BenchmarkReadRequest(b *testing.B) {
+	body := longRequest()
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := wire.ReadRequest(body); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkTexts(b *testing.B) {
+	body := longRequest()
+	r, err := wire.ReadRequest(body)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		n := 0
+		r.Texts(func([][]byte) bool { return false }, func([][]byte, json.RawMessage) bool { n++; return true })
+		if n == 0 {
+			b.Fatal("there are none")
 		}
 	}
 }

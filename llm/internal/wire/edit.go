@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -17,46 +18,196 @@ const (
 	usageMember   = "include_usage"
 )
 
-// ModelOf reads which model the body of a request asks for, and whether as a stream: of
-// the protocols chat, responses and Anthropic's messages, for Gemini has both in the
-// address. The model is empty where the body names none.
+// Request is the body of a request that was read once, see [ReadRequest].
+type Request struct {
+	body    []byte
+	members []member
+}
+
+// maxMembers bounds the members of a body: no protocol has a tenth of them.
+const maxMembers = 1000
+
+// ReadRequest reads the body of a request of any protocol.
 //
 // A body that two servers might read differently is refused: one that is not JSON or no
-// object, that has one of the members twice or in another case (for which libraries do
-// not agree on what counts), in which the model is no text or has a character that is
-// none, or stream is neither true nor false. So is one of more than [MaxBody] bytes or
-// nested deeper than encoding/json reads. The errors say what is wrong, and may be shown to
-// who sent the body.
+// object, that is not in UTF-8, or that has more than a thousand members. So is one of more
+// than [MaxBody] bytes or nested deeper than encoding/json reads. The methods refuse one that
+// has a member that they read twice or in another case (for which libraries do not agree on
+// what counts). The errors say what is wrong, and may be shown to who sent the body. The body
+// must not be changed afterwards.
+func ReadRequest(body []byte) (*Request, error) {
+	if err := check(body); err != nil {
+		return nil, err
+	}
+	r := &Request{body: body}
+	for w := walkObject(body); w.next(); {
+		if len(r.members) == maxMembers {
+			return nil, fmt.Errorf("the body has more than %d members", maxMembers)
+		}
+		r.members = append(r.members, member{name: string(w.key), value: w.value, start: w.start, end: w.end})
+	}
+	return r, nil
+}
+
+// Members returns members of the body as they stand there; those that it does not have are
+// absent.
+func (r *Request) Members(names ...string) (map[string]json.RawMessage, error) {
+	found, err := pick(slices.Values(r.members), names)
+	return values(found), err
+}
+
+// Model is which model the body asks for, in the protocols that have it there; empty where
+// it names none. The model must be a text without a character that is none.
+func (r *Request) Model() (string, error) {
+	found, err := pick(slices.Values(r.members), []string{modelMember})
+	if err != nil {
+		return "", err
+	}
+	if m, ok := found[modelMember]; ok {
+		return m.text()
+	}
+	return "", nil
+}
+
+// Stream tells whether the answer is asked for as a stream, in the protocols that have that
+// in the body. It must be true, false or null.
+func (r *Request) Stream() (bool, error) {
+	found, err := pick(slices.Values(r.members), []string{streamMember})
+	if err != nil {
+		return false, err
+	}
+	return found[streamMember].flag()
+}
+
+// Edit returns the body with what is to be changed, and else byte for byte as it was: with
+// the model, unless that is empty, see [SetModel], and, where usage says so, as [AskForUsage]
+// makes it; asked is what that tells. The body itself is returned where nothing is to be
+// changed, and never changed itself.
+func (r *Request) Edit(model string, usage bool) (edited []byte, asked bool, err error) {
+	var edits []edit
+	if model != "" {
+		e, err := r.setModel(model)
+		if err != nil {
+			return nil, false, err
+		}
+		edits = append(edits, e)
+	}
+	if usage {
+		e, ok, err := r.askForUsage()
+		if err != nil {
+			return nil, false, err
+		}
+		if asked = ok; ok {
+			edits = append(edits, e)
+		}
+	}
+	if len(edits) == 0 {
+		return r.body, false, nil
+	}
+	slices.SortStableFunc(edits, func(a, b edit) int { return a.start - b.start })
+	n := len(r.body)
+	for _, e := range edits {
+		n += len(e.with)
+	}
+	edited, at := make([]byte, 0, n), 0
+	for _, e := range edits {
+		edited, at = append(append(edited, r.body[at:e.start]...), e.with...), e.end
+	}
+	return append(edited, r.body[at:]...), asked, nil
+}
+
+// edit is other bytes in the place of those from start to end.
+type edit struct {
+	start, end int
+	with       []byte
+}
+
+func (r *Request) setModel(model string) (edit, error) {
+	name, err := JSON(strings.ToValidUTF8(model, "\uFFFD"))
+	if err != nil {
+		return edit{}, err
+	}
+	found, err := pick(slices.Values(r.members), []string{modelMember})
+	if err != nil {
+		return edit{}, err
+	}
+	if m, ok := found[modelMember]; ok {
+		return edit{m.start, m.end, name}, nil
+	}
+	return first(r.body, 0, modelMember, name), nil
+}
+
+// askForUsage is the edit that asks for the usage; ok is false where none is needed.
+func (r *Request) askForUsage() (e edit, ok bool, err error) {
+	found, err := pick(slices.Values(r.members), []string{streamMember, optionsMember})
+	if err != nil {
+		return edit{}, false, err
+	}
+	stream, err := found[streamMember].flag()
+	if err != nil || !stream {
+		return edit{}, false, err
+	}
+	options, ok := found[optionsMember]
+	switch at := found[streamMember].end; {
+	case !ok:
+		return edit{at, at, []byte(`,"` + optionsMember + `":{"` + usageMember + `":true}`)}, true, nil
+	case isNull(options.value):
+		return edit{options.start, options.end, []byte(`{"` + usageMember + `":true}`)}, true, nil
+	case !isObject(options.value):
+		return edit{}, false, errors.New("the member stream_options of the body is no object")
+	}
+	inner, err := find(options.value, usageMember)
+	if err != nil {
+		return edit{}, false, err
+	}
+	usage, ok := inner[usageMember]
+	wanted, err := usage.flag()
+	switch {
+	case err != nil || wanted:
+		return edit{}, false, err
+	case ok:
+		return edit{options.start + usage.start, options.start + usage.end, []byte("true")}, true, nil
+	}
+	return first(options.value, options.start, usageMember, []byte("true")), true, nil
+}
+
+// first makes a member the first one of an object, which begins at a place of the text that
+// is changed.
+func first(object []byte, at int, name string, value []byte) edit {
+	begin := skipSpace(object, 0) + 1
+	added := slices.Concat([]byte(`"`+name+`":`), value)
+	if object[skipSpace(object, begin)] != '}' {
+		added = append(added, ',')
+	}
+	return edit{at + begin, at + begin, added}
+}
+
+// ModelOf reads which model the body of a request asks for, and whether as a stream, see
+// [Request.Model] and [Request.Stream].
 func ModelOf(body []byte) (model string, stream bool, err error) {
-	found, err := membersOf(body, modelMember, streamMember)
+	r, err := ReadRequest(body)
 	if err != nil {
 		return "", false, err
 	}
-	if m, ok := found[modelMember]; ok {
-		if model, err = m.text(); err != nil {
-			return "", false, err
-		}
+	if model, err = r.Model(); err != nil {
+		return "", false, err
 	}
-	stream, err = found[streamMember].flag()
+	stream, err = r.Stream()
 	return model, stream, err
 }
 
 // SetModel returns a body that asks for another model and is else, byte for byte, what it
-// was. The bodies are those that [ModelOf] takes; one without a model gets one as its first
-// member. The given body is not changed.
+// was. One without a model gets one as its first member.
 func SetModel(body []byte, model string) ([]byte, error) {
-	name, err := JSON(strings.ToValidUTF8(model, "\uFFFD"))
+	r, err := ReadRequest(body)
 	if err != nil {
 		return nil, err
 	}
-	found, err := membersOf(body, modelMember)
+	e, err := r.setModel(model)
 	if err != nil {
 		return nil, err
 	}
-	if m, ok := found[modelMember]; ok {
-		return splice(body, m.start, m.end, name), nil
-	}
-	return insert(body, 0, modelMember, name), nil
+	return slices.Concat(body[:e.start], e.with, body[e.end:]), nil
 }
 
 // AskForUsage makes the body of a chat request ask for the usage at the end of the stream
@@ -65,44 +216,14 @@ func SetModel(body []byte, model string) ([]byte, error) {
 // [NewUsageFilter]. The body of a request that asks itself, or for no stream, is returned
 // as it is.
 //
-// Bodies are refused as in [ModelOf], also where stream_options or include_usage are of
-// another kind than the protocol has them. The given body is not changed.
+// Bodies are refused also where stream_options or include_usage are of another kind than the
+// protocol has them. The given body is not changed.
 func AskForUsage(body []byte) (edited []byte, asked bool, err error) {
-	found, err := membersOf(body, streamMember, optionsMember)
+	r, err := ReadRequest(body)
 	if err != nil {
 		return nil, false, err
 	}
-	stream, err := found[streamMember].flag()
-	if err != nil {
-		return nil, false, err
-	}
-	if !stream {
-		return body, false, nil
-	}
-	options, ok := found[optionsMember]
-	switch {
-	case !ok:
-		return insert(body, found[streamMember].end, optionsMember, []byte(`{"`+usageMember+`":true}`)), true, nil
-	case isNull(options.value):
-		return splice(body, options.start, options.end, []byte(`{"`+usageMember+`":true}`)), true, nil
-	case !isObject(options.value):
-		return nil, false, errors.New("the member stream_options of the body is no object")
-	}
-	inner, err := find(options.value, usageMember)
-	if err != nil {
-		return nil, false, err
-	}
-	usage, ok := inner[usageMember]
-	wanted, err := usage.flag()
-	switch {
-	case err != nil:
-		return nil, false, err
-	case wanted:
-		return body, false, nil
-	case ok:
-		return splice(body, options.start+usage.start, options.start+usage.end, []byte("true")), true, nil
-	}
-	return splice(body, options.start, options.end, insert(options.value, 0, usageMember, []byte("true"))), true, nil
+	return r.Edit("", true)
 }
 
 // member is one of a body: its value, and where that is.
@@ -112,36 +233,53 @@ type member struct {
 	start, end int
 }
 
-// membersOf finds members of a body, which must be an object.
-func membersOf(body []byte, names ...string) (map[string]member, error) {
+var errNoObject = errors.New("it is no object")
+
+// check refuses a body that is no object, or that servers might read differently.
+func check(body []byte) error {
 	switch {
 	case len(body) > MaxBody:
-		return nil, fmt.Errorf("the body has more than %d bytes", MaxBody)
+		return fmt.Errorf("the body has more than %d bytes", MaxBody)
 	case !json.Valid(body):
-		return nil, errors.New("the body is not JSON, or nested too deep")
+		return errors.New("the body is not JSON, or nested too deep")
 	case body[skipSpace(body, 0)] != '{':
-		return nil, errors.New("the body is no JSON object")
+		return errors.New("the body is no JSON object")
+	case !utf8.Valid(body):
+		return errors.New("the body is not in UTF-8")
 	}
-	return find(body, names...)
+	return nil
 }
 
 // find finds members of an object that is JSON.
 func find(object []byte, names ...string) (map[string]member, error) {
+	return pick(func(yield func(member) bool) {
+		for w := walkObject(object); w.next(); {
+			if !yield(member{name: string(w.key), value: w.value, start: w.start, end: w.end}) {
+				return
+			}
+		}
+	}, names)
+}
+
+// pick picks members of an object by their names.
+func pick(members iter.Seq[member], names []string) (map[string]member, error) {
 	found := map[string]member{}
-	for w := walkObject(object); w.next(); {
-		key := string(w.key)
-		at := slices.IndexFunc(names, func(name string) bool { return strings.EqualFold(name, key) })
+	for m := range members {
+		if strings.ContainsAny(m.name, "\x00\uFFFD") {
+			return nil, errors.New("the body has a member with a character in its name that is none")
+		}
+		at := slices.IndexFunc(names, func(name string) bool { return strings.EqualFold(name, m.name) })
 		if at < 0 {
 			continue
 		}
 		name := names[at]
-		if key != name {
-			return nil, fmt.Errorf("the body has the member %q, which some servers take for %s", key, name)
+		if m.name != name {
+			return nil, fmt.Errorf("the body has the member %q, which some servers take for %s", m.name, name)
 		}
 		if _, ok := found[name]; ok {
 			return nil, fmt.Errorf("the body has the member %s twice", name)
 		}
-		found[name] = member{name: name, value: w.value, start: w.start, end: w.end}
+		found[name] = m
 	}
 	return found, nil
 }
@@ -167,23 +305,4 @@ func (m member) flag() (bool, error) {
 		return false, nil
 	}
 	return false, fmt.Errorf("the member %s of the body is neither true nor false", m.name)
-}
-
-// splice returns text with other bytes from start to end.
-func splice(text []byte, start, end int, with []byte) []byte {
-	return slices.Concat(text[:start], with, text[end:])
-}
-
-// insert returns an object with one more member: after the value that ends at after or, where
-// that is 0, as the first one.
-func insert(object []byte, after int, name string, value []byte) []byte {
-	if after > 0 {
-		return splice(object, after, after, slices.Concat([]byte(`,"`+name+`":`), value))
-	}
-	first := skipSpace(object, 0) + 1
-	added := slices.Concat([]byte(`"`+name+`":`), value)
-	if object[skipSpace(object, first)] != '}' {
-		added = append(added, ',')
-	}
-	return splice(object, first, first, added)
 }
