@@ -13,7 +13,6 @@ import (
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/llm"
 	"github.com/proctor-run/proctor/llm/llmtest"
-	"github.com/proctor-run/proctor/llm/providers"
 	"github.com/proctor-run/proctor/sandbox/fake"
 	"github.com/proctor-run/proctor/trial"
 	"github.com/proctor-run/proctor/value"
@@ -62,7 +61,7 @@ func commandHarness(t *testing.T) (*harness, *llmtest.Server) {
 	a.Kwargs.Set("model_info", prices)
 	h.cfg.Agents, h.cfg.NConcurrentTrials = []jobdir.AgentConfig{a}, 1
 	lookup := func(name string) (string, bool) { return "sk-the-providers-own-key", name == "OPENAI_API_KEY" }
-	h.runner.Trials.Models = &llm.Client{Dial: providers.Dial, Lookup: lookup}
+	h.runner.Trials.Models = &llm.Client{Lookup: lookup}
 	return h, model
 }
 

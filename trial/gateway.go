@@ -94,7 +94,7 @@ func (a *attempt) planGateway(e agent.Entry, c agent.Config) (*modelGateway, err
 const (
 	gatewayHeaderTime = time.Minute
 	gatewayIdleTime   = 10 * time.Minute
-	gatewayHeader     = 256 << 10 // bytes
+	gatewayHeader     = 64 << 10 // bytes
 )
 
 // openGateway lets the sandbox reach the gateway. It is called before the agent, so that
@@ -248,14 +248,27 @@ func withUsage(r agent.Result, used llm.Spent) agent.Result {
 }
 
 // orFailure is the failure of the model where that is why the agent did not work: it was
-// never answered, or the agent ended with an error after a call that was not. Such work is
-// not judged.
+// never answered, or the agent ended with an error after a call that was not, and that for
+// another reason than what it asked. Such work is not judged.
 func orFailure(err, failed error, answered bool) error {
 	_, exited := errors.AsType[*agent.ExitError](err)
-	if exited || err == nil && !answered {
-		return failed
+	switch {
+	case err != nil && !exited, err == nil && answered:
+		return err
+	case answered && asksInVain(failed):
+		return err
 	}
-	return err
+	return failed
+}
+
+// asksInVain reports whether a call failed because of what was asked: an agent could ask so
+// in order not to be judged.
+func asksInVain(failed error) bool {
+	switch llm.KindOf(failed) {
+	case llm.BadRequest, llm.ContextLength, llm.Refused:
+		return true
+	}
+	return false
 }
 
 // note tells of the gateway in the notes of the trial; nil where nothing could reach it.

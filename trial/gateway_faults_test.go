@@ -24,7 +24,8 @@ import (
 
 // TestGatewayFailures: a model that never answered is the trial's exception, whatever the
 // command ends with, and nothing is judged; so is one that had answered, where the agent
-// then gave up. Where it did not, its work is judged.
+// then gave up. Where it did not, or asked for something that cannot be answered, its work
+// is judged.
 func TestGatewayFailures(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -43,12 +44,17 @@ func TestGatewayFailures(t *testing.T) {
 			t.Run(name+", "+d.provider, func(t *testing.T) {
 				t.Parallel()
 				for _, code := range []int{0, 1} {
-					failing(t, d, c.fault, 0, code, c.want)
+					failing(t, d, c.fault, 0, code, c.want, false)
 				}
-				if c.fault != nil {
-					failing(t, d, c.fault, 1, 1, c.want)
-					failing(t, d, c.fault, 1, 0, "")
+				switch {
+				case c.fault == nil:
+					return
+				case c.fault.Kind == llmtest.Context:
+					failing(t, d, c.fault, 1, 1, exception.NonZeroAgentExitCodeError, true)
+				default:
+					failing(t, d, c.fault, 1, 1, c.want, false)
 				}
+				failing(t, d, c.fault, 1, 0, "", true)
 			})
 		}
 	}
@@ -56,7 +62,7 @@ func TestGatewayFailures(t *testing.T) {
 
 // failing runs an agent that goes on calling a server, which does not answer after some
 // calls, and that ends with a code.
-func failing(t *testing.T, d dialect, fault *llmtest.Fault, answered, code int, want string) {
+func failing(t *testing.T, d dialect, fault *llmtest.Fault, answered, code int, want string, judged bool) {
 	t.Helper()
 	var mu sync.Mutex
 	n := 0
@@ -73,10 +79,10 @@ func failing(t *testing.T, d dialect, fault *llmtest.Fault, answered, code int, 
 	}
 	res := g.run(t)
 	rewards := "no result"
-	if want == "" {
+	if judged {
 		rewards = "{'reward': 1.0}"
 	}
-	if exceptionType(res) != want || rewardsText(res) != rewards || (res.Verifier != nil) != (want == "") {
+	if exceptionType(res) != want || rewardsText(res) != rewards || (res.Verifier != nil) != judged {
 		t.Errorf("%d answers, exit code %d: exception %+v, rewards %s, want %q and %s", answered, code, res.ExceptionInfo, rewardsText(res), want, rewards)
 	}
 	if n := readNotes(t, g.dir).Gateway; n == nil || n.Calls != int64(answered) {

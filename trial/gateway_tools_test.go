@@ -19,7 +19,6 @@ import (
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/llm"
 	"github.com/proctor-run/proctor/llm/llmtest"
-	"github.com/proctor-run/proctor/llm/providers"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/fake"
 	"github.com/proctor-run/proctor/value"
@@ -82,7 +81,7 @@ func withGateway(t testing.TB, b *bench, d dialect, answer func(*llmtest.Request
 		g.base += "/v1"
 	}
 	clock := &quickClock{now: time.Now()}
-	b.Models = &llm.Client{Dial: providers.Dial, Lookup: b.Lookup, Now: clock.Now, Wait: clock.Wait}
+	b.Models = &llm.Client{Lookup: b.Lookup, Now: clock.Now, Wait: clock.Wait}
 	commandAgent(work)(&b.cfg)
 	b.cfg.Agent.ModelName = new(d.provider + "/m")
 	b.cfg.Agent.Env.Set(d.key, providersKey)

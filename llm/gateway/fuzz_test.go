@@ -14,7 +14,6 @@ import (
 
 	"github.com/proctor-run/proctor/llm"
 	"github.com/proctor-run/proctor/llm/gateway"
-	"github.com/proctor-run/proctor/llm/providers"
 )
 
 // watched is the way to a provider that must be asked for one model alone, at most once.
@@ -74,7 +73,7 @@ func FuzzServe(f *testing.F) {
 		}
 		r.Body, r.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
 		p := &watched{t: t, key: key, answer: answer, contentType: contentType}
-		client := &llm.Client{Dial: providers.Dial, HTTP: &http.Client{Transport: p}}
+		client := &llm.Client{HTTP: &http.Client{Transport: p}}
 		route, err := client.Route("test/model", llm.Options{Base: "http://provider.example/v1", API: llm.Chat, Env: []string{"TEST_API_KEY=" + providerKey}})
 		if err != nil {
 			t.Fatal(err)
