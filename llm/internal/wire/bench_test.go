@@ -81,7 +81,7 @@ func BenchmarkAskForUsage(b *testing.B) {
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, asked, err := wire.AskForUsage(body); !asked || err != nil {
+		if _, asked, err := askForUsage(body); !asked || err != nil {
 			b.Fatal(asked, err)
 		}
 	}

@@ -69,20 +69,12 @@ func (r *Request) Model() (string, error) {
 	return "", nil
 }
 
-// Stream tells whether the answer is asked for as a stream, in the protocols that have that
-// in the body. It must be true, false or null.
-func (r *Request) Stream() (bool, error) {
-	found, err := pick(slices.Values(r.members), []string{streamMember})
-	if err != nil {
-		return false, err
-	}
-	return found[streamMember].flag()
-}
-
-// Edit returns the body with what is to be changed, and else byte for byte as it was: with
-// the model, unless that is empty, see [SetModel], and, where usage says so, as [AskForUsage]
-// makes it; asked is what that tells. The body itself is returned where nothing is to be
-// changed, and never changed itself.
+// Edit returns the body with what is to be changed, and else byte for byte as it was. A model
+// that is not empty takes the place of the body's; one without gets it as its first member.
+// Where usage says so, a chat request for a stream asks for the usage at its end
+// (stream_options.include_usage); asked tells that it did not itself, so that the agent is
+// not to see it: [NewUsageFilter]. Members of another kind than the protocol has them are
+// errors then. The body itself is returned where nothing is to be changed, and never changed.
 func (r *Request) Edit(model string, usage bool) (edited []byte, asked bool, err error) {
 	var edits []edit
 	if model != "" {
@@ -180,50 +172,6 @@ func first(object []byte, at int, name string, value []byte) edit {
 		added = append(added, ',')
 	}
 	return edit{at + begin, at + begin, added}
-}
-
-// ModelOf reads which model the body of a request asks for, and whether as a stream, see
-// [Request.Model] and [Request.Stream].
-func ModelOf(body []byte) (model string, stream bool, err error) {
-	r, err := ReadRequest(body)
-	if err != nil {
-		return "", false, err
-	}
-	if model, err = r.Model(); err != nil {
-		return "", false, err
-	}
-	stream, err = r.Stream()
-	return model, stream, err
-}
-
-// SetModel returns a body that asks for another model and is else, byte for byte, what it
-// was. One without a model gets one as its first member.
-func SetModel(body []byte, model string) ([]byte, error) {
-	r, err := ReadRequest(body)
-	if err != nil {
-		return nil, err
-	}
-	e, err := r.setModel(model)
-	if err != nil {
-		return nil, err
-	}
-	return slices.Concat(body[:e.start], e.with, body[e.end:]), nil
-}
-
-// AskForUsage makes the body of a chat request ask for the usage at the end of the stream
-// (stream_options.include_usage) and leaves all else, byte for byte, as it is. asked tells
-// that the body was changed, so that the agent is not to see what it did not ask for:
-// [NewUsageFilter]. The body of a request that asks itself, or for no stream, is returned
-// as it is.
-//
-// Bodies are refused also where stream_options or include_usage are of another kind than the
-// protocol has them. The given body is not changed.
-func AskForUsage(body []byte) (edited []byte, asked bool, err error) {
-	r, err := ReadRequest(body)
-	if err != nil {
-		return nil, false, err
-	}
-	return r.Edit("", true)
 }
 
 // member is one of a body: its value, and where that is.

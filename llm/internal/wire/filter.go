@@ -10,7 +10,7 @@ import (
 const maxEvent = 1 << 20
 
 // UsageFilter passes a chat stream on without the chunk that has only the usage, which an
-// agent did not ask for: see [AskForUsage]. Every other byte is passed on as it is, each
+// agent did not ask for: see [Request.Edit]. Every other byte is passed on as it is, each
 // event when its last byte is there. An event of more than 1 MiB is passed on as it comes.
 type UsageFilter struct {
 	to  io.Writer

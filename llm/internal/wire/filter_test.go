@@ -70,7 +70,7 @@ func TestFilteredStreamIsTheOneThatWasAskedFor(t *testing.T) {
 	t.Parallel()
 	turn := llmtest.Turn{Text: "one two", Calls: []llm.ToolCall{{Name: "f"}}}
 	const body = `{"model":"m","stream":true,"messages":[]}`
-	edited, asked, err := wire.AskForUsage([]byte(body))
+	edited, asked, err := askForUsage([]byte(body))
 	if err != nil || !asked {
 		t.Fatal(asked, err)
 	}
