@@ -14,11 +14,11 @@ const (
 )
 
 // Vars are the variables, KEY=VALUE, of a program that is to use the gateway at an address
-// ("http://127.0.0.1:61081"): its own, in which the provider's key is replaced by that of
-// the gateway wherever it stands, then those in which programs look for addresses and keys.
+// ("http://127.0.0.1:61081"): its own, in which the provider's keys are replaced by that of
+// the gateway wherever they stand, then those in which programs look for addresses and keys.
 func (g *Gateway) Vars(own []string, address string) []string {
 	keys := llm.KeyVariables(g.Model)
-	added := g.added(address, keys)
+	added, hide := g.added(address, keys), g.hiding(own, keys)
 	var vars []string
 	proxied, exempt := false, ""
 	for _, assignment := range own {
@@ -33,16 +33,39 @@ func (g *Gateway) Vars(own []string, address string) []string {
 		case strings.HasSuffix(lower, "_proxy") && value != "":
 			proxied = true
 		}
-		if g.Route != nil && g.Route.Key != "" {
-			value = strings.ReplaceAll(value, g.Route.Key, g.Key)
-		}
-		vars = append(vars, name+"="+value)
+		vars = append(vars, name+"="+hide(value))
 	}
 	if proxied {
 		exempt += "127.0.0.1,localhost"
 		added = append(added, "NO_PROXY="+exempt, "no_proxy="+exempt)
 	}
 	return append(vars, added...)
+}
+
+// hiding puts the gateway's key in the place of the provider's keys: the one that is used,
+// and what else the program's own variables have. A key that may well be a word is replaced
+// only where it is the whole value.
+func (g *Gateway) hiding(own, keys []string) func(value string) string {
+	var hidden []string
+	if g.Route != nil {
+		hidden = append(hidden, g.Route.Key)
+	}
+	for _, assignment := range own {
+		if name, value, _ := strings.Cut(assignment, "="); slices.Contains(keys, name) {
+			hidden = append(hidden, value)
+		}
+	}
+	return func(value string) string {
+		for _, key := range hidden {
+			switch {
+			case secret(key):
+				value = strings.ReplaceAll(value, key, g.Key)
+			case key != "" && value == key:
+				value = g.Key
+			}
+		}
+		return value
+	}
 }
 
 // added are the variables that lead to the gateway.

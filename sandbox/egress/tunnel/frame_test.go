@@ -117,3 +117,24 @@ func FuzzReadHello(f *testing.F) {
 		}
 	})
 }
+
+// TestCloseAfterTheCarrierHasEnded: the stream is over on both sides then, which is no error.
+func TestCloseAfterTheCarrierHasEnded(t *testing.T) {
+	t.Parallel()
+	r, w := io.Pipe()
+	inside, carrier := io.Pipe()
+	m := NewMux(r, carrier)
+	go func() { _ = m.Run() }()
+	if _, err := w.Write(raw(frameOpen, 1)); err != nil {
+		t.Fatal(err)
+	}
+	s, err := m.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = inside.Close()
+	if err := s.Finish(); err != nil {
+		t.Errorf("got %v", err)
+	}
+	_ = w.Close()
+}
