@@ -300,7 +300,7 @@ func spentOn(prices *Prices, usage *Usage, cost *float64, size func() (prompt, a
 	usage, cost = believable(usage, cost)
 	if usage == nil {
 		prompt, answer := size()
-		usage = &Usage{Prompt: prompt / bytesPerToken, Completion: answer / bytesPerToken}
+		usage = &Usage{Prompt: prompt / BytesPerToken, Completion: answer / BytesPerToken}
 		s.Uncounted = 1
 	}
 	s.Prompt, s.Cached, s.Completion = usage.Prompt, usage.Cached, usage.Completion
@@ -346,9 +346,10 @@ func (u *Usage) plausible() bool {
 }
 
 const (
-	bytesPerToken = 4
+	// BytesPerToken is how much text a token is taken for where nobody counts.
+	BytesPerToken = 4
 	// bytesPerImage is as much text as an image is taken for.
-	bytesPerImage = 1600 * bytesPerToken
+	bytesPerImage = 1600 * BytesPerToken
 )
 
 // sizeOf is about how much text a request is, in bytes.

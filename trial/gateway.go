@@ -42,9 +42,8 @@ type modelGateway struct {
 	serving  sync.WaitGroup
 	address  string // in the sandbox; empty while nothing listens there
 
-	mu    sync.Mutex // guards what follows
-	stop  context.CancelCauseFunc
-	until context.Context // ends with the agent's work; nil before the first
+	mu   sync.Mutex // guards what follows
+	stop context.CancelCauseFunc
 }
 
 // usesGateway reports whether an agent of this configuration is to have a gateway;
@@ -111,7 +110,7 @@ func (a *attempt) openGateway(ctx context.Context) error {
 		if err = listenErr; err == nil {
 			g.address = "http://" + l.Addr().String()
 			g.server = &http.Server{
-				Handler: cutting{g}, ReadHeaderTimeout: gatewayHeaderTime, IdleTimeout: gatewayIdleTime, MaxHeaderBytes: gatewayHeader,
+				Handler: g, ReadHeaderTimeout: gatewayHeaderTime, IdleTimeout: gatewayIdleTime, MaxHeaderBytes: gatewayHeader,
 				ErrorLog: log.New(io.Discard, "", 0), // what it has to say is about programs in the sandbox
 			}
 			g.serving.Go(func() { _ = g.server.Serve(l) })
@@ -168,50 +167,19 @@ type stoppedError struct{ why error }
 func (e *stoppedError) Error() string { return e.why.Error() }
 func (e *stoppedError) Unwrap() error { return e.why }
 
-// cutting serves calls, and waits for none of their callers once the agent's work has ended:
-// what is left of it could hold up the trial with a request that never comes whole, or an
-// answer that it never reads.
-type cutting struct{ g *modelGateway }
-
-// ServeHTTP answers a call.
-func (c cutting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if until := c.g.working(); until != nil {
-		control, passed := http.NewResponseController(w), time.Unix(1, 0)
-		defer context.AfterFunc(until, func() { //nolint:contextcheck // that of the call ends with its caller
-			_, _ = control.SetReadDeadline(passed), control.SetWriteDeadline(passed)
-		})()
-	}
-	c.g.ServeHTTP(w, r)
-}
-
-// working is a context that ends with the agent's work; nil while it does not work.
-func (g *modelGateway) working() context.Context {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.until == nil || g.until.Err() != nil {
-		return nil
-	}
-	return g.until
-}
-
 // during lets the agent call its model while it works, and makes what it used and how its
 // model failed part of what came of that. A [*stoppedError] says that the gateway ended it.
 func (g *modelGateway) during(ctx context.Context, network harbor.Network, work func(context.Context) (agent.Result, error)) (agent.Result, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	until, end := context.WithCancel(context.WithoutCancel(ctx))
-	defer end()
 	g.mu.Lock()
-	g.stop, g.until = stop, until
+	g.stop = stop
 	g.mu.Unlock()
-	before, answered, old := g.Meter.Spent(), g.Answered(), g.failed(nil)
+	before, answered, old := g.Meter.Spent(), g.Answered(), g.Failure()
 	g.Offline = network.Mode != harbor.Public
 	g.Open()
 	result, err := work(ctx)
-	failure := g.failed(nil)
-	end()
 	g.cutOff()
-	failure = g.failed(failure)
 	used := g.Meter.Spent().Minus(before)
 	if used.Calls > 0 {
 		result = withUsage(result, used)
@@ -219,19 +187,10 @@ func (g *modelGateway) during(ctx context.Context, network harbor.Network, work 
 	if stopped, ok := errors.AsType[*stoppedError](context.Cause(ctx)); ok {
 		return result, stopped
 	}
-	if failure != nil && !errors.Is(failure, old) {
+	if failure := g.Failure(); failure != nil && !errors.Is(failure, old) {
 		err = orFailure(err, failure, g.Answered() > answered)
 	}
 	return result, err
-}
-
-// failed is how the last call failed; otherwise where that was cut off because nobody waited
-// for the answer any more, of which the model is not the cause.
-func (g *modelGateway) failed(otherwise error) error {
-	if failure := g.Failure(); !errors.Is(failure, context.Canceled) {
-		return failure
-	}
-	return otherwise
 }
 
 // withUsage has the numbers of the gateway in the place of the agent's. What was estimated

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/llm"
@@ -80,7 +79,7 @@ func withGateway(t testing.TB, b *bench, d dialect, answer func(*llmtest.Request
 	if d.api == llm.Chat {
 		g.base += "/v1"
 	}
-	clock := &quickClock{now: time.Now()}
+	clock := &llmtest.Clock{}
 	b.Models = &llm.Client{Lookup: b.Lookup, Now: clock.Now, Wait: clock.Wait}
 	commandAgent(work)(&b.cfg)
 	b.cfg.Agent.ModelName = new(d.provider + "/m")
@@ -103,25 +102,6 @@ func gatewayBenchOf(t testing.TB, d dialect, answer func(*llmtest.Request) llmte
 // counted is what the server has counted.
 func (g *gatewayBench) counted() llmtest.Count {
 	return g.server.Counts()[llmtest.Account{Model: "m", Key: providersKey}]
-}
-
-// quickClock is one on which waiting takes no time.
-type quickClock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (c *quickClock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *quickClock) Wait(ctx context.Context, d time.Duration) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-	return ctx.Err()
 }
 
 // reply is what came of a call.

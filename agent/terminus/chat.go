@@ -11,9 +11,6 @@ import (
 // unknownInputLimit is taken for the limit of a model of which none is known, in tokens.
 const unknownInputLimit = 1_000_000
 
-// bytesPerToken is what a token is taken for where nobody has counted.
-const bytesPerToken = 4
-
 // usage is what calls have used. Cost is 0 where it is not known.
 type usage struct {
 	prompt, completion, cached int64
@@ -69,7 +66,7 @@ func (c *chat) add(m llm.Message) {
 	c.previous = ""
 }
 
-func estimate(text string) int64 { return int64(len(text))/bytesPerToken + 1 }
+func estimate(text string) int64 { return int64(len(text))/llm.BytesPerToken + 1 }
 
 // commit appends a prompt and its answer.
 func (c *chat) commit(prompt string, answer llm.Message, r *llm.Response) {

@@ -33,7 +33,6 @@ type conversation struct {
 }
 
 const (
-	bytesPerToken    = 4
 	tokensPerMessage = 8
 	tokensPerImage   = 1600
 	// maxScale bounds what a provider's counts are believed to be off by.
@@ -69,7 +68,7 @@ func (c *conversation) size(m *llm.Message) int64 {
 	if m.Native != nil {
 		bytes = max(bytes, len(m.Native.Content))
 	}
-	return int64(bytes/bytesPerToken + tokensPerMessage + images*tokensPerImage)
+	return int64(bytes/llm.BytesPerToken + tokensPerMessage + images*tokensPerImage)
 }
 
 func (c *conversation) sizeOf(messages []llm.Message) int64 {

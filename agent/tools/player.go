@@ -170,7 +170,7 @@ func sizeOfTools(actions []cube.ActionSchema) int64 {
 			n += len(value.AppendDumps(nil, a.Parameters, value.DumpsOptions{}))
 		}
 	}
-	return int64(n / bytesPerToken)
+	return int64(n / llm.BytesPerToken)
 }
 
 // take adds an answer to the conversation and returns what is to be done. Nothing is

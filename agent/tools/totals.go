@@ -41,7 +41,7 @@ func (t *totals) add(r *llm.Response, prompt int64) {
 		t.used += u.Prompt + u.Completion
 	} else {
 		t.uncounted++
-		t.used += prompt + int64(len(r.Message.Text())+len(r.Message.Reasoning))/bytesPerToken
+		t.used += prompt + int64(len(r.Message.Text())+len(r.Message.Reasoning))/llm.BytesPerToken
 	}
 	if r.Cost != nil {
 		t.cost += *r.Cost

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox"
@@ -36,27 +37,40 @@ type Diagnosis struct {
 // measured notes what commands can do in the sandboxes of a backend.
 func (d *Diagnosis) measured(ctx context.Context, b sandbox.Backend) {
 	images := []string{""}
-	if with, ok := b.(interface {
-		LocalImages(ctx context.Context) ([]string, error)
-	}); ok && !b.Capabilities().OwnRoot {
-		found, err := with.LocalImages(ctx)
-		if err != nil || len(found) == 0 {
+	with, ok := b.(localImages)
+	if ok = ok && !b.Capabilities().OwnRoot; ok {
+		var err error
+		if images, err = with.LocalImages(ctx); err != nil || len(images) == 0 {
 			d.Unmeasured = "there is no image to make a sandbox of"
 			return
 		}
-		images = found[:min(len(found), mostImages)]
 	}
-	for _, ref := range images {
-		p, err := posturesOf(ctx, b, sandbox.Image{Ref: ref})
+	for tried := 0; len(images) > 0 && tried < mostImages; images = images[1:] {
+		p, err := posturesOf(ctx, b, sandbox.Image{Ref: images[0]})
 		if err == nil {
 			d.Posture, d.Unmeasured = &p, ""
 			return
 		}
 		d.Unmeasured = err.Error()
-		if !errors.Is(err, errNoPosture) {
+		switch {
+		case errors.Is(err, errNoPosture):
+			tried++
+		case ok && removed(ctx, with, images[0]): // by whoever had made it, as a trial
+		default:
 			return
 		}
 	}
+}
+
+// localImages is the ability of a backend to list images that need no pulling.
+type localImages interface {
+	LocalImages(ctx context.Context) ([]string, error)
+}
+
+// removed reports whether an image is not there any more.
+func removed(ctx context.Context, b localImages, ref string) bool {
+	left, err := b.LocalImages(ctx)
+	return err == nil && !slices.Contains(left, ref)
 }
 
 // mostImages is how many images are tried: not every one has the programs that

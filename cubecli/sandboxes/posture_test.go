@@ -1,6 +1,8 @@
 package sandboxes
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"slices"
 	"testing"
@@ -10,6 +12,7 @@ import (
 	"github.com/proctor-run/proctor/internal/need"
 	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/fake"
 )
 
 // TestPostureOfTheEngine holds what is measured in a container, which is what doctor
@@ -76,5 +79,31 @@ func TestPostureOfTheEngine(t *testing.T) {
 		if dropped := slices.Equal(host.CapDrop, []string{"ALL"}); dropped != (got.Capabilities == 0) || dropped != hardened {
 			t.Errorf("hardened %t: the engine drops %v, a command has %d capabilities", hardened, host.CapDrop, got.Capabilities)
 		}
+	}
+}
+
+// vanishing is a backend whose first image is removed before a sandbox is made of it.
+type vanishing struct {
+	*fake.Backend
+	images []string
+}
+
+func (b *vanishing) LocalImages(context.Context) ([]string, error) { return b.images, nil }
+
+func (b *vanishing) Create(_ context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
+	if spec.Image.Ref == "removed" {
+		b.images = []string{"broken", "good"}
+	}
+	return nil, fmt.Errorf("no sandbox of %s", spec.Image.Ref)
+}
+
+// TestImageThatIsRemovedMeanwhile: the next one is tried; one that is there and does not
+// work is the answer.
+func TestImageThatIsRemovedMeanwhile(t *testing.T) {
+	t.Parallel()
+	b := &vanishing{fake.New(fake.Config{Dir: t.TempDir()}), []string{"removed", "broken", "good"}}
+	var d Diagnosis
+	if d.measured(t.Context(), b); d.Posture != nil || d.Unmeasured != "no sandbox of broken" {
+		t.Errorf("got %+v", d)
 	}
 }

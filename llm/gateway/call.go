@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/internal/bounded"
+	"github.com/proctor-run/proctor/internal/redact"
 	"github.com/proctor-run/proctor/llm"
 	"github.com/proctor-run/proctor/llm/internal/wire"
 )
@@ -333,14 +333,13 @@ func (c *call) key() string {
 	return c.g.Route.Key
 }
 
-// withoutKey takes the provider's key out of what it says when it refuses.
+// withoutKey takes the provider's key out of what it says when it refuses. A word that is too
+// short for a secret stays, since programs look for the provider's own words in it.
 func (c *call) withoutKey(body []byte) []byte {
-	for _, key := range []string{c.g.Route.Key, url.QueryEscape(c.g.Route.Key)} {
-		if key != "" {
-			body = bytes.ReplaceAll(body, []byte(key), []byte("***"))
-		}
+	if len(c.key()) < redact.MinLength {
+		return body
 	}
-	return body
+	return []byte(wire.WithoutKey(string(body), c.key()))
 }
 
 // fail answers that the call has failed, in the provider's words where it has refused it.
@@ -459,7 +458,7 @@ func (c *call) charge(x *llm.Exchange, told wire.Tallied) {
 	if early := x.Usage; x.Cut && early != nil {
 		// What was told while it came is not all: a caller could break off each answer.
 		x.Usage, x.Cost = new(*early), nil
-		x.Usage.Completion = max(early.Completion, told.Text/bytesPerToken)
+		x.Usage.Completion = max(early.Completion, told.Text/llm.BytesPerToken)
 		c.g.Meter.Add(llm.Spent{Uncounted: 1})
 	}
 	if x.Cost == nil && x.Usage != nil && prices != nil {
@@ -467,9 +466,6 @@ func (c *call) charge(x *llm.Exchange, told wire.Tallied) {
 	}
 	c.g.Meter.Charge(prices, x.Usage, x.Cost, int64(len(c.body)), told.Text)
 }
-
-// bytesPerToken is what a token is taken for where nobody counts.
-const bytesPerToken = 4
 
 // pass copies until src ends, to both; gone is why dst takes no more, broken why src gave
 // no more. What observes never fails, and goes on without dst.

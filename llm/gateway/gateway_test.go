@@ -2,7 +2,6 @@ package gateway_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/proctor-run/proctor/llm"
 	"github.com/proctor-run/proctor/llm/gateway"
@@ -53,7 +51,7 @@ func open(t testing.TB, s setup) *world {
 	}
 	provider := httptest.NewServer(w.provider)
 	t.Cleanup(provider.Close)
-	clock := &clock{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	clock := &llmtest.Clock{}
 	client := &llm.Client{Now: clock.Now, Wait: clock.Wait}
 	route, err := client.Route("test/model", llm.Options{Base: provider.URL + "/v1", API: s.api, Env: []string{"TEST_API_KEY=" + providerKey}})
 	if err != nil {
@@ -87,25 +85,6 @@ func (p panics) Write(line []byte) (int, error) {
 		p.Errorf("%s", line)
 	}
 	return len(line), nil
-}
-
-// clock is one on which waiting takes no time.
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clock) Wait(ctx context.Context, d time.Duration) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-	return ctx.Err()
 }
 
 // form is a call in the words of a protocol.

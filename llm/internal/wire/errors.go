@@ -109,12 +109,15 @@ func (c *Conn) clean(text string) string {
 	return string([]rune(text)[:maxMessage]) + "…"
 }
 
-func (c *Conn) redact(text string) string {
-	if c.Key == "" {
+func (c *Conn) redact(text string) string { return WithoutKey(text, c.Key) }
+
+// WithoutKey takes a key out of what a server says.
+func WithoutKey(text, key string) string {
+	if key == "" {
 		return text
 	}
-	for _, key := range []string{c.Key, url.QueryEscape(c.Key), url.PathEscape(c.Key)} {
-		text = strings.ReplaceAll(text, key, "***")
+	for _, form := range []string{key, url.QueryEscape(key), url.PathEscape(key)} {
+		text = strings.ReplaceAll(text, form, "***")
 	}
 	return text
 }
