@@ -61,6 +61,16 @@ type Env struct {
 	// reach a model through this program, keys are replaced and its address is added. Nil
 	// changes nothing. See [Env.Variables].
 	Vars func(own []string) []string
+	// Model is how the agent's commands reach the model of its configuration; nil where they
+	// find one by themselves.
+	Model *ModelAccess
+	// Installed is what was installed of the agent before; nil for nothing.
+	Installed *Installed
+	// Downloads is a directory of this machine in which what an installation fetches is
+	// kept; empty for none.
+	Downloads string
+	// Lookup finds variables of this machine; nil means an empty environment.
+	Lookup func(name string) (string, bool)
 	// Warn is called with what went wrong and is no error; it may be nil.
 	Warn func(format string, args ...any)
 	// MCPServers are the tool servers that the agent is to use, each name once.

@@ -24,6 +24,9 @@ type Config struct {
 	// Env is set for the agent's commands, KEY=VALUE. Templates in it are
 	// resolved: it may hold secrets.
 	Env []string
+	// Lookup finds variables of this machine, for settings that have one; nil where a
+	// configuration is only checked.
+	Lookup func(name string) (string, bool)
 	// LogDir is the host directory that keeps the agent's files. It is empty
 	// where a configuration is only checked.
 	LogDir string

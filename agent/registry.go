@@ -38,6 +38,13 @@ type Entry struct {
 	// reach that of the configuration through this program, without its key. The settings
 	// include [GatewaySettings].
 	Gateway bool
+	// OwnKeys are variables of the agent's commands with which they find a model by
+	// themselves: where the configuration has none of them, NeedsModel says that a model
+	// must be named whose key is known, and whose server can be reached through Gateway.
+	OwnKeys    []string
+	NeedsModel bool
+	// Install, when set, tells how the agent's program is installed.
+	Install func(Config) (*Installation, error)
 	// Trusted agents leave running in the sandbox only what the task's author
 	// wants to be left; what other agents leave is noted in the results.
 	Trusted bool

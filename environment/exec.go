@@ -10,7 +10,7 @@ import (
 // AgentUser is who the agent works as, empty for the image's user. step may be
 // nil.
 func (e *Environment) AgentUser(step *harbor.Step) string {
-	return userName(e.cfg.Task.Config.AgentUser(step))
+	return AgentUser(e.cfg.Task, step)
 }
 
 // userName is empty for the image's user.
@@ -19,6 +19,11 @@ func userName(u *harbor.User) string {
 		return ""
 	}
 	return u.String()
+}
+
+// AgentUser is who the agent of a task works as, as [Environment.AgentUser] has it.
+func AgentUser(task *harbor.Task, step *harbor.Step) string {
+	return userName(task.Config.AgentUser(step))
 }
 
 // Exec runs a command of the agent, as the agent's user unless it names one.

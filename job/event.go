@@ -19,6 +19,8 @@ const (
 	EventRetry    EventKind = "retry"   // a trial will be attempted again; Retry and Message say why
 	EventWarning  EventKind = "warning" // Message says what is wrong but does not stop the job
 	EventJobEnd   EventKind = "job_end"
+	// EventInstall, before the job starts: Message says what is installed of an agent.
+	EventInstall EventKind = "install"
 )
 
 // Event is one thing that happened to a job. Events come one at a time, in the

@@ -86,6 +86,9 @@ func (r *Runner) Run(ctx context.Context, p *Prepared) (*Summary, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting job %q: %w", p.Config.JobName, err)
 	}
+	if err := r.install(ctx, p); err != nil {
+		return nil, fmt.Errorf("starting job %q: %w", p.Config.JobName, err)
+	}
 	s, err := r.start(p)
 	if err != nil {
 		return nil, fmt.Errorf("starting job %q: %w", p.Config.JobName, err)

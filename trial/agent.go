@@ -18,7 +18,10 @@ func (a *attempt) agentEnv(step *harbor.Step) agent.Env {
 		Sandbox: a.sandbox(), User: a.env.AgentUser(step),
 		LogDir: a.hostDir("agent"), OutputLimit: a.r.outputLimit(), Redact: a.veil.writer,
 		MCPServers: a.equipment.servers, SkillsDir: a.equipment.skillsDir,
-		Warn: a.warn,
+		Warn: a.warn, Model: a.modelAccess(), Installed: a.known.toAgent(), Lookup: a.r.Lookup,
+	}
+	if a.r.Layers != nil {
+		env.Downloads = a.r.Layers.Downloads()
 	}
 	if a.gateway != nil {
 		env.Vars = a.gateway.vars
@@ -34,13 +37,20 @@ func (a *attempt) setUpAgent(ctx context.Context) error {
 		limit.Passed(exception.AgentSetupTimeoutError, "Agent setup"),
 		func(ctx context.Context) error { return a.agent.Setup(ctx, a.agentEnv(nil)) })
 	a.res.AgentInfo = agentInfo(a.cfg.Agent, a.agent.Info())
+	if err == nil {
+		if noteErr := a.known.noteWorks(a.agent.Info().Version); noteErr != nil {
+			a.log.printf("Warning: noting that the agent's program runs in this image: %v", noteErr)
+		}
+	}
 	return err
 }
 
 // runAgent lets the agent work on a stage under the policy of its phase.
 func (a *attempt) runAgent(ctx context.Context, s *stage) error {
 	plan := a.net.plan(s.step)
-	return a.withNetwork(ctx, a.sandbox(), plan.AgentBaseline, plan.AgentPhase, func() error { return a.execute(ctx, s, plan.AgentPhase) })
+	return a.withNetwork(ctx, a.sandbox(), plan.AgentBaseline, plan.AgentPhase, func() error {
+		return a.readLogs(ctx, s, a.execute(ctx, s, plan.AgentPhase))
+	})
 }
 
 // execute lets the agent work on a stage within its limit. When the limit passes, or the

@@ -66,6 +66,13 @@ func (r results) setAgent(res *jobdir.AgentResult) {
 	r.trial.AgentResult = res
 }
 
+func (r results) agentResult() *jobdir.AgentResult {
+	if r.step != nil {
+		return r.step.AgentResult
+	}
+	return r.trial.AgentResult
+}
+
 func (r results) setVerifier(res *jobdir.VerifierResult) {
 	if r.step != nil {
 		r.step.VerifierResult = res

@@ -67,8 +67,16 @@ func (a *attempt) prepareAgent(agents *agentBuilder) error {
 	}
 	a.agent, a.trusted = built, entry.Trusted
 	a.res.AgentInfo = agentInfo(a.cfg.Agent, built.Info())
-	a.gateway, err = a.planGateway(entry, made)
-	return err
+	a.logs = entry.Logs
+	if entry.Install != nil {
+		if a.installation, err = entry.Install(made); err != nil {
+			return err
+		}
+	}
+	if a.gateway, err = a.planGateway(entry, made); err != nil {
+		return err
+	}
+	return a.planDirect(entry, made)
 }
 
 // agents builds agents for a task, nil for one of a cube.
@@ -80,6 +88,9 @@ func (a *attempt) agents(task *harbor.Task) *agentBuilder {
 func (a *attempt) planEnvironment() error {
 	spec, err := a.plans.agentSpec()
 	if err != nil {
+		return err
+	}
+	if err := a.findInstalled(&spec); err != nil {
 		return err
 	}
 	spec.Progress = func(message string) { a.emit(EventProgress, message) }

@@ -120,7 +120,7 @@ func (b *agentBuilder) resolve(stepped bool) (agent.Config, agent.Entry, error) 
 	made := agentConfig(b.cfg.Agent)
 	made.Env = harbor.Assignments(env)
 	made.LogDir, made.OutputLimit = b.logDir, b.r.outputLimit()
-	made.Redact, made.Models = b.redact, b.models
+	made.Redact, made.Models, made.Lookup = b.redact, b.models, b.r.Lookup
 	if _, known := b.r.Agents.Find(made.Name); !known && b.cfg.Agent.ImportPath != nil {
 		return made, agent.Entry{}, pythonAgent(b.cfg.Agent)
 	}

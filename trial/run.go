@@ -11,6 +11,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/proctor-run/proctor/agent"
+	"github.com/proctor-run/proctor/agent/layer"
+	"github.com/proctor-run/proctor/agent/logs"
 	"github.com/proctor-run/proctor/environment"
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/harbor"
@@ -61,6 +63,9 @@ type Runner struct {
 	// Agents that trials may name: those that come with proctor are agents.All of
 	// package agent/agents. It must be set.
 	Agents agent.Registry
+	// Layers keep what was installed of agents' programs, see [Runner.Installer]; nil
+	// installs them in each sandbox.
+	Layers *layer.Store
 	// Models opens the models that agents call themselves, for all trials: an
 	// [llm.Client], most often. Nil means that there are none, and such agents fail.
 	Models llm.Opener
@@ -163,19 +168,23 @@ type attempt struct {
 	cfg jobdir.TrialConfig
 
 	// Set by prepare and, where they need no Harbor task, by prepareCube.
-	limits    limits
-	task      *harbor.Task
-	net       *networks
-	plans     *planner
-	artifacts *artifacts
-	equipment equipment
-	meter     *llm.Meter    // of what the agent's models are used for
-	calls     *modelCalls   // of the agent; nil where the runner has no models
-	gateway   *modelGateway // of the agent's commands; nil for none
-	agent     agent.Agent   // nil for a task that is stepped
-	cube      *cubeRun      // nil for any other
-	trusted   bool          // the agent, see agent.Entry
-	env       *environment.Environment
+	limits       limits
+	task         *harbor.Task
+	net          *networks
+	plans        *planner
+	artifacts    *artifacts
+	equipment    equipment
+	meter        *llm.Meter          // of what the agent's models are used for
+	calls        *modelCalls         // of the agent; nil where the runner has no models
+	gateway      *modelGateway       // of the agent's commands; nil for none
+	direct       *agent.ModelAccess  // of them where there is no gateway; nil for none
+	logs         logs.Reader         // of the agent's logs; nil for none
+	installation *agent.Installation // of the agent's program; nil for none
+	known        *installed          // of the agent's program; nil for nothing
+	agent        agent.Agent         // nil for a task that is stepped
+	cube         *cubeRun            // nil for any other
+	trusted      bool                // the agent, see agent.Entry
+	env          *environment.Environment
 
 	baseline  baseline   // when the environment was ready
 	collected bool       // the artifacts of the current stage

@@ -44,9 +44,9 @@ var pythonAgent string
 
 const (
 	codeDir       = "/workspace/agent"
-	pythonShim    = taskDir + "/python_agent.py"
-	pythonOptions = taskDir + "/python_agent.json"
-	pythonContext = taskDir + "/python_context.json"
+	pythonShim    = agent.TaskDir + "/python_agent.py"
+	pythonOptions = agent.TaskDir + "/python_agent.json"
+	pythonContext = agent.TaskDir + "/python_context.json"
 
 	defaultImport = "agent:Agent"
 	defaultPython = "python3"
@@ -180,10 +180,10 @@ func (p *python) Setup(ctx context.Context, env agent.Env) error {
 	if _, err := env.Sandbox.Exec(ctx, open); err != nil {
 		return fmt.Errorf("opening the agent's code to its user: %w", err)
 	}
-	if err := uploadServers(ctx, env); err != nil {
+	if err := env.UploadServers(ctx); err != nil {
 		return err
 	}
-	return uploadText(ctx, env, pythonShim, pythonAgent)
+	return env.UploadText(ctx, pythonShim, pythonAgent)
 }
 
 func (p *python) findInterpreter(ctx context.Context, env agent.Env) error {
@@ -207,18 +207,19 @@ const maxProbe = 500
 // Run puts the task in place and runs the class. What it reports counts also when it
 // fails, and when its time is up.
 func (p *python) Run(ctx context.Context, env agent.Env, task agent.Task) (agent.Result, error) {
-	if err := uploadText(ctx, env, instructionFile, task.Instruction); err != nil {
+	instruction, err := env.UploadInstruction(ctx, task)
+	if err != nil {
 		return agent.Result{}, err
 	}
-	vars := withEquipment(p.Env, env)
-	if err := uploadText(ctx, env, pythonOptions, p.options(env.Variables(p.Env))); err != nil {
+	vars := env.Equipped(p.Env)
+	if err := env.UploadText(ctx, pythonOptions, p.options(instruction, env.Variables(p.Env))); err != nil {
 		return agent.Result{}, err
 	}
 	// Empty, so that nothing of an earlier step counts, and open to the agent's user.
 	if err := sandbox.UploadBytes(ctx, env.Sandbox, nil, pythonContext, 0o666); err != nil {
 		return agent.Result{}, fmt.Errorf("uploading %q: %w", pythonContext, err)
 	}
-	err := env.Check(ctx, pythonOutput, sandbox.Command{
+	err = env.Check(ctx, pythonOutput, sandbox.Command{
 		Argv: []string{p.Interpreter, "-u", pythonShim, pythonOptions},
 		Env:  vars, User: env.User,
 	})
@@ -231,7 +232,7 @@ func (p *python) Run(ctx context.Context, env agent.Env, task agent.Task) (agent
 
 // options is what pythonAgent is told. Of variables it has the names alone, because
 // values may be secrets.
-func (p *python) options(vars []string) string {
+func (p *python) options(instruction string, vars []string) string {
 	var names value.List
 	for _, kv := range vars {
 		name, _, _ := strings.Cut(kv, "=")
@@ -246,7 +247,7 @@ func (p *python) options(vars []string) string {
 	o := value.NewObject(6)
 	o.Set("import", value.Str(p.Import))
 	o.Set("dir", value.Str(codeDir))
-	o.Set("instruction", value.Str(instructionFile))
+	o.Set("instruction", value.Str(instruction))
 	o.Set("context", value.Str(pythonContext))
 	o.Set("model", model)
 	o.Set("env", names)

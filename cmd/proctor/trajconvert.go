@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path"
 	"path/filepath"
 	"strings"
@@ -86,7 +85,7 @@ func (c *trajConvert) run(env *Env, dir string) error {
 		if n := len(made.Images); n > 0 {
 			_, _ = fmt.Fprintf(env.Stderr, "%s not written: -o FILE says where they belong\n", countIs(n, "image", "images"))
 		}
-	} else if err := writeTrajectory(c.output, data, made.Images); err != nil {
+	} else if err := made.WriteFile(c.output, nil); err != nil {
 		return usageErrorf("writing the trajectory: %w", err)
 	}
 	_, _ = fmt.Fprintln(env.Stderr, convertedText(made))
@@ -103,27 +102,4 @@ func convertedText(made *logs.Converted) string {
 		parts = append(parts, costText(*made.CostUSD))
 	}
 	return strings.Join(parts, ", ")
-}
-
-// writeTrajectory writes images first, so that the file never names one that is
-// not there. The directory may be one that an agent wrote to.
-func writeTrajectory(file string, data []byte, images []logs.Image) error {
-	root, err := bounded.OpenDir(filepath.Dir(file))
-	if err != nil {
-		return fmt.Errorf("opening its directory: %w", err)
-	}
-	defer func() { _ = root.Close() }()
-	for _, image := range images {
-		err := root.MkdirAll(path.Dir(image.Path), 0o755)
-		if err == nil {
-			err = root.Remove(image.Path)
-		}
-		if err == nil || errors.Is(err, os.ErrNotExist) {
-			err = root.WriteFile(image.Path, image.Data, 0o644)
-		}
-		if err != nil {
-			return fmt.Errorf("writing an image: %w", err)
-		}
-	}
-	return atomicfile.Write(file, data, 0o644)
 }

@@ -88,7 +88,7 @@ func (v *liveView) event(e job.Event) {
 	switch e.Kind {
 	case job.EventJobStart:
 		v.started = e.Time
-	case job.EventWarning, job.EventRetry:
+	case job.EventWarning, job.EventRetry, job.EventInstall:
 		v.above(eventText(e))
 	case job.EventTrial:
 		v.trial(e)

@@ -15,7 +15,9 @@ import (
 	"golang.org/x/term"
 
 	"github.com/proctor-run/proctor/agent"
+	"github.com/proctor-run/proctor/agent/layer"
 	"github.com/proctor-run/proctor/internal/exitcode"
+	"github.com/proctor-run/proctor/internal/ownfiles"
 	"github.com/proctor-run/proctor/internal/flags"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
@@ -69,11 +71,20 @@ func (p *Program) Session(f *Flags) *job.Session {
 		Runner: job.Runner{Trials: trial.Runner{
 			Lookup: p.Lookup, Now: p.Now, Agents: p.Agents, SealedVerifier: f.Sealed, Environ: p.Environ, SecretNames: f.Secrets,
 			Hardened: f.Hardened, AllowEngineSocket: f.AllowEngineSocket, Models: p.Models(&f.Model), Budget: f.Model.TrialBudget(),
-			Gateway: f.Model.Gateway,
+			Gateway: f.Model.Gateway, Layers: p.Layers(),
 		}, Budget: f.Model.Budget(), Recordings: f.Model.Recordings()},
 		Options: options,
 		Signals: p.Signals,
 	}
+}
+
+// Layers keep what is installed of agents' programs; nil where there is no place for it.
+func (p *Program) Layers() *layer.Store {
+	cache, err := ownfiles.Cache(p.Lookup)
+	if err != nil {
+		return nil
+	}
+	return &layer.Store{Dir: filepath.Join(cache, "agents"), Now: p.Now}
 }
 
 // CheckAgents refuses agents that no trial could run with, before anything is

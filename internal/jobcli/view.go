@@ -70,6 +70,8 @@ func eventText(e job.Event) string {
 		return fmt.Sprintf("job %s: %s", console.Clean(e.JobName), progressText(e.Progress))
 	case job.EventWarning:
 		return "warning: " + console.Clean(e.Message)
+	case job.EventInstall:
+		return console.Clean(e.Message)
 	case job.EventRetry:
 		return fmt.Sprintf("%s: %s", console.Clean(e.Retry.TrialName), console.Clean(e.Message))
 	case job.EventTrial:

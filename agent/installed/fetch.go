@@ -1,0 +1,179 @@
+package installed
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"context"
+	"crypto/sha512"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/proctor-run/proctor/internal/atomicfile"
+	"github.com/proctor-run/proctor/internal/bounded"
+	"github.com/proctor-run/proctor/sandbox"
+)
+
+// defaultRegistry is npm's own.
+const defaultRegistry = "https://registry.npmjs.org"
+
+// registry is the address of npm's registry, as npm finds it.
+func (p *program) registry() string {
+	return strings.TrimRight(or(p.lookup("npm_config_registry", "NPM_CONFIG_REGISTRY"), defaultRegistry), "/")
+}
+
+func or(text, otherwise string) string {
+	if text == "" {
+		return otherwise
+	}
+	return text
+}
+
+// registryHosts are what the packages come from.
+func (p *program) registryHosts() []string {
+	if len(p.def.Install.NPM) == 0 {
+		return nil
+	}
+	u, err := url.Parse(p.registry())
+	if err != nil || u.Hostname() == "" {
+		return nil
+	}
+	return []string{u.Hostname()}
+}
+
+// fetcher fetches packages of npm to this machine.
+type fetcher struct {
+	registry string
+	keep     string // a directory; empty for none
+}
+
+const (
+	maxMetadata = 8 << 20
+	maxPackage  = 512 << 20
+	fetchLimit  = 10 * time.Minute
+)
+
+// fetch returns the path of a package's archive, whose hash is the one that the registry
+// tells.
+func (f *fetcher) fetch(ctx context.Context, pkg, version string) (string, error) {
+	dir := f.keep
+	if dir == "" {
+		dir = filepath.Join(os.TempDir(), "proctor-downloads")
+	}
+	name := pkg + "-" + version + ".tgz"
+	if file := filepath.Join(dir, name); f.keep != "" && isFile(file) {
+		return file, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, fetchLimit)
+	defer cancel()
+	var about struct {
+		Dist struct{ Tarball, Integrity string }
+	}
+	data, err := f.get(ctx, f.registry+"/"+url.PathEscape(pkg)+"/"+url.PathEscape(version), maxMetadata)
+	if err == nil {
+		err = json.Unmarshal(data, &about)
+	}
+	if err != nil {
+		return "", fmt.Errorf("asking for package %s %s: %w", pkg, version, err)
+	}
+	if data, err = f.get(ctx, about.Dist.Tarball, maxPackage); err != nil {
+		return "", fmt.Errorf("fetching package %s %s: %w", pkg, version, err)
+	}
+	if err := checkIntegrity(data, about.Dist.Integrity); err != nil {
+		return "", fmt.Errorf("fetching package %s %s: %w", pkg, version, err)
+	}
+	return keepFile(dir, name, data)
+}
+
+func isFile(name string) bool {
+	info, err := os.Lstat(name)
+	return err == nil && info.Mode().IsRegular()
+}
+
+func writeWhole(name string, data []byte) error { return atomicfile.Write(name, data, 0o644) }
+
+func (f *fetcher) get(ctx context.Context, address string, limit int64) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	if res.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s answers %s", req.URL.Redacted(), res.Status)
+	}
+	return bounded.Read(res.Body, limit)
+}
+
+// checkIntegrity compares with a hash as registries write it: "sha512-" and base64. Where
+// there are several, one that is known must be there and fit.
+func checkIntegrity(data []byte, integrity string) error {
+	sum := sha512.Sum512(data)
+	want := "sha512-" + base64.StdEncoding.EncodeToString(sum[:])
+	known := false
+	for _, one := range strings.Fields(integrity) {
+		if one == want {
+			return nil
+		}
+		known = known || strings.HasPrefix(one, "sha512-")
+	}
+	if known {
+		return errors.New("its hash is not the one that the registry tells")
+	}
+	return errors.New("the registry tells no SHA-512 of it")
+}
+
+// uploadPackage unpacks a package's archive, or one file of it, below a directory of a
+// sandbox. Archives have everything in a directory of their own.
+func uploadPackage(ctx context.Context, sb sandbox.Sandbox, file, dir, only string) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	packed, err := gzip.NewReader(f)
+	if err != nil {
+		return err
+	}
+	r, w := io.Pipe()
+	go func() { w.CloseWithError(repack(tar.NewReader(packed), w, only)) }()
+	err = sb.Upload(ctx, dir, r)
+	r.CloseWithError(err)
+	return err
+}
+
+// repack copies the files of an archive without its top directory, as root's.
+func repack(from *tar.Reader, w io.Writer, only string) error {
+	to := tar.NewWriter(w)
+	for {
+		h, err := from.Next()
+		if errors.Is(err, io.EOF) {
+			return to.Close()
+		}
+		if err != nil {
+			return err
+		}
+		_, name, ok := strings.Cut(path.Clean(h.Name), "/")
+		if !ok || h.Typeflag != tar.TypeReg || only != "" && name != only {
+			continue
+		}
+		if err := to.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: h.Size, Mode: h.Mode&0o777 | 0o444}); err != nil {
+			return err
+		}
+		if _, err := io.CopyN(to, from, h.Size); err != nil {
+			return err
+		}
+	}
+}

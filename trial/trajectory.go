@@ -1,0 +1,100 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+
+	"github.com/proctor-run/proctor/agent"
+	"github.com/proctor-run/proctor/agent/logs"
+	"github.com/proctor-run/proctor/exception"
+	"github.com/proctor-run/proctor/harbor"
+	"github.com/proctor-run/proctor/internal/bounded"
+	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/sandbox"
+)
+
+// trajectoryFile is the one of an agent's log directory that has what it did.
+const trajectoryFile = "trajectory.json"
+
+// readLogs makes a trajectory of what the agent of a stage logged, fills in what it used
+// where that is not known, and returns err or, where the agent says that its run failed and
+// err is none that says more, that failure.
+func (a *attempt) readLogs(ctx context.Context, s *stage, err error) error {
+	if a.logs == nil || ctx.Err() != nil || s.agentResult() == nil || a.sandbox() == nil {
+		return err
+	}
+	if downloadErr := a.fetchLogs(ctx); downloadErr != nil {
+		a.warn("the agent's logs cannot be read: %v", downloadErr)
+		return err
+	}
+	name, dir := agentName(a.cfg.Agent), a.hostDir("agent")
+	in := logs.Input{Dir: dir, Instruction: s.instruction, Session: a.res.ID.String(), Prices: a.prices()}
+	if a.cfg.Agent.ModelName != nil {
+		in.Model = *a.cfg.Agent.ModelName
+	}
+	made, readErr := logs.Read(name, a.logs, in)
+	if readErr != nil {
+		a.warn("the agent's logs give no trajectory: %v", readErr)
+		return err
+	}
+	if made.Trajectory != nil {
+		if writeErr := made.WriteFile(filepath.Join(dir, trajectoryFile), a.veil.bytes); writeErr != nil {
+			a.warn("keeping the agent's trajectory: %v", writeErr)
+		}
+	}
+	fillIn(s.agentResult(), made)
+	return orSaid(err, name, made)
+}
+
+// fetchLogs brings the agent's logs to this machine where they are not there.
+func (a *attempt) fetchLogs(ctx context.Context) error {
+	a.env.OwnLogs(ctx)
+	if a.r.Backend.Capabilities().Mounted {
+		return nil
+	}
+	root, err := bounded.OpenDir(a.hostDir("agent"))
+	if err != nil {
+		return err
+	}
+	err = sandbox.DownloadDir(ctx, a.sandbox(), harbor.AgentLogsDir, root, sandbox.DefaultDownloadLimits)
+	return errors.Join(err, root.Close())
+}
+
+// prices are those that are known of the agent's model.
+func (a *attempt) prices() func(string) (logs.Price, bool) {
+	m := a.modelAccess()
+	if m == nil || m.Info.Prices == nil {
+		return nil
+	}
+	p := m.Info.Prices
+	return func(string) (logs.Price, bool) {
+		return logs.Price{Input: p.Input, Output: p.Output, CacheRead: p.CacheRead}, true
+	}
+}
+
+// fillIn takes from the logs what the agent used, where nothing else has told
+// (Harbor agent format, section 1.2).
+func fillIn(r *jobdir.AgentResult, made *logs.Converted) {
+	if r.NInputTokens != nil || r.NCacheTokens != nil || r.NOutputTokens != nil || r.CostUSD != nil || r.Metadata != nil || r.RolloutDetails != nil {
+		return
+	}
+	r.NInputTokens, r.NCacheTokens, r.NOutputTokens, r.CostUSD = made.InputTokens, made.CachedTokens, made.OutputTokens, made.CostUSD
+}
+
+// orSaid is what the agent says of why its run failed, where its exit code does not tell. A
+// run in which no model ever answered is no work to judge.
+func orSaid(err error, name string, made *logs.Converted) error {
+	_, exited := errors.AsType[*agent.ExitError](err)
+	if made.Failure == "" || err != nil && !exited {
+		return err
+	}
+	answered := made.OutputTokens != nil && made.OutputTokens.Sign() > 0
+	if typ := logs.FailureType(made.Failure); typ != "" && !answered {
+		return exception.Errorf(typ, "%s says that its run failed: %s", name, made.Failure)
+	}
+	if err != nil {
+		return err
+	}
+	return exception.Errorf(exception.NonZeroAgentExitCodeError, "%s ended as if all were well, but says that its run failed: %s", name, made.Failure)
+}
