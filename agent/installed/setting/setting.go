@@ -237,32 +237,42 @@ func (s Setting) choose(v value.Value) (value.Value, string) {
 // Check reports a description that contradicts itself, for readers of such
 // descriptions. The error names the setting.
 func (s Setting) Check() error {
-	fail := func(text string) error {
-		return exception.Errorf(exception.ValueError, "setting %s: %s", value.ShortRepr(value.Repr(value.Str(s.Name))), text)
+	wrong := s.contradiction()
+	if wrong == "" {
+		if _, err := s.resolve(s.Default, nil); err != nil {
+			wrong = "its default: " + err.Error()
+		}
 	}
+	if wrong == "" {
+		return nil
+	}
+	return exception.Errorf(exception.ValueError, "setting %s: %s", value.ShortRepr(value.Repr(value.Str(s.Name))), wrong)
+}
+
+// contradiction says what is wrong besides the default.
+func (s Setting) contradiction() string {
 	switch {
 	case !isName(s.Name):
-		return fail("its name must be of letters, digits, _ and -")
+		return "its name must be of letters, digits, _ and -"
 	case !slices.Contains([]Kind{"", Text, Int, Bool, Enum}, s.Kind):
-		return fail("its type must be str, int, bool or enum")
+		return "its type must be str, int, bool or enum"
 	case (s.Kind == Enum) != (len(s.Choices) > 0):
-		return fail("there must be choices where the type is enum, and nowhere else")
+		return "there must be choices where the type is enum, and nowhere else"
 	case s.Kind != Bool && s.True+s.False != "":
-		return fail("texts for true and false are for those of type bool")
+		return "texts for true and false are for those of type bool"
 	case s.Flag != "" && s.Format != "":
-		return fail("it has a flag and a format; one of them is enough")
-	case s.Flag != "" && (s.Flag[0] != '-' || strings.ContainsFunc(s.Flag, value.IsSpace)):
-		return fail("its flag must be one word that begins with -")
+		return "it has a flag and a format; one of them is enough"
+	case s.Flag != "" && !isFlag(s.Flag):
+		return "its flag must be one word that begins with -"
 	case s.Format != "" && !strings.Contains(s.Format, placeholder):
-		return fail("its format lacks " + placeholder)
+		return "its format lacks " + placeholder
 	case s.Env != "" && !isVariable(s.Env), s.HostEnv != "" && !isVariable(s.HostEnv):
-		return fail("variables must have names of letters, digits and _")
+		return "variables must have names of letters, digits and _"
 	}
-	if _, err := s.resolve(s.Default, nil); err != nil {
-		return fail("its default: " + err.Error())
-	}
-	return nil
+	return ""
 }
+
+func isFlag(s string) bool { return s[0] == '-' && !strings.ContainsFunc(s, value.IsSpace) }
 
 func isName(s string) bool { return s != "" && isVariable(strings.ReplaceAll(s, "-", "_")) }
 
