@@ -57,6 +57,11 @@ type Entry struct {
 	// be run here.
 	Logs logs.Reader
 
+	// Open, when set, makes the entry of a name that no other entry has, for example of a
+	// file; ok is false where the name is none of these. All other fields are empty then:
+	// such an entry is in no list.
+	Open func(name string) (e Entry, ok bool)
+
 	// At least one of the two must be set to run the agent. Sandboxed makes an agent that works in
 	// a sandbox, as Harbor's agents do; Stepped one that plays tasks that are
 	// stepped, those of cubes. Where only Stepped is set, the agent works on
@@ -88,8 +93,16 @@ func (r Registry) Find(name string) (Entry, bool) {
 
 func (r Registry) find(name string) (Entry, bool) {
 	for _, e := range slices.Backward(r) {
-		if e.Name == name {
+		if e.Name == name && e.Open == nil {
 			return e, true
+		}
+	}
+	for _, e := range slices.Backward(r) {
+		if e.Open == nil || name == "" {
+			continue
+		}
+		if opened, ok := e.Open(name); ok {
+			return opened, true
 		}
 	}
 	return Entry{}, false
@@ -99,6 +112,9 @@ func (r Registry) find(name string) (Entry, bool) {
 func (r Registry) Entries() []Entry {
 	var out []Entry
 	for _, e := range r {
+		if e.Open != nil {
+			continue
+		}
 		same := func(o Entry) bool { return o.Name == e.Name }
 		if i := slices.IndexFunc(out, same); i >= 0 {
 			out[i] = e

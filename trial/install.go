@@ -90,14 +90,11 @@ func (i *Installer) Install(ctx context.Context) (layer.Layer, error) {
 // installSpec describes the sandbox in which an agent's program is installed: the agent's,
 // with what the installation has to reach and none of the trial's directories.
 func (p *planner) installSpec(in *agent.Installation) (sandbox.Spec, error) {
-	network := harbor.Network{Mode: harbor.Public}
-	if p.r.Backend.Capabilities().Allowlist && len(in.Hosts) > 0 {
-		network = harbor.Network{Mode: harbor.Allowlist, AllowedHosts: in.Hosts}
-	}
+	network := layer.Network(in, p.r.Backend.Capabilities())
 	plan := p.environment()
 	plan.OverrideGPUs, plan.OverrideTPU = new(0), nil
 	spec, err := plan.Spec(environment.Request{
-		Name: p.cfg.TrialName + "-" + in.Agent, Network: network,
+		Name: p.cfg.TrialName + "-" + in.Agent, Network: harbor.Network{Mode: harbor.NetworkMode(network.Mode), AllowedHosts: network.Hosts},
 		ExtraCompose: p.cfg.Environment.ExtraDockerCompose, ForceBuild: p.cfg.Environment.ForceBuild,
 	})
 	spec.Image.KeepImage = true // the trials want it

@@ -28,10 +28,10 @@ func CheckAgent(known agent.Registry, cfg jobdir.AgentConfig, cube bool) error {
 // CheckModel reports whether the model of an agent that calls one can be opened: its
 // provider is known, and there is a key. No call is made. Every trial would find what it
 // finds. lookup is as in [Runner]. Models that an agent's commands call count with
-// [GatewayOn] alone.
+// [GatewayOn] alone, and where the agent needs one and its own variables lead to none.
 func CheckModel(known agent.Registry, cfg jobdir.AgentConfig, lookup harbor.Lookup, models llm.Opener, mode GatewayMode) error {
 	e, ok := known.Find(agentName(cfg))
-	passes := e.Gateway && cfg.ModelName != nil && mode == GatewayOn
+	passes := e.Gateway && cfg.ModelName != nil && (mode == GatewayOn || e.NeedsModel)
 	if !ok || !e.CallsModel && !passes {
 		return nil
 	}
@@ -42,6 +42,9 @@ func CheckModel(known agent.Registry, cfg jobdir.AgentConfig, lookup harbor.Look
 	c := agentConfig(cfg)
 	c.Env, c.Models = harbor.Assignments(env), models
 	if passes {
+		if mode != GatewayOn && findsModel(e, c.Env) {
+			return nil
+		}
 		_, err = c.Route()
 		return err
 	}

@@ -3,6 +3,7 @@ package installed
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -372,6 +373,9 @@ func (r *reader) complete(d *Definition) {
 			r.failf("[[file]] path", `want an absolute path or one that begins with "~/", have %q`, f.Path)
 		}
 	}
+	if d.Logs != "" && d.reader() == nil {
+		r.failf("logs", "the logs of %q cannot be read; known are %s", d.Logs, strings.Join(slices.Sorted(maps.Keys(readers)), ", "))
+	}
 	for _, f := range d.Failures {
 		if f.Pattern == nil || f.Type == "" {
 			r.failf("[[failure]]", "want a pattern and a type")
@@ -402,4 +406,23 @@ func (r *reader) settings(d *Definition) {
 func isName(text string) bool {
 	const letters = "abcdefghijklmnopqrstuvwxyz0123456789-"
 	return text != "" && strings.Trim(text, letters) == ""
+}
+
+// Source is the text of the file.
+func (d *Definition) Source() string { return d.source }
+
+// HowInstalled says in a few words how the program is installed.
+func (d *Definition) HowInstalled() string {
+	var parts []string
+	if len(d.Install.NPM) > 0 {
+		packages := strings.ReplaceAll(strings.Join(d.Install.NPM, ", "), "{{.Version}}", cmp.Or(d.Version, "VERSION"))
+		parts = append(parts, "npm: "+packages)
+	}
+	if strings.TrimSpace(d.Install.Script) != "" {
+		parts = append(parts, "a script")
+	}
+	if len(parts) == 0 {
+		return "nothing: it must be in the image"
+	}
+	return strings.Join(parts, ", then ")
 }

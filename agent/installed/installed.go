@@ -90,7 +90,7 @@ func (d *Definition) Entry() agent.Entry {
 	e := agent.Entry{
 		Name: d.Name, Summary: d.Summary, Output: d.Output, Settings: d.settingList(),
 		Gateway: len(d.Model.APIs) > 0, NeedsModel: d.Model.Required && len(d.Model.APIs) > 0, OwnKeys: d.Model.Keys,
-		Logs:      readers[d.Logs],
+		Logs:      d.reader(),
 		Check:     d.check,
 		Sandboxed: func(c agent.Config) (agent.Agent, error) { return newProgram(d, c) },
 	}

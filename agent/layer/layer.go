@@ -335,3 +335,12 @@ func (s *Store) Remove(name string) ([]Layer, error) {
 	}
 	return all, nil
 }
+
+// Network is what a sandbox must reach for an installation, and as little else as the
+// backend can see to.
+func Network(in *agent.Installation, can sandbox.Capabilities) sandbox.Network {
+	if can.Allowlist && len(in.Hosts) > 0 {
+		return sandbox.Network{Mode: sandbox.NetworkAllowlist, Hosts: in.Hosts}
+	}
+	return sandbox.Network{Mode: sandbox.NetworkPublic}
+}

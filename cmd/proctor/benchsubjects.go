@@ -249,7 +249,7 @@ func (s *benchSubjects) runTrials(ctx context.Context, b sandbox.Backend, ref st
 	cfg.JobName, cfg.JobsDir = "bench-"+strconv.Itoa(s.jobs), filepath.Join(s.dir, "jobs")
 	cfg.NAttempts, cfg.NConcurrentTrials = trials, atATime
 	cfg.Tasks = []jobdir.TaskConfig{{Path: &task}}
-	done, err := job.Run(ctx, cfg, agents(), b)
+	done, err := job.Run(ctx, cfg, agents(s.env), b)
 	if err != nil {
 		return err
 	}

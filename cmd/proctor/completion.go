@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	shipped "github.com/proctor-run/proctor/agent/agents"
 	"github.com/proctor-run/proctor/cube/cubes"
 	"github.com/proctor-run/proctor/cubecli/sandboxes"
 	"github.com/proctor-run/proctor/internal/jobcli"
@@ -15,7 +16,7 @@ import (
 // flagWords are what flags of these names take, in every command that has
 // them.
 var flagWords = map[string][]string{
-	"agent":         agents().Names(),
+	"agent":         shipped.All().Names(),
 	"env":           append([]string{sandboxes.Auto}, backends().Names()...),
 	"runtime":       {"gvisor", "native", "runc", "crun"},
 	"cpus":          {"auto", "limit", "ignore"},

@@ -20,6 +20,7 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 	gocmp "github.com/google/go-cmp/cmp"
 
+	shipped "github.com/proctor-run/proctor/agent/agents"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/vectors"
 	"github.com/proctor-run/proctor/jobdir"
@@ -168,7 +169,7 @@ func (s *dockerScenario) run(t *testing.T) *recorded {
 		t.Fatal(err)
 	}
 	docker := newRecorder(t)
-	runner := &trial.Runner{Agents: agents(),
+	runner := &trial.Runner{Agents: shipped.All(),
 		Backend: docker,
 		Lookup:  func(name string) (string, bool) { v, ok := s.HostEnv[name]; return v, ok },
 		Now:     time.Now,

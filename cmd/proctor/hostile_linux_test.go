@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	shipped "github.com/proctor-run/proctor/agent/agents"
 	"github.com/proctor-run/proctor/cubecli/sandboxes"
 	"github.com/proctor-run/proctor/internal/need"
 	"github.com/proctor-run/proctor/jobdir"
@@ -91,7 +92,7 @@ func newHostileBench(t *testing.T, e environment, toml string, change ...func(*b
 	// The processes of the environment, before there was an agent.
 	cfg.Agent.Kwargs.Set("install", value.Str(listProcesses+"\nlist_processes > /logs/artifacts/before"))
 	return &hostileBench{
-		Runner: &trial.Runner{Backend: backend, Lookup: env.Lookup, Now: time.Now, Owner: owner, Agents: agents()},
+		Runner: &trial.Runner{Backend: backend, Lookup: env.Lookup, Now: time.Now, Owner: owner, Agents: shipped.All()},
 		cfg:    cfg, dir: filepath.Join(cfg.TrialsDir, cfg.TrialName),
 	}
 }

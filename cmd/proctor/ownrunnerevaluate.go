@@ -184,7 +184,7 @@ func (x *evaluationRun) evaluation(tasks []evaluation.Task) *evaluation.Evaluati
 	if o.Agent != nil {
 		name = *o.Agent
 	}
-	if entry, ok := agents().Find(name); ok {
+	if entry, ok := agents(x.env).Find(name); ok {
 		e.Output = entry.Output
 	}
 	return e

@@ -8,8 +8,10 @@ import (
 
 	"github.com/proctor-run/proctor/agent"
 	shipped "github.com/proctor-run/proctor/agent/agents"
+	"github.com/proctor-run/proctor/agent/installed"
 	"github.com/proctor-run/proctor/cubecli/sandboxes"
 	"github.com/proctor-run/proctor/internal/jobcli"
+	"github.com/proctor-run/proctor/internal/ownfiles"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox"
@@ -152,11 +154,14 @@ func newSession(ctx context.Context, env *Env, f *jobcli.Flags, opts *backendOpt
 // program is this program as one that runs jobs.
 func program(env *Env) *jobcli.Program {
 	return &jobcli.Program{
-		Name: "proctor", Resume: "proctor job resume", Agents: agents(),
+		Name: "proctor", Resume: "proctor job resume", Agents: agents(env),
 		Environments: backends().Names(), EnvironmentsUsage: backends().Usage(),
 		Args: env.Args, Stdout: env.Stdout, Stderr: env.Stderr, Lookup: env.Lookup, Environ: env.Environ, Now: env.Now, Signals: env.Signals,
 	}
 }
 
-// agents are those that can be chosen in this program.
-func agents() agent.Registry { return shipped.All() }
+// agents are those that can be chosen in this program: those that come with it, and files
+// of the user's.
+func agents(env *Env) agent.Registry {
+	return append(shipped.All(), installed.Files(ownfiles.Agents(env.Lookup)))
+}

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"path"
 	"path/filepath"
 	"strings"
 
@@ -11,7 +10,6 @@ import (
 
 	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/agent/logs"
-	"github.com/proctor-run/proctor/internal/atomicfile"
 	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/internal/flags"
 	"github.com/proctor-run/proctor/internal/suggest"
@@ -31,7 +29,7 @@ func newTrajConvert(env *Env) *cobra.Command {
 directory agent of a trial, and writes it as a trajectory with tokens and, where
 the agent says it, cost. Images go into the directory images beside the file.
 
-Agents: ` + strings.Join(agents().LogNames(), ", ") + `.`,
+Agents: ` + strings.Join(agents(env).LogNames(), ", ") + `.`,
 		Example: `  proctor traj convert --agent claude-code jobs/2026-06-09__10-00-00/hello-world__AbCdEfG
   proctor traj convert --agent pi -o trajectory.json agent`,
 		Args: oneDirectory("log"),
@@ -44,13 +42,13 @@ Agents: ` + strings.Join(agents().LogNames(), ", ") + `.`,
 	fs.StringVarP(&c.model, "model", "m", "", "the `model` that was configured, with its provider")
 	fs.StringVar(&c.instruction, "instruction", "", "`file` with what the agent was told, for logs that do not have it (opencode, kilo)")
 	fs.StringVarP(&c.output, "output", "o", "-", "write to this `file`")
-	register(cmd, "agent", completeWords(agents().LogNames()...))
+	register(cmd, "agent", completeWords(agents(env).LogNames()...))
 	return cmd
 }
 
 func (c *trajConvert) run(env *Env, dir string) error {
 	if c.agent == "" {
-		return withHint(usageErrorf("missing --agent"), "choose from %s", strings.Join(agents().LogNames(), ", "))
+		return withHint(usageErrorf("missing --agent"), "choose from %s", strings.Join(agents(env).LogNames(), ", "))
 	}
 	if below := filepath.Join(dir, "agent"); isDirectory(below) {
 		dir = below
@@ -63,7 +61,7 @@ func (c *trajConvert) run(env *Env, dir string) error {
 		}
 		in.Instruction = string(data)
 	}
-	made, err := agents().ReadLogs(c.agent, in)
+	made, err := agents(env).ReadLogs(c.agent, in)
 	if bad, ok := errors.AsType[*agent.UnknownLogsError](err); ok {
 		return withHint(usageErrorf("%w", err), "%s", flags.DidYouMean(suggest.Nearest(bad.Agent, bad.Known)))
 	}

@@ -110,6 +110,9 @@ func startTrial(ctx context.Context, env *Env, f *trialFlags) error {
 		return err
 	}
 	p, agents := program(env), []jobdir.AgentConfig{cfg.Agent}
+	if err := p.CheckTemplates(agents, cfg.Verifier); err != nil {
+		return err
+	}
 	if err := p.CheckModels(agents, &f.run.Model); err != nil {
 		return err
 	}
@@ -176,7 +179,7 @@ func configureTrial(env *Env, f *trialFlags) (cfg jobdir.TrialConfig, named bool
 	if err := f.set.Apply(&cfg); err != nil {
 		return cfg, named, usageErrorf("%w", err)
 	}
-	if err := errors.Join(cfg.CheckRunnable(), trial.CheckAgent(agents(), cfg.Agent, false)); err != nil {
+	if err := errors.Join(cfg.CheckRunnable(), trial.CheckAgent(agents(env), cfg.Agent, false)); err != nil {
 		return cfg, named, usageErrorf("%w", err)
 	}
 	return cfg, named || f.set.EnvironmentType != nil || f.set.EnvironmentImportPath != nil, nil
@@ -223,14 +226,17 @@ func runTrial(ctx context.Context, env *Env, f *trialFlags, cfg jobdir.TrialConf
 	ctx, stop := interruptible(ctx, env)
 	defer stop()
 	runner := trial.Runner{
-		Backend: backend, Lookup: env.Lookup, Now: env.Now, SealedVerifier: f.run.Sealed, Agents: agents(),
+		Backend: backend, Lookup: env.Lookup, Now: env.Now, SealedVerifier: f.run.Sealed, Agents: agents(env),
 		Environ: env.Environ, SecretNames: f.run.Secrets,
 		Hardened: f.run.Hardened, AllowEngineSocket: f.run.AllowEngineSocket, Models: program(env).Models(&f.run.Model), Budget: f.run.Model.TrialBudget(),
-		Gateway: f.run.Model.Gateway,
+		Gateway: f.run.Model.Gateway, Layers: program(env).Layers(),
 		TaskDir: func(jobdir.TaskConfig) (string, error) { return task.Dir, nil },
 	}
 	if r := f.run.Model.Recordings(); r != nil {
 		runner.Replay = r.Replay
+	}
+	if err := installFirst(ctx, env, &runner, cfg, f.run.JSON); err != nil {
+		return nil, err
 	}
 	result, err := runner.Run(ctx, cfg, 1)
 	if err == nil && ctx.Err() != nil {

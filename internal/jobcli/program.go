@@ -16,9 +16,10 @@ import (
 
 	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/agent/layer"
+	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/exitcode"
-	"github.com/proctor-run/proctor/internal/ownfiles"
 	"github.com/proctor-run/proctor/internal/flags"
+	"github.com/proctor-run/proctor/internal/ownfiles"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/scan"
@@ -101,10 +102,37 @@ func (p *Program) CheckAgents(cfg jobdir.Config, f *Flags, cube bool) error {
 	if err := job.CheckAgents(cfg.Agents, p.Agents, cube); err != nil {
 		return exitcode.Usagef("%w", err)
 	}
+	if err := p.CheckTemplates(cfg.Agents, cfg.Verifier); err != nil {
+		return err
+	}
 	if err := p.CheckModels(cfg.Agents, &f.Model); err != nil {
 		return err
 	}
 	return p.CheckBudgets(cfg.Agents, &f.Model)
+}
+
+// CheckTemplates refuses variables that take their value from one of this machine that is
+// not set: every trial would fail, and most often it is a key.
+func (p *Program) CheckTemplates(agents []jobdir.AgentConfig, verifier jobdir.VerifierConfig) error {
+	check := func(flag string, env harbor.Env) error {
+		for name, value := range env.All() {
+			t, ok := harbor.ParseTemplate(value)
+			if !ok || t.HasDefault {
+				continue
+			}
+			if _, set := p.Lookup(t.Name); !set {
+				return exitcode.WithHint(exitcode.Usagef("%s %s=%s: environment variable %s is not set on this machine", flag, name, value, t.Name),
+					"set it and export it, or give a value for its absence: %s %s='${%s:-…}'", flag, name, t.Name)
+			}
+		}
+		return nil
+	}
+	for _, a := range agents {
+		if err := check("--ae", a.Env.Map); err != nil {
+			return err
+		}
+	}
+	return check("--ve", verifier.Env.Map)
 }
 
 // CubeTraits is what a run has to know of the cube that it is for.
@@ -164,6 +192,9 @@ func (c CubeTraits) check(cfg jobdir.Config, o *job.Overrides, runtime string) e
 }
 
 func (p *Program) parseAgent(s string) (string, error) {
+	if _, known := p.Agents.Find(s); known {
+		return s, nil
+	}
 	return flags.OneOf(s, "an agent", p.Agents.Names(), p.Agents.HarborOnly())
 }
 

@@ -27,6 +27,21 @@ func Cache(lookup Lookup) (string, error) {
 	return lookup.find("PROCTOR_CACHE_DIR", "XDG_CACHE_HOME", ".cache", "/var/cache/proctor")
 }
 
+// Agents is the directory for files of agents that the user has written: PROCTOR_AGENTS_DIR,
+// or one below XDG_CONFIG_HOME or the home directory; empty where there is none of them.
+func Agents(lookup Lookup) string {
+	if dir := lookup.get("PROCTOR_AGENTS_DIR"); dir != "" {
+		return dir
+	}
+	if dir := lookup.get("XDG_CONFIG_HOME"); dir != "" {
+		return filepath.Join(dir, "proctor", "agents")
+	}
+	if home := lookup.get("HOME"); home != "" {
+		return filepath.Join(home, ".config", "proctor", "agents")
+	}
+	return ""
+}
+
 // find follows a variable of proctor's own, then that of XDG; root without them uses
 // a directory of the system.
 func (l Lookup) find(own, xdg, below, system string) (string, error) {

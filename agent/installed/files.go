@@ -1,0 +1,81 @@
+package installed
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/proctor-run/proctor/agent"
+	"github.com/proctor-run/proctor/agent/logs"
+)
+
+// fileSuffix is that of agents' files.
+const fileSuffix = ".toml"
+
+// IsFile reports whether the name of an agent is the path of a file: it ends in ".toml", or
+// has a slash in it.
+func IsFile(name string) bool {
+	return strings.HasSuffix(name, fileSuffix) || strings.ContainsAny(name, `/\`)
+}
+
+// Files is an entry for agents that are files of somebody's own: those whose path is given
+// as the name, and those of a directory, by the file's name without ".toml"; the directory
+// may be empty, or not there. What is wrong with a file is told when the agent is checked
+// or made.
+func Files(dir string) agent.Entry {
+	return agent.Entry{Open: func(name string) (agent.Entry, bool) {
+		file := name
+		if !IsFile(name) {
+			file = filepath.Join(dir, name+fileSuffix)
+			if dir == "" || !isFile(file) {
+				return agent.Entry{}, false
+			}
+		}
+		return entryOf(name, file), true
+	}}
+}
+
+// entryOf is the agent of a file under a name.
+func entryOf(name, file string) agent.Entry {
+	d, err := Load(file)
+	if err != nil {
+		return agent.Entry{
+			Name: name, AnySetting: true, Check: func(agent.Config) error { return invalidf("%w", err) },
+			Sandboxed: func(agent.Config) (agent.Agent, error) { return nil, err },
+		}
+	}
+	e := d.Entry()
+	e.Name = name
+	return e
+}
+
+// InDirectory returns what the files of a directory describe, and what is wrong with those
+// that cannot be read. A directory that is not there has none.
+func InDirectory(dir string) ([]*Definition, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) || dir == "" {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, wrap(err, "looking for agents' files")
+	}
+	var all []*Definition
+	var errs []error
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), fileSuffix) {
+			continue
+		}
+		d, err := Load(filepath.Join(dir, e.Name()))
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		all = append(all, d)
+	}
+	return all, errors.Join(errs...)
+}
+
+// reader of the definition's logs; nil for none.
+func (d *Definition) reader() logs.Reader { return readers[d.Logs] }
