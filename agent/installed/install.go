@@ -22,7 +22,8 @@ const npmVersion = "11.21.2"
 // installScript installs the packages that are its arguments below $PREFIX. It makes of
 // each of their programs a file in $PREFIX/bin: a wrapper with a Node of its own, so that
 // the commands of the task see no other Node than their image's, or a link where the
-// program needs none.
+// program needs none. Of a file with several names all but one become links, so that it
+// is kept once.
 const installScript = `set -eu
 export PATH="$PREFIX/node/bin:$PATH" HOME="$WORK/home" TMPDIR="$WORK/tmp"
 mkdir -p "$HOME" "$TMPDIR" "$PREFIX/npm" "$PREFIX/bin"
@@ -48,6 +49,19 @@ for (const name of Object.keys(JSON.parse(fs.readFileSync(path.join(top, "packag
       fs.chmodSync(target, 0o755)
       fs.symlinkSync(path.relative(path.dirname(at), target), at)
     }
+  }
+}
+const seen = new Map()
+for (const entry of fs.readdirSync(top, { recursive: true, withFileTypes: true })) {
+  const file = path.join(entry.parentPath, entry.name)
+  const info = fs.lstatSync(file)
+  if (!info.isFile() || info.nlink < 2) continue
+  const first = seen.get(info.ino)
+  if (first === undefined) {
+    seen.set(info.ino, file)
+  } else {
+    fs.rmSync(file)
+    fs.symlinkSync(path.relative(path.dirname(file), first), file)
   }
 }
 END
