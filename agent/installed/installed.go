@@ -11,7 +11,10 @@ import (
 func Agents() agent.Registry {
 	return agent.Registry{
 		{Name: "claude-code", Logs: logs.ClaudeCode},
+		{Name: "cline-cli", Logs: logs.ClineCLI},
 		{Name: "codex", Logs: logs.Codex},
+		{Name: "continue", Logs: logs.Continue},
+		{Name: "copilot-cli", Logs: logs.CopilotCLI},
 		{Name: "gemini-cli", Logs: logs.GeminiCLI},
 		{Name: "goose", Logs: logs.Goose},
 		{Name: "kilo", Logs: logs.Kilo},
@@ -19,5 +22,6 @@ func Agents() agent.Registry {
 		{Name: "opencode", Logs: logs.OpenCode},
 		{Name: "openhands", Logs: logs.OpenHands},
 		{Name: "pi", Logs: logs.Pi},
+		{Name: "qwen-coder", Logs: logs.QwenCoder},
 	}
 }
