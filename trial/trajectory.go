@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"strings"
 
 	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/agent/logs"
@@ -29,7 +30,7 @@ func (a *attempt) readLogs(ctx context.Context, s *stage, err error) error {
 		return err
 	}
 	name, dir := agentName(a.cfg.Agent), a.hostDir("agent")
-	in := logs.Input{Dir: dir, Instruction: s.instruction, Session: a.res.ID.String(), Prices: a.prices()}
+	in := logs.Input{Dir: dir, Instruction: s.instruction, Session: a.res.ID.String(), Prices: a.prices(), Version: a.agent.Info().Version}
 	if a.cfg.Agent.ModelName != nil {
 		in.Model = *a.cfg.Agent.ModelName
 	}
@@ -38,13 +39,55 @@ func (a *attempt) readLogs(ctx context.Context, s *stage, err error) error {
 		a.warn("the agent's logs give no trajectory: %v", readErr)
 		return err
 	}
+	for _, what := range made.Truncated {
+		a.warn("the agent's logs are not whole: %s", what)
+	}
 	if made.Trajectory != nil {
+		a.nameModel(made)
 		if writeErr := made.WriteFile(filepath.Join(dir, trajectoryFile), a.veil.bytes); writeErr != nil {
 			a.warn("keeping the agent's trajectory: %v", writeErr)
 		}
 	}
 	fillIn(s.agentResult(), made)
 	return orSaid(err, name, made)
+}
+
+// aliasProvider is what agents' files call the server of the model, where an agent wants a
+// provider's name.
+const aliasProvider = "proctor/"
+
+// nameModel gives the model the name of the configuration, where the agent knows it by an
+// alias, and leaves away a cost that is none because the agent was told of no prices.
+func (a *attempt) nameModel(made *logs.Converted) {
+	t, full := made.Trajectory, a.cfg.Agent.ModelName
+	if full == nil {
+		return
+	}
+	_, name, _ := strings.Cut(*full, "/")
+	rename := func(model *string) *string {
+		if model != nil && *model == aliasProvider+name {
+			return full
+		}
+		return model
+	}
+	unpriced := func(cost *float64) *float64 {
+		if m := a.modelAccess(); cost != nil && *cost == 0 && m != nil && m.Info.Prices == nil {
+			return nil
+		}
+		return cost
+	}
+	t.Agent.ModelName = rename(t.Agent.ModelName)
+	for i := range t.Steps {
+		s := &t.Steps[i]
+		s.ModelName = rename(s.ModelName)
+		if s.Metrics != nil {
+			s.Metrics.CostUSD = unpriced(s.Metrics.CostUSD)
+		}
+	}
+	if t.FinalMetrics != nil {
+		t.FinalMetrics.CostUSD = unpriced(t.FinalMetrics.CostUSD)
+	}
+	made.CostUSD = unpriced(made.CostUSD)
 }
 
 // fetchLogs brings the agent's logs to this machine where they are not there.

@@ -59,7 +59,10 @@ func Definitions() []*Definition {
 // readers are the readers of logs, by the name that definitions give them.
 var readers = map[string]logs.Reader{
 	"claude-code":    logs.ClaudeCode,
+	"cline-cli":      logs.ClineCLI,
 	"codex":          logs.Codex,
+	"continue":       logs.Continue,
+	"copilot-cli":    logs.CopilotCLI,
 	"gemini-cli":     logs.GeminiCLI,
 	"goose":          logs.Goose,
 	"kilo":           logs.Kilo,
@@ -67,6 +70,7 @@ var readers = map[string]logs.Reader{
 	"opencode":       logs.OpenCode,
 	"openhands":      logs.OpenHands,
 	"pi":             logs.Pi,
+	"qwen-coder":     logs.QwenCoder,
 }
 
 // Settings that every agent here has.

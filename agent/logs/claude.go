@@ -15,15 +15,16 @@ import (
 func ClaudeCode(d *Dir, in Input) (*Converted, error) {
 	out := &Converted{Style: atif.Unicode}
 	var cost *float64
+	ended := false
 	for r := range d.Records("claude-code.txt") {
-		if text(r, "type") != "result" {
+		if ended || text(r, "type") != "result" {
 			continue
 		}
+		ended = true
 		cost = amount(r, "total_cost_usd")
 		if at(r, "is_error") == value.Bool(true) {
-			out.Failure = text(r, "result")
+			out.Failure = withStatus(either(text(r, "result"), text(r, "subtype")), at(r, "api_error_status"))
 		}
-		break
 	}
 	files := claudeSession(d)
 	if files == nil {
@@ -377,9 +378,7 @@ func (l *claudeLog) finish(out *Converted, cost *float64) {
 		final.PromptTokens, final.CachedTokens, final.CompletionTokens = &input, &cached, &output
 	}
 	final.Extra = claudeTotals(tiers, created, cached)
-	if l.version == "" {
-		l.version = "unknown"
-	}
+	l.version = either(l.version, l.in.version())
 	if l.model == "" {
 		l.model = l.in.Model
 	}

@@ -15,7 +15,7 @@ func Codex(d *Dir, in Input) (*Converted, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := codexLog{in: in, calls: map[string]*value.Object{}}
+	c := codexLog{in: in, calls: map[string]codexCall{}, answer: &codexAnswer{step: -1}}
 	c.out.Style = atif.Compact
 	c.out.Failure = codexFailure(d)
 	if name == "" {
@@ -76,10 +76,26 @@ type codexLog struct {
 	agent     atif.AgentInfo
 	session   string
 	model     string
-	reasoning string                   // of the next item
-	calls     map[string]*value.Object // without output yet, by id: their records
-	usage     *value.Object            // what was used last
+	reasoning string               // of the next item
+	calls     map[string]codexCall // without output yet, by id
+	answer    *codexAnswer         // of the model, as far as it has come
+	usage     *value.Object        // what was used last
 	steps     []atif.Step
+}
+
+type codexCall struct {
+	record *value.Object
+	answer *codexAnswer
+}
+
+// codexAnswer is one answer of the model, which may come to several steps. The first
+// of them gets what it used, so that steps add up to what was used in all. Only the
+// records of newer versions say what one answer used: the events that older ones also
+// have come more than once for an answer, and the reference's trajectories of these
+// have no metrics.
+type codexAnswer struct {
+	step  int           // -1 before there is one
+	usage *value.Object // nil before it is known
 }
 
 func (c *codexLog) record(r *value.Object) {
@@ -105,6 +121,13 @@ func (c *codexLog) record(r *value.Object) {
 		if text(p, "type") == "token_count" && object(p, "info", "total_token_usage") != nil {
 			c.usage = object(p, "info")
 		}
+		if text(p, "type") == "task_complete" {
+			c.out.Failure = either(c.out.Failure, text(p, "error", "message"))
+		}
+	case "token_usage_record":
+		c.answer.usage = object(p, "usage")
+		c.meter(c.answer)
+		c.answer = &codexAnswer{step: -1}
 	case "response_item":
 		c.item(r, p)
 	}
@@ -125,9 +148,9 @@ func (c *codexLog) item(r, p *value.Object) {
 		}
 		c.reasoning = strings.Join(lines, "\n")
 	case "function_call", "custom_tool_call":
-		c.calls[text(p, "call_id")] = r
+		c.calls[text(p, "call_id")] = codexCall{record: r, answer: c.answer}
 	case "function_call_output", "custom_tool_call_output":
-		if call := c.calls[text(p, "call_id")]; call != nil {
+		if call, ok := c.calls[text(p, "call_id")]; ok {
 			delete(c.calls, text(p, "call_id"))
 			c.call(call, p)
 		}
@@ -146,11 +169,36 @@ func (c *codexLog) message(r, p *value.Object) {
 	case "assistant":
 		s = c.agentStep(r)
 		s.Message = atif.Text(body.String())
+		c.add(s, c.answer)
+		return
 	case "user":
 		s.Source = atif.User
 	}
 	c.reasoning = ""
 	c.steps = append(c.steps, s)
+}
+
+// add adds a step that is part of an answer.
+func (c *codexLog) add(s atif.Step, a *codexAnswer) {
+	c.steps = append(c.steps, s)
+	if a.step < 0 {
+		a.step = len(c.steps) - 1
+		c.meter(a)
+	}
+}
+
+// meter gives the first step of an answer what the answer used, once both are there.
+func (c *codexLog) meter(a *codexAnswer) {
+	if a.step < 0 || a.usage == nil {
+		return
+	}
+	input, cached, output := count(a.usage, "input_tokens"), count(a.usage, "cached_input_tokens"), count(a.usage, "output_tokens")
+	m := &atif.Metrics{PromptTokens: &input, CachedTokens: &cached, CompletionTokens: &output}
+	if n := count(a.usage, "reasoning_output_tokens"); n.Sign() > 0 {
+		m.Extra = value.NewObject(1)
+		m.Extra.Set("reasoning_output_tokens", n)
+	}
+	c.steps[a.step].Metrics = m
 }
 
 // agentStep is a step of the agent with what it thought before.
@@ -166,8 +214,8 @@ func (c *codexLog) agentStep(r *value.Object) atif.Step {
 
 // call adds a call that has its output. The output of commands is an object with
 // text and metadata, that of others any text.
-func (c *codexLog) call(r, output *value.Object) {
-	p := object(r, "payload")
+func (c *codexLog) call(call codexCall, output *value.Object) {
+	p := object(call.record, "payload")
 	raw := at(p, "arguments")
 	if text(p, "type") == "custom_tool_call" {
 		raw = at(p, "input")
@@ -191,13 +239,13 @@ func (c *codexLog) call(r, output *value.Object) {
 		}
 	}
 	id := text(p, "call_id")
-	s := c.agentStep(r)
+	s := c.agentStep(call.record)
 	s.ToolCalls = []atif.ToolCall{{ID: id, FunctionName: text(p, "name"), Arguments: arguments}}
 	s.Observation = &atif.Observation{Results: []atif.Result{{SourceCallID: &id, Content: content}}}
 	if extra.Len() > 0 {
 		s.Extra = extra
 	}
-	c.steps = append(c.steps, s)
+	c.add(s, call.answer)
 }
 
 func codexOutput(v value.Value) (*atif.Content, value.Value) {
@@ -242,7 +290,7 @@ func (c *codexLog) webSearch(r, p *value.Object) {
 		s.Extra = value.NewObject(1)
 		s.Extra.Set("status", value.Str(status))
 	}
-	c.steps = append(c.steps, s)
+	c.add(s, c.answer)
 }
 
 // finish makes the trajectory and the totals, which the log states.
@@ -255,9 +303,7 @@ func (c *codexLog) finish() {
 		c.totals(final, total)
 	}
 	c.agent.Name = "codex"
-	if c.agent.Version == "" {
-		c.agent.Version = "unknown"
-	}
+	c.agent.Version = either(c.agent.Version, c.in.version())
 	if c.model == "" {
 		c.model = c.in.Model
 	}

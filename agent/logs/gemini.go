@@ -37,7 +37,7 @@ func GeminiCLI(d *Dir, in Input) (*Converted, error) {
 	model := either(g.named, g.model)
 	out.Trajectory = &atif.Trajectory{
 		SessionID:    optional(session),
-		Agent:        atif.AgentInfo{Name: "gemini-cli", Version: "unknown", ModelName: optional(model)},
+		Agent:        atif.AgentInfo{Name: "gemini-cli", Version: in.version(), ModelName: optional(model)},
 		Steps:        number(g.steps),
 		FinalMetrics: final,
 	}
@@ -57,7 +57,7 @@ func geminiFailure(d *Dir) string {
 
 // geminiSession finds the session and reads its messages.
 func geminiSession(d *Dir) (id string, messages []*value.Object) {
-	if o, ok := decode(string(d.Read("gemini-cli.trajectory.json"))).(*value.Object); ok {
+	if o := d.Document("gemini-cli.trajectory.json"); o != nil {
 		return geminiDocument(o)
 	}
 	name := "gemini-cli.trajectory.jsonl"
@@ -71,8 +71,7 @@ func geminiSession(d *Dir) (id string, messages []*value.Object) {
 		})
 	}
 	if path.Ext(name) == ".json" {
-		o, _ := decode(string(d.Read(name))).(*value.Object)
-		return geminiDocument(o)
+		return geminiDocument(d.Document(name))
 	}
 	return geminiRecords(d.Records(name))
 }
@@ -113,14 +112,6 @@ func geminiRecords(records iter.Seq[*value.Object]) (id string, messages []*valu
 		}
 	}
 	return id, messages
-}
-
-// either is the first text that is not empty.
-func either(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 type geminiLog struct {

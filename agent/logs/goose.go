@@ -42,7 +42,7 @@ func Goose(d *Dir, in Input) (*Converted, error) {
 	l.out.Trajectory = &atif.Trajectory{
 		SchemaVersion: "ATIF-v1.2",
 		SessionID:     optional(in.Session),
-		Agent:         atif.AgentInfo{Name: "goose", Version: "stable", ModelName: optional(in.Model)},
+		Agent:         atif.AgentInfo{Name: "goose", Version: either(in.Version, "stable"), ModelName: optional(in.Model)},
 		Steps:         number(l.steps),
 		FinalMetrics:  final,
 	}
@@ -60,6 +60,7 @@ type gooseAnswer struct {
 	id            string
 	said, thought strings.Builder
 	calls         []atif.ToolCall
+	called        map[string]bool // the ids of calls
 	results       []atif.Result
 }
 
@@ -82,7 +83,7 @@ func (l *gooseLog) message(m *value.Object) {
 	if text(m, "role") == "assistant" {
 		if l.open == nil || l.open.id != text(m, "id") {
 			l.flush()
-			l.open = &gooseAnswer{id: text(m, "id")}
+			l.open = &gooseAnswer{id: text(m, "id"), called: map[string]bool{}}
 		}
 		for _, part := range list(m, "content") {
 			l.open.add(part)
@@ -112,21 +113,17 @@ func (a *gooseAnswer) add(part value.Value) {
 		a.thought.WriteString(text(part, "thinking"))
 	case "toolRequest":
 		call := object(part, "toolCall", "value")
+		a.called[text(part, "id")] = true
 		a.calls = append(a.calls, atif.ToolCall{ID: text(part, "id"), FunctionName: text(call, "name"), Arguments: object(call, "arguments")})
 	}
 }
 
 // response attaches a result to the agent's last message, if that made the call.
 func (l *gooseLog) response(part value.Value) {
-	if l.open == nil {
+	id := text(part, "id")
+	if l.open == nil || !l.open.called[id] {
 		return
 	}
-	id := text(part, "id")
-	for _, c := range l.open.calls {
-		if c.ID == id {
-			content := geminiText(at(part, "toolResult", "value", "content"))
-			l.open.results = append(l.open.results, atif.Result{SourceCallID: &id, Content: new(atif.Text(content))})
-			return
-		}
-	}
+	content := geminiText(at(part, "toolResult", "value", "content"))
+	l.open.results = append(l.open.results, atif.Result{SourceCallID: &id, Content: new(atif.Text(content))})
 }

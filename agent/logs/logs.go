@@ -12,11 +12,10 @@
 package logs
 
 import (
-	"bytes"
 	"fmt"
 	"io/fs"
-	"iter"
 	"path"
+	"strconv"
 	"strings"
 
 	"github.com/proctor-run/proctor/atif"
@@ -33,6 +32,9 @@ type Input struct {
 	// Instruction is what the agent was told, for logs that do not have it; it may
 	// be empty.
 	Instruction string
+	// Version is the agent's, as the trial knows it, for logs that do not have it; it
+	// may be empty.
+	Version string
 	// Session is the id of the run, for agents that log none; it may be empty.
 	Session string
 	// Prices finds what a model costs, for agents that do not say what they spent.
@@ -61,8 +63,12 @@ type Converted struct {
 	Images []Image
 	// Failure is what the agent itself says ended its run: a refused key, a model
 	// that is not there. It is empty where it says nothing of the kind. Exit codes
-	// do not always tell.
+	// do not always tell. [FailureType] finds its kind.
 	Failure string
+	// Truncated says of each file that is not whole what is missing of it, in one
+	// line: where an agent is killed, or prints more than is kept, a log ends or is
+	// broken in the middle of a record. Empty where everything was read.
+	Truncated []string
 }
 
 // Image is a file beside a trajectory.
@@ -85,10 +91,12 @@ func Read(agent string, read Reader, in Input) (*Converted, error) {
 		return nil, fmt.Errorf("opening the agent's logs: %w", err)
 	}
 	defer func() { _ = root.Close() }()
-	c, err := read(&Dir{path: in.Dir, fs: root.FS()}, in)
+	d := &Dir{path: in.Dir, fs: root.FS(), left: maxLogs}
+	c, err := read(d, in)
 	if err != nil {
 		return nil, fmt.Errorf("reading the logs of %s: %w", agent, err)
 	}
+	c.Truncated, c.Failure = d.truncated(), shortened(c.Failure)
 	if c.Trajectory == nil {
 		return c, nil
 	}
@@ -101,29 +109,29 @@ func Read(agent string, read Reader, in Input) (*Converted, error) {
 // maxLog is the size of the largest log that is read.
 const maxLog = 128 << 20
 
+// maxLogs is how much is read of all logs of an agent.
+const maxLogs = 4 * maxLog
+
 // maxEntries is how many files and directories of a log directory are looked at.
 const maxEntries = 100_000
 
 // Dir is a log directory as readers see it. Names are relative to it, with slashes.
 type Dir struct {
-	path string
-	fs   fs.FS
-}
-
-// Read returns the content of a file; what is missing, no file or too large is empty.
-func (d *Dir) Read(name string) []byte {
-	data, err := bounded.ReadIn(d.path, name, maxLog)
-	if err != nil {
-		return nil
-	}
-	return data
+	path  string
+	fs    fs.FS
+	left  int64             // bytes that still may be read
+	noted []string          // the files that are not whole, in the order in which they were read
+	notes map[string]string // what is missing of them
 }
 
 // Walk visits what is below a directory, in lexical order, as far as its bound.
 func (d *Dir) Walk(top string, visit func(name string, isDir bool)) {
 	n := 0
 	_ = fs.WalkDir(d.fs, top, func(name string, e fs.DirEntry, err error) error {
-		if n++; err != nil || n > maxEntries {
+		if n++; n > maxEntries {
+			d.note(top, fmt.Sprintf("%s has more than %d entries: not all are looked at", top, maxEntries))
+		}
+		if err != nil || n > maxEntries {
 			return fs.SkipAll
 		}
 		if name != top {
@@ -131,18 +139,6 @@ func (d *Dir) Walk(top string, visit func(name string, isDir bool)) {
 		}
 		return nil
 	})
-}
-
-// Records returns the JSON objects of a file with one on each line; other lines are
-// skipped.
-func (d *Dir) Records(name string) iter.Seq[*value.Object] {
-	return func(yield func(*value.Object) bool) {
-		for line := range bytes.Lines(d.Read(name)) {
-			if o, ok := decode(string(line)).(*value.Object); ok && !yield(o) {
-				return
-			}
-		}
-	}
 }
 
 // decode reads JSON, nil for all else. What UTF-8 cannot hold is replaced, because
@@ -235,6 +231,14 @@ func dumps(v value.Value) string {
 	return string(value.AppendDumps(nil, v, value.DumpsOptions{Unicode: true}))
 }
 
+// either is the first text that is not empty.
+func either(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
 // optional is nil for empty text.
 func optional(s string) *string {
 	if s == "" {
@@ -254,6 +258,20 @@ func timestamp(v value.Value, keys ...string) *string {
 
 // afterLast is a model's name without its provider.
 func afterLast(model string) string { return path.Base("/" + model) }
+
+// version is the agent's where its log says none.
+func (in Input) version() string { return either(in.Version, "unknown") }
+
+// withStatus is what an agent says with the status of the answer, where the log has
+// it in another place.
+func withStatus(said string, status value.Value) string {
+	code, _ := status.(value.Int)
+	n, _ := code.Int64()
+	if n < 100 || n > 599 || strings.Contains(said, strconv.FormatInt(n, 10)) {
+		return said
+	}
+	return strings.TrimSpace(fmt.Sprintf("%s (HTTP %d)", said, n))
+}
 
 // cost is what tokens cost, nil when nobody knows.
 func (in Input) cost(input, cached, output value.Int) *float64 {
@@ -288,6 +306,3 @@ func number(steps []atif.Step) []atif.Step {
 }
 
 func stepCount(steps []atif.Step) *value.Int { return new(value.NewInt(int64(len(steps)))) }
-
-// FailureType stub
-func FailureType(text string) string { return "" }

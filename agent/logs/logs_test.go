@@ -3,8 +3,10 @@ package logs
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,6 +20,7 @@ import (
 var readers = map[string]Reader{
 	"claude-code": ClaudeCode, "codex": Codex, "gemini-cli": GeminiCLI, "goose": Goose, "kilo": Kilo,
 	"mini-swe-agent": MiniSWEAgent, "opencode": OpenCode, "openhands": OpenHands, "pi": Pi,
+	"cline-cli": ClineCLI, "continue": Continue, "copilot-cli": CopilotCLI, "qwen-coder": QwenCoder,
 }
 
 // convert reads the logs of an agent of readers.
@@ -38,6 +41,29 @@ var mainFiles = map[string]string{
 	"pi":          "pi.txt",
 	"kilo":        "kilo.txt",
 	"opencode":    "opencode.txt",
+	"cline-cli":   "sessions/1/1.messages.json",
+	"continue":    "sessions/s.json",
+	"copilot-cli": "sessions/s/events.jsonl",
+	"qwen-coder":  "sessions/projects/-app/chats/s.jsonl",
+}
+
+// printedFiles are where stands what the agents printed, where that is not the session.
+var printedFiles = map[string]string{
+	"claude-code": "claude-code.txt", "codex": "codex.txt", "gemini-cli": "gemini-cli.txt",
+	"cline-cli": "cline.txt", "continue": "continue.txt", "copilot-cli": "copilot-cli.jsonl", "qwen-coder": "qwen-code.txt",
+}
+
+// mustReadPrinted is what an agent printed in a recorded run, if it is not the session.
+func mustReadPrinted(t testing.TB, agent, scenario string) []byte {
+	t.Helper()
+	if printedFiles[agent] == "" {
+		return nil
+	}
+	data, err := os.ReadFile(filepath.Join("testdata/vectors/agent-logs-real", agent, scenario, printedFiles[agent]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
 }
 
 // otherFiles are the sessions of agents of which no run was recorded.
@@ -73,6 +99,7 @@ func mustRead(t testing.TB, agent string) string {
 	pattern := map[string]string{
 		"claude-code": "sessions/projects/-app/*.jsonl", "codex": "sessions/*/*/*/*.jsonl", "gemini-cli": "sessions/*.jsonl", "pi": "pi.txt",
 		"kilo": "kilo.txt", "opencode": "opencode.txt",
+		"cline-cli": "sessions/*/*.messages.json", "continue": "sessions/*.json", "copilot-cli": "sessions/*/events.jsonl", "qwen-coder": "sessions/projects/*/chats/*.jsonl",
 	}[agent]
 	files, err := filepath.Glob(filepath.Join("testdata/vectors/agent-logs-real", agent, "ok", pattern))
 	if err != nil || len(files) != 1 {
@@ -140,33 +167,49 @@ func TestWhatTrajectoriesCannotHold(t *testing.T) {
 // FuzzConvert holds that whatever a log says it is read, and comes to a trajectory
 // that is valid or to none.
 func FuzzConvert(f *testing.F) {
-	for agent := range mainFiles {
-		f.Add(agent, []byte(mustRead(f, agent)))
+	agents := slices.Sorted(maps.Keys(readers))
+	add := func(agent string, session string, printed []byte) {
+		f.Add(uint8(slices.Index(agents, agent)), []byte(session), printed)
 	}
-	f.Add("codex", []byte(`{"type":"response_item","payload":{"type":"function_call","call_id":"c","name":"n","arguments":"[1]"}}
+	for agent := range mainFiles {
+		add(agent, mustRead(f, agent), mustReadPrinted(f, agent, "ok"))
+		add(agent, "{}", mustReadPrinted(f, agent, "ok"))
+		add(agent, "{}", mustReadPrinted(f, agent, "auth"))
+	}
+	add("codex", `{"type":"response_item","payload":{"type":"function_call","call_id":"c","name":"n","arguments":"[1]"}}
 {"type":"response_item","payload":{"type":"function_call_output","call_id":"c","output":{"output":[]}}}
-{"type":"event_msg","payload":{"type":"token_count","info":{"total_token_usage":{"input_tokens":1.5},"total_cost":1}}}`))
-	f.Add("gemini-cli", []byte(`{"id":"1","type":"gemini","toolCalls":[{"id":"c","result":[{"functionResponse":{"response":{"output":[]},"parts":[{"inlineData":{"mimeType":"image/png","data":"eA=="}}]}}]}]}`))
-	f.Add("claude-code", []byte(`{"type":"assistant","message":{"content":[{"type":"redacted_thinking","data":"openrouter.reasoning:e30="},{"type":"tool_use","id":"t"}]}}
-{"type":"user","toolUseResult":{"exit_code":1,"x":null},"message":{"content":[{"type":"tool_result","tool_use_id":"t","content":[5],"is_error":true}]}}`))
+{"type":"event_msg","payload":{"type":"token_count","info":{"total_token_usage":{"input_tokens":1.5},"total_cost":1}}}
+{"type":"token_usage_record","payload":{"usage":{"input_tokens":1}}}`, nil)
+	add("gemini-cli", `{"id":"1","type":"gemini","toolCalls":[{"id":"c","result":[{"functionResponse":{"response":{"output":[]},"parts":[{"inlineData":{"mimeType":"image/png","data":"eA=="}}]}}]}]}`, nil)
+	add("claude-code", `{"type":"assistant","message":{"content":[{"type":"redacted_thinking","data":"openrouter.reasoning:e30="},{"type":"tool_use","id":"t"}]}}
+{"type":"user","toolUseResult":{"exit_code":1,"x":null},"message":{"content":[{"type":"tool_result","tool_use_id":"t","content":[5],"is_error":true}]}}`, nil)
 	for agent := range otherFiles {
 		cases, ok := decode(string(vectors.File(f, "agent-logs/"+agent+".json"))).(value.List)
 		if !ok {
 			f.Fatal(agent)
 		}
 		for _, text := range vectors.Object(cases[0].(*value.Object), "files").All() {
-			f.Add(agent, []byte(text.(value.Str)))
+			add(agent, string(text.(value.Str)), []byte("{"))
 		}
 	}
-	f.Fuzz(func(t *testing.T, agent string, data []byte) {
+	f.Fuzz(func(t *testing.T, which uint8, session, printed []byte) {
+		agent := agents[int(which)%len(agents)]
 		name := mainFiles[agent] + otherFiles[agent]
-		if name == "" {
-			return
-		}
 		dir := t.TempDir()
-		write(t, filepath.Join(dir, name), string(data))
-		if _, err := convert(agent, Input{Dir: dir, Model: "p/m"}); err != nil {
+		write(t, filepath.Join(dir, name), string(session))
+		if file := printedFiles[agent]; file != "" {
+			write(t, filepath.Join(dir, file), string(printed))
+		}
+		got, err := convert(agent, Input{Dir: dir, Model: "p/m", Instruction: "do it", Version: "1"})
+		if err != nil {
 			t.Fatal(err)
+		}
+		if len(got.Truncated) > maxNotes+1 || len(got.Failure) > maxFailure+len("…") {
+			t.Errorf("%d notes, a failure of %d bytes", len(got.Truncated), len(got.Failure))
+		}
+		FailureType(string(printed))
+		if got.Trajectory == nil && got.InputTokens != nil && agent != "goose" {
+			t.Error("tokens without a step")
 		}
 	})
 }

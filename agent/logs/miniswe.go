@@ -10,7 +10,7 @@ import (
 func MiniSWEAgent(d *Dir, in Input) (*Converted, error) {
 	l := miniLog{in: in}
 	l.out.Style = atif.ASCII
-	doc := object(decode(string(d.Read("mini-swe-agent.trajectory.json"))))
+	doc := d.Document("mini-swe-agent.trajectory.json")
 	if doc == nil {
 		return &l.out, nil
 	}
@@ -146,7 +146,7 @@ func (l *miniLog) finish(doc, info *value.Object) {
 	extra.Set("agent_config", orNull(at(info, "config", "agent")))
 	l.out.Trajectory = &atif.Trajectory{
 		SessionID:    optional(l.in.Session),
-		Agent:        atif.AgentInfo{Name: "mini-swe-agent", Version: either(text(info, "mini_version"), "unknown"), ModelName: optional(l.model), Extra: extra},
+		Agent:        atif.AgentInfo{Name: "mini-swe-agent", Version: either(text(info, "mini_version"), l.in.version()), ModelName: optional(l.model), Extra: extra},
 		Steps:        number(l.steps),
 		Notes:        new("Converted from mini-swe-agent trajectory format to ATIF"),
 		FinalMetrics: final,

@@ -37,7 +37,7 @@ func readOpencode(d *Dir, in Input, agent string) *Converted {
 	l.out.Trajectory = &atif.Trajectory{
 		SchemaVersion: "ATIF-v1.6",
 		SessionID:     optional(l.session),
-		Agent:         atif.AgentInfo{Name: agent, Version: "unknown", ModelName: optional(in.Model)},
+		Agent:         atif.AgentInfo{Name: agent, Version: in.version(), ModelName: optional(in.Model)},
 		Steps:         number(l.steps),
 		FinalMetrics: &atif.FinalMetrics{
 			PromptTokens: l.out.InputTokens, CachedTokens: l.out.CachedTokens, CompletionTokens: l.out.OutputTokens,
@@ -79,7 +79,8 @@ func (l *opencodeLog) event(r *value.Object) {
 	case kind == "user" && l.said == nil:
 		l.said = &atif.Step{Timestamp: isoMillis(r, "timestamp"), Source: atif.User, Message: atif.Text(geminiText(at(r, "parts")))}
 	case kind == "error":
-		l.out.Failure = either(text(r, "error", "data", "message"), either(text(r, "error", "message"), text(r, "error", "name")))
+		said := either(text(r, "error", "data", "message"), either(text(r, "error", "message"), text(r, "error", "name")))
+		l.out.Failure = withStatus(said, at(r, "error", "data", "statusCode"))
 	case kind == "step_start":
 		l.open = &opencodeStep{step: atif.Step{Timestamp: isoMillis(r, "timestamp"), Source: atif.Agent, ModelName: optional(l.in.Model)}}
 	case l.open == nil:

@@ -12,12 +12,12 @@ import (
 
 // OpenHands reads the events of the one session of OpenHands,
 // sessions/SESSION/events/N.json.
-func OpenHands(d *Dir, _ Input) (*Converted, error) {
+func OpenHands(d *Dir, in Input) (*Converted, error) {
 	session, files := openhandsEvents(d)
-	l := openhandsLog{agent: atif.AgentInfo{Name: "openhands", Version: "unknown"}, calls: map[string]int{}}
+	l := openhandsLog{agent: atif.AgentInfo{Name: "openhands", Version: in.version()}, calls: map[string]int{}}
 	l.out.Style = atif.ASCII
 	for _, name := range files {
-		if e := object(decode(string(d.Read(name)))); e != nil {
+		if e := d.Document(name); e != nil {
 			l.event(e)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 // Pi reads what the pi coding agent prints in its JSON mode, pi.txt: every message
 // once more when it has ended, with what it cost.
-func Pi(d *Dir, _ Input) (*Converted, error) {
+func Pi(d *Dir, in Input) (*Converted, error) {
 	l := piLog{calls: map[string]int{}}
 	l.out.Style = atif.Compact
 	session := ""
@@ -32,7 +32,7 @@ func Pi(d *Dir, _ Input) (*Converted, error) {
 	}
 	l.out.Trajectory = &atif.Trajectory{
 		SessionID:    optional(session),
-		Agent:        atif.AgentInfo{Name: "pi", Version: "unknown", ModelName: optional(l.model)},
+		Agent:        atif.AgentInfo{Name: "pi", Version: in.version(), ModelName: optional(l.model)},
 		Steps:        number(l.steps),
 		FinalMetrics: final,
 	}

@@ -119,6 +119,9 @@ func write(t *testing.T, file, text string) {
 	}
 }
 
+// realAgents are those of which runs were recorded.
+var realAgents = []string{"claude-code", "cline-cli", "codex", "continue", "copilot-cli", "gemini-cli", "kilo", "opencode", "pi", "qwen-coder"}
+
 // TestRealLogs converts what the programs themselves wrote, and compares with what
 // the server that they talked to counted.
 func TestRealLogs(t *testing.T) {
@@ -127,7 +130,7 @@ func TestRealLogs(t *testing.T) {
 	if dir := os.Getenv("PROCTOR_VECTORS"); dir != "" {
 		root = dir
 	}
-	for _, agent := range []string{"claude-code", "codex", "gemini-cli", "kilo", "opencode", "pi"} {
+	for _, agent := range realAgents {
 		for _, scenario := range []string{"ok", "auth"} {
 			t.Run(agent+"/"+scenario, func(t *testing.T) {
 				t.Parallel()
@@ -136,7 +139,11 @@ func TestRealLogs(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				got, err := convert(agent, Input{Dir: filepath.Join(root, filepath.FromSlash(name))})
+				in := Input{Dir: filepath.Join(root, filepath.FromSlash(name)), Version: "9.9.9", Instruction: "the trial's"}
+				if agent == "kilo" || agent == "opencode" { // whose records do not have it
+					in.Instruction = "Create the file `hello.txt` in …"
+				}
+				got, err := convert(agent, in)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -148,7 +155,7 @@ func TestRealLogs(t *testing.T) {
 
 func checkReal(t *testing.T, want *value.Object, got *Converted) {
 	t.Helper()
-	printsOnlyErrors := slices.Contains([]string{"kilo", "opencode"}, vectors.Str(want, "agent")) && got.Failure != ""
+	printsOnlyErrors := slices.Contains([]string{"continue", "kilo", "opencode"}, vectors.Str(want, "agent")) && got.Failure != ""
 	if got.Trajectory == nil {
 		if printsOnlyErrors {
 			got.Trajectory = &atif.Trajectory{}
@@ -191,18 +198,74 @@ func checkReal(t *testing.T, want *value.Object, got *Converted) {
 	if final := vectors.Str(want, "final_text"); final != "" && last != final {
 		t.Errorf("the last text is %q, want %q", last, final)
 	}
-	if failed := vectors.Str(want, "scenario") == "auth"; failed != (got.Failure != "") {
-		t.Errorf("the failure is %q", got.Failure)
-	} else if failed && !strings.Contains(got.Failure, "401") && !strings.Contains(got.Failure, "API key") {
-		t.Errorf("the failure is %q", got.Failure)
+	checkFailure(t, want, got)
+	if len(got.Trajectory.Steps) == 0 {
+		return
 	}
-	if strings.HasPrefix(vectors.Str(want, "agent"), "opencode") || vectors.Str(want, "agent") == "kilo" {
-		return // what the user said is in none of their records
-	}
+	checkAgent(t, want, got)
 	instruction := func(s atif.Step) bool {
 		return s.Source == atif.User && strings.HasPrefix(s.Message.Text, "Create the file `hello.txt`")
 	}
 	if !slices.ContainsFunc(got.Trajectory.Steps, instruction) {
 		t.Error("the instruction is in no step")
+	}
+	if len(got.Truncated) > 0 {
+		t.Errorf("truncated: %q", got.Truncated)
+	}
+}
+
+// withoutStatus are agents whose logs do not say which status the server answered with.
+var withoutStatus = []string{"cline-cli"}
+
+func checkFailure(t *testing.T, want *value.Object, got *Converted) {
+	t.Helper()
+	failed := vectors.Str(want, "scenario") == "auth"
+	wantType := ""
+	if failed {
+		wantType = "AuthenticationError"
+	}
+	if kind := FailureType(got.Failure); failed != (got.Failure != "") || kind != wantType {
+		t.Errorf("the failure is %q, of the type %q", got.Failure, kind)
+	}
+	if failed && !strings.Contains(got.Failure, "401") && !slices.Contains(withoutStatus, vectors.Str(want, "agent")) {
+		t.Errorf("the failure is %q, without the status", got.Failure)
+	}
+}
+
+// checkAgent holds that the log's version counts before the trial's, that its model is
+// known, that what was thought is there, and that the steps add up to what was used.
+func checkAgent(t *testing.T, want *value.Object, got *Converted) {
+	t.Helper()
+	a, version := got.Trajectory.Agent, vectors.Str(want, "version")
+	if slices.Contains([]string{"continue", "gemini-cli", "kilo", "opencode", "pi"}, vectors.Str(want, "agent")) {
+		version = "9.9.9"
+	}
+	if a.Version != version {
+		t.Errorf("the version is %q, want %q", a.Version, version)
+	}
+	if vectors.Str(want, "scenario") != "ok" {
+		return
+	}
+	if a.ModelName == nil && a.Name != "kilo" && a.Name != "opencode" {
+		t.Error("the model is not known")
+	}
+	var sum value.Int
+	thought := ""
+	for _, s := range got.Trajectory.Steps {
+		if s.ReasoningContent != nil {
+			thought += *s.ReasoningContent
+		}
+		if m := s.Metrics; m != nil {
+			sum = sum.Add(*m.PromptTokens).Add(*m.CompletionTokens)
+			if m.CachedTokens != nil {
+				sum = sum.Add(*m.CachedTokens)
+			}
+		}
+	}
+	if all := got.InputTokens.Add(*got.CachedTokens).Add(*got.OutputTokens); all.Cmp(sum) != 0 {
+		t.Errorf("the steps used %s tokens, the run %s", sum, all)
+	}
+	if vectors.Bool(want, "reasoning_in_log") && !strings.Contains(thought, vectors.Str(want, "reasoning_sent")) {
+		t.Errorf("thoughts are %q", thought)
 	}
 }

@@ -28,6 +28,7 @@ func newTrajConvert(env *Env) *cobra.Command {
 		Long: `convert reads the session that an agent left in its log directory, or in the
 directory agent of a trial, and writes it as a trajectory with tokens and, where
 the agent says it, cost. Images go into the directory images beside the file.
+Files of which something is missing are named on standard error.
 
 Agents: ` + strings.Join(agents(env).LogNames(), ", ") + `.`,
 		Example: `  proctor traj convert --agent claude-code jobs/2026-06-09__10-00-00/hello-world__AbCdEfG
@@ -67,6 +68,9 @@ func (c *trajConvert) run(env *Env, dir string) error {
 	}
 	if err != nil {
 		return usageErrorf("%w", err)
+	}
+	for _, what := range made.Truncated {
+		_, _ = fmt.Fprintf(env.Stderr, "warning: %s\n", clean(what))
 	}
 	if made.Failure != "" {
 		_, _ = fmt.Fprintf(env.Stderr, "%s says that it failed: %s\n", clean(c.agent), clean(made.Failure))
