@@ -112,6 +112,16 @@ func stillNamed(lock *flock.Flock, path string) bool {
 	return err == nil && os.SameFile(held, named)
 }
 
+// ReadHolder says who writes to a job directory, for those who only read there. It is nil
+// where nobody does: there is no guard, or that of a process that has ended. host is the
+// reader's, as [Holder] has it: a process of another one counts as living.
+func ReadHolder(dir, host string) *Holder {
+	if h := readHolder(filepath.Join(dir, GuardFile)); h != nil && h.lives(host) {
+		return h
+	}
+	return nil
+}
+
 // lives reports whether the holder may still be there: what cannot be asked on
 // this host counts as living.
 func (h *Holder) lives(host string) bool { return h.Host != host || h.Owner.Alive() }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/procid"
 )
 
 // TestAcquireWritesNothingElsewhere: a stranger's guard that is a link, or a pipe, is not
@@ -34,5 +35,43 @@ func TestAcquireWritesNothingElsewhere(t *testing.T) {
 	}
 	if g, err := jobdir.Acquire(dir, jobdir.Holder{Host: "h"}); !errors.Is(err, bounded.ErrNotRegular) {
 		t.Errorf("got %v, %v", g, err)
+	}
+}
+
+// TestReadHolder: who reads only is told of a process that lives, and of one that cannot
+// be asked.
+func TestReadHolder(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if h := jobdir.ReadHolder(dir, "h"); h != nil {
+		t.Errorf("without a guard: %v", h)
+	}
+	self, err := procid.Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := jobdir.Acquire(dir, jobdir.Holder{Owner: self, Host: "h"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h := jobdir.ReadHolder(dir, "h"); h == nil || h.Owner != self {
+		t.Errorf("of this process: %v", h)
+	}
+	if err := g.Release(); err != nil {
+		t.Fatal(err)
+	}
+	if h := jobdir.ReadHolder(dir, "h"); h != nil {
+		t.Errorf("released: %v", h)
+	}
+	self.StartTicks++ // another process of this number
+	if g, err = jobdir.Acquire(dir, jobdir.Holder{Owner: self, Host: "h"}); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = g.Release() }()
+	if h := jobdir.ReadHolder(dir, "h"); h != nil {
+		t.Errorf("of a dead process: %v", h)
+	}
+	if h := jobdir.ReadHolder(dir, "another"); h == nil {
+		t.Error("a process of another machine cannot be asked, and counts as dead")
 	}
 }

@@ -22,6 +22,7 @@ func TestPlanted(t *testing.T) {
 	trial := map[string]string{"result.json": `{"trial_name":"t","config":{"agent":{"name":"x"}}}`, "agent/trajectory.json": "{}"}
 	every, both := func(string) bool { return true }, func(file string) bool { return file == "task.toml" || file == "instruction.md" }
 	record := map[string]string{"trials/a/result.json": `{"status":"completed","score":1.0}`}
+	result := func(file string) bool { return file == "result.json" }
 	none := func(string) bool { return false }
 	trajectory := func(file string) bool { return file != "result.json" } // of which only export knows
 	for _, c := range []struct {
@@ -44,6 +45,7 @@ func TestPlanted(t *testing.T) {
 		{"traj show", trial, "traj show DIR", trajectory, every},
 		{"traj validate", trial, "traj validate DIR", trajectory, every},
 		{"traj export", trial, "traj export DIR", every, every},
+		{"trial attach", trial, "trial attach DIR", result, every},
 		{"ownrunner manifest", task, "ownrunner manifest DIR", every, none},
 		{"ownrunner judge", record, "ownrunner judge --stdout /dev/null --exit-code 0 --attempt 1 DIR", every, none},
 		{"traj convert", map[string]string{"gemini-cli.trajectory.json": "{}"}, "traj convert --agent gemini-cli DIR", every, every},

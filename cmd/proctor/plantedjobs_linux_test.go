@@ -85,6 +85,7 @@ func readingCommands(dir, out string) [][]string {
 		{"job", "export", "--junit", filepath.Join(out, "junit.xml"), dir},
 		{"job", "resume", dir, "--dry-run"}, {"job", "resume", dir, "-y", "-e", "host"},
 		{"trial", "show", one}, {"trial", "show", one, "--json"},
+		{"trial", "attach", one}, {"trial", "attach", one, "--no-follow", "--tail", "3"}, {"trial", "attach", dir},
 		{"score", dir}, {"score", dir, "--check"}, {"score", dir, "--write"}, {"score", dir, "--json"},
 		{"outcome", dir}, {"outcome", dir, "--explain"}, {"outcome", filepath.Join(dir, "result.json")},
 		{"compare", dir, dir},
