@@ -66,6 +66,9 @@ type Setting struct {
 	// Text settings are text also where it looks like a number or a word of
 	// JSON.
 	Text bool
+	// Typed settings are text as it is typed on a command line, and in a configuration
+	// what the agent makes of them.
+	Typed bool
 	// Required settings must be there, and not blank.
 	Required bool
 }

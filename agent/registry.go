@@ -229,7 +229,7 @@ func (e Entry) knownSettings(typed string) string {
 func (e Entry) Texts() []string {
 	var names []string
 	for _, s := range e.Settings {
-		if s.Text {
+		if s.Text || s.Typed {
 			names = append(names, s.Name)
 		}
 	}

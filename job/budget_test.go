@@ -231,10 +231,16 @@ func TestJobBudgetCancels(t *testing.T) {
 		}
 	}
 	var opened atomic.Int64
+	begun := make(chan struct{}) // all four
 	h.runner.Trials.Models = llm.OpenerFunc(func(string, llm.Options) (llm.Model, error) {
-		if opened.Add(1) > 1 {
-			<-first
+		switch opened.Add(1) {
+		case 1:
+			<-begun
+			return model, nil
+		case 4:
+			close(begun)
 		}
+		<-first
 		return model, nil
 	})
 	out := h.run(t)

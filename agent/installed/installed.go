@@ -114,7 +114,7 @@ func (d *Definition) settingList() []agent.Setting {
 		all[0].Summary = "the version that is installed; the newest unless given"
 	}
 	for _, s := range d.Settings {
-		all = append(all, agent.Setting{Name: s.Name, Summary: s.Summary})
+		all = append(all, agent.Setting{Name: s.Name, Summary: s.Summary, Typed: true})
 	}
 	if len(d.Model.APIs) > 0 {
 		all = append(all, agent.GatewaySettings()...)
