@@ -74,7 +74,9 @@ const (
 	rootDir   = "root"
 	aboutFile = "layer.json"
 	worksDir  = "works"
-	tempName  = ".building-"
+	// A layer is built in tempName + its key + tempMark + digits.
+	tempName = ".building-"
+	tempMark = "~"
 )
 
 // maxAbout is the size of the largest description, in bytes.
@@ -159,8 +161,12 @@ func (s *Store) read(key string) (Layer, error) {
 	if err := json.Unmarshal(data, &l); err != nil {
 		return Layer{}, fmt.Errorf("%s: %w", filepath.Join(dir, aboutFile), err)
 	}
-	if l.Prefix != "" {
-		l.Dir = filepath.Join(dir, rootDir)
+	if l.Prefix == "" {
+		return l, nil
+	}
+	l.Dir = filepath.Join(dir, rootDir)
+	if info, err := os.Lstat(l.Dir); err != nil || !info.IsDir() {
+		return Layer{}, fmt.Errorf("%s has no directory of files", dir)
 	}
 	return l, nil
 }
@@ -176,6 +182,9 @@ func (s *Store) List() ([]Layer, error) {
 	}
 	var all []Layer
 	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), tempName) {
+			continue
+		}
 		if l, err := s.read(e.Name()); err == nil {
 			l.General = l.Image == ""
 			all = append(all, l)
@@ -190,7 +199,8 @@ type Builder struct {
 	Create func(ctx context.Context) (sandbox.Sandbox, error)
 	// Env is what the installation works in; its Sandbox and LogDir are set by Build.
 	Env agent.Env
-	// Anew installs also where the image has the program, and where the layer is there.
+	// Anew installs also where the image has the program, and where the layer is there:
+	// sandboxes that show that one then lose what they have not opened.
 	Anew bool
 }
 
@@ -208,7 +218,8 @@ func (s *Store) Build(ctx context.Context, in *agent.Installation, image Image, 
 		l.Trusted, l.General = true, image.ID == ""
 		return l, nil
 	}
-	temp, err := os.MkdirTemp(s.layers(), tempName)
+	s.sweep(key)
+	temp, err := os.MkdirTemp(s.layers(), tempName+key+tempMark)
 	if err != nil {
 		return Layer{}, fmt.Errorf("installing %s: %w", in.Agent, err)
 	}
@@ -236,13 +247,41 @@ func (s *Store) publish(temp, key string) error {
 	return os.Rename(temp, place)
 }
 
+// sweep removes what builds left that were killed. Who builds a layer holds its lock: what
+// is there of one whose lock can be had, or is held by the caller for the key mine, belongs
+// to nobody. What cannot be removed is let be.
+func (s *Store) sweep(mine string) {
+	entries, err := os.ReadDir(s.layers())
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		rest, left := strings.CutPrefix(e.Name(), tempName)
+		key, _, marked := strings.Cut(rest, tempMark)
+		if !left || !marked {
+			continue
+		}
+		remove := func() { _ = os.RemoveAll(filepath.Join(s.layers(), e.Name())) }
+		if key == mine {
+			remove()
+			continue
+		}
+		lock := flock.New(filepath.Join(s.locks(), key))
+		if locked, err := lock.TryLock(); err == nil && locked {
+			remove()
+		}
+		_ = lock.Close()
+	}
+}
+
+func (s *Store) locks() string { return filepath.Join(s.Dir, "locks") }
+
 // lock keeps other processes and goroutines from building the same layer.
 func (s *Store) lock(ctx context.Context, key string) (unlock func(), err error) {
-	dir := filepath.Join(s.Dir, "locks")
-	if err := errors.Join(os.MkdirAll(dir, 0o755), os.MkdirAll(s.layers(), 0o755)); err != nil {
+	if err := errors.Join(os.MkdirAll(s.locks(), 0o755), os.MkdirAll(s.layers(), 0o755)); err != nil {
 		return nil, err
 	}
-	lock := flock.New(filepath.Join(dir, key))
+	lock := flock.New(filepath.Join(s.locks(), key))
 	const pause = 100 * time.Millisecond
 	if _, err := lock.TryLockContext(ctx, pause); err != nil {
 		return nil, err
@@ -306,17 +345,31 @@ func download(ctx context.Context, sb sandbox.Sandbox, from, to string) (size in
 	if err := sandbox.DownloadDir(ctx, sb, from, root, limits); err != nil {
 		return 0, err
 	}
-	err = fs.WalkDir(root.FS(), ".", func(_ string, e fs.DirEntry, err error) error {
-		if err != nil || !e.Type().IsRegular() {
+	err = fs.WalkDir(root.FS(), ".", func(name string, e fs.DirEntry, err error) error {
+		if err != nil || e.Type()&fs.ModeSymlink != 0 {
 			return err
 		}
 		info, err := e.Info()
-		if err == nil {
+		if err != nil {
+			return err
+		}
+		if info.Mode().IsRegular() {
 			size += info.Size()
 		}
-		return err
+		return root.Chmod(name, shown(info.Mode()))
 	})
 	return size, err
+}
+
+// shown is the mode of what sandboxes are shown: whoever an agent works as can read it, and
+// run what its owner can, whatever the umask here and the modes there were; nobody but the
+// owner can change it.
+func shown(mode fs.FileMode) fs.FileMode {
+	perm := mode.Perm()&^0o022 | 0o444
+	if mode.IsDir() || perm&0o100 != 0 {
+		perm |= 0o111
+	}
+	return perm
 }
 
 // Remove forgets layers of an agent and deletes their files; those of every agent where the
@@ -328,6 +381,7 @@ func (s *Store) Remove(name string) ([]Layer, error) {
 		return nil, err
 	}
 	all = slices.DeleteFunc(all, func(l Layer) bool { return name != "" && l.Agent != name })
+	s.sweep("")
 	for _, l := range all {
 		if err := os.RemoveAll(filepath.Join(s.layers(), l.key)); err != nil {
 			return nil, fmt.Errorf("removing what was installed of %s: %w", l.Agent, err)
