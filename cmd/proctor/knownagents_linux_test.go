@@ -65,7 +65,7 @@ func tryAgent(t *testing.T, d *installed.Definition) {
 	writeAgentTask(t, filepath.Join(p.dir, "tasks", "hello"))
 	runJob := func(name, key string) (finished, time.Duration) {
 		cmd := p.command("run", "-p", "tasks", "-a", d.Name, "-m", "local/m", "--ak", "api="+string(d.Model.APIs[0]), "--ak", "api_base="+address+"/v1",
-			"-e", "host", "--runtime", "native", "--job-name", name, "--quiet")
+			"-e", "host", "--runtime", "native", "--job-name", name)
 		cmd.Env = append(cmd.Env, "LOCAL_API_KEY="+key, "PROCTOR_CACHE_DIR="+filepath.Join(p.dir, "cache"))
 		begun := time.Now()
 		return finish(t, cmd), time.Since(begun)
