@@ -257,17 +257,22 @@ func (p *program) instruct(task *agent.Task) (err error) {
 	if p.prompt != "" {
 		task.Instruction, err = prompt.Render(p.prompt, task.Instruction)
 	}
-	if err == nil && len(task.Instruction) > longestInstruction {
-		err = invalidf("the instruction has %d bytes, and agent %s takes at most %d", len(task.Instruction), p.def.Name, longestInstruction)
+	switch {
+	case err != nil:
+		return err
+	case len(task.Instruction) > longestInstruction:
+		return invalidf("the instruction has %d bytes, and agent %s takes at most %d", len(task.Instruction), p.def.Name, longestInstruction)
+	case strings.ContainsRune(task.Instruction, 0):
+		return invalidf("the instruction has a NUL character, and agent %s cannot be given one", p.def.Name)
 	}
-	return err
+	return nil
 }
 
 // longestInstruction is what a program can be given on its command line, in bytes.
 const longestInstruction = 96 << 10
 
 func (p *program) renderer(env agent.Env) *renderer {
-	r := &renderer{values: p.values}
+	r := &renderer{values: p.values, known: p.def.settingNames()}
 	r.vars = Vars{
 		Version: p.version, Prefix: p.prefix, Logs: harbor.AgentLogsDir, Model: nameOf(p.config.Model),
 		Flags: strings.Join(p.flags, " "), Skills: env.SkillsDir, MCP: env.MCPServers,

@@ -370,11 +370,17 @@ func (r *reader) complete(d *Definition) {
 		r.failf("[install]", "packages of npm need node, or node_build where the program runs without it: give its version")
 	}
 	for _, f := range d.Files {
-		if rest, home := strings.CutPrefix(f.Path, "~/"); !home && !path.IsAbs(f.Path) || home && rest == "" {
-			r.failf("[[file]] path", `want an absolute path or one that begins with "~/", have %q`, f.Path)
+		r.place("[[file]] path", f.Path)
+	}
+	if d.Skills != "" {
+		r.place("[skills] dir", d.Skills)
+	}
+	for _, v := range d.Run.Env {
+		if !isVariable(v.Name) {
+			r.failf("[run.env]", "want the name of a variable, have %q", v.Name)
 		}
 	}
-	if d.Logs != "" && d.reader() == nil {
+	if d.Logs != "" && readers[d.Logs] == nil {
 		r.failf("logs", "the logs of %q cannot be read; known are %s", d.Logs, strings.Join(slices.Sorted(maps.Keys(readers)), ", "))
 	}
 	for _, f := range d.Failures {
@@ -383,6 +389,19 @@ func (r *reader) complete(d *Definition) {
 		}
 	}
 	r.settings(d)
+}
+
+// place refuses what is no path in a sandbox.
+func (r *reader) place(at, name string) {
+	rest, home := strings.CutPrefix(name, "~/")
+	if !home && !path.IsAbs(name) || home && rest == "" || strings.ContainsRune(name, 0) {
+		r.failf(at, `want an absolute path or one that begins with "~/", have %q`, name)
+	}
+}
+
+// isVariable reports whether text can name a variable of a program.
+func isVariable(text string) bool {
+	return text != "" && (text[0] < '0' || text[0] > '9') && strings.Trim(strings.ToLower(text), "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
 }
 
 // settings refuses settings that cannot be given or are given twice.

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"os"
@@ -55,7 +56,7 @@ func (p *program) hosts() []string {
 // fetcher fetches packages of npm to this machine.
 type fetcher struct {
 	registry string
-	keep     string // a directory; empty for none
+	keep     string // a directory of this user's alone
 }
 
 const (
@@ -67,12 +68,8 @@ const (
 // fetch returns the path of a package's archive, whose hash is the one that the registry
 // tells.
 func (f *fetcher) fetch(ctx context.Context, pkg, version string) (string, error) {
-	dir := f.keep
-	if dir == "" {
-		dir = filepath.Join(os.TempDir(), "proctor-downloads")
-	}
 	name := pkg + "-" + version + ".tgz"
-	if file := filepath.Join(dir, name); f.keep != "" && isFile(file) {
+	if file := filepath.Join(f.keep, name); isFile(file) {
 		return file, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, fetchLimit)
@@ -84,6 +81,9 @@ func (f *fetcher) fetch(ctx context.Context, pkg, version string) (string, error
 	if err == nil {
 		err = json.Unmarshal(data, &about)
 	}
+	if err == nil && about.Dist.Tarball == "" {
+		err = errors.New("the registry does not tell where it is")
+	}
 	if err != nil {
 		return "", fmt.Errorf("asking for package %s %s: %w", pkg, version, err)
 	}
@@ -93,7 +93,7 @@ func (f *fetcher) fetch(ctx context.Context, pkg, version string) (string, error
 	if err := checkIntegrity(data, about.Dist.Integrity); err != nil {
 		return "", fmt.Errorf("fetching package %s %s: %w", pkg, version, err)
 	}
-	return keepFile(dir, name, data)
+	return keepFile(f.keep, name, data)
 }
 
 func isFile(name string) bool {
@@ -156,21 +156,36 @@ func uploadPackage(ctx context.Context, sb sandbox.Sandbox, file, dir, only stri
 	return err
 }
 
+// maxUnpacked and maxEntries bound what a package's archive may unpack to, in bytes and in
+// entries.
+const (
+	maxUnpacked = 4 << 30
+	maxEntries  = 1 << 18
+)
+
 // repack copies the files of an archive without its top directory, as root's.
 func repack(from *tar.Reader, w io.Writer, only string) error {
 	to := tar.NewWriter(w)
-	for {
+	files, left := 0, int64(maxUnpacked)
+	for entries := 0; ; entries++ {
 		h, err := from.Next()
+		if errors.Is(err, io.EOF) && files == 0 {
+			return fmt.Errorf("the archive has no %s", or(only, "files"))
+		}
 		if errors.Is(err, io.EOF) {
 			return to.Close()
 		}
 		if err != nil {
-			return err
+			return fmt.Errorf("reading the archive: %w", err)
+		}
+		if left -= h.Size; left < 0 || entries >= maxEntries {
+			return errors.New("the archive unpacks to too much")
 		}
 		_, name, ok := strings.Cut(path.Clean(h.Name), "/")
-		if !ok || h.Typeflag != tar.TypeReg || only != "" && name != only {
+		if !ok || !fs.ValidPath(name) || h.Typeflag != tar.TypeReg || only != "" && name != only {
 			continue
 		}
+		files++
 		if err := to.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: h.Size, Mode: h.Mode&0o777 | 0o444}); err != nil {
 			return err
 		}

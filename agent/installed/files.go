@@ -1,6 +1,8 @@
 package installed
 
 import (
+	"bytes"
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -77,5 +79,43 @@ func InDirectory(dir string) ([]*Definition, error) {
 	return all, errors.Join(errs...)
 }
 
-// reader of the definition's logs; nil for none.
-func (d *Definition) reader() logs.Reader { return readers[d.Logs] }
+// reader of the definition's logs, and of what the program printed where that tells of
+// failures; nil for none.
+func (d *Definition) reader() logs.Reader {
+	read := readers[d.Logs]
+	if len(d.Failures) == 0 {
+		return read
+	}
+	return func(dir *logs.Dir, in logs.Input) (*logs.Converted, error) {
+		made := &logs.Converted{}
+		if read != nil {
+			var err error
+			if made, err = read(dir, in); err != nil {
+				return nil, err
+			}
+		}
+		if said, typ := d.failure(dir.Read(d.Output)); typ != "" {
+			made.Failure, made.FailureType = cmp.Or(made.Failure, said), typ
+		}
+		return made, nil
+	}
+}
+
+// failureTail is how much of the end of what a program printed is searched, in bytes.
+const failureTail = 64 << 10
+
+// failure finds the first of the definition's failures that is in what the program printed,
+// and returns the line with it and its type; an empty type for none.
+func (d *Definition) failure(printed []byte) (said, typ string) {
+	printed = printed[max(0, len(printed)-failureTail):]
+	for _, f := range d.Failures {
+		at := f.Pattern.FindIndex(printed)
+		if at == nil {
+			continue
+		}
+		from := bytes.LastIndexByte(printed[:at[0]], '\n') + 1
+		line, _, _ := bytes.Cut(printed[from:], []byte("\n"))
+		return cmp.Or(lastLine(string(line)), f.Type), f.Type
+	}
+	return "", ""
+}

@@ -1,9 +1,9 @@
 package installed
 
 import (
-	"bytes"
 	"cmp"
 	"context"
+	"encoding/pem"
 	"fmt"
 	"io/fs"
 	"os"
@@ -67,6 +67,23 @@ for (const entry of fs.readdirSync(top, { recursive: true, withFileTypes: true }
 END
 `
 
+// finishScript makes of what is in $PREFIX what can be kept and shown elsewhere. Neither
+// absolute links nor files with several names survive that, so that links to places in
+// $PREFIX become relative, and each name gets a file of its own.
+const finishScript = `[ -d "$PREFIX" ] || exit 0
+find "$PREFIX" -type l | while IFS= read -r link; do
+	to=$(readlink "$link")
+	case $to in "$PREFIX"/*) ;; *) continue ;; esac
+	rest=${link#"$PREFIX"/} up=
+	while case $rest in */*) ;; *) false ;; esac; do rest=${rest#*/} up=../$up; done
+	ln -sfn "$up${to#"$PREFIX"/}" "$link"
+done
+find "$PREFIX" -type f -links +1 | while IFS= read -r file; do
+	cp -p "$file" "$file.proctor" && mv -f "$file.proctor" "$file"
+done
+chmod -R a+rX,go-w "$PREFIX"
+`
+
 // workDir has what an installation needs and does not keep.
 const workDir = "/tmp/proctor-install"
 
@@ -101,7 +118,7 @@ func (p *program) install(ctx context.Context, env agent.Env, prefix string) (st
 	if p.def.Install.Node == "" {
 		finish += " \"$PREFIX/node\""
 	}
-	finish += "; chmod -R a+rX,go-w \"$PREFIX\""
+	finish += "\n" + finishScript
 	if err := p.installing(ctx, env, "install-end.txt", sandbox.Command{Shell: finish, Env: vars}); err != nil {
 		return "", err
 	}
@@ -130,6 +147,14 @@ func (p *program) installPackages(ctx context.Context, env agent.Env, r *rendere
 		cmd.Argv = append(cmd.Argv, spec)
 	}
 	f := fetcher{registry: p.registry(), keep: env.Downloads}
+	if f.keep == "" { // a directory that others know could have what is theirs in it
+		dir, err := os.MkdirTemp("", "proctor-downloads-")
+		if err != nil {
+			return err
+		}
+		defer func() { _ = os.RemoveAll(dir) }()
+		f.keep = dir
+	}
 	node := cmp.Or(p.def.Install.Node, p.def.Install.NodeBuild)
 	for _, u := range []struct {
 		pkg, version, dir string
@@ -189,8 +214,10 @@ func (p *program) uploadTrust(ctx context.Context, env agent.Env) ([]string, err
 			continue
 		}
 		data, err := bounded.ReadFile(filepath.Clean(file), maxCertificates)
-		if err == nil && bytes.Contains(data, []byte("BEGIN CERTIFICATE")) {
-			bundle = data
+		if err != nil {
+			continue
+		}
+		if bundle = onlyCertificates(data); bundle != nil {
 			break
 		}
 	}
@@ -205,6 +232,21 @@ func (p *program) uploadTrust(ctx context.Context, env agent.Env) ([]string, err
 		vars = append(vars, name+"="+certificates)
 	}
 	return vars, nil
+}
+
+// onlyCertificates are the certificates of a file; a key beside them is nothing for a
+// sandbox.
+func onlyCertificates(data []byte) []byte {
+	var out []byte
+	for {
+		var block *pem.Block
+		if block, data = pem.Decode(data); block == nil {
+			return out
+		}
+		if strings.HasSuffix(block.Type, "CERTIFICATE") {
+			out = append(out, pem.EncodeToMemory(block)...)
+		}
+	}
 }
 
 // keepFile makes a file of what is fetched, whole or not at all, and returns its path.

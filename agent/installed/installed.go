@@ -171,7 +171,7 @@ func (d *Definition) installation(c agent.Config) (*agent.Installation, error) {
 	}
 	prefix := path.Join(prefixes, d.Name)
 	sum := sha256.Sum256([]byte(strings.Join(append([]string{
-		d.Name, p.version, prefix, d.Install.Node, d.Install.NodeBuild, d.Install.Script, npmVersion, installScript,
+		d.Name, p.version, prefix, d.Install.Node, d.Install.NodeBuild, d.Install.Script, npmVersion, installScript, finishScript,
 	}, d.Install.NPM...), "\x00")))
 	return &agent.Installation{
 		Agent: d.Name, Version: p.version, Digest: hex.EncodeToString(sum[:]), Prefix: prefix,

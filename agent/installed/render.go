@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"text/template"
 
 	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/harbor"
+	"github.com/proctor-run/proctor/internal/suggest"
 	"github.com/proctor-run/proctor/llm"
 )
 
@@ -67,12 +70,22 @@ func (v *Vars) withModel(m *agent.ModelAccess, speaks []llm.API) {
 	v.URL, v.Root = m.Addresses(api)
 	v.Limits.Input, v.Limits.Output = m.Info.InputLimit, m.Info.OutputLimit
 	if p := m.Info.Prices; p != nil {
-		const million = 1e6
-		v.Prices.Input, v.Prices.Output, v.Prices.CacheRead = p.Input*million, p.Output*million, p.Input*million
+		v.Prices.Input, v.Prices.Output, v.Prices.CacheRead = perMillion(p.Input), perMillion(p.Output), perMillion(p.Input)
 		if p.CacheRead != nil {
-			v.Prices.CacheRead = *p.CacheRead * million
+			v.Prices.CacheRead = perMillion(*p.CacheRead)
 		}
 	}
+}
+
+// perMillion is the price of a million tokens, without the digits that the product alone
+// has.
+func perMillion(price float64) float64 {
+	const million, digits = 1e6, 12
+	rounded, err := strconv.ParseFloat(strconv.FormatFloat(price*million, 'g', digits, 64), 64)
+	if err != nil {
+		return price * million
+	}
+	return rounded
 }
 
 // common is the first of the program's protocols that the server speaks.
@@ -87,10 +100,12 @@ func common(program, server []llm.API) (llm.API, bool) {
 	return "", false
 }
 
-// renderer fills in templates. values are the settings that have one.
+// renderer fills in templates. values are the settings that have one, known the names of
+// all.
 type renderer struct {
 	vars   Vars
 	values map[string]string
+	known  []string
 }
 
 func (r *renderer) functions() template.FuncMap {
@@ -101,9 +116,29 @@ func (r *renderer) functions() template.FuncMap {
 		},
 		"toml":    quoteTOML,
 		"quote":   harbor.Linux.Quote,
-		"setting": func(name string) string { return r.values[name] },
+		"setting": r.setting,
 		"mcp":     func(form string) (string, error) { return mcpServers(form, r.vars.MCP) },
 	}
+}
+
+// setting is the value of a setting, empty where it has none.
+func (r *renderer) setting(name string) (string, error) {
+	if slices.Contains(r.known, name) {
+		return r.values[name], nil
+	}
+	hint := ""
+	if near := suggest.Nearest(name, r.known); len(near) > 0 {
+		hint = ": did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return "", fmt.Errorf("there is no setting %q%s", name, hint)
+}
+
+func (d *Definition) settingNames() []string {
+	names := slices.Clone(ownSettings)
+	for _, s := range d.Settings {
+		names = append(names, s.Name)
+	}
+	return names
 }
 
 func (r *renderer) render(name, text string) (string, error) {
@@ -165,17 +200,29 @@ func (d *Definition) templates() [][2]string {
 	return all
 }
 
-// templates refuses templates that cannot be filled in, in any protocol of the program.
+// templates refuses templates that cannot be filled in, in any protocol of the program,
+// with nothing but what each trial has, and with everything that one can have.
 func (r *reader) templates(d *Definition) {
 	apis := d.Model.APIs
 	if len(apis) == 0 {
 		apis = []llm.API{""}
 	}
 	for _, api := range apis {
-		sample := renderer{vars: Vars{Version: "1.0", Prefix: "/p", Logs: harbor.AgentLogsDir, Model: nameOf("a/b"), API: api, URL: "u", Root: "r", Key: "k"}}
-		for _, t := range d.templates() {
-			if _, err := sample.render(t[0], t[1]); err != nil && r.err == nil {
-				r.err = fmt.Errorf("%s: %w", r.file, err)
+		least := renderer{known: d.settingNames(), vars: Vars{
+			Version: "1.0", Prefix: "/p", Logs: harbor.AgentLogsDir, Model: nameOf("a/b"), API: api, URL: "u", Root: "r", Key: "k",
+		}}
+		most := least
+		most.vars.Flags, most.vars.Skills = "--f", "/s"
+		most.vars.Prices.Input, most.vars.Prices.Output, most.vars.Prices.CacheRead = 1, 2, 0.5
+		most.vars.Limits.Input, most.vars.Limits.Output = 1, 2
+		most.vars.MCP = []agent.MCPServer{
+			{Name: "a", Transport: stdio, Command: "c", Args: []string{"x"}}, {Name: "b", Transport: streamable, URL: "u"}, {Name: "c", Transport: "sse", URL: "u"},
+		}
+		for _, sample := range []*renderer{&least, &most} {
+			for _, t := range d.templates() {
+				if _, err := sample.render(t[0], t[1]); err != nil && r.err == nil {
+					r.err = fmt.Errorf("%s: %w", r.file, err)
+				}
 			}
 		}
 	}

@@ -65,6 +65,9 @@ type Converted struct {
 	// that is not there. It is empty where it says nothing of the kind. Exit codes
 	// do not always tell. [FailureType] finds its kind.
 	Failure string
+	// FailureType is the kind of Failure where the reader knows it; empty leaves it to
+	// [FailureType].
+	FailureType string
 	// Truncated says of each file that is not whole what is missing of it, in one
 	// line: where an agent is killed, or prints more than is kept, a log ends or is
 	// broken in the middle of a record. Empty where everything was read.

@@ -1,0 +1,4 @@
+package installed
+
+// FinishScript is the end of every installation.
+const FinishScript = finishScript
