@@ -63,10 +63,11 @@ func tryAgent(t *testing.T, d *installed.Definition) {
 	server, address := scriptedModel(t)
 	p := newPlace(t)
 	writeAgentTask(t, filepath.Join(p.dir, "tasks", "hello"))
+	cache := ownCache(t, p)
 	runJob := func(name, key string) (finished, time.Duration) {
 		cmd := p.command("run", "-p", "tasks", "-a", d.Name, "-m", "local/m", "--ak", "api="+string(d.Model.APIs[0]), "--ak", "api_base="+address+"/v1",
 			"-e", "host", "--runtime", "native", "--job-name", name)
-		cmd.Env = append(cmd.Env, "LOCAL_API_KEY="+key, "PROCTOR_CACHE_DIR="+filepath.Join(p.dir, "cache"))
+		cmd.Env = append(cmd.Env, "LOCAL_API_KEY="+key, "PROCTOR_CACHE_DIR="+cache)
 		begun := time.Now()
 		return finish(t, cmd), time.Since(begun)
 	}
@@ -90,6 +91,26 @@ func tryAgent(t *testing.T, d *installed.Definition) {
 	}
 	t.Logf("%s: a refused key took %.1f s", d.Name, took.Seconds())
 	assertNoSecret(t, filepath.Join(p.dir, "jobs"), server.Key)
+}
+
+// ownCache is a cache without agents, with all else that the one of the tests has: what was
+// built there.
+func ownCache(t *testing.T, p place) string {
+	t.Helper()
+	shared, own := os.Getenv("PROCTOR_CACHE_DIR"), filepath.Join(p.dir, "cache")
+	entries, err := os.ReadDir(shared)
+	if err == nil {
+		err = os.Mkdir(own, 0o755)
+	}
+	for _, e := range entries {
+		if err == nil && e.Name() != "agents" {
+			err = os.Symlink(filepath.Join(shared, e.Name()), filepath.Join(own, e.Name()))
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return own
 }
 
 // checkAgentTrial compares a trial with what the server counted. Side requests, as for a
