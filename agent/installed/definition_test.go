@@ -182,7 +182,7 @@ func TestShipped(t *testing.T) {
 			t.Errorf("%s: its entry is %+v", d.Name, e)
 		}
 		in, err := e.Install(agent.Config{Name: d.Name})
-		if err != nil || in.Agent != d.Name || in.Version != d.Version || (len(in.Hosts) == 0) != (d.Install.Script != "") || in.Prefix != "/opt/proctor/agents/"+d.Name {
+		if err != nil || in.Agent != d.Name || in.Version != d.Version || (len(in.Hosts) == 0) != (d.Install.Script != "") || in.Prefix != "/installed-agent/"+d.Name {
 			t.Errorf("%s: its installation is %+v, %v", d.Name, in, err)
 		}
 	}

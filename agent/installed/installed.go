@@ -157,7 +157,7 @@ func invalidf(format string, args ...any) error {
 }
 
 // prefixes are below this directory.
-const prefixes = "/opt/proctor/agents"
+const prefixes = "/installed-agent"
 
 // ownPrefix is where a program is installed that is not kept.
 func ownPrefix(name string) string { return path.Join(prefixes, name+"-own") }

@@ -188,8 +188,8 @@ func TestTrust(t *testing.T) {
 	if _, err := in.Install(t.Context(), desk.env); err != nil {
 		t.Fatal(err)
 	}
-	got, err := desk.sb.ReadFile("/tmp/proctor-install/ca.crt")
-	if err != nil || !bytes.Equal(got, certificate) || !slices.Contains(desk.ran[0].Env, "SSL_CERT_FILE=/tmp/proctor-install/ca.crt") {
+	got, err := desk.sb.ReadFile("/installed-agent/.work/ca.crt")
+	if err != nil || !bytes.Equal(got, certificate) || !slices.Contains(desk.ran[0].Env, "SSL_CERT_FILE=/installed-agent/.work/ca.crt") {
 		t.Errorf("got %s, %v; %q", got, err, desk.ran[0].Env)
 	}
 }

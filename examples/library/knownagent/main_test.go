@@ -45,7 +45,7 @@ func TestRun(t *testing.T) {
 	for i, want := range []string{"installing mine for x, once for all trials\ninstalled mine 1.5 for x", "1 of 1 trials have a reward\n"} {
 		backend := fake.New(fake.Config{Dir: t.TempDir(), Rules: []fake.Rule{
 			fake.On("command -v -- mine", fake.Exit(1)),
-			fake.On("install-it", fake.Write("/opt/proctor/agents/mine/bin/mine", "program")),
+			fake.On("install-it", fake.Write("/installed-agent/mine/bin/mine", "program")),
 			fake.On("mine --version", fake.Print("mine 1.5\n")),
 			fake.On("mine --solve", fake.Exit(0)),
 			fake.On("test.sh", fake.Write("/logs/verifier/reward.txt", "1")),
