@@ -276,7 +276,7 @@ func TestHostileArchive(t *testing.T) {
 		}
 		return err
 	})
-	want := []string{"opt/proctor/agents/mine/node/bin/node", "proctor/agent.sh", "tmp/proctor-install/npm/abs", "tmp/proctor-install/npm/good"}
+	want := []string{"installed-agent/.work/npm/abs", "installed-agent/.work/npm/good", "installed-agent/mine/node/bin/node", "proctor/agent.sh"}
 	found = slices.DeleteFunc(found, func(n string) bool { return strings.HasSuffix(n, "ca.crt") })
 	if err != nil || !slices.Equal(found, want) {
 		t.Errorf("there is %q, %v", found, err)
