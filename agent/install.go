@@ -33,6 +33,8 @@ type Installed struct {
 	Prefix, Version string
 	// Trusted says that it was installed in, or has been seen to run in, this image.
 	Trusted bool
+	// Used is set by the agent's Setup where this is what it runs from then on.
+	Used bool
 }
 
 // ModelAccess is how the commands of an agent reach the model of its configuration.

@@ -2,7 +2,6 @@ package job
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -55,7 +54,7 @@ func (r *Runner) install(ctx context.Context, p *Prepared) error {
 	case ctx.Err() != nil:
 		return nil // the job is recorded as interrupted
 	case failed == len(todo):
-		return fmt.Errorf("installing %s for %s: %w", todo[0].Agent, todo[0].Image, errors.Join(failures[0]))
+		return fmt.Errorf("installing %s for %s: %w", todo[0].Agent, todo[0].Image, failures[0])
 	}
 	for i, err := range failures {
 		if err != nil {
@@ -94,7 +93,7 @@ func (r *Runner) installers(p *Prepared) []*trial.Installer {
 		return nil
 	}
 	runner := r.Trials
-	runner.TaskDir = p.TaskDir
+	runner.TaskDir, runner.Secrets = p.TaskDir, r.restoring(p)
 	var all []*trial.Installer
 	seen := map[string]bool{} // of tasks with agents, and of what is installed
 	for _, i := range p.Remaining {

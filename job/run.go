@@ -186,11 +186,7 @@ func (r *Runner) run(ctx context.Context, s *started) (*Summary, error) {
 	if r.Recordings != nil {
 		runner.Replay = r.Recordings.Replay
 	}
-	runner.TaskDir = p.TaskDir
-	if p.Redacted || p.literals != nil {
-		lookup := r.lookupIn(p)
-		runner.Secrets = func(c jobdir.TrialConfig) jobdir.TrialConfig { return restoreSecrets(c, lookup) }
-	}
+	runner.TaskDir, runner.Secrets = p.TaskDir, r.restoring(p)
 	runner.Backend, runner.Emit, runner.JobLog, runner.Abandon, runner.Meter = tracked, m.trialEvent, s.log, r.Kill, m.meter
 	if r.Debug != nil {
 		runner.JobLog = io.MultiWriter(s.log, r.Debug)
@@ -207,6 +203,16 @@ func (r *Runner) run(ctx context.Context, s *started) (*Summary, error) {
 		return nil, errors.Join(err, s.journal.AppendSync(journal.Entry{Kind: journal.JobFailed, Reason: s.secrets.String(err.Error())}))
 	}
 	return m.finish(ctx)
+}
+
+// restoring puts values in place of what the job's configurations hold redacted; it is what
+// the caller set where they hold nothing redacted.
+func (r *Runner) restoring(p *Prepared) func(jobdir.TrialConfig) jobdir.TrialConfig {
+	if !p.Redacted && p.literals == nil {
+		return r.Trials.Secrets
+	}
+	lookup := r.lookupIn(p)
+	return func(c jobdir.TrialConfig) jobdir.TrialConfig { return restoreSecrets(c, lookup) }
 }
 
 // logName is the job's log in its directory.

@@ -33,12 +33,13 @@ func (a *attempt) agentEnv(step *harbor.Step) agent.Env {
 func (a *attempt) setUpAgent(ctx context.Context) error {
 	a.enter(phaseAgentSetup)
 	limit := a.limits.agentSetup()
+	env := a.agentEnv(nil)
 	err := a.timed(ctx, a.whole(), limit,
 		limit.Passed(exception.AgentSetupTimeoutError, "Agent setup"),
-		func(ctx context.Context) error { return a.agent.Setup(ctx, a.agentEnv(nil)) })
+		func(ctx context.Context) error { return a.agent.Setup(ctx, env) })
 	a.res.AgentInfo = agentInfo(a.cfg.Agent, a.agent.Info())
-	if err == nil {
-		if noteErr := a.known.noteWorks(a.agent.Info().Version); noteErr != nil {
+	if err == nil && env.Installed != nil && env.Installed.Used {
+		if noteErr := a.known.store.Works(a.known.layer, a.known.image); noteErr != nil {
 			a.log.printf("Warning: noting that the agent's program runs in this image: %v", noteErr)
 		}
 	}
@@ -75,8 +76,12 @@ func (a *attempt) execute(ctx context.Context, s *stage, network harbor.Network)
 	err = a.timed(ctx, s.results, limit, passed, func(ctx context.Context) error {
 		work := func(ctx context.Context) (agent.Result, error) { return a.agent.Run(ctx, a.agentEnv(s.step), task) }
 		if g := a.gateway; g != nil {
-			run := work
-			work = func(ctx context.Context) (agent.Result, error) { return g.during(ctx, network, run) }
+			run, before := work, g.Answered()
+			work = func(ctx context.Context) (agent.Result, error) {
+				result, err := g.during(ctx, network, run)
+				s.answered = g.Answered() > before
+				return result, err
+			}
 		}
 		result, err := work(ctx)
 		s.setAgent(newAgentResult(result))

@@ -16,6 +16,7 @@ type stage struct {
 	instruction string
 	last        bool // no agent works after it
 	killed      bool // the agent, at its deadline
+	answered    bool // the agent, by its model through the gateway
 	verdict     *verdict
 }
 

@@ -1,15 +1,21 @@
 package trial
 
 import (
+	"cmp"
 	"context"
-	"path/filepath"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/agent/layer"
 	"github.com/proctor-run/proctor/environment"
 	"github.com/proctor-run/proctor/harbor"
+	"github.com/proctor-run/proctor/internal/bounded"
+	"github.com/proctor-run/proctor/internal/redact"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/llm"
 	"github.com/proctor-run/proctor/llm/gateway"
@@ -87,10 +93,23 @@ func (i *Installer) Install(ctx context.Context) (layer.Layer, error) {
 	return i.store.Build(ctx, i.in, i.image, i.build)
 }
 
+// errNoInstall: the other services of a compose project would have a network that their
+// task keeps from them.
+var errNoInstall = errors.New("an agent is not installed for a compose project without the whole network")
+
 // installSpec describes the sandbox in which an agent's program is installed: the agent's,
-// with what the installation has to reach and none of the trial's directories.
+// with what the installation has to reach and none of the trial's directories. Where the
+// task is kept from the network, the variables of the environment, which may hold secrets,
+// are kept from the image here.
 func (p *planner) installSpec(in *agent.Installation) (sandbox.Spec, error) {
 	network := layer.Network(in, p.r.Backend.Capabilities())
+	open := p.task.Config.PlanNetwork(nil, nil, nil).AgentBaseline.Mode == harbor.Public
+	if harbor.Has(p.task.EnvironmentDir(), harbor.ComposeFile) || len(p.cfg.Environment.ExtraDockerCompose) > 0 {
+		if !open {
+			return sandbox.Spec{}, errNoInstall
+		}
+		network = sandbox.Network{Mode: sandbox.NetworkPublic} // a project has no allow list
+	}
 	plan := p.environment()
 	plan.OverrideGPUs, plan.OverrideTPU = new(0), nil
 	spec, err := plan.Spec(environment.Request{
@@ -98,11 +117,21 @@ func (p *planner) installSpec(in *agent.Installation) (sandbox.Spec, error) {
 		ExtraCompose: p.cfg.Environment.ExtraDockerCompose, ForceBuild: p.cfg.Environment.ForceBuild,
 	})
 	spec.Image.KeepImage = true // the trials want it
+	if !open {
+		spec.Env = slices.DeleteFunc(spec.Env, func(assignment string) bool {
+			name, _, _ := strings.Cut(assignment, "=")
+			return name != "PATH" && !strings.HasSuffix(strings.ToUpper(name), "_PROXY")
+		})
+	}
 	return spec, err
 }
 
+// maxCompose is the size of the largest compose file that is read, in bytes.
+const maxCompose = 4 << 20
+
 // imageOf tells the image of a sandbox apart from others: by what a build is made of, or by
-// its reference.
+// its reference. The files of a compose project can lead to others anywhere, so that its
+// directory is part of what it is: another task with the same files is not the same.
 func imageOf(spec *sandbox.Spec, can sandbox.Capabilities) (layer.Image, error) {
 	img := spec.Image
 	switch {
@@ -113,16 +142,24 @@ func imageOf(spec *sandbox.Spec, can sandbox.Capabilities) (layer.Image, error) 
 	}
 	var parts []string
 	if spec.Compose != nil {
-		parts = append(parts, "compose")
-		for _, f := range spec.Compose.Files {
-			sum, err := harbor.Checksum(filepath.Dir(f))
+		parts = append(parts, "compose", strconv.Quote(spec.Compose.Dir))
+		if img.Build == nil {
+			sum, err := harbor.Checksum(spec.Compose.Dir)
 			if err != nil {
 				return layer.Image{}, err
 			}
-			parts = append(parts, filepath.Base(f), sum)
+			parts = append(parts, sum)
+		}
+		for _, name := range spec.Compose.Files {
+			text, err := bounded.ReadFile(name, maxCompose)
+			if err != nil {
+				return layer.Image{}, err
+			}
+			sum := sha256.Sum256(text)
+			parts = append(parts, hex.EncodeToString(sum[:]))
 		}
 	}
-	name := img.Ref
+	name := cmp.Or(img.Ref, "a compose project")
 	if img.Build != nil {
 		sum, err := harbor.Checksum(img.Build.ContextDir)
 		if err != nil {
@@ -181,14 +218,6 @@ func (i *installed) toAgent() *agent.Installed {
 	return &agent.Installed{Prefix: i.layer.Prefix, Version: i.layer.Version, Trusted: i.layer.Trusted}
 }
 
-// noteWorks notes that the program ran in the trial's image.
-func (i *installed) noteWorks(version string) error {
-	if i == nil || version != i.layer.Version {
-		return nil
-	}
-	return i.store.Works(i.layer, i.image)
-}
-
 // modelAccess is how the agent's commands reach their model; nil where they find it by
 // themselves.
 func (a *attempt) modelAccess() *agent.ModelAccess {
@@ -206,7 +235,7 @@ func (a *attempt) modelAccess() *agent.ModelAccess {
 // planDirect is the way of the agent's commands to their model where no gateway is between:
 // they get the key. An agent that needs a model and has no way to one cannot be run.
 func (a *attempt) planDirect(e agent.Entry, c agent.Config) error {
-	if !e.Gateway || c.Model == "" || e.Install == nil && !e.NeedsModel {
+	if !e.Gateway || c.Model == "" || e.Install == nil && !e.NeedsModel || a.gateway != nil && a.gateway.required {
 		return nil
 	}
 	c.Models = a.r.Models
@@ -221,11 +250,21 @@ func (a *attempt) planDirect(e agent.Entry, c agent.Config) error {
 		}
 		return nil //nolint:nilerr // it finds its model by itself
 	}
+	a.coverKey(route.Key)
 	a.direct = &agent.ModelAccess{
 		APIs: llm.Protocols(c.Model, options), Key: route.Key, Info: route.Info,
 		Addresses: func(api llm.API) (string, string) { return gateway.Direct(route.Base, api) },
 	}
 	return nil
+}
+
+// coverKey hides the key that the agent's commands get, unless it is no more than a word.
+func (a *attempt) coverKey(key string) {
+	names := []string{agentName(a.cfg.Agent), *a.cfg.Agent.ModelName, a.task.Name, a.cfg.TrialName}
+	isName := slices.ContainsFunc(names, func(name string) bool { return strings.Contains(name, key) })
+	if len(key) >= redact.MinLength && !isName {
+		a.veil.add(redact.Secret{Name: "MODEL_KEY", Value: key})
+	}
 }
 
 // findsModel reports whether an agent's own variables lead it to a model.

@@ -42,6 +42,16 @@ func (v *veil) cover(list []redact.Secret) {
 	}
 }
 
+// add hides one more secret from now on.
+func (v *veil) add(one redact.Secret) {
+	v.mu.Lock()
+	list := slices.Clone(v.list)
+	v.mu.Unlock()
+	if !slices.ContainsFunc(list, func(s redact.Secret) bool { return s.Value == one.Value }) {
+		v.cover(append(list, one))
+	}
+}
+
 func (v *veil) secrets() *redact.Set {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -1,8 +1,10 @@
 package trial
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"math"
 	"path/filepath"
 	"strings"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/value"
 )
 
 // trajectoryFile is the one of an agent's log directory that has what it did.
@@ -26,8 +29,7 @@ func (a *attempt) readLogs(ctx context.Context, s *stage, err error) error {
 		return err
 	}
 	if downloadErr := a.fetchLogs(ctx); downloadErr != nil {
-		a.warn("the agent's logs cannot be read: %v", downloadErr)
-		return err
+		a.warn("the agent's logs cannot be fetched: %v", downloadErr) // what it printed is here
 	}
 	name, dir := agentName(a.cfg.Agent), a.hostDir("agent")
 	in := logs.Input{Dir: dir, Instruction: s.instruction, Session: a.res.ID.String(), Prices: a.prices(), Version: a.agent.Info().Version}
@@ -49,7 +51,7 @@ func (a *attempt) readLogs(ctx context.Context, s *stage, err error) error {
 		}
 	}
 	fillIn(s.agentResult(), made)
-	return orSaid(err, name, made)
+	return orSaid(err, name, made, s.answered || positive(s.agentResult().NOutputTokens))
 }
 
 // aliasProvider is what agents' files call the server of the model, where an agent wants a
@@ -117,23 +119,36 @@ func (a *attempt) prices() func(string) (logs.Price, bool) {
 }
 
 // fillIn takes from the logs what the agent used, where nothing else has told
-// (Harbor agent format, section 1.2).
+// (Harbor agent format, section 1.2). What no use can be is left away: the agent could
+// have written it.
 func fillIn(r *jobdir.AgentResult, made *logs.Converted) {
 	if r.NInputTokens != nil || r.NCacheTokens != nil || r.NOutputTokens != nil || r.CostUSD != nil || r.Metadata != nil || r.RolloutDetails != nil {
 		return
 	}
-	r.NInputTokens, r.NCacheTokens, r.NOutputTokens, r.CostUSD = made.InputTokens, made.CachedTokens, made.OutputTokens, made.CostUSD
+	count := func(n *value.Int) *value.Int {
+		if n != nil && n.Sign() < 0 {
+			return nil
+		}
+		return n
+	}
+	r.NInputTokens, r.NCacheTokens, r.NOutputTokens = count(made.InputTokens), count(made.CachedTokens), count(made.OutputTokens)
+	if usd := made.CostUSD; usd != nil && *usd >= 0 && !math.IsInf(*usd, 1) {
+		r.CostUSD = usd
+	}
 }
 
+func positive(n *value.Int) bool { return n != nil && n.Sign() > 0 }
+
 // orSaid is what the agent says of why its run failed, where its exit code does not tell. A
-// run in which no model ever answered is no work to judge.
-func orSaid(err error, name string, made *logs.Converted) error {
+// run in which no model ever answered is no work to judge; the gateway and what the agent
+// used tell whether one did, so that an agent cannot get out of being judged by what it
+// writes into its logs.
+func orSaid(err error, name string, made *logs.Converted, answered bool) error {
 	_, exited := errors.AsType[*agent.ExitError](err)
 	if made.Failure == "" || err != nil && !exited {
 		return err
 	}
-	answered := made.OutputTokens != nil && made.OutputTokens.Sign() > 0
-	if typ := logs.FailureType(made.Failure); typ != "" && !answered {
+	if typ := cmp.Or(made.FailureType, logs.FailureType(made.Failure)); typ != "" && !answered {
 		return exception.Errorf(typ, "%s says that its run failed: %s", name, made.Failure)
 	}
 	if err != nil {

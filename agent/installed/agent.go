@@ -134,7 +134,7 @@ func (p *program) setUpKnown(ctx context.Context, env agent.Env) (done bool, err
 			return false, nil
 		}
 	}
-	p.prefix, p.version = known.Prefix, cmp.Or(version, p.version)
+	p.prefix, p.version, known.Used = known.Prefix, cmp.Or(version, p.version), true
 	return true, nil
 }
 
