@@ -40,8 +40,8 @@ func agentName(name string) func(*jobdir.TrialConfig) {
 	return func(c *jobdir.TrialConfig) { c.Agent.Name = &name }
 }
 
-// nothingUsed: a context of which everything is null.
-func nothingUsed(t *testing.T, _ *bench, res *jobdir.TrialResult) {
+// usedNothing: a context of which everything is null.
+func usedNothing(t *testing.T, _ *bench, res *jobdir.TrialResult) {
 	t.Helper()
 	if r := res.AgentResult; r == nil || r.NInputTokens != nil || r.NOutputTokens != nil || r.CostUSD != nil || r.Metadata != nil {
 		t.Errorf("the agent's result is %+v, want all null", r)
@@ -64,7 +64,7 @@ func agentRows() []row {
 		{name: "row 7 the solution fails", task: goodTask(), fake: rules(solution(fake.Exit(7))...), rewards: one,
 			check: func(t *testing.T, b *bench, res *jobdir.TrialResult) {
 				b.has(t, "agent/exit-code.txt", "7")
-				nothingUsed(t, b, res)
+				usedNothing(t, b, res)
 			}},
 		{name: "row 8 there is no solution", task: goodTask().without("solution/solve.sh"), fake: rules(granted), exception: "FileNotFoundError", message: "Solution script not found"},
 		{name: "row 9 the task's variable of the solution counts", task: toml("[solution.env]\nA = \"task\"\n"),
@@ -87,7 +87,7 @@ func agentRows() []row {
 				}
 				t.Error("the solution did not run")
 			}},
-		{name: "row 11 nop", task: goodTask(), change: agentName("nop"), fake: rules(granted), rewards: one, check: nothingUsed},
+		{name: "row 11 nop", task: goodTask(), change: agentName("nop"), fake: rules(granted), rewards: one, check: usedNothing},
 		{name: "row 12 the agent's time is up", task: toml("[agent]\ntimeout_sec = 5.0\n"), change: program, fake: rules(piThere(fake.Print(piLog), fake.Hang())...),
 			exception: "AgentTimeoutError", rewards: one,
 			check: func(t *testing.T, b *bench, res *jobdir.TrialResult) {
