@@ -26,7 +26,8 @@ func (r *Runner) install(ctx context.Context, p *Prepared) error {
 		emitting.Lock()
 		defer emitting.Unlock()
 		if r.Emit != nil {
-			r.Emit(Event{Kind: kind, Time: r.Trials.Now(), JobName: p.Config.JobName, Message: fmt.Sprintf(format, args...)})
+			r.Emit(Event{Kind: kind, Time: r.Trials.Now(), JobName: p.Config.JobName, Message: fmt.Sprintf(format, args...),
+				Progress: Progress{Total: len(p.Trials), Pending: len(p.Remaining)}})
 		}
 	}
 	queue := make(chan int)

@@ -48,7 +48,7 @@ func withMine(t testing.TB, tasks []string, installing fake.Handler) *harness {
 	}
 	there := func(p *fake.Process) bool {
 		for _, at := range []string{"mine", "mine-own"} {
-			if _, err := p.Sandbox.ReadFile("/opt/proctor/agents/" + at + "/bin/mine"); err == nil {
+			if _, err := p.Sandbox.ReadFile("/installed-agent/" + at + "/bin/mine"); err == nil {
 				return true
 			}
 		}

@@ -88,15 +88,16 @@ type ModelInfo struct {
 
 // SplitModel splits a configured model name at its first slash into provider
 // and name: "a/b/c" is model "b/c" of provider "a". Without a slash there is
-// no provider; an empty name gives nil.
+// no provider; an empty name, also behind a slash, gives nil.
 func SplitModel(model string) *ModelInfo {
-	if model == "" {
+	provider, name, ok := strings.Cut(model, "/")
+	switch {
+	case !ok && model != "":
+		return &ModelInfo{Name: model}
+	case name == "":
 		return nil
 	}
-	if provider, name, ok := strings.Cut(model, "/"); ok {
-		return &ModelInfo{Name: name, Provider: &provider}
-	}
-	return &ModelInfo{Name: model}
+	return &ModelInfo{Name: name, Provider: &provider}
 }
 
 // AgentResult is what an agent reports about its work. All fields are optional.

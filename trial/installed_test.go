@@ -46,7 +46,7 @@ MINE_KEY = "{{.Key}}"
 MINE_URL = "{{.URL}}"
 `
 
-const minePrefix = "/opt/proctor/agents/mine"
+const minePrefix = "/installed-agent/mine"
 
 // mine is what a sandbox does for the agent of mineFile: its program is there once it was
 // installed, or where it is shown, unless it is broken there.

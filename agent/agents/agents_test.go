@@ -9,11 +9,12 @@ import (
 
 	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/agent/agents"
+	"github.com/proctor-run/proctor/agent/installed"
 	"github.com/proctor-run/proctor/agent/logs"
 )
 
-// TestDocumentation: the page about agents has every agent, and every setting,
-// in the words of the registry.
+// TestDocumentation: the page about agents has every agent that is part of proctor, and
+// every setting, in the words of the registry; the page about known agents has the others.
 func TestDocumentation(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/agents.md")
@@ -21,8 +22,19 @@ func TestDocumentation(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := agents.All()
+	known, err := os.ReadFile("../../docs/known-agents.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	programs := installed.Agents().Names()
 	for _, name := range all.Names() {
 		e, _ := all.Find(name)
+		if slices.Contains(programs, name) {
+			if row := "| `" + name + "` |"; !strings.Contains(string(known), row) {
+				t.Errorf("docs/known-agents.md lacks a row that begins with %q", row)
+			}
+			continue
+		}
 		if row := "| `" + e.Name + "` | " + e.Summary + " |"; !strings.Contains(string(page), row) {
 			t.Errorf("docs/agents.md lacks the row %q", row)
 		}

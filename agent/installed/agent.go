@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/agent"
-	"github.com/proctor-run/proctor/agent/installed/prompt"
-	"github.com/proctor-run/proctor/agent/installed/setting"
+	"github.com/proctor-run/proctor/agent/installed/internal/prompt"
+	"github.com/proctor-run/proctor/agent/installed/internal/setting"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/sandbox"
@@ -35,7 +35,7 @@ type program struct {
 func newProgram(d *Definition, c agent.Config) (*program, error) {
 	p := &program{def: d, config: c, version: cmp.Or(c.Text(versionSetting), d.Version), asked: c.Text(versionSetting) != ""}
 	var err error
-	if p.flags, p.env, p.values, err = setting.Flags(d.Settings, c.Settings, c.Lookup); err != nil {
+	if p.flags, p.env, p.values, err = setting.Flags(d.settings, c.Settings, c.Lookup); err != nil {
 		return nil, fmt.Errorf("agent %s: %w", d.Name, err)
 	}
 	if p.mode = cmp.Or(c.Text(installSetting), installAuto); p.mode != installAuto && p.mode != installSkip && p.mode != installAlways {

@@ -51,7 +51,7 @@ func prefix(p *fake.Process) string {
 // installed before, and in what an installation makes; empty for none.
 type machine struct{ image, known, made string }
 
-const knownPrefix, ownPrefix = "/opt/proctor/agents/mine", "/opt/proctor/agents/mine-own"
+const knownPrefix, ownPrefix = "/installed-agent/mine", "/installed-agent/mine-own"
 
 func (m *machine) rules() []fake.Rule {
 	installed := false

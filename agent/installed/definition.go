@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/proctor-run/proctor/agent/installed/setting"
+	"github.com/proctor-run/proctor/agent/installed/internal/setting"
 	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/internal/suggest"
 	"github.com/proctor-run/proctor/internal/toml"
@@ -37,7 +37,7 @@ type Definition struct {
 	Model    Model
 	Run      Run
 	Files    []File
-	Settings []setting.Setting
+	settings []setting.Setting
 	// Skills is the directory that skills are copied to before a run; empty for none.
 	Skills   string
 	Failures []Failure
@@ -55,7 +55,8 @@ type Install struct {
 	NPM []string
 	// Script is run by bash after that, a template.
 	Script string
-	// Hosts are what the installation reaches besides npm's registry.
+	// Hosts are what the installation reaches besides npm's registry. Where a script is
+	// without them, it has the whole network.
 	Hosts []string
 }
 
@@ -319,7 +320,7 @@ func (r *reader) definition(t *table) *Definition {
 		f.done()
 	}
 	for _, s := range t.each("setting") {
-		d.Settings = append(d.Settings, r.setting(s))
+		d.settings = append(d.settings, r.setting(s))
 	}
 	skills := t.sub("skills")
 	d.Skills = skills.text("dir")
@@ -411,7 +412,7 @@ func isVariable(text string) bool {
 // settings refuses settings that cannot be given or are given twice.
 func (r *reader) settings(d *Definition) {
 	seen := slices.Clone(ownSettings)
-	for i, s := range d.Settings {
+	for i, s := range d.settings {
 		at := fmt.Sprintf("[[setting]] %d", i+1)
 		switch {
 		case s.Name == "":

@@ -16,6 +16,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,16 +40,17 @@ func or(text, otherwise string) string {
 	return text
 }
 
-// registryHosts are what the packages come from.
-func (p *program) registryHosts() []string {
-	if len(p.def.Install.NPM) == 0 {
-		return nil
+// hosts are what an installation reaches; none where that is not known.
+func (p *program) hosts() []string {
+	own := p.def.Install.Hosts
+	if strings.TrimSpace(p.def.Install.Script) != "" && len(own) == 0 || len(p.def.Install.NPM) == 0 {
+		return own
 	}
 	u, err := url.Parse(p.registry())
 	if err != nil || u.Hostname() == "" {
 		return nil
 	}
-	return []string{u.Hostname()}
+	return append(slices.Clone(own), u.Hostname())
 }
 
 // fetcher fetches packages of npm to this machine.

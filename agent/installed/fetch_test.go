@@ -133,7 +133,7 @@ func TestInstallPackages(t *testing.T) {
 	var argv, env []string
 	work := fake.On("npm-cli.js", func(_ context.Context, p *fake.Process) (int, error) {
 		argv, env = p.Command.Argv, p.Command.Env
-		for name, want := range map[string]string{knownPrefix + "/node/bin/node": "NODE", "/tmp/proctor-install/npm/bin/npm-cli.js": "NPM"} {
+		for name, want := range map[string]string{knownPrefix + "/node/bin/node": "NODE", "/installed-agent/.work/npm/bin/npm-cli.js": "NPM"} {
 			if data, err := p.Sandbox.ReadFile(name); err != nil || string(data) != want {
 				t.Errorf("%s: %q, %v", name, data, err)
 			}
@@ -276,7 +276,7 @@ func TestHostileArchive(t *testing.T) {
 		}
 		return err
 	})
-	want := []string{"opt/proctor/agents/mine/node/bin/node", "proctor/agent.sh", "tmp/proctor-install/npm/abs", "tmp/proctor-install/npm/good"}
+	want := []string{"installed-agent/.work/npm/abs", "installed-agent/.work/npm/good", "installed-agent/mine/node/bin/node", "proctor/agent.sh"}
 	found = slices.DeleteFunc(found, func(n string) bool { return strings.HasSuffix(n, "ca.crt") })
 	if err != nil || !slices.Equal(found, want) {
 		t.Errorf("there is %q, %v", found, err)

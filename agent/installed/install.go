@@ -85,7 +85,7 @@ chmod -R a+rX,go-w "$PREFIX"
 `
 
 // workDir has what an installation needs and does not keep.
-const workDir = "/tmp/proctor-install"
+const workDir = prefixes + "/.work"
 
 // install fills a prefix, as root, and returns the version of what is there then.
 func (p *program) install(ctx context.Context, env agent.Env, prefix string) (string, error) {

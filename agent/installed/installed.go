@@ -14,7 +14,6 @@ import (
 	"embed"
 	"encoding/hex"
 	"path"
-	"slices"
 	"strings"
 
 	"github.com/proctor-run/proctor/agent"
@@ -113,7 +112,7 @@ func (d *Definition) settingList() []agent.Setting {
 	if d.Version == "" {
 		all[0].Summary = "the version that is installed; the newest unless given"
 	}
-	for _, s := range d.Settings {
+	for _, s := range d.settings {
 		all = append(all, agent.Setting{Name: s.Name, Summary: s.Summary, Typed: true})
 	}
 	if len(d.Model.APIs) > 0 {
@@ -158,7 +157,7 @@ func invalidf(format string, args ...any) error {
 }
 
 // prefixes are below this directory.
-const prefixes = "/opt/proctor/agents"
+const prefixes = "/installed-agent"
 
 // ownPrefix is where a program is installed that is not kept.
 func ownPrefix(name string) string { return path.Join(prefixes, name+"-own") }
@@ -176,7 +175,7 @@ func (d *Definition) installation(c agent.Config) (*agent.Installation, error) {
 	}, d.Install.NPM...), "\x00")))
 	return &agent.Installation{
 		Agent: d.Name, Version: p.version, Digest: hex.EncodeToString(sum[:]), Prefix: prefix,
-		Hosts:   slices.Concat(d.Install.Hosts, p.registryHosts()),
+		Hosts:   p.hosts(),
 		Find:    p.find,
 		Install: func(ctx context.Context, env agent.Env) (string, error) { return p.install(ctx, env, prefix) },
 		Works:   func(ctx context.Context, env agent.Env) (string, error) { return p.works(ctx, env, prefix) },

@@ -135,7 +135,7 @@ func (r *renderer) setting(name string) (string, error) {
 
 func (d *Definition) settingNames() []string {
 	names := slices.Clone(ownSettings)
-	for _, s := range d.Settings {
+	for _, s := range d.settings {
 		names = append(names, s.Name)
 	}
 	return names

@@ -109,7 +109,7 @@ func TestInstructionsReachPrograms(t *testing.T) {
 					t.Fatal(err)
 				}
 				words := strings.Split(string(args), "\x00")
-				at := slices.IndexFunc(words, func(w string) bool { return w == instruction || strings.HasSuffix(w, "="+instruction) && w[0] == '-' })
+				at := slices.IndexFunc(words, func(w string) bool { return w == instruction || isOption(w, instruction) })
 				dashed := at >= 0 && words[at] == instruction && instruction[0] == '-' && !slices.Contains(words[:at], "--")
 				if (at < 0 || dashed) && string(input) != instruction {
 					t.Errorf("%.40q reaches it as %.300q with the input %.40q", instruction, words, input)
@@ -120,6 +120,18 @@ func TestInstructionsReachPrograms(t *testing.T) {
 			}
 		})
 	}
+}
+
+// isOption reports whether a word is an option with the instruction behind it, or with the
+// path of a file that has it.
+func isOption(word, instruction string) bool {
+	option, ok := strings.CutSuffix(word, instruction)
+	if ok && (strings.HasPrefix(option, "--") && strings.HasSuffix(option, "=") || len(option) == 2 && option[0] == '-') {
+		return true
+	}
+	_, file, _ := strings.Cut(word, ".path=")
+	data, err := os.ReadFile(file)
+	return err == nil && string(data) == instruction
 }
 
 // TestProfile: commands have a home that they can write to, whatever the user's is, and
@@ -176,8 +188,8 @@ func TestTrust(t *testing.T) {
 	if _, err := in.Install(t.Context(), desk.env); err != nil {
 		t.Fatal(err)
 	}
-	got, err := desk.sb.ReadFile("/tmp/proctor-install/ca.crt")
-	if err != nil || !bytes.Equal(got, certificate) || !slices.Contains(desk.ran[0].Env, "SSL_CERT_FILE=/tmp/proctor-install/ca.crt") {
+	got, err := desk.sb.ReadFile("/installed-agent/.work/ca.crt")
+	if err != nil || !bytes.Equal(got, certificate) || !slices.Contains(desk.ran[0].Env, "SSL_CERT_FILE=/installed-agent/.work/ca.crt") {
 		t.Errorf("got %s, %v; %q", got, err, desk.ran[0].Env)
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/proctor-run/proctor/sandbox/fake"
 )
 
-const prefix = "/opt/proctor/agents/pi"
+const prefix = "/installed-agent/pi"
 
 var debian, alpine = layer.Image{ID: "ref debian", Name: "debian"}, layer.Image{ID: "ref alpine", Name: "alpine"}
 

@@ -116,7 +116,8 @@ func fakeModel(ts *testscript.TestScript, neg bool, args []string) {
 // an engine answers and has the image of the examples; [python-image], where it has
 // one with Python, too, [tmux-image] one with tmux; [rootfs], where $MIRROR has images;
 // [python3] and [tmux], where the system has them, which is what sandboxes of -e host
-// see; [patience], where tests may take minutes.
+// see; [patience], where tests may take minutes; [npm], where they may install packages of
+// npm from its registry.
 func condition(name string) (bool, error) {
 	var err error
 	switch name {
@@ -137,8 +138,8 @@ func condition(name string) (bool, error) {
 		_, err = os.Stat("/usr/bin/tmux")
 	case "python3":
 		_, err = os.Stat("/usr/bin/python3")
-	case "patience":
-		return need.Required("patience"), nil
+	case "patience", "npm":
+		return need.Required(name), nil
 	case "rootfs":
 		if os.Getenv(need.RootfsVar) == "" {
 			err = errors.New(need.RootfsVar + " is not set")

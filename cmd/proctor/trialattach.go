@@ -106,7 +106,7 @@ func newAttachment(env *Env, dir string) (*attachment, error) {
 	if t.Document != nil && t.Document.Config.Agent.Name != nil {
 		name = *t.Document.Config.Agent.Name
 	}
-	entry, _ := agents().Find(name)
+	entry, _ := agents(env).Find(name)
 	if a.output = entry.Output; a.output == "" {
 		a.warn("it is not known where agent %s keeps what it prints: only %s is shown", clean(name), trialLogFile)
 	}

@@ -48,7 +48,7 @@ type lineView struct {
 }
 
 func (v *lineView) event(e job.Event) {
-	if e.Kind == job.EventJobStart {
+	if e.Kind == job.EventJobStart || v.started.IsZero() { // installations come before the start
 		v.started = e.Time
 	}
 	text := eventText(e)

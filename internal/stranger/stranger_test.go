@@ -23,9 +23,8 @@ const (
 
 // unused names public packages that the module does not import, with the reason.
 var unused = map[string]string{
-	"agent/installed": "agents.All has its agents",
-	"agent/terminus":  "agents.All has its agent",
-	"agent/tools":     "agents.All has its agent",
+	"agent/terminus": "agents.All has its agent",
+	"agent/tools":    "agents.All has its agent",
 }
 
 // TestModule copies examples/library into a module of its own, beside this tree

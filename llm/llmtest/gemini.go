@@ -71,7 +71,7 @@ func (c *geminiContent) messages(role llm.Role) []llm.Message {
 		switch {
 		case p.Response != nil:
 			text := ""
-			for _, key := range []string{"output", "error", "result"} {
+			for _, key := range []string{"output", "error", "result", "content"} { // clients differ
 				if s, ok := p.Response.Response[key].(string); ok {
 					text += s
 				}

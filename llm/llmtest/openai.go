@@ -246,7 +246,8 @@ func parseItems(req *Request, input json.RawMessage) error {
 		Content   json.RawMessage `json:"content"`
 		CallID    string          `json:"call_id"`
 		Name      string          `json:"name"`
-		Arguments string          `json:"arguments"`
+		Arguments string          `json:"arguments"` // a function's, and Input another tool's
+		Input     string          `json:"input"`
 		Output    json.RawMessage `json:"output"`
 	}
 	if err := json.Unmarshal(input, &items); err != nil {
@@ -255,15 +256,15 @@ func parseItems(req *Request, input json.RawMessage) error {
 	for _, item := range items {
 		switch item.Type {
 		case "reasoning":
-		case "function_call":
+		case "function_call", "custom_tool_call":
 			last := len(req.Messages) - 1
 			if last < 0 || req.Messages[last].Role != llm.Assistant {
 				req.Messages = append(req.Messages, message(llm.Assistant, ""))
 				last++
 			}
 			req.Messages[last].Calls = append(req.Messages[last].Calls,
-				llm.ToolCall{ID: item.CallID, Name: item.Name, Arguments: item.Arguments})
-		case "function_call_output":
+				llm.ToolCall{ID: item.CallID, Name: item.Name, Arguments: item.Arguments + item.Input})
+		case "function_call_output", "custom_tool_call_output":
 			msg := message(llm.Tool, contentText(item.Output))
 			msg.CallID = item.CallID
 			req.Messages = append(req.Messages, msg)

@@ -25,7 +25,8 @@ const maxRequest = 64 << 20
 //	POST …/models/M:generateContent, :streamGenerateContent and :countTokens
 //	GET  …/models
 //
-// It counts what it was asked and what it answered.
+// Clients that ask whether it is there (HEAD) are told so, and those that would speak
+// responses over a WebSocket that it does not. It counts what it was asked and what it answered.
 type Server struct {
 	// Answer gives the turn that answers a request. It may be called at the same time by
 	// several requests.
@@ -124,6 +125,10 @@ func (s *Server) Counts() map[Account]Count {
 
 // ServeHTTP answers a request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodHead {
+		w.WriteHeader(http.StatusOK)
+		return
+	}
 	d := dialectOf(r.URL.Path)
 	if d == nil {
 		http.Error(w, "there is nothing here", http.StatusNotFound)
@@ -140,7 +145,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.Method == http.MethodGet {
-		send(w, map[string]any{"object": "list", "data": []any{}, "models": []any{}})
+		get(w, d)
 		return
 	}
 	if err := d.parse(req); err != nil {
@@ -162,6 +167,18 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.answer(w, r, d, req, &turn)
+}
+
+// get answers what is only looked at.
+func get(w http.ResponseWriter, d dialect) {
+	switch d.api() {
+	case llm.Chat:
+		send(w, map[string]any{"object": "list", "data": []any{}, "models": []any{}})
+	case llm.Responses:
+		d.fail(w, &Fault{Status: http.StatusUpgradeRequired, Message: "responses are spoken over HTTP alone"})
+	default:
+		d.fail(w, &Fault{Status: http.StatusMethodNotAllowed})
+	}
 }
 
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, d dialect, req *Request, turn *Turn) {

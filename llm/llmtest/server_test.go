@@ -254,6 +254,69 @@ func TestKeyAndPaths(t *testing.T) {
 	}
 }
 
+func TestLookingOnly(t *testing.T) {
+	t.Parallel()
+	address := start(t, &llmtest.Server{Answer: turn, Key: key})
+	for _, c := range []struct {
+		method, path string
+		want         int
+	}{
+		{http.MethodHead, "/", http.StatusOK},
+		{http.MethodHead, "/api/hello", http.StatusOK},
+		{http.MethodGet, "/v1/models", http.StatusOK},
+		{http.MethodGet, "/v1/responses", http.StatusUpgradeRequired},
+		{http.MethodGet, "/v1/messages", http.StatusMethodNotAllowed},
+		{http.MethodGet, "/v1beta/models/m:generateContent", http.StatusMethodNotAllowed},
+		{http.MethodGet, "/elsewhere", http.StatusNotFound},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), c.method, address+c.path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+key)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != c.want {
+			t.Errorf("%s %s: status %d, want %d", c.method, c.path, resp.StatusCode, c.want)
+		}
+	}
+}
+
+// TestResults: what came of a call is the text of a message, however a client sends it.
+func TestResults(t *testing.T) {
+	t.Parallel()
+	s := &llmtest.Server{Answer: turn}
+	address := start(t, s)
+	for _, c := range []struct{ path, body string }{
+		{"/v1/responses", `{"model":"m","input":[{"type":"function_call","call_id":"c","name":"bash","arguments":"{}"},
+			{"type":"function_call_output","call_id":"c","output":"done"}]}`},
+		{"/v1/responses", `{"model":"m","input":[{"type":"custom_tool_call","call_id":"c","name":"patch","input":"{}"},
+			{"type":"custom_tool_call_output","call_id":"c","output":[{"type":"input_text","text":"done"}]}]}`},
+		{"/v1beta/models/m:generateContent", `{"contents":[{"role":"model","parts":[{"functionCall":{"id":"c","name":"bash","args":{}}}]},
+			{"role":"user","parts":[{"functionResponse":{"id":"c","name":"bash","response":{"output":"done"}}}]}]}`},
+		{"/v1beta/models/m:generateContent", `{"contents":[{"role":"model","parts":[{"functionCall":{"id":"c","name":"bash","args":{}}}]},
+			{"role":"user","parts":[{"functionResponse":{"id":"c","name":"bash","response":{"name":"bash","content":"done"}}}]}]}`},
+	} {
+		resp, err := http.Post(address+c.path, "application/json", strings.NewReader(c.body)) //nolint:noctx // a test's
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		all := s.Requests()
+		req := all[len(all)-1]
+		last := req.Messages[len(req.Messages)-1]
+		if req.Last() != "done" || last.Role != llm.Tool || last.CallID != "c" || req.Turn != 1 {
+			t.Errorf("%s: %s: read as %+v, turn %d", c.path, c.body, req.Messages, req.Turn)
+		}
+		if calls := req.Messages[0].Calls; len(calls) != 1 || calls[0].Arguments != "{}" {
+			t.Errorf("%s: calls = %+v", c.path, calls)
+		}
+	}
+}
+
 func TestScriptFile(t *testing.T) {
 	t.Parallel()
 	script, err := llmtest.ParseScript([]byte(`{

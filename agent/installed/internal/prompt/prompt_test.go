@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/proctor-run/proctor/agent/installed/prompt"
+	"github.com/proctor-run/proctor/agent/installed/internal/prompt"
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/internal/vectors"
 	"github.com/proctor-run/proctor/value"
