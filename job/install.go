@@ -2,6 +2,7 @@ package job
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -21,12 +22,13 @@ func (r *Runner) install(ctx context.Context, p *Prepared) error {
 		return nil
 	}
 	failures := make([]error, len(todo))
+	secrets := r.secrets(p) // which an image could show in what it prints
 	var emitting sync.Mutex
 	emit := func(kind EventKind, format string, args ...any) {
 		emitting.Lock()
 		defer emitting.Unlock()
 		if r.Emit != nil {
-			r.Emit(Event{Kind: kind, Time: r.Trials.Now(), JobName: p.Config.JobName, Message: fmt.Sprintf(format, args...),
+			r.Emit(Event{Kind: kind, Time: r.Trials.Now(), JobName: p.Config.JobName, Message: secrets.String(fmt.Sprintf(format, args...)),
 				Progress: Progress{Total: len(p.Trials), Pending: len(p.Remaining)}})
 		}
 	}
@@ -54,7 +56,11 @@ func (r *Runner) install(ctx context.Context, p *Prepared) error {
 	case ctx.Err() != nil:
 		return nil // the job is recorded as interrupted
 	case failed == len(todo):
-		return fmt.Errorf("installing %s for %s: %w", todo[0].Agent, todo[0].Image, failures[0])
+		err := fmt.Errorf("installing %s for %s: %w", todo[0].Agent, todo[0].Image, failures[0])
+		if text := secrets.String(err.Error()); text != err.Error() {
+			return errors.New(text)
+		}
+		return err
 	}
 	for i, err := range failures {
 		if err != nil {

@@ -215,3 +215,35 @@ func TestInstallIsBounded(t *testing.T) {
 		t.Errorf("%+v; %d at a time", out.Result.Stats, most.Load())
 	}
 }
+
+// TestInstallShowsNoSecrets: what an image prints while it is installed there is told
+// without the secrets that it has, and without what changes a terminal.
+func TestInstallShowsNoSecrets(t *testing.T) {
+	t.Parallel()
+	const token = "t0p-secret-token"
+	leak := func(_ context.Context, p *fake.Process) (int, error) {
+		_, _ = fmt.Fprintf(p.Stdout, "\x1b]0;mine\x07 \x1b[2J token %s\nline two\n", p.Env["API_TOKEN"])
+		if strings.HasPrefix(p.Sandbox.Spec().Image.Build.Name, "a") {
+			return 1, nil
+		}
+		return 0, nil
+	}
+	check := func(what, text string) {
+		t.Helper()
+		if !strings.Contains(text, "token") || !strings.Contains(text, "line two") || strings.Contains(text, token) || strings.ContainsAny(text, "\x1b\x07") {
+			t.Errorf("%s: %q", what, text)
+		}
+	}
+	h := withMine(t, []string{"a-one", "b-one"}, leak)
+	h.cfg.Environment.Env.Set("API_TOKEN", token)
+	h.run(t)
+	warned := h.messages(job.EventWarning)
+	check("a warning", strings.Join(warned, "\n"))
+	h = withMine(t, []string{"a-one"}, leak)
+	h.cfg.Environment.Env.Set("API_TOKEN", token)
+	_, err := h.runner.Run(t.Context(), h.prepare(t))
+	if err == nil {
+		t.Fatal("no error")
+	}
+	check("the error", err.Error())
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/proctor-run/proctor/agent/installed/internal/setting"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/bounded"
+	"github.com/proctor-run/proctor/internal/console"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
@@ -220,7 +221,7 @@ func lastLine(text string) string {
 	lines := strings.Split(text, "\n")
 	const longest = 300
 	last := lines[len(lines)-1]
-	return strings.ToValidUTF8(last[:min(len(last), longest)], "")
+	return console.Clean(strings.ToValidUTF8(last[:min(len(last), longest)], ""))
 }
 
 // Run writes the program's files and runs it.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/internal/bounded"
+	"github.com/proctor-run/proctor/internal/console"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
@@ -131,9 +132,19 @@ func (p *program) installing(ctx context.Context, env agent.Env, log string, cmd
 	cmd.User = "root"
 	err := env.Check(ctx, log, cmd)
 	if exit, ok := err.(*agent.ExitError); ok { //nolint:errorlint // as Check returns it
-		return fmt.Errorf("installing %s: exit %d: %s", p.def.Name, exit.Code, strings.TrimSpace(exit.Output))
+		return fmt.Errorf("installing %s: exit %d: %s", p.def.Name, exit.Code, readable(exit.Output))
 	}
 	return wrap(err, "installing %s", p.def.Name)
+}
+
+// readable is what a program printed as it can be shown on a terminal: without marks that
+// change it.
+func readable(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	for i, line := range lines {
+		lines[i] = console.Clean(strings.TrimRight(line, "\r"))
+	}
+	return strings.Join(lines, "\n")
 }
 
 // installPackages brings a Node and npm into the sandbox, and installs the packages with them.
