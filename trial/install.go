@@ -78,12 +78,14 @@ func (r *Runner) Installer(cfg jobdir.TrialConfig) *Installer {
 	if _, found := r.Layers.Find(in, image); found {
 		return nil
 	}
+	hide := r.veil(cfg)
+	hide.cover(r.source().OfTrial(cfg, task))
 	return &Installer{
 		Agent: in.Agent, Version: in.Version, Image: image.Name, Key: in.Digest + "\x00" + in.Version + "\x00" + image.ID,
 		store: r.Layers, in: in, image: image,
 		build: layer.Builder{
 			Create: func(ctx context.Context) (sandbox.Sandbox, error) { return r.Backend.Create(ctx, spec) },
-			Env:    agent.Env{User: environment.AgentUser(task, nil), OutputLimit: r.outputLimit(), Lookup: r.Lookup},
+			Env:    agent.Env{User: environment.AgentUser(task, nil), OutputLimit: r.outputLimit(), Lookup: r.Lookup, Redact: hide.writer},
 		},
 	}
 }

@@ -81,6 +81,7 @@ func (m *mine) rules(work ...fake.Handler) []fake.Rule {
 		}),
 		fake.On("make it", func(_ context.Context, p *fake.Process) (int, error) {
 			m.installs.Add(1)
+			_, _ = fmt.Fprintln(p.Stdout, "the environment has "+p.Env["TOKEN"])
 			if m.fails != nil && m.fails(p.Sandbox.Spec()) {
 				_, _ = p.Stdout.Write([]byte("no such package\n"))
 				return 1, nil
@@ -286,7 +287,20 @@ func TestInstallationKeepsSecrets(t *testing.T) {
 		b := withMine(t, newBench(t, goodTask().with("task.toml", toml), fake.Config{Rules: m.rules()}), mineFile)
 		b.cfg.Environment.Env.Set("TOKEN", "t0psecret")
 		b.cfg.Environment.Env.Set("https_proxy", "http://p")
-		b.install(t)
+		i := b.install(t)
+		for _, name := range filesBelow(t, b.Layers.Dir) {
+			if data, err := os.ReadFile(name); err != nil || strings.Contains(string(data), "t0psecret") {
+				t.Errorf("%s has the secret, %v:\n%s", name, err, data)
+			}
+		}
+		m.fails = func(sandbox.Spec) bool { return true }
+		if _, err := b.Layers.Remove(""); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := i.Install(t.Context()); err == nil || strings.Contains(err.Error(), "t0psecret") || !strings.Contains(err.Error(), "no such package") {
+			t.Errorf("%q: failed: %v", toml, err)
+		}
+		m.fails = nil
 		if got := b.backend.Calls()[0].Spec.Env; !slices.Equal(got, want) {
 			t.Errorf("%q: the installation has %q", toml, got)
 		}
@@ -302,7 +316,7 @@ func TestFailedInstallation(t *testing.T) {
 	t.Parallel()
 	m := &mine{fails: func(sandbox.Spec) bool { return true }}
 	b := withMine(t, newBench(t, goodTask(), fake.Config{Rules: m.rules()}), mineFile)
-	const want = "installing mine: exit 1: no such package"
+	const want = "installing mine: exit 1: the environment has \nno such package"
 	if _, err := b.Installer(b.cfg).Install(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v", err)
 	}
@@ -378,4 +392,20 @@ func TestReplayNeedsNoKey(t *testing.T) {
 	if res := b.run(t); res.ExceptionInfo != nil || rewardsText(res) != "{'reward': 1.0}" {
 		t.Errorf("replayed: exception %+v", res.ExceptionInfo)
 	}
+}
+
+// filesBelow are the files of a tree.
+func filesBelow(t *testing.T, dir string) []string {
+	t.Helper()
+	var all []string
+	err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+		if err == nil && e.Type().IsRegular() {
+			all = append(all, path)
+		}
+		return err
+	})
+	if err != nil || len(all) == 0 {
+		t.Errorf("%d files, %v", len(all), err)
+	}
+	return all
 }
