@@ -48,6 +48,9 @@ func newProgram(d *Definition, c agent.Config) (*program, error) {
 			return nil, fmt.Errorf("agent %s: setting %s: %w", d.Name, promptSetting, err)
 		}
 		p.prompt = string(data)
+		if _, err := prompt.Render(p.prompt, ""); err != nil { // as every trial would find it
+			return nil, invalidf("agent %s: setting %s, %s: %w", d.Name, promptSetting, file, err)
+		}
 	}
 	return p, nil
 }

@@ -283,6 +283,28 @@ func TestInstructions(t *testing.T) {
 	}
 }
 
+// TestPromptTemplates: a template that no instruction fits in is refused before anything
+// runs.
+func TestPromptTemplates(t *testing.T) {
+	t.Parallel()
+	e := parse(t, "[model]\nrequired = false\n").Entry()
+	for text, want := range map[string]string{
+		"<{{ instruction }}>": "", "no place": "must include an 'instruction' variable", "{{ instruction }} {{ name }}": "line 1 of the prompt template",
+		"{% for %}": "line 1 of the prompt template",
+	} {
+		file := filepath.Join(t.TempDir(), "prompt.j2")
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		settings := value.NewObject(1)
+		settings.Set("prompt_template_path", value.Str(file))
+		err := agent.Registry{e}.Check(agent.Config{Name: "mine", Settings: settings}, false)
+		if (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "agent mine: setting prompt_template_path, "+file)) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
 // TestAfter: what is run when the program has ended runs also at its deadline, and is ended
 // when it hangs; what goes wrong there is told.
 func TestAfter(t *testing.T) {
