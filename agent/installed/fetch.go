@@ -106,7 +106,7 @@ func writeWhole(name string, data []byte) error { return atomicfile.Write(name, 
 func (f *fetcher) get(ctx context.Context, address string, limit int64) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("asking for %s: %w", address, err)
 	}
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
@@ -147,7 +147,7 @@ func uploadPackage(ctx context.Context, sb sandbox.Sandbox, file, dir, only stri
 	defer func() { _ = f.Close() }()
 	packed, err := gzip.NewReader(f)
 	if err != nil {
-		return err
+		return fmt.Errorf("reading %s: %w", filepath.Base(file), err)
 	}
 	r, w := io.Pipe()
 	go func() { w.CloseWithError(repack(tar.NewReader(packed), w, only)) }()
@@ -173,7 +173,7 @@ func repack(from *tar.Reader, w io.Writer, only string) error {
 			return fmt.Errorf("the archive has no %s", or(only, "files"))
 		}
 		if errors.Is(err, io.EOF) {
-			return to.Close()
+			return wrap(to.Close(), "ending the archive")
 		}
 		if err != nil {
 			return fmt.Errorf("reading the archive: %w", err)
@@ -187,10 +187,10 @@ func repack(from *tar.Reader, w io.Writer, only string) error {
 		}
 		files++
 		if err := to.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: h.Size, Mode: h.Mode&0o777 | 0o444}); err != nil {
-			return err
+			return fmt.Errorf("copying %q: %w", name, err)
 		}
 		if _, err := io.CopyN(to, from, h.Size); err != nil {
-			return err
+			return fmt.Errorf("copying %q: %w", name, err)
 		}
 	}
 }

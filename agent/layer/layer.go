@@ -284,7 +284,7 @@ func (s *Store) lock(ctx context.Context, key string) (unlock func(), err error)
 	lock := flock.New(filepath.Join(s.locks(), key))
 	const pause = 100 * time.Millisecond
 	if _, err := lock.TryLockContext(ctx, pause); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("waiting for whoever builds it: %w", err)
 	}
 	return func() { _ = lock.Close() }, nil
 }
@@ -327,7 +327,7 @@ func (s *Store) build(ctx context.Context, in *agent.Installation, image Image, 
 	}
 	about, err := json.MarshalIndent(l, "", "  ")
 	if err != nil {
-		return err
+		return fmt.Errorf("describing what was installed of %s: %w", in.Agent, err)
 	}
 	return atomicfile.Write(filepath.Join(dir, aboutFile), append(about, '\n'), 0o644)
 }
