@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"math"
 	"path/filepath"
 	"strings"
 
@@ -132,7 +131,7 @@ func fillIn(r *jobdir.AgentResult, made *logs.Converted) {
 		return n
 	}
 	r.NInputTokens, r.NCacheTokens, r.NOutputTokens = count(made.InputTokens), count(made.CachedTokens), count(made.OutputTokens)
-	if usd := made.CostUSD; usd != nil && *usd >= 0 && !math.IsInf(*usd, 1) {
+	if usd := made.CostUSD; usd != nil && *usd >= 0 {
 		r.CostUSD = usd
 	}
 }

@@ -2,6 +2,7 @@ package trial_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -132,6 +133,9 @@ func TestNonsenseInLogs(t *testing.T) {
 		data := readText(t, b.dir, "result.json")
 		if strings.Contains(data, "NaN") || strings.Contains(data, "Infinity") {
 			t.Errorf("%.100s: result.json has no number in\n%s", usage, data)
+		}
+		if made, err := os.ReadFile(filepath.Join(b.dir, "agent/trajectory.json")); err == nil && !json.Valid(made) {
+			t.Errorf("%.100s: the trajectory is no JSON:\n%s", usage, made)
 		}
 		if _, err := jobdir.ParseTrialResult([]byte(data)); err != nil {
 			t.Errorf("%.100s: %v", usage, err)

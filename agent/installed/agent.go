@@ -315,7 +315,8 @@ func (p *program) prepare(ctx context.Context, env agent.Env, run rendered) erro
 		if err != nil {
 			return err
 		}
-		write := fmt.Sprintf("umask 077; mkdir -p \"$(dirname %[1]s)\" && cat > %[1]s", target)
+		// An agent may have left a link there, or a pipe, which would not end.
+		write := fmt.Sprintf("umask 077; mkdir -p \"$(dirname %[1]s)\" && rm -f %[1]s && cat > %[1]s", target)
 		if err := p.mustRun(ctx, env, "writing "+f.Path, write, f.Content, run.env); err != nil {
 			return err
 		}

@@ -212,8 +212,8 @@ func TestRun(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	want := []string{
-		"umask 077; mkdir -p \"$(dirname \"$HOME\"/'.a b/c')\" && cat > \"$HOME\"/'.a b/c'",
-		`umask 077; mkdir -p "$(dirname /etc/d)" && cat > /etc/d`, "mine", "keep it",
+		"umask 077; mkdir -p \"$(dirname \"$HOME\"/'.a b/c')\" && rm -f \"$HOME\"/'.a b/c' && cat > \"$HOME\"/'.a b/c'",
+		`umask 077; mkdir -p "$(dirname /etc/d)" && rm -f /etc/d && cat > /etc/d`, "mine", "keep it",
 	}
 	if got := desk.shells(); !slices.Equal(got, want) {
 		t.Errorf("ran %q", got)

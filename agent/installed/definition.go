@@ -361,6 +361,12 @@ func (r *reader) complete(d *Definition) {
 	if !isName(strings.NewReplacer(".", "", "_", "").Replace(d.Output)) {
 		r.failf("output", "want the name of a file, have %q", d.Output)
 	}
+	r.parts(d)
+	r.settings(d)
+}
+
+// parts refuses what is there and cannot be.
+func (r *reader) parts(d *Definition) {
 	for _, api := range d.Model.APIs {
 		if all := []llm.API{llm.Chat, llm.Responses, llm.Anthropic, llm.Gemini}; !slices.Contains(all, api) {
 			r.failf("[model] apis", "want %q, have %q", all, api)

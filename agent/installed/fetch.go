@@ -106,7 +106,7 @@ func writeWhole(name string, data []byte) error { return atomicfile.Write(name, 
 func (f *fetcher) get(ctx context.Context, address string, limit int64) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return nil, fmt.Errorf("asking for %s: %w", address, err)
+		return nil, wrap(err, "asking the registry")
 	}
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
@@ -147,7 +147,7 @@ func uploadPackage(ctx context.Context, sb sandbox.Sandbox, file, dir, only stri
 	defer func() { _ = f.Close() }()
 	packed, err := gzip.NewReader(f)
 	if err != nil {
-		return fmt.Errorf("reading %s: %w", filepath.Base(file), err)
+		return wrap(err, "reading the archive")
 	}
 	r, w := io.Pipe()
 	go func() { w.CloseWithError(repack(tar.NewReader(packed), w, only)) }()
@@ -173,7 +173,7 @@ func repack(from *tar.Reader, w io.Writer, only string) error {
 			return fmt.Errorf("the archive has no %s", or(only, "files"))
 		}
 		if errors.Is(err, io.EOF) {
-			return wrap(to.Close(), "ending the archive")
+			return wrap(to.Close(), "packing the archive's files")
 		}
 		if err != nil {
 			return fmt.Errorf("reading the archive: %w", err)
@@ -186,11 +186,12 @@ func repack(from *tar.Reader, w io.Writer, only string) error {
 			continue
 		}
 		files++
-		if err := to.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: h.Size, Mode: h.Mode&0o777 | 0o444}); err != nil {
-			return fmt.Errorf("copying %q: %w", name, err)
+		err = to.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: h.Size, Mode: h.Mode&0o777 | 0o444})
+		if err == nil {
+			_, err = io.CopyN(to, from, h.Size)
 		}
-		if _, err := io.CopyN(to, from, h.Size); err != nil {
-			return fmt.Errorf("copying %q: %w", name, err)
+		if err != nil {
+			return fmt.Errorf("packing the archive's %s: %w", name, err)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/proctor-run/proctor/agent"
@@ -132,6 +133,42 @@ func isOption(word, instruction string) bool {
 	_, file, _ := strings.Cut(word, ".path=")
 	data, err := os.ReadFile(file)
 	return err == nil && string(data) == instruction
+}
+
+// TestFilesOverPlantedOnes: a file of the program is written also where an agent left a pipe
+// or a link, which is not followed; only the user can read it.
+func TestFilesOverPlantedOnes(t *testing.T) {
+	t.Parallel()
+	desk := newDesk(t)
+	if _, err := open(t, parse(t, "[[file]]\npath = '~/a b/c'\ncontent = 'key'\n"), agent.Config{}).Run(t.Context(), desk.env, agent.Task{Instruction: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	script := desk.shells()[0]
+	for name, plant := range map[string]func(file, other string) error{
+		"nothing": func(string, string) error { return nil },
+		"a pipe":  func(file, _ string) error { return syscall.Mkfifo(file, 0o666) },
+		"a link":  func(file, other string) error { return os.Symlink(other, file) },
+		"a file":  func(file, _ string) error { return os.WriteFile(file, []byte("long ago"), 0o444) },
+	} {
+		home := t.TempDir()
+		file, other := filepath.Join(home, "a b", "c"), filepath.Join(home, "other")
+		if err := errors.Join(os.Mkdir(filepath.Dir(file), 0o755), plant(file, other)); err != nil {
+			t.Fatal(err)
+		}
+		out, err := bash(t, "printf key | { "+script+"\n}", home, "HOME="+home, "PATH="+os.Getenv("PATH"))
+		info, statErr := os.Lstat(file)
+		if err := errors.Join(err, statErr); err != nil {
+			t.Errorf("%s: %v: %s", name, err, out)
+			continue
+		}
+		data, err := os.ReadFile(file)
+		if info.Mode() != 0o600 || err != nil || string(data) != "key" {
+			t.Errorf("%s: it is %v with %q, %v", name, info.Mode(), data, err)
+		}
+		if _, err := os.Lstat(other); err == nil {
+			t.Errorf("%s: the link was followed", name)
+		}
+	}
 }
 
 // TestProfile: commands have a home that they can write to, whatever the user's is, and

@@ -284,7 +284,7 @@ func (s *Store) lock(ctx context.Context, key string) (unlock func(), err error)
 	lock := flock.New(filepath.Join(s.locks(), key))
 	const pause = 100 * time.Millisecond
 	if _, err := lock.TryLockContext(ctx, pause); err != nil {
-		return nil, fmt.Errorf("waiting for whoever builds it: %w", err)
+		return nil, fmt.Errorf("waiting for whoever installs it: %w", err)
 	}
 	return func() { _ = lock.Close() }, nil
 }

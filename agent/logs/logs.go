@@ -14,6 +14,7 @@ package logs
 import (
 	"fmt"
 	"io/fs"
+	"math"
 	"path"
 	"strconv"
 	"strings"
@@ -100,6 +101,7 @@ func Read(agent string, read Reader, in Input) (*Converted, error) {
 		return nil, fmt.Errorf("reading the logs of %s: %w", agent, err)
 	}
 	c.Truncated, c.Failure = d.truncated(), shortened(c.Failure)
+	c.leaveNonsense()
 	if c.Trajectory == nil {
 		return c, nil
 	}
@@ -107,6 +109,29 @@ func Read(agent string, read Reader, in Input) (*Converted, error) {
 		return nil, fmt.Errorf("reading the logs of %s: %w", agent, err)
 	}
 	return c, nil
+}
+
+// leaveNonsense leaves away costs that are no numbers: JSON cannot hold them.
+func (c *Converted) leaveNonsense() {
+	finite := func(usd *float64) *float64 {
+		if usd != nil && (math.IsNaN(*usd) || math.IsInf(*usd, 0)) {
+			return nil
+		}
+		return usd
+	}
+	c.CostUSD = finite(c.CostUSD)
+	t := c.Trajectory
+	if t == nil {
+		return
+	}
+	for i := range t.Steps {
+		if m := t.Steps[i].Metrics; m != nil {
+			m.CostUSD = finite(m.CostUSD)
+		}
+	}
+	if t.FinalMetrics != nil {
+		t.FinalMetrics.CostUSD = finite(t.FinalMetrics.CostUSD)
+	}
 }
 
 // maxLog is the size of the largest log that is read.
