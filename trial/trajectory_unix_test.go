@@ -15,7 +15,7 @@ import (
 
 // TestPlantedLogs: whatever an agent puts in the place of its logs or of the trajectory, the
 // trial is judged, nothing outside the directory is read or written, and nothing waits.
-func TestPlantedLogs(t *testing.T) {
+func TestPlantedLogs(t *testing.T) { //nolint:tparallel // one after the other: they share the file that nothing may change
 	t.Parallel()
 	const private = "what is outside"
 	for name, c := range map[string]struct {

@@ -375,12 +375,23 @@ func (r *reader) parts(d *Definition) {
 	if len(d.Install.NPM) > 0 && d.Install.Node == "" && d.Install.NodeBuild == "" {
 		r.failf("[install]", "packages of npm need node, or node_build where the program runs without it: give its version")
 	}
+	r.paths(d)
+	r.run(d)
+	r.settings(d)
+}
+
+// paths refuses places that are none.
+func (r *reader) paths(d *Definition) {
 	for _, f := range d.Files {
 		r.place("[[file]] path", f.Path)
 	}
 	if d.Skills != "" {
 		r.place("[skills] dir", d.Skills)
 	}
+}
+
+// run refuses what a run cannot use.
+func (r *reader) run(d *Definition) {
 	for _, v := range d.Run.Env {
 		if !isVariable(v.Name) {
 			r.failf("[run.env]", "want the name of a variable, have %q", v.Name)

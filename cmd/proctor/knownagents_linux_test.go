@@ -23,7 +23,7 @@ const agentsVar = "PROCTOR_TEST_AGENTS"
 // TestKnownAgents installs real programs from npm's registry, each once, and runs them in
 // sandboxes without a network against a model that follows a script: what they did is a
 // trajectory with the tokens that the server counted, and a refused key is no score.
-func TestKnownAgents(t *testing.T) {
+func TestKnownAgents(t *testing.T) { //nolint:tparallel // one after the other: each takes both cores
 	t.Parallel()
 	need.Patience(t)
 	need.That(t, "npm", need.Required("npm"), "installs packages of npm")
@@ -34,7 +34,7 @@ func TestKnownAgents(t *testing.T) {
 	for _, d := range installed.Definitions() {
 		if slices.Contains(chosen, d.Name) || d.Tried && d.Logs != "" && slices.Equal(chosen, []string{"all"}) {
 			tried++
-			t.Run(d.Name, func(t *testing.T) { tryAgent(t, d) }) // one after the other: each takes both cores
+			t.Run(d.Name, func(t *testing.T) { tryAgent(t, d) })
 		}
 	}
 	if tried == 0 {
