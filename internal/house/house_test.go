@@ -20,7 +20,7 @@ import (
 const mapFile = "../../docs/architecture.md"
 
 // testHelpers may be imported by any test.
-var testHelpers = []string{"sandbox/sandboxtest", "sandbox/fake", "cube/cubetest", "cube/cubes", "agent/agents", "llm/llmtest"}
+var testHelpers = []string{"sandbox/sandboxtest", "sandbox/fake", "cube/cubetest", "cube/cubes", "agent/agents", "agent/installed", "llm/llmtest"}
 
 // Rooms whose packages read and write files, and run nothing.
 var formats = []string{"harbor", "jobdir", "dataset", "score", "report", "ownrunner", "value", "exception", "schema", "reward", "outcome", "atif", "cube/typed", "agent/logs"}
