@@ -78,7 +78,9 @@ func CallsModel(known agent.Registry, cfg jobdir.AgentConfig, mode GatewayMode) 
 }
 
 func pythonAgent(cfg jobdir.AgentConfig) error {
-	return exception.Errorf(exception.ValueError, "agent %q is Python code, which proctor cannot run; use -a command", *cfg.ImportPath)
+	return exception.Errorf(exception.ValueError, "agent %q is Python code on this machine, which proctor cannot run; "+
+		"-a python runs such a class in the sandbox (--ak dir=DIR --ak import=MODULE:CLASS), -a external a program of yours beside it, "+
+		"-a acp one that speaks the Agent Client Protocol, and -a command any other (docs/agents.md)", *cfg.ImportPath)
 }
 
 // agentConfig has the settings of an agent that the configuration alone gives.
