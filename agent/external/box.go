@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -43,15 +44,23 @@ func refusedf(format string, args ...any) error { return &refused{fmt.Sprintf(fo
 
 // exec runs a command and returns the beginning and the end of its output.
 func (b box) exec(ctx context.Context, cmd sandbox.Command) (sandbox.ExitStatus, string, error) {
-	for _, text := range append([]string{cmd.Shell, cmd.Dir}, append(cmd.Argv, cmd.Env...)...) {
-		if strings.ContainsRune(text, 0) {
-			return sandbox.ExitStatus{}, "", refusedf("commands, directories and variables cannot hold a zero byte")
-		}
+	if err := checkCommand(cmd); err != nil {
+		return sandbox.ExitStatus{}, "", err
 	}
 	out := &ends{tail: bounded.NewTail(maxOutput / 2)}
 	cmd.User, cmd.Stdout = b.user, out
 	status, err := b.sb.Exec(ctx, cmd)
 	return status, out.String(), err
+}
+
+// checkCommand refuses what no system can run.
+func checkCommand(cmd sandbox.Command) error {
+	for _, text := range slices.Concat([]string{cmd.Shell, cmd.Dir}, cmd.Argv, cmd.Env) {
+		if strings.ContainsRune(text, 0) {
+			return refusedf("commands, directories and variables cannot hold a zero byte")
+		}
+	}
+	return nil
 }
 
 // workdir is the directory in which the agent's commands begin; empty where the sandbox

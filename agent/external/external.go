@@ -20,7 +20,7 @@ import (
 )
 
 // Agents returns the registry of them. The list is the caller's.
-func Agents() agent.Registry { return agent.Registry{externalEntry()} }
+func Agents() agent.Registry { return agent.Registry{externalEntry(), acpEntry(), {Open: openACP}} }
 
 // protocolError is the exception of an agent that does not keep to its protocol. What it
 // did is not verified.

@@ -33,6 +33,7 @@ var parts = map[string]func(*peer) int{
 	"endless":   playEndless,
 	"stubborn":  playStubborn,
 	"variables": playVariables,
+	"acp":       playACP,
 	"failing":   func(*peer) int { fmt.Fprintln(os.Stderr, "it broke: sk-0123456789"); return 7 },
 	"mute":      func(*peer) int { return 0 },
 	"lingering": func(p *peer) int {
