@@ -25,13 +25,16 @@ func ACP(d *Dir, in Input) (*Converted, error) {
 	}
 	l.settle()
 	out.Failure = l.failure
+	if in.Model == "" {
+		l.model = l.current
+	}
 	l.finish(out, either(l.name, "acp"), in, l.spent)
 	return out, nil
 }
 
 type acpLog struct {
 	conversation
-	name string
+	name, current string // of the agent, and what it calls its model
 	// asked are this program's requests, by their ids.
 	asked   map[string]string
 	tools   map[string]*acpTool
@@ -83,7 +86,8 @@ func (l *acpLog) peer(at *string, m *value.Object) {
 	case "session/update":
 		l.update(at, object(m, "params", "update"))
 	case "session/request_permission":
-		l.tool(at, object(m, "params", "toolCall"))
+		call := object(m, "params", "toolCall")
+		l.tool(at, call) // its content is for who is asked, and no result
 	case "":
 		l.answer(l.asked[dumps(orNull(member(m, "id")))], m)
 	}
@@ -103,16 +107,30 @@ func (l *acpLog) answer(method string, m *value.Object) {
 	case "initialize":
 		l.name, l.version = text(r, "agentInfo", "name"), text(r, "agentInfo", "version")
 	case "session/new":
-		l.session, l.model = text(r, "sessionId"), text(r, "models", "currentModelId")
+		l.session, l.current = text(r, "sessionId"), text(r, "models", "currentModelId")
 	case "session/prompt":
 		l.failure = ""
 		l.used(r)
 	}
 }
 
-// used takes what an answer to a prompt says of tokens: as the protocol has it, or as
-// Gemini CLI does.
+// usedBy takes what Qwen Code says of the tokens of a step when that has ended.
+func (l *acpLog) usedBy(u *value.Object) {
+	if u == nil || !l.open {
+		return
+	}
+	s := &l.steps[len(l.steps)-1]
+	if s.Metrics == nil {
+		s.Metrics = l.usage(count(u, "inputTokens"), count(u, "cachedReadTokens"), count(u, "outputTokens"), nil)
+	}
+}
+
+// used takes what an answer to a prompt says of tokens, where no step has: as the protocol
+// has it, or as Gemini CLI does.
 func (l *acpLog) used(r *value.Object) {
+	if l.metered {
+		return
+	}
 	if u := object(r, "usage"); u != nil {
 		l.usage(count(u, "inputTokens").Add(count(u, "cachedReadTokens")).Add(count(u, "cachedWriteTokens")), count(u, "cachedReadTokens"), count(u, "outputTokens").Add(count(u, "thoughtTokens")), nil)
 		return
@@ -128,6 +146,7 @@ func (l *acpLog) update(at *string, u *value.Object) {
 			l.step(at, l.called)
 			l.said.WriteString(s)
 		}
+		l.usedBy(object(u, "_meta", "usage"))
 	case "agent_thought_chunk":
 		if s := acpText(member(u, "content")); s != "" {
 			l.step(at, l.called || l.said.Len() > 0)
@@ -181,8 +200,8 @@ func (l *acpLog) tool(at *string, u *value.Object) {
 	}
 	s := &l.steps[t.step]
 	describe(&s.ToolCalls[t.call], u)
-	if said := acpOutput(u); said != "" {
-		t.output = said
+	if u.Has("sessionUpdate") && (u.Has("content") || u.Has("rawOutput")) {
+		t.output = acpOutput(u)
 	}
 	status := text(u, "status")
 	if status != "completed" && status != "failed" || t.told {
@@ -215,6 +234,9 @@ func describe(c *atif.ToolCall, u *value.Object) {
 			c.Extra = value.NewObject(1)
 		}
 		c.Extra.Set("title", value.Str(title))
+		if c.Arguments.Len() == 0 { // for people, but better than nothing
+			c.Arguments.Set("title", value.Str(title))
+		}
 	}
 	switch raw := member(u, "rawInput").(type) {
 	case nil, value.Null:
