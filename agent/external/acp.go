@@ -16,6 +16,7 @@ import (
 	"github.com/proctor-run/proctor/agent/logs"
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/internal/clock"
+	"github.com/proctor-run/proctor/internal/version"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
@@ -59,13 +60,13 @@ func acpEntryOf(name string, command func(agent.Config) string) agent.Entry {
 		Logs:    logs.ACP,
 		Settings: append([]agent.Setting{
 			{Name: "install", Summary: "run before it, as root, within the agent's set-up time (360 seconds unless changed)", Text: true},
-			{Name: "auth", Summary: "the id of the way to authenticate, of those that the agent offers; none is asked for unless given", Text: true},
+			{Name: "login", Summary: "the id of the way to authenticate, of those that the agent offers; none is asked for unless given", Text: true},
 			{Name: "mode", Summary: "the id of the mode of the session, of those that the agent has; its own default unless given", Text: true},
 			{Name: "version", Summary: "recorded with the results", Text: true},
 		}, agent.GatewaySettings()...),
 		Sandboxed: func(c agent.Config) (agent.Agent, error) {
 			return &acpAgent{
-				name: name, command: command(c), install: c.Text("install"), auth: c.Text("auth"), mode: c.Text("mode"),
+				name: name, command: command(c), install: c.Text("install"), login: c.Text("login"), mode: c.Text("mode"),
 				version: c.Text("version"), vars: c.Env, model: c.Model, now: clock.Or(nil),
 			}, nil
 		},
@@ -74,9 +75,9 @@ func acpEntryOf(name string, command func(agent.Config) string) agent.Entry {
 
 // acpAgent is an agent in the sandbox, of which this program is the client.
 type acpAgent struct {
-	name, command, install, auth, mode, version, model string
-	vars                                               []string
-	now                                                func() time.Time
+	name, command, install, login, mode, version, model string
+	vars                                                []string
+	now                                                 func() time.Time
 }
 
 var _ agent.Agent = (*acpAgent)(nil)
@@ -246,7 +247,7 @@ func (t *talk) open(ctx context.Context) (acp.SessionId, error) {
 	defer cancel()
 	hello, err := t.conn.Initialize(greeting, acp.InitializeRequest{
 		ProtocolVersion: acp.ProtocolVersionNumber,
-		ClientInfo:      &acp.Implementation{Name: "proctor", Version: "1"},
+		ClientInfo:      &acp.Implementation{Name: "proctor", Version: version.Current().Version},
 		ClientCapabilities: acp.ClientCapabilities{
 			Fs: acp.FileSystemCapabilities{ReadTextFile: true, WriteTextFile: true}, Terminal: true,
 		},
@@ -257,8 +258,8 @@ func (t *talk) open(ctx context.Context) (acp.SessionId, error) {
 	if hello.ProtocolVersion != acp.ProtocolVersionNumber {
 		return "", protocolErrorf("the agent speaks version %d of the Agent Client Protocol, and proctor version %d", hello.ProtocolVersion, acp.ProtocolVersionNumber)
 	}
-	if t.agent.auth != "" {
-		if _, err := t.conn.Authenticate(ctx, acp.AuthenticateRequest{MethodId: t.agent.auth}); err != nil {
+	if t.agent.login != "" {
+		if _, err := t.conn.Authenticate(ctx, acp.AuthenticateRequest{MethodId: t.agent.login}); err != nil {
 			return "", &callError{"authenticate", err}
 		}
 	}

@@ -226,7 +226,7 @@ func TestACP(t *testing.T) {
 		e.MCPServers = []agent.MCPServer{
 			{Name: "a", Transport: "stdio", Command: "c"}, {Name: "b", Transport: "sse", URL: "u"}, {Name: "c", Transport: "streamable-http", URL: "u"},
 		}
-	}, "auth", "key", "mode", "yolo", "install", "echo installed")
+	}, "login", "key", "mode", "yolo", "install", "echo installed")
 	if err != nil {
 		t.Fatal(err)
 	}
