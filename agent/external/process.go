@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -57,15 +58,32 @@ func startProcess(command string, vars []string, stdout, stderr io.Writer) (_ *p
 	cmd := exec.Command("sh", "-c", command)
 	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = vars, in, out, errs
 	ownGroup(cmd)
-	if err := cmd.Start(); err != nil {
-		closeAll(opened)
-		return nil, err //nolint:wrapcheck // names the program
+	p := &process{
+		stdin: stdin, outputs: []output{{outOf, stdout}, {errOf, stderr}},
+		exited: make(chan struct{}), quiet: make(chan struct{}),
+	}
+	started := make(chan error)
+	go p.run(cmd, started)
+	if err = <-started; err != nil {
+		return nil, err
 	}
 	closeAll([]*os.File{in, out, errs})
-	return &process{
-		proc: cmd.Process, stdin: stdin, outputs: []output{{outOf, stdout}, {errOf, stderr}},
-		exited: make(chan struct{}), quiet: make(chan struct{}),
-	}, nil
+	return p, nil
+}
+
+// run starts a command and waits for it, on one thread: where the command is to end with
+// this program, the kernel ends it with the thread that started it.
+func (p *process) run(cmd *exec.Cmd, started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	err := cmd.Start()
+	p.proc = cmd.Process
+	started <- err
+	if err != nil {
+		return
+	}
+	p.state, p.err = awaitExit(p.proc)
+	close(p.exited)
 }
 
 func closeAll(files []*os.File) {
@@ -82,8 +100,7 @@ func (p *process) read() {
 		p.readers.Go(func() { _, _ = io.Copy(o.to, o.from) })
 	}
 	go func() {
-		p.state, p.err = awaitExit(p.proc)
-		close(p.exited)
+		<-p.exited
 		p.readers.Wait()
 		close(p.quiet)
 	}()
