@@ -7,6 +7,7 @@ import (
 
 	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/agent/builtin"
+	"github.com/proctor-run/proctor/agent/external"
 	"github.com/proctor-run/proctor/agent/installed"
 	"github.com/proctor-run/proctor/agent/terminus"
 	"github.com/proctor-run/proctor/agent/tools"
@@ -15,5 +16,5 @@ import (
 // All returns the agents that come with proctor. The list is the caller's, who may
 // append entries of its own.
 func All() agent.Registry {
-	return slices.Concat(builtin.Agents(), agent.Registry{tools.Entry(), terminus.Entry()}, installed.Agents())
+	return slices.Concat(builtin.Agents(), agent.Registry{tools.Entry(), terminus.Entry()}, external.Agents(), installed.Agents())
 }

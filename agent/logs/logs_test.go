@@ -21,6 +21,7 @@ var readers = map[string]Reader{
 	"claude-code": ClaudeCode, "codex": Codex, "gemini-cli": GeminiCLI, "goose": Goose, "kilo": Kilo,
 	"mini-swe-agent": MiniSWEAgent, "opencode": OpenCode, "openhands": OpenHands, "pi": Pi,
 	"cline-cli": ClineCLI, "continue": Continue, "copilot-cli": CopilotCLI, "qwen-coder": QwenCoder,
+	"acp": ACP,
 }
 
 // convert reads the logs of an agent of readers.
@@ -45,6 +46,7 @@ var mainFiles = map[string]string{
 	"continue":    "sessions/s.json",
 	"copilot-cli": "sessions/s/events.jsonl",
 	"qwen-coder":  "sessions/projects/-app/chats/s.jsonl",
+	"acp":         "acp.jsonl",
 }
 
 // printedFiles are where stands what the agents printed, where that is not the session.
@@ -96,6 +98,9 @@ func TestLinksAreNotFollowed(t *testing.T) {
 // mustRead is a real session of an agent.
 func mustRead(t testing.TB, agent string) string {
 	t.Helper()
+	if agent == "acp" {
+		return acpSession
+	}
 	pattern := map[string]string{
 		"claude-code": "sessions/projects/-app/*.jsonl", "codex": "sessions/*/*/*/*.jsonl", "gemini-cli": "sessions/*.jsonl", "pi": "pi.txt",
 		"kilo": "kilo.txt", "opencode": "opencode.txt",
