@@ -23,6 +23,7 @@ const (
 
 // unused names public packages that the module does not import, with the reason.
 var unused = map[string]string{
+	"agent/external": "agents.All has its agents",
 	"agent/terminus": "agents.All has its agent",
 	"agent/tools":    "agents.All has its agent",
 }
