@@ -127,6 +127,19 @@ func Load(file string) (*Definition, error) {
 
 // Parse reads the text of an agent's file; name stands in errors.
 func Parse(name, text string) (*Definition, error) {
+	d, err := parse(name, text)
+	if err != nil {
+		return nil, err
+	}
+	r := &reader{file: name}
+	if r.templates(d); r.err != nil {
+		return nil, r.err
+	}
+	return d, nil
+}
+
+// parse is Parse without a trial of the templates, which takes longer than all the rest.
+func parse(name, text string) (*Definition, error) {
 	doc, err := toml.Decode(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -136,9 +149,6 @@ func Parse(name, text string) (*Definition, error) {
 	d.source = text
 	if r.err == nil {
 		r.complete(d)
-	}
-	if r.err == nil {
-		r.templates(d)
 	}
 	if r.err != nil {
 		return nil, r.err

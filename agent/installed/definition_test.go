@@ -177,6 +177,9 @@ func TestShipped(t *testing.T) {
 		if d.Name+".toml" != entries[i].Name() || (d.Version == "" || d.Check.Pattern == nil) && d.Tried || strings.HasSuffix(d.Summary, ".") || strings.Contains(d.Summary, "\n") {
 			t.Errorf("%s: version %q, summary %q, or what tells the version", entries[i].Name(), d.Version, d.Summary)
 		}
+		if _, err := installed.Parse(d.Name, d.Source()); err != nil { // the templates, too
+			t.Error(err)
+		}
 		e := d.Entry()
 		if e.Install == nil || len(e.Settings) < 3 {
 			t.Errorf("%s: its entry is %+v", d.Name, e)

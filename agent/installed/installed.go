@@ -14,7 +14,9 @@ import (
 	"embed"
 	"encoding/hex"
 	"path"
+	"slices"
 	"strings"
+	"sync"
 
 	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/agent/logs"
@@ -34,8 +36,12 @@ func Agents() agent.Registry {
 	return all
 }
 
-// Definitions returns those that come with proctor, by name.
-func Definitions() []*Definition {
+// Definitions returns those that come with proctor, by name. They are the same each time,
+// and must not be changed; the list is the caller's.
+func Definitions() []*Definition { return slices.Clone(shipped()) }
+
+// shipped reads them once: every command of a program lists agents in its help.
+var shipped = sync.OnceValue(func() []*Definition {
 	entries, err := data.ReadDir("data")
 	if err != nil {
 		panic(err) // it is part of the program
@@ -46,14 +52,14 @@ func Definitions() []*Definition {
 		if err != nil {
 			panic(err)
 		}
-		d, err := Parse(e.Name(), string(text))
+		d, err := parse(e.Name(), string(text))
 		if err != nil {
 			panic(err)
 		}
 		all = append(all, d)
 	}
 	return all
-}
+})
 
 // readers are the readers of logs, by the name that definitions give them.
 var readers = map[string]logs.Reader{
