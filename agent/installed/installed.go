@@ -28,13 +28,16 @@ import (
 var data embed.FS
 
 // Agents returns the registry of them. The list is the caller's.
-func Agents() agent.Registry {
+func Agents() agent.Registry { return slices.Clone(entries()) }
+
+// entries are made once, as the definitions are read.
+var entries = sync.OnceValue(func() agent.Registry {
 	var all agent.Registry
-	for _, d := range Definitions() {
+	for _, d := range shipped() {
 		all = append(all, d.Entry())
 	}
 	return all
-}
+})
 
 // Definitions returns those that come with proctor, by name. They are the same each time,
 // and must not be changed; the list is the caller's.
@@ -42,12 +45,12 @@ func Definitions() []*Definition { return slices.Clone(shipped()) }
 
 // shipped reads them once: every command of a program lists agents in its help.
 var shipped = sync.OnceValue(func() []*Definition {
-	entries, err := data.ReadDir("data")
+	files, err := data.ReadDir("data")
 	if err != nil {
 		panic(err) // it is part of the program
 	}
 	var all []*Definition
-	for _, e := range entries {
+	for _, e := range files {
 		text, err := data.ReadFile(path.Join("data", e.Name()))
 		if err != nil {
 			panic(err)
