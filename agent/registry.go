@@ -56,6 +56,8 @@ type Entry struct {
 	// where it leaves none. An entry with nothing else is of an agent that cannot
 	// be run here.
 	Logs logs.Reader
+	// FailuresOnly says that Logs tells of failures, and of no trajectory.
+	FailuresOnly bool
 
 	// Open, when set, makes the entry of a name that no other entry has, for example of a
 	// file; ok is false where the name is none of these. All other fields are empty then:
@@ -140,10 +142,12 @@ func (r Registry) names(which func(Entry) bool) []string {
 
 // LogNames returns the names of the agents whose logs can be read, sorted.
 func (r Registry) LogNames() []string {
-	names := r.names(func(e Entry) bool { return e.Logs != nil })
+	names := r.names(hasTrajectories)
 	slices.Sort(names)
 	return names
 }
+
+func hasTrajectories(e Entry) bool { return e.Logs != nil && !e.FailuresOnly }
 
 // UnknownLogsError is the error of an agent whose logs cannot be read.
 type UnknownLogsError struct {
@@ -160,7 +164,7 @@ func (e *UnknownLogsError) Error() string {
 // cannot be read the error is an [*UnknownLogsError].
 func (r Registry) ReadLogs(name string, in logs.Input) (*logs.Converted, error) {
 	e, _ := r.find(name)
-	if e.Logs == nil {
+	if !hasTrajectories(e) {
 		return nil, &UnknownLogsError{Agent: name, Known: r.LogNames()}
 	}
 	return logs.Read(name, e.Logs, in)

@@ -197,9 +197,9 @@ func TestAttachUnreadable(t *testing.T) {
 		t.Errorf("it warns:\n%s", a.stderr.String())
 	}
 	a = attach(t)
-	a.write("config.json", strings.ReplaceAll(jobtest.Read(t, filepath.Join(a.dir, "config.json")), `"oracle"`, `"aider"`))
+	a.write("config.json", strings.ReplaceAll(jobtest.Read(t, filepath.Join(a.dir, "config.json")), `"oracle"`, `"langgraph"`))
 	a.follow(a.dir, nil, a.end)
-	if !strings.Contains(a.stderr.String(), "where agent aider keeps what it prints") {
+	if !strings.Contains(a.stderr.String(), "where agent langgraph keeps what it prints") {
 		t.Errorf("it says %s", a.stderr.String())
 	}
 }
