@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/proctor-run/proctor/exception"
+	"github.com/proctor-run/proctor/internal/shellword"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -15,20 +16,7 @@ func (os OS) Quote(word string) (string, error) {
 	if os == Windows {
 		return quoteWindows(word)
 	}
-	return quotePOSIX(word), nil
-}
-
-// bareMarks need no quotes in bash, besides ASCII letters and digits.
-const bareMarks = "@%+=:,./_-"
-
-func quotePOSIX(word string) string {
-	bare := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(bareMarks, r)
-	}
-	if word != "" && strings.TrimLeftFunc(word, bare) == "" {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'"'"'`) + "'"
+	return shellword.Quote(word), nil
 }
 
 func quoteWindows(word string) (string, error) {

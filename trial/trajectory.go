@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
-	"strings"
 
 	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/agent/logs"
@@ -44,7 +43,7 @@ func (a *attempt) readLogs(ctx context.Context, s *stage, err error) error {
 		a.warn("the agent's logs are not whole: %s", what)
 	}
 	if made.Trajectory != nil {
-		a.nameModel(made)
+		a.leaveUnpriced(made)
 		if writeErr := made.WriteFile(filepath.Join(dir, trajectoryFile), a.veil.bytes); writeErr != nil {
 			a.warn("keeping the agent's trajectory: %v", writeErr)
 		}
@@ -53,36 +52,21 @@ func (a *attempt) readLogs(ctx context.Context, s *stage, err error) error {
 	return orSaid(err, name, made, s.answered || positive(s.agentResult().NOutputTokens))
 }
 
-// aliasProvider is what agents' files call the server of the model, where an agent wants a
-// provider's name.
-const aliasProvider = "proctor/"
-
-// nameModel gives the model the name of the configuration, where the agent knows it by an
-// alias, and leaves away a cost that is none because the agent was told of no prices.
-func (a *attempt) nameModel(made *logs.Converted) {
-	t, full := made.Trajectory, a.cfg.Agent.ModelName
-	if full == nil {
+// leaveUnpriced leaves away a cost that is none because the agent was told of no prices.
+func (a *attempt) leaveUnpriced(made *logs.Converted) {
+	if m := a.modelAccess(); m == nil || m.Info.Prices != nil {
 		return
 	}
-	_, name, _ := strings.Cut(*full, "/")
-	rename := func(model *string) *string {
-		if model != nil && *model == aliasProvider+name {
-			return full
-		}
-		return model
-	}
 	unpriced := func(cost *float64) *float64 {
-		if m := a.modelAccess(); cost != nil && *cost == 0 && m != nil && m.Info.Prices == nil {
+		if cost != nil && *cost == 0 {
 			return nil
 		}
 		return cost
 	}
-	t.Agent.ModelName = rename(t.Agent.ModelName)
+	t := made.Trajectory
 	for i := range t.Steps {
-		s := &t.Steps[i]
-		s.ModelName = rename(s.ModelName)
-		if s.Metrics != nil {
-			s.Metrics.CostUSD = unpriced(s.Metrics.CostUSD)
+		if m := t.Steps[i].Metrics; m != nil {
+			m.CostUSD = unpriced(m.CostUSD)
 		}
 	}
 	if t.FinalMetrics != nil {

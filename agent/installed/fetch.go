@@ -2,6 +2,7 @@ package installed
 
 import (
 	"archive/tar"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/sha512"
@@ -30,14 +31,7 @@ const defaultRegistry = "https://registry.npmjs.org"
 
 // registry is the address of npm's registry, as npm finds it.
 func (p *program) registry() string {
-	return strings.TrimRight(or(p.lookup("npm_config_registry", "NPM_CONFIG_REGISTRY"), defaultRegistry), "/")
-}
-
-func or(text, otherwise string) string {
-	if text == "" {
-		return otherwise
-	}
-	return text
+	return strings.TrimRight(cmp.Or(p.lookup("npm_config_registry", "NPM_CONFIG_REGISTRY"), defaultRegistry), "/")
 }
 
 // hosts are what an installation reaches; none where that is not known.
@@ -93,15 +87,17 @@ func (f *fetcher) fetch(ctx context.Context, pkg, version string) (string, error
 	if err := checkIntegrity(data, about.Dist.Integrity); err != nil {
 		return "", fmt.Errorf("fetching package %s %s: %w", pkg, version, err)
 	}
-	return keepFile(f.keep, name, data)
+	if err := os.MkdirAll(f.keep, 0o755); err != nil {
+		return "", err
+	}
+	file := filepath.Join(f.keep, name)
+	return file, atomicfile.Write(file, data, 0o644)
 }
 
 func isFile(name string) bool {
 	info, err := os.Lstat(name)
 	return err == nil && info.Mode().IsRegular()
 }
-
-func writeWhole(name string, data []byte) error { return atomicfile.Write(name, data, 0o644) }
 
 func (f *fetcher) get(ctx context.Context, address string, limit int64) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
@@ -170,7 +166,7 @@ func repack(from *tar.Reader, w io.Writer, only string) error {
 	for entries := 0; ; entries++ {
 		h, err := from.Next()
 		if errors.Is(err, io.EOF) && files == 0 {
-			return fmt.Errorf("the archive has no %s", or(only, "files"))
+			return fmt.Errorf("the archive has no %s", cmp.Or(only, "files"))
 		}
 		if errors.Is(err, io.EOF) {
 			return wrap(to.Close(), "packing the archive's files")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/agent/logs"
+	"github.com/proctor-run/proctor/atif"
 )
 
 // fileSuffix is that of agents' files.
@@ -83,8 +84,8 @@ func InDirectory(dir string) ([]*Definition, error) {
 // failures; nil for none.
 func (d *Definition) reader() logs.Reader {
 	read := readers[d.Logs]
-	if len(d.Failures) == 0 {
-		return read
+	if read == nil && len(d.Failures) == 0 {
+		return nil
 	}
 	return func(dir *logs.Dir, in logs.Input) (*logs.Converted, error) {
 		made := &logs.Converted{}
@@ -93,11 +94,35 @@ func (d *Definition) reader() logs.Reader {
 			if made, err = read(dir, in); err != nil {
 				return nil, err
 			}
+			nameModel(made.Trajectory, in.Model)
 		}
 		if said, typ := d.failure(dir.Read(d.Output)); typ != "" {
 			made.Failure, made.FailureType = cmp.Or(made.Failure, said), typ
 		}
 		return made, nil
+	}
+}
+
+// aliasProvider is what the files call the server of the model, where a program wants the
+// name of a provider.
+const aliasProvider = "proctor/"
+
+// nameModel gives a model the name of the configuration where the program knows it by the
+// alias.
+func nameModel(t *atif.Trajectory, model string) {
+	if t == nil || model == "" {
+		return
+	}
+	name := nameOf(model).Name
+	rename := func(known *string) *string {
+		if known != nil && *known == aliasProvider+name {
+			return &model
+		}
+		return known
+	}
+	t.Agent.ModelName = rename(t.Agent.ModelName)
+	for i := range t.Steps {
+		t.Steps[i].ModelName = rename(t.Steps[i].ModelName)
 	}
 }
 

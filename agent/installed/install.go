@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/pem"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -258,16 +257,4 @@ func onlyCertificates(data []byte) []byte {
 			out = append(out, pem.EncodeToMemory(block)...)
 		}
 	}
-}
-
-// keepFile makes a file of what is fetched, whole or not at all, and returns its path.
-func keepFile(dir, name string, data []byte) (string, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, name)
-	if info, err := os.Lstat(path); err == nil && info.Mode().Type() == fs.FileMode(0) {
-		return path, nil
-	}
-	return path, writeWhole(path, data)
 }

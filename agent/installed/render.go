@@ -13,6 +13,7 @@ import (
 	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/suggest"
+	"github.com/proctor-run/proctor/internal/toml"
 	"github.com/proctor-run/proctor/llm"
 )
 
@@ -114,7 +115,7 @@ func (r *renderer) functions() template.FuncMap {
 			text, err := json.Marshal(v)
 			return string(text), err
 		},
-		"toml":    quoteTOML,
+		"toml":    toml.QuoteString,
 		"quote":   harbor.Linux.Quote,
 		"setting": r.setting,
 		"mcp":     func(form string) (string, error) { return mcpServers(form, r.vars.MCP) },
@@ -164,25 +165,6 @@ var templatePlace = regexp.MustCompile(`^template: (.*?):(\d+)(?::\d+)?: (?:exec
 func plain(err error) error {
 	text := templatePlace.ReplaceAllString(err.Error(), "$1: line $2 of the template: ")
 	return errors.New(text)
-}
-
-// quoteTOML is text as a basic string of TOML.
-func quoteTOML(text string) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	for _, c := range text {
-		switch {
-		case c == '"' || c == '\\':
-			b.WriteByte('\\')
-			b.WriteRune(c)
-		case c < ' ' || c == 0x7f:
-			fmt.Fprintf(&b, `\u%04x`, c)
-		default:
-			b.WriteRune(c)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
 }
 
 // templates are the templates of a definition with their places.

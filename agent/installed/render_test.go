@@ -113,7 +113,7 @@ func TestTemplates(t *testing.T) {
 		`{{setting "effort"}}|{{setting "none"}}|{{setting "version"}}`:                 "a b||",
 		"{{json .Key}} {{json .Limits.Input}}":                                          `"k" 1000`,
 		`{{json "<a>\"\n"}}`:                                                            `"\u003ca\u003e\"\n"`,
-		`{{toml "a\"b\\c\n\u007f\u0001é"}}`:                                             `"a\"b\\c\u000a\u007f\u0001é"`,
+		`{{toml "a\"b\\c\n\u007f\u0001é"}}`:                                             `"a\"b\\c\n\u007f\u0001é"`,
 		`{{quote "it's $HOME"}} {{quote "a/b"}}`:                                        `'it'"'"'s $HOME' a/b`,
 	} {
 		d := parse(t, "[model]\napis = ['anthropic', 'responses', 'chat']\n[[file]]\npath = '/f'\ncontent = "+quoted(text)+

@@ -2,6 +2,8 @@ package terminus
 
 import (
 	"strings"
+
+	"github.com/proctor-run/proctor/internal/shellword"
 )
 
 const (
@@ -44,9 +46,9 @@ func pieces(key string, limit int) []string {
 	var list []string
 	start, length, bare := 0, 0, true
 	for i, r := range key {
-		size, isBare := len(string(r)), isBareByte(r)
+		size, isBare := len(string(r)), shellword.IsBare(r)
 		if r == '\'' {
-			size = len(quotedQuote)
+			size = len(shellword.QuotedQuote)
 		}
 		quotes := 2
 		if bare && isBare {
@@ -62,30 +64,11 @@ func pieces(key string, limit int) []string {
 	return append(list, key[start:])
 }
 
-const quotedQuote = `'"'"'`
-
 // quoteKey quotes a key for a shell. A semicolon at its end would separate commands of
 // tmux.
 func quoteKey(key string) string {
 	if before, ok := strings.CutSuffix(key, ";"); ok {
 		key = before + `\;`
 	}
-	return quote(key)
-}
-
-// quote writes a word for a POSIX shell.
-func quote(word string) string {
-	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !isBareByte(r) }) < 0 {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", quotedQuote) + "'"
-}
-
-// isBareByte reports whether a character means nothing to a shell.
-func isBareByte(r rune) bool {
-	switch {
-	case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
-		return true
-	}
-	return r < 0x80 && strings.ContainsRune("_@%+=:,./-", r)
+	return shellword.Quote(key)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/internal/bounded"
+	"github.com/proctor-run/proctor/internal/shellword"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
@@ -66,7 +67,7 @@ func (s *session) start(ctx context.Context) error {
 	said := bounded.NewTail(maxSaid)
 	code, err := s.run(ctx, fmt.Sprintf("export TERM=xterm-256color && export SHELL=/bin/bash && "+
 		`tmux start-server \; set-option -g history-limit %d \; new-session -x %d -y %d -d -s %s 'bash --login' \; pipe-pane -t %s %s`,
-		historyLimit, s.width, s.height, sessionName, sessionName, quote(s.pipe())), said, nil)
+		historyLimit, s.width, s.height, sessionName, sessionName, shellword.Quote(s.pipe())), said, nil)
 	if err != nil {
 		return err
 	}
@@ -157,7 +158,7 @@ func (s *session) skillFiles(ctx context.Context) ([]skillFile, error) {
 	// Zero bytes are in no path, and in no text.
 	_, err := s.env.Sandbox.Exec(ctx, sandbox.Command{
 		Shell: fmt.Sprintf(`find %s -mindepth 2 -maxdepth 2 -name SKILL.md -type f 2>/dev/null | sort | head -n %d | `+
-			`while IFS= read -r f; do printf '%%s\0' "$f"; head -c %d "$f"; printf '\0'; done`, quote(dir), maxSkills, maxSkillBytes),
+			`while IFS= read -r f; do printf '%%s\0' "$f"; head -c %d "$f"; printf '\0'; done`, shellword.Quote(dir), maxSkills, maxSkillBytes),
 		Env: s.vars, User: s.env.User, Stdout: out, Stderr: bounded.NewTail(maxSaid), Timeout: skillsLimit,
 	})
 	if err != nil {

@@ -4,13 +4,13 @@ import (
 	"context"
 	"math"
 	"strconv"
-	"strings"
 	"sync"
 	"unicode/utf8"
 
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/internal/clock"
+	"github.com/proctor-run/proctor/internal/shellword"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
@@ -103,15 +103,7 @@ func ShellLine(req ExecRequest) string {
 
 // ShellQuote quotes a word for a POSIX shell, like Python's shlex.quote: what
 // needs no quotes gets none.
-func ShellQuote(s string) string {
-	safe := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_@%+=:,./-", r)
-	}
-	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !safe(r) }) < 0 {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'"'"'`) + "'"
-}
+func ShellQuote(s string) string { return shellword.Quote(s) }
 
 // capture keeps the beginning and the end of a stream.
 type capture struct {
