@@ -1,12 +1,11 @@
 package tools
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/proctor-run/proctor/cube"
+	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/llm"
 	"github.com/proctor-run/proctor/value"
 )
@@ -82,21 +81,21 @@ func (p *player) readCalls(m *llm.Message, cut bool, actions []cube.ActionSchema
 }
 
 func readCall(c llm.ToolCall, cut bool, actions []cube.ActionSchema) call {
-	args, err := readArguments(c.Arguments)
+	args, err := cube.ReadArguments(c.Arguments)
 	if err != nil {
-		why := fmt.Sprintf("The arguments must be a JSON object, but %v. They begin with: %s", err, head(c.Arguments, shownArguments))
+		why := fmt.Sprintf("The arguments must be a JSON object, but %v. They begin with: %s", err, bounded.Head(c.Arguments, shownArguments))
 		if cut {
 			why += "\nThe answer was cut off at the limit of its length: make it shorter, or do it in several calls."
 		}
-		return call{action: cube.Action{Arguments: value.NewObject(0)}, refused: why, written: head(c.Arguments, keptArguments)}
+		return call{action: cube.Action{Arguments: value.NewObject(0)}, refused: why, written: bounded.Head(c.Arguments, keptArguments)}
 	}
 	r := call{action: cube.Action{Arguments: args}}
 	schema := findAction(actions, c.Name)
 	if schema == nil {
-		r.refused = fmt.Sprintf("There is no tool %q. The tools are: %s.", head(c.Name, maxName), actionNames(actions))
+		r.refused = fmt.Sprintf("There is no tool %q. The tools are: %s.", bounded.Head(c.Name, maxName), actionNames(actions))
 		return r
 	}
-	r.refused = misfit(schema.Parameters, args)
+	r.refused = schema.Misfit(args)
 	return r
 }
 
@@ -106,59 +105,6 @@ const (
 	maxName        = 64       // the longest name that providers take
 	maxCalls       = 64       // in one answer
 )
-
-// readArguments reads what the model wrote as arguments; nothing is none.
-func readArguments(text string) (*value.Object, error) {
-	if strings.TrimSpace(text) == "" {
-		return value.NewObject(0), nil
-	}
-	if !json.Valid([]byte(text)) { // which is stricter than what follows, as providers are
-		return nil, errors.New("they are no JSON")
-	}
-	v, err := value.DecodeText(text)
-	if err != nil {
-		return nil, fmt.Errorf("they cannot be read: %w", err)
-	}
-	switch v := v.(type) {
-	case *value.Object:
-		return v, nil
-	case value.Null:
-		return value.NewObject(0), nil
-	}
-	return nil, fmt.Errorf("they are of type %s", value.TypeName(v))
-}
-
-// misfit says which argument is missing or not known, "" where none is. A task would
-// end with such an action, for a slip that the model can mend.
-func misfit(schema, args *value.Object) string {
-	if schema == nil {
-		return ""
-	}
-	required, _ := schema.Get("required")
-	list, _ := required.(value.List)
-	for _, item := range list {
-		if name, ok := item.(value.Str); ok && !args.Has(string(name)) {
-			return fmt.Sprintf("The argument %q is missing.", string(name))
-		}
-	}
-	known, _ := schema.Get("properties")
-	properties, ok := known.(*value.Object)
-	if !ok || allowsOthers(schema) {
-		return ""
-	}
-	for name := range args.Keys() {
-		if !properties.Has(name) {
-			return fmt.Sprintf("There is no argument %q.", head(name, maxName))
-		}
-	}
-	return ""
-}
-
-// allowsOthers reports whether a schema says that arguments it does not name may be there.
-func allowsOthers(schema *value.Object) bool {
-	others, said := schema.Get("additionalProperties")
-	return said && others != value.Bool(false) || schema.Has("patternProperties")
-}
 
 func actionNames(actions []cube.ActionSchema) string {
 	list := make([]string, len(actions))
@@ -176,20 +122,9 @@ func plainName(name string) string {
 			return r
 		}
 		return '_'
-	}, head(name, maxName))
+	}, bounded.Head(name, maxName))
 	if plain == "" {
 		return "unnamed"
 	}
 	return plain
 }
-
-// head is the beginning of a text, whole characters of at most n bytes.
-func head(s string, n int) string {
-	if len(s) <= n {
-		return clean(s)
-	}
-	return strings.ToValidUTF8(s[:n], "")
-}
-
-// clean replaces what is no character, which providers refuse.
-func clean(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/llm"
 )
 
@@ -191,34 +192,13 @@ func shortParts(parts []llm.Part, keep int) (short []llm.Part, changed bool) {
 func shortTexts(parts []llm.Part, keep int) (short []llm.Part, changed bool) {
 	short = slices.Clone(parts)
 	for i, p := range short {
-		if len(p.Text) > keep+markRoom {
-			short[i].Text, changed = middleOut(p.Text, keep), true
-		}
+		text, cut := bounded.Shorten(p.Text, keep)
+		short[i].Text, changed = text, changed || cut
 	}
 	return short, changed
 }
 
-const (
-	imageLeftOut = "[an earlier image is left out here]"
-	markRoom     = 100 // in bytes: what is hardly longer is left as it is
-)
-
-// middleOut keeps the beginning and the end of a text.
-func middleOut(s string, keep int) string {
-	begin, end := head(s, keep/2), tail(s, keep/2)
-	return fmt.Sprintf("%s\n[%d bytes are left out here]\n%s", begin, len(s)-len(begin)-len(end), end)
-}
-
-// tail is the end of a text, whole characters of at most n bytes.
-func tail(s string, n int) string {
-	if len(s) > n {
-		s = s[len(s)-n:]
-		for len(s) > 0 && s[0]&0xC0 == 0x80 { // inside a character
-			s = s[1:]
-		}
-	}
-	return clean(s)
-}
+const imageLeftOut = "[an earlier image is left out here]"
 
 // drop leaves out the oldest turns until no more than aim of size is left, and returns
 // what is. The newest turn stays.

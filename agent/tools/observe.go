@@ -1,72 +1,19 @@
 package tools
 
 import (
-	"encoding/base64"
-	"fmt"
 	"strings"
 
 	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/llm"
-	"github.com/proctor-run/proctor/value"
 )
 
 // partsOf renders one content: the text of it, and its image, if it is one.
 func partsOf(c cube.Content) (text string, image *llm.Image) {
-	body, err := c.ModelContent()
-	if err != nil {
-		return fmt.Sprintf("[content of type %s, which cannot be shown]", c.TypeName()), nil
-	}
-	switch v := body.(type) {
-	case value.Str:
-		return clean(string(v)), nil
-	case value.List:
-		return partsOfList(v)
-	}
-	return "", nil
-}
-
-// partsOfList reads the parts of an image: its name and its data.
-func partsOfList(list value.List) (text string, image *llm.Image) {
-	for _, item := range list {
-		part, ok := item.(*value.Object)
-		if !ok {
-			continue
-		}
-		if s, ok := member(part, "text").(value.Str); ok {
-			text += clean(string(s))
-		}
-		if url, ok := member(member(part, "image_url"), "url").(value.Str); ok {
-			image = imageOf(string(url))
-		}
-	}
-	if text == "" && image == nil {
-		text = "[an image that is empty]"
+	text, png := cube.Shown(c)
+	if png != nil {
+		image = &llm.Image{MediaType: "image/png", Data: png}
 	}
 	return text, image
-}
-
-const pngPrefix = "data:image/png;base64,"
-
-// imageOf reads the data URL of a PNG, which is what images of observations are.
-func imageOf(url string) *llm.Image {
-	payload, ok := strings.CutPrefix(url, pngPrefix)
-	if !ok {
-		return nil
-	}
-	data, err := base64.StdEncoding.DecodeString(payload)
-	if err != nil || len(data) == 0 {
-		return nil
-	}
-	return &llm.Image{MediaType: "image/png", Data: data}
-}
-
-func member(v value.Value, key string) value.Value {
-	o, ok := v.(*value.Object)
-	if !ok {
-		return nil
-	}
-	m, _ := o.Get(key)
-	return m
 }
 
 const imageFollows = "[the image is below]"

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/llm"
 	"github.com/proctor-run/proctor/value"
 )
@@ -157,7 +158,7 @@ func FuzzCall(f *testing.F) {
 			if sent.Name == "" || len(sent.Name) > maxName || plainName(sent.Name) != sent.Name || *c.action.ID != sent.ID {
 				t.Errorf("call %d goes back as %+v", i, sent)
 			}
-			if _, err := readArguments(sent.Arguments); err != nil {
+			if _, err := cube.ReadArguments(sent.Arguments); err != nil {
 				t.Errorf("call %d goes back with %q: %v", i, sent.Arguments, err)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/proctor-run/proctor/atif"
 	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/internal/atomicfile"
+	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/llm"
 	"github.com/proctor-run/proctor/value"
 )
@@ -53,7 +54,7 @@ func (r *record) open(system string, first []llm.Part, actions []cube.ActionSche
 		r.tools = append(r.tools, a.ToolDescriptor())
 	}
 	if system != "" {
-		r.append(atif.Step{Source: atif.System, Message: atif.Text(clean(system))})
+		r.append(atif.Step{Source: atif.System, Message: atif.Text(bounded.Clean(system))})
 	}
 	r.append(atif.Step{Source: atif.User, Message: r.content(first)})
 }
@@ -80,15 +81,15 @@ func (r *record) add(answer *llm.Response, m *llm.Message, calls []call) {
 	if model == "" {
 		model = r.model
 	}
-	s := atif.Step{Source: atif.Agent, Message: atif.Text(clean(m.Text())), LLMCallCount: new(value.NewInt(1)), Metrics: metricsOf(answer)}
+	s := atif.Step{Source: atif.Agent, Message: atif.Text(bounded.Clean(m.Text())), LLMCallCount: new(value.NewInt(1)), Metrics: metricsOf(answer)}
 	if model != "" {
-		s.ModelName = new(clean(model))
+		s.ModelName = new(bounded.Clean(model))
 	}
 	if m.Reasoning != "" {
-		s.ReasoningContent = new(clean(m.Reasoning))
+		s.ReasoningContent = new(bounded.Clean(m.Reasoning))
 	}
 	for _, c := range calls {
-		made := atif.ToolCall{ID: clean(*c.action.ID), FunctionName: c.action.Name, Arguments: c.action.Arguments}
+		made := atif.ToolCall{ID: bounded.Clean(*c.action.ID), FunctionName: c.action.Name, Arguments: c.action.Arguments}
 		if c.written != "" {
 			made.Extra = cube.Pairs("arguments_text", c.written)
 		}
@@ -125,7 +126,7 @@ func (r *record) observe(replies []reply, rest []llm.Part) {
 	o := &atif.Observation{}
 	for _, reply := range replies {
 		content := atif.Text(reply.message().Parts[0].Text)
-		o.Results = append(o.Results, atif.Result{SourceCallID: new(clean(reply.id)), Content: &content})
+		o.Results = append(o.Results, atif.Result{SourceCallID: new(bounded.Clean(reply.id)), Content: &content})
 	}
 	if len(rest) > 0 {
 		content := r.content(rest)
@@ -143,11 +144,11 @@ func (r *record) observe(replies []reply, rest []llm.Part) {
 // content is a message's parts, whose images it writes.
 func (r *record) content(parts []llm.Part) atif.Content {
 	if len(parts) == 1 && parts[0].Image == nil {
-		return atif.Text(clean(parts[0].Text))
+		return atif.Text(bounded.Clean(parts[0].Text))
 	}
 	c := atif.Content{Parts: make([]atif.Part, len(parts))}
 	for i, p := range parts {
-		c.Parts[i] = atif.Part{Type: atif.TextPart, Text: new(clean(p.Text))}
+		c.Parts[i] = atif.Part{Type: atif.TextPart, Text: new(bounded.Clean(p.Text))}
 		if p.Image == nil {
 			continue
 		}
