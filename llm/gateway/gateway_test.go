@@ -215,6 +215,11 @@ func TestRefusals(t *testing.T) {
 		{"web search, offline", "/v1/responses", "own", tool(`{"type":"web_search"}`), offline, 403, "web_search"},
 		{"web fetch, offline", "/v1/messages", "own", tool(`{"type":"web_fetch_20250910","name":"web_fetch"}`), offline, 403, "web_fetch"},
 		{"a hidden type, offline", "/v1/responses", "own", tool(`{"type":"function","type":"mcp"}`), offline, 403, "twice"},
+		{"web search in a namespace, offline", "/v1/responses", "own", tool(`{"type":"namespace","name":"n","tools":[{"type":"function","name":"f"},{"type":"web_search"}]}`), offline, 403, "web_search"},
+		{"a namespace in a namespace", "/v1/responses", "own", tool(`{"type":"namespace","name":"n","tools":[{"type":"namespace","tools":[]}]}`), nil, 403, "another one in it"},
+		{"a model in a namespace", "/v1/responses", "own", tool(`{"type":"namespace","name":"n","tools":[{"type":"image_generation","model":"dear"}]}`), nil, 403, "asks one of its own"},
+		{"a namespace without tools", "/v1/responses", "own", tool(`{"type":"namespace","name":"n","tools":{}}`), nil, 403, "has no list of them"},
+		{"a namespace of another protocol, offline", "/v1/messages", "own", tool(`{"type":"namespace","name":"n","tools":[]}`), offline, 403, "namespace"},
 		{"servers, offline", "/v1/messages", "own", `{"model":"model","mcp_servers":[{"url":"http://x"}]}`, offline, 403, "mcp_servers"},
 		{"search options, offline", "/v1/chat/completions", "own", `{"model":"model","web_search_options":{}}`, offline, 403, "web_search_options"},
 		{"it was closed", "/v1/chat/completions", "own", ok, closed, 403, "the agent's time is over"},
@@ -248,7 +253,7 @@ func TestOfflineLeavesTheCallersOwnTools(t *testing.T) {
 	t.Parallel()
 	for api, c := range map[llm.API][2]string{
 		llm.Chat:      {"/v1/chat/completions", `{"type":"function","function":{"name":"f"}}`},
-		llm.Responses: {"/v1/responses", `{"type":"function","name":"f"},{"type":"custom","name":"g"},{"type":"local_shell"}`},
+		llm.Responses: {"/v1/responses", `{"type":"function","name":"f"},{"type":"custom","name":"g"},{"type":"local_shell"},{"type":"namespace","name":"n","tools":[{"type":"function","name":"h"}]}`},
 		llm.Anthropic: {"/v1/messages", `{"name":"f","input_schema":{}},{"type":"bash_20250124","name":"bash"},{"type":"custom","name":"g"}`},
 		llm.Gemini:    {"/v1beta/models/model:generateContent", `{"functionDeclarations":[{"name":"f"}]}`},
 	} {

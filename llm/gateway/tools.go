@@ -129,20 +129,60 @@ func (c *call) allowedTools(tools json.RawMessage) error {
 	}
 	for tool := range wire.Elements(tools) {
 		kind, err := kindOf(tool)
+		if err == nil && kind == namespaceKind && c.op.api == llm.Responses {
+			err = c.allowedNamespace(tool)
+		} else if err == nil {
+			err = c.allowedTool(tool, kind)
+		}
 		if err != nil {
 			return err
 		}
-		if !c.g.Offline {
-			continue
+	}
+	return nil
+}
+
+// namespaceKind is the type of a tool that is several under one name, as those of a server of
+// tools are.
+const namespaceKind = "namespace"
+
+// allowedNamespace refuses what holds a tool that is refused by itself.
+func (c *call) allowedNamespace(namespace json.RawMessage) error {
+	found, err := wire.MembersOf(namespace, toolsMember)
+	if err != nil {
+		return fmt.Errorf("a namespace of tools: %w", err)
+	}
+	inside := found[toolsMember]
+	if !set(inside) || inside[0] != '[' {
+		return errors.New("a namespace of tools has no list of them")
+	}
+	for tool := range wire.Elements(inside) {
+		kind, err := kindOf(tool)
+		if err == nil && kind == namespaceKind {
+			err = errors.New("a namespace of tools has another one in it")
 		}
-		if c.op.api == llm.Gemini {
-			kind = reachingGemini(tool)
-		} else if calledByCaller(c.op.api, kind) {
-			kind = ""
+		if err == nil {
+			err = c.allowedTool(tool, kind)
 		}
-		if kind != "" {
-			return offline(kind)
+		if err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// allowedTool refuses a tool by which a provider would reach the network for a caller who may
+// not.
+func (c *call) allowedTool(tool json.RawMessage, kind string) error {
+	if !c.g.Offline {
+		return nil
+	}
+	if c.op.api == llm.Gemini {
+		kind = reachingGemini(tool)
+	} else if calledByCaller(c.op.api, kind) {
+		kind = ""
+	}
+	if kind != "" {
+		return offline(kind)
 	}
 	return nil
 }

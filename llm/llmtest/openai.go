@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"strings"
 
 	"github.com/proctor-run/proctor/llm"
 )
@@ -217,7 +218,10 @@ func (responses) parse(req *Request) error {
 		Instructions string          `json:"instructions"`
 		Input        json.RawMessage `json:"input"`
 		Tools        []struct {
-			Name string `json:"name"`
+			Name  string `json:"name"`
+			Tools []struct {
+				Name string `json:"name"`
+			} `json:"tools"` // of a namespace
 		} `json:"tools"`
 	}
 	if err := readBody(req, &body); err != nil {
@@ -225,7 +229,12 @@ func (responses) parse(req *Request) error {
 	}
 	req.Model, req.Stream, req.previous = body.Model, body.Stream, body.Previous
 	for _, t := range body.Tools {
-		req.Tools = append(req.Tools, t.Name)
+		if t.Tools == nil {
+			req.Tools = append(req.Tools, t.Name)
+		}
+		for _, inside := range t.Tools {
+			req.Tools = append(req.Tools, t.Name+namespaceMark+inside.Name)
+		}
 	}
 	if body.Instructions != "" {
 		req.Messages = append(req.Messages, message(llm.System, body.Instructions))
@@ -307,13 +316,20 @@ func (responses) items(a *full) []object {
 		})
 	}
 	for _, c := range a.calls {
-		out = append(out, object{
+		item := object{
 			"id": "fc_" + c.ID, "type": "function_call", "status": "completed",
 			"call_id": c.ID, "name": c.Name, "arguments": c.Arguments,
-		})
+		}
+		if namespace, name, ok := strings.Cut(c.Name, namespaceMark); ok {
+			item["namespace"], item["name"] = namespace, name
+		}
+		out = append(out, item)
 	}
 	return out
 }
+
+// namespaceMark stands between a namespace and the name of a tool in it. Names have none.
+const namespaceMark = ":"
 
 func (r responses) whole(req *Request, a *full) any {
 	usage := object{

@@ -2,11 +2,13 @@ package llmtest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"path"
 	"strings"
 
 	"github.com/proctor-run/proctor/llm"
@@ -39,7 +41,8 @@ type Rule struct {
 	AnyContains  string `json:"any_contains"`
 	// Turn is how many answers the conversation has.
 	Turn *int `json:"turn"`
-	// Model is in the name of the model; Tool is the name of a tool that is offered.
+	// Model is in the name of the model; Tool is the name of a tool that is offered, in which
+	// "*" stands for anything.
 	Model string `json:"model"`
 	Tool  string `json:"tool"`
 
@@ -65,7 +68,8 @@ type FileAnswer struct {
 	Faults []Fault `json:"faults"`
 }
 
-// FileCall is the use of a tool. Arguments is an object, or a text that is sent as it is.
+// FileCall is the use of a tool. In Name "*" stands for anything: the first tool that is
+// offered counts. Arguments is an object, or a text that is sent as it is.
 type FileCall struct {
 	ID        string          `json:"id"`
 	Name      string          `json:"name"`
@@ -113,11 +117,17 @@ func (r *Rule) holds(req *Request) bool {
 	for i := range req.Messages {
 		found = found || strings.Contains(req.Messages[i].Text(), r.AnyContains)
 	}
-	offered := r.Tool == ""
+	return found && (r.Tool == "" || offered(req, r.Tool) != "")
+}
+
+// offered is the first tool of a request that a glob matches; empty for none.
+func offered(req *Request, glob string) string {
 	for _, t := range req.Tools {
-		offered = offered || t == r.Tool
+		if ok, err := path.Match(glob, t); ok && err == nil {
+			return t
+		}
 	}
-	return found && offered
+	return ""
 }
 
 func (a *FileAnswer) turn(req *Request) Turn {
@@ -131,7 +141,11 @@ func (a *FileAnswer) turn(req *Request) Turn {
 		if json.Unmarshal(c.Arguments, &text) == nil {
 			arguments = text
 		}
-		t.Calls = append(t.Calls, llm.ToolCall{ID: c.ID, Name: c.Name, Arguments: arguments})
+		name := c.Name
+		if strings.Contains(name, "*") {
+			name = cmp.Or(offered(req, name), name)
+		}
+		t.Calls = append(t.Calls, llm.ToolCall{ID: c.ID, Name: name, Arguments: arguments})
 	}
 	if req.Attempt < len(a.Faults) {
 		fault := a.Faults[req.Attempt]

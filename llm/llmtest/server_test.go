@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -323,6 +324,7 @@ func TestScriptFile(t *testing.T) {
 		"rules": [
 			{"last_contains": "stop", "answer": {"text": "stopped", "finish": "length"}},
 			{"any_contains": "secret word", "model": "big", "answer": {"text": "found"}},
+			{"turn": 2, "tool": "*submit", "answer": {"calls": [{"name": "*submit", "arguments": {}}, {"name": "no*ne", "arguments": {}}]}},
 			{"turn": 1, "tool": "bash", "answer": {"calls": [{"name": "bash", "arguments": {"a": 1}}, {"name": "bash", "arguments": "broken {"}]}}
 		],
 		"turns": [
@@ -353,6 +355,9 @@ func TestScriptFile(t *testing.T) {
 		{"tool", llmtest.Request{Turn: 1, Tools: []string{"bash"}}, llmtest.Turn{Calls: []llm.ToolCall{
 			{Name: "bash", Arguments: `{"a": 1}`}, {Name: "bash", Arguments: "broken {"},
 		}}},
+		{"tool of a server", llmtest.Request{Turn: 2, Tools: []string{"bash", "mcp__task:submit"}}, llmtest.Turn{Calls: []llm.ToolCall{
+			{Name: "mcp__task:submit", Arguments: "{}"}, {Name: "no*ne", Arguments: "{}"},
+		}}},
 		{"no tool", llmtest.Request{Turn: 1}, llmtest.Turn{Text: "else"}},
 		{"first fault", llmtest.Request{}, faulty},
 		{"second fault", llmtest.Request{Attempt: 1}, limited},
@@ -370,6 +375,39 @@ func TestScriptFile(t *testing.T) {
 	empty := &llmtest.ScriptFile{}
 	if got := empty.Answer(&llmtest.Request{}); got.Fault == nil || got.Fault.Status != 400 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestNamespaces: tools of a namespace are offered under their full names, and called apart.
+func TestNamespaces(t *testing.T) {
+	t.Parallel()
+	var offered []string
+	s := &llmtest.Server{Key: key, Answer: func(req *llmtest.Request) llmtest.Turn {
+		offered = req.Tools
+		return llmtest.Turn{Calls: []llm.ToolCall{{ID: "1", Name: req.Tools[1], Arguments: "{}"}}}
+	}}
+	body := `{"model":"m","input":"x","tools":[{"type":"function","name":"shell"},{"type":"namespace","name":"mcp__task","tools":[{"type":"function","name":"submit"}]}]}`
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, start(t, s)+"/v1/responses", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+key)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	var answer struct {
+		Output []struct{ Type, Namespace, Name string }
+	}
+	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"shell", "mcp__task:submit"}; !slices.Equal(offered, want) {
+		t.Errorf("offered %q, want %q", offered, want)
+	}
+	if len(answer.Output) != 1 || answer.Output[0].Namespace != "mcp__task" || answer.Output[0].Name != "submit" {
+		t.Errorf("the answer is %+v", answer)
 	}
 }
 
