@@ -130,6 +130,21 @@ func (c Config) MaxSteps() (int, error) {
 	return int(n), err
 }
 
+// ImageSetting is a setting of every agent that works in a sandbox of its own when it plays
+// a task that is stepped ([Entry].UsesTools): the image of that sandbox, where the backend
+// has images. It is the driver's business, too.
+const ImageSetting = "sandbox_image"
+
+// SandboxImage returns [ImageSetting], "" when it is not there.
+func (c Config) SandboxImage() (string, error) {
+	v := c.Setting(ImageSetting)
+	image, ok := v.(value.Str)
+	if v != nil && (!ok || strings.TrimSpace(string(image)) == "") {
+		return "", invalidf("agent %s: setting %s is %s, want the reference of an image", c.Name, ImageSetting, value.ShortRepr(value.Repr(v)))
+	}
+	return string(image), nil
+}
+
 // maxMaxSteps bounds what may be asked for.
 const maxMaxSteps = 1_000_000
 
@@ -146,10 +161,13 @@ func (e Entry) checkNames(c Config, stepped bool) error {
 	for name := range c.Settings.Keys() {
 		switch {
 		case slices.ContainsFunc(e.Settings, func(s Setting) bool { return s.Name == name }):
-		case name != MaxStepsSetting:
-			return invalidf("agent %s has no setting %s%s", e.Name, name, e.knownSettings(name))
-		case !e.plays(stepped):
+		case name == MaxStepsSetting && e.plays(stepped), name == ImageSetting && e.WorksApart(stepped):
+		case name == MaxStepsSetting:
 			return invalidf("agent %s: %s is for tasks that are stepped; these run in a sandbox, where the time limit counts", e.Name, name)
+		case name == ImageSetting && e.UsesTools:
+			return invalidf("agent %s: %s is for tasks that are stepped; these have an environment of their own, in which the agent works", e.Name, name)
+		default:
+			return invalidf("agent %s has no setting %s%s", e.Name, name, e.knownSettings(name))
 		}
 	}
 	return nil
@@ -157,14 +175,33 @@ func (e Entry) checkNames(c Config, stepped bool) error {
 
 // plays reports whether the agent steps tasks: those of cubes, or any when it
 // can do nothing else.
-func (e Entry) plays(stepped bool) bool { return e.Stepped != nil && (stepped || e.Sandboxed == nil) }
+func (e Entry) plays(stepped bool) bool {
+	return stepped && e.PlaysCubes() || e.Stepped != nil && e.Sandboxed == nil
+}
 
-// check reports settings that the entry lacks or cannot read.
-func (e Entry) check(c Config, stepped bool) error {
+// WorksApart reports whether the agent works in a sandbox of its own, which is not that of the
+// task: it plays a task that is stepped, by its tools.
+func (e Entry) WorksApart(stepped bool) bool { return stepped && e.Stepped == nil && e.PlaysCubes() }
+
+// checkDriven reports mistakes in the settings that are the driver's business.
+func (e Entry) checkDriven(c Config, stepped bool) error {
 	if e.plays(stepped) {
 		if _, err := c.MaxSteps(); err != nil {
 			return err
 		}
+	}
+	if e.WorksApart(stepped) {
+		if _, err := c.SandboxImage(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check reports settings that the entry lacks or cannot read.
+func (e Entry) check(c Config, stepped bool) error {
+	if err := e.checkDriven(c, stepped); err != nil {
+		return err
 	}
 	for _, s := range e.Settings {
 		v := c.Setting(s.Name)

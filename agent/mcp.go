@@ -12,6 +12,9 @@ type MCPServer struct {
 	URL       string
 	Command   string
 	Args      []string
+	// Required says that without this server there is nothing that the agent could do: one
+	// that finds that it cannot use it fails.
+	Required bool
 }
 
 // AppendMCPConfig appends the JSON document that most command-line agents read:

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -45,6 +46,13 @@ type Entry struct {
 	NeedsModel bool
 	// Install, when set, tells how the agent's program is installed.
 	Install func(Config) (*Installation, error)
+	// UsesTools says that the agent uses the MCP servers that it is told of ([Env]), so that
+	// it can play tasks that are stepped: their actions are then the tools of such a server,
+	// and the agent works in a sandbox of its own.
+	UsesTools bool
+	// Outside says that the program of an agent that UsesTools runs on this machine, beside
+	// its sandbox: it reaches the server of a stepped task's tools there.
+	Outside bool
 	// Trusted agents leave running in the sandbox only what the task's author
 	// wants to be left; what other agents leave is noted in the results.
 	Trusted bool
@@ -68,7 +76,8 @@ type Entry struct {
 	// a sandbox, as Harbor's agents do; Stepped one that plays tasks that are
 	// stepped, those of cubes. Where only Stepped is set, the agent works on
 	// Harbor's tasks through CUBE's layer. A stepped agent that is also a
-	// [Reporter] reports on its own work.
+	// [Reporter] reports on its own work, and one that is a [Finisher] is told of the
+	// episode's end.
 	Sandboxed func(Config) (Agent, error)
 	Stepped   func(Config) (cube.Agent, error)
 }
@@ -79,6 +88,17 @@ type Reporter interface {
 	// Report is asked for once, when the episode has ended.
 	Report() Result
 }
+
+// Finisher is what a stepped agent may also be.
+type Finisher interface {
+	// Finish is called once, when the episode has ended and before the task is evaluated,
+	// within the agent's time limit. failed is the error of the action that ended it; nil
+	// for none. An error counts as one of the agent's work.
+	Finish(ctx context.Context, failed *cube.StepError) error
+}
+
+// PlaysCubes reports whether the agent can play tasks that are stepped.
+func (e Entry) PlaysCubes() bool { return e.Stepped != nil || e.Sandboxed != nil && e.UsesTools }
 
 // runs reports whether the agent can be run.
 func (e Entry) runs() bool { return e.Sandboxed != nil || e.Stepped != nil }
@@ -178,8 +198,8 @@ func (r Registry) Check(c Config, stepped bool) error {
 	if !ok {
 		return r.unknown(c.Name)
 	}
-	if stepped && e.Stepped == nil {
-		return invalidf("agent %s works in a sandbox and cannot play the tasks of a cube; agents that can: %s", c.Name, strings.Join(r.stepped(), ", "))
+	if stepped && !e.PlaysCubes() {
+		return invalidf("agent %s uses no tools of others (MCP) and cannot play the tasks of a cube; agents that can: %s", c.Name, strings.Join(r.stepped(), ", "))
 	}
 	if err := e.checkNames(c, stepped); err != nil {
 		return err
@@ -195,13 +215,13 @@ func (r Registry) Resolve(c Config, stepped bool) (Entry, error) {
 	if !ok {
 		return e, invalidf("Agent name %s is not valid. Valid agent names: %s", c.Name, strings.Join(r.Names(), ", "))
 	}
-	if stepped && e.Stepped == nil {
+	if stepped && !e.PlaysCubes() {
 		return e, invalidf("Agent name %s is not valid for a cube. Valid agent names: %s", c.Name, strings.Join(r.stepped(), ", "))
 	}
 	return e, e.check(c, stepped)
 }
 
-func (r Registry) stepped() []string { return r.names(func(e Entry) bool { return e.Stepped != nil }) }
+func (r Registry) stepped() []string { return r.names(Entry.PlaysCubes) }
 
 func (r Registry) unknown(name string) error {
 	known := "choose from " + strings.Join(r.Names(), ", ")

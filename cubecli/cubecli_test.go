@@ -243,4 +243,5 @@ func TestSetupThatFails(t *testing.T) {
 func TestWithoutSandboxes(t *testing.T) {
 	t.Parallel()
 	newProgram(t, containers()).job("j").want(t, exitcode.Usage, "this program opens none")
+	newProgram(t, guess{}.cube()).job("j", "-a", "command", "--ak", "run=true").want(t, exitcode.Usage, "the agent in a sandbox of its own, and this program opens none")
 }

@@ -199,7 +199,7 @@ func (p *Program) FindCube(name string) (*Cube, error) {
 }
 
 // errNoSandboxes refuses cubes that need what the program does not have.
-var errNoSandboxes = exitcode.Usagef("the tasks run in containers, and this program opens none: begin it with sandboxes.Main of package cubecli/sandboxes, or set Program.Sandboxes")
+var errNoSandboxes = exitcode.Usagef("the tasks run in containers, or the agent in a sandbox of its own, and this program opens none: begin it with sandboxes.Main of package cubecli/sandboxes, or set Program.Sandboxes")
 
 // open opens the sandboxes that a cube needs; backend is nil when it needs
 // none.

@@ -197,7 +197,7 @@ func (p *Program) opener(c *Cube, choice Choice) (job.CubeOpener, error) {
 func (p *Program) describeAgents() string {
 	var lines []string
 	for _, e := range p.agents().Entries() {
-		if e.Stepped != nil {
+		if e.PlaysCubes() {
 			lines = append(lines, fmt.Sprintf("  %-10s %s", e.Name, e.Summary))
 		}
 	}

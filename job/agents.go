@@ -2,6 +2,7 @@ package job
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/jobdir"
@@ -16,4 +17,16 @@ func CheckAgents(agents []jobdir.AgentConfig, known agent.Registry, cube bool) e
 		errs = append(errs, trial.CheckAgent(known, a, cube))
 	}
 	return errors.Join(dedup(errs)...)
+}
+
+// WorkApart reports whether one of the agents of a configuration plays the tasks of cubes
+// from a sandbox of its own: the job needs sandboxes then, whatever its cubes need.
+func WorkApart(agents []jobdir.AgentConfig, known agent.Registry) bool {
+	return slices.ContainsFunc(agents, func(a jobdir.AgentConfig) bool {
+		if a.Name == nil {
+			return false
+		}
+		e, ok := known.Find(*a.Name)
+		return ok && e.WorksApart(true)
+	})
 }

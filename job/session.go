@@ -138,14 +138,15 @@ func (s *Session) Hold(dir string) (err error) {
 }
 
 // OpenCubes sets cubes up, for the job of a configuration, and returns their tasks.
-// The backend is opened when one of them needs it, and its name recorded in the
-// configuration. Without a cube it does nothing.
+// The backend is opened when one of them, or one of the configuration's agents, needs it, and
+// its name recorded in the configuration. Without a cube it does nothing.
 func (s *Session) OpenCubes(ctx context.Context, cfg *jobdir.Config, cubes ...CubeOpener) ([]jobdir.TaskConfig, error) {
 	if len(cubes) == 0 {
 		return nil, nil
 	}
 	s.backend = NoSandboxes{}
-	if slices.ContainsFunc(cubes, func(c CubeOpener) bool { return c.Containers }) {
+	contained := slices.ContainsFunc(cubes, func(c CubeOpener) bool { return c.Containers })
+	if contained || WorkApart(cfg.Agents, s.Runner.Trials.Agents) {
 		hidden := Hidden(*cfg, s.Options.Home)
 		for _, c := range cubes {
 			hidden = append(hidden, c.Hidden...)

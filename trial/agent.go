@@ -60,7 +60,7 @@ func (a *attempt) runAgent(ctx context.Context, s *stage) error {
 func (a *attempt) execute(ctx context.Context, s *stage, network harbor.Network) error {
 	a.enter(phaseAgent)
 	s.setAgent(&jobdir.AgentResult{})
-	mark, err := a.sandbox().Mark(ctx)
+	marks, err := markAll(ctx, a.sandbox())
 	if err != nil {
 		return err
 	}
@@ -74,37 +74,76 @@ func (a *attempt) execute(ctx context.Context, s *stage, network harbor.Network)
 	}
 	passed := limit.Passed(exception.AgentTimeoutError, "Agent execution")
 	err = a.timed(ctx, s.results, limit, passed, func(ctx context.Context) error {
-		work := func(ctx context.Context) (agent.Result, error) { return a.agent.Run(ctx, a.agentEnv(s.step), task) }
-		if g := a.gateway; g != nil {
-			run, before := work, g.Answered()
-			work = func(ctx context.Context) (agent.Result, error) {
-				result, err := g.during(ctx, network, run)
-				s.answered = g.Answered() > before
-				return result, err
-			}
-		}
-		result, err := work(ctx)
-		s.setAgent(newAgentResult(result))
-		return a.orNotBegun(err)
+		return a.working(ctx, s, network, func(ctx context.Context) (agent.Result, error) { return a.agent.Run(ctx, a.agentEnv(s.step), task) })
 	})
+	return a.end(ctx, s, marks, err, passed)
+}
+
+// working lets the agent work, and its commands call their model meanwhile.
+func (a *attempt) working(ctx context.Context, s *stage, network harbor.Network, work func(context.Context) (agent.Result, error)) error {
+	if g := a.gateway; g != nil {
+		run, before := work, g.Answered()
+		work = func(ctx context.Context) (agent.Result, error) {
+			result, err := g.during(ctx, network, run)
+			s.answered = g.Answered() > before
+			return result, err
+		}
+	}
+	result, err := work(ctx)
+	s.setAgent(newAgentResult(result))
+	return a.orNotBegun(err)
+}
+
+// end ends what the agent left running where err says that its time has passed, or that the
+// gateway has ended it, and returns why the agent's work is over, nil for no error.
+func (a *attempt) end(ctx context.Context, s *stage, marks []marked, err, passed error) error {
 	if stopped, ok := errors.AsType[*stoppedError](err); ok {
-		return a.killAgent(ctx, s, mark, "model", stopped.why)
+		return a.killAgent(ctx, s, marks, "model", stopped.why)
 	}
 	if !errors.Is(err, passed) {
 		return err
 	}
-	return a.killAgent(ctx, s, mark, "deadline", passed)
+	return a.killAgent(ctx, s, marks, "deadline", passed)
 }
 
-// killAgent ends what the agent left running when it was ended.
-func (a *attempt) killAgent(ctx context.Context, s *stage, mark sandbox.Mark, reason string, why error) (err error) {
+// killAgent ends what the agent left running when it was ended, in all sandboxes. The first
+// that cannot be proven is noted.
+func (a *attempt) killAgent(ctx context.Context, s *stage, marks []marked, reason string, why error) error {
 	s.killed = true
-	a.notes.AgentKilled, err = killTree(context.WithoutCancel(ctx), a.sandbox(), mark, reason)
-	if err != nil {
+	var failed error
+	for _, m := range marks {
+		note, err := killTree(context.WithoutCancel(ctx), m.sb, m.mark, reason)
+		if failed == nil {
+			a.notes.AgentKilled, failed = note, err
+		}
+	}
+	if failed != nil {
 		a.note(why)
-		return err
+		return failed
 	}
 	return why
+}
+
+// marked is a sandbox at a time.
+type marked struct {
+	sb   sandbox.Sandbox
+	mark sandbox.Mark
+}
+
+// markAll marks sandboxes, of which some may be nil.
+func markAll(ctx context.Context, sandboxes ...sandbox.Sandbox) ([]marked, error) {
+	var all []marked
+	for _, sb := range sandboxes {
+		if sb == nil {
+			continue
+		}
+		mark, err := sb.Mark(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, marked{sb, mark})
+	}
+	return all, nil
 }
 
 // unprovenError ends a trial whose agent may still be running.

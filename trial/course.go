@@ -33,7 +33,7 @@ func (a *attempt) runStage(ctx context.Context, c course, s *stage) error {
 	if err := c.agent(ctx, s); err != nil {
 		return err
 	}
-	if a.env != nil {
+	if a.env != nil && a.desk == nil {
 		a.collectArtifacts(ctx, s.step)
 		a.noteLeft(ctx, s)
 		if s.last && separate(a.task, s.step) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/cube"
 	harborcube "github.com/proctor-run/proctor/cube/cubes/harbor"
 	"github.com/proctor-run/proctor/environment"
@@ -61,6 +62,10 @@ func (a *attempt) prepareCube(agents *agentBuilder, source *CubeTask) error {
 		return exception.Errorf(exception.ValueError, "the verifier of %s cannot be sealed: a task that runs through CUBE's layer judges itself", source.Name)
 	}
 	a.res.TaskName, a.res.TaskChecksum = source.Name, source.Checksum
+	if source.Make != nil && agents.worksApart() {
+		a.cube = &cubeRun{trial: a, source: source}
+		return a.prepareDesk(agents)
+	}
 	p, err := agents.newPlayer(source)
 	if err != nil {
 		return err
@@ -78,6 +83,11 @@ func (a *attempt) runCube(ctx context.Context, source *CubeTask) error {
 	}
 	if err := a.cube.setUp(ctx); err != nil {
 		return err
+	}
+	if a.desk != nil {
+		if err := a.desk.open(ctx); err != nil {
+			return err
+		}
 	}
 	return a.cube.run(ctx)
 }
@@ -103,10 +113,13 @@ func (c *cubeRun) setUp(ctx context.Context) error {
 		if container := c.task.Container(); container != nil {
 			c.sb, _ = cube.SandboxOf(container)
 		}
-		if c.sb != nil {
-			a.notes.SandboxID, a.notes.Supervision = c.sb.ID(), supervision(c.sb)
+		if a.desk != nil {
+			err = a.env.Start(ctx)
 		}
-		return nil
+		if sb := a.sandbox(); sb != nil { // the agent's, where it has one
+			a.notes.SandboxID, a.notes.Supervision = sb.ID(), supervision(sb)
+		}
+		return err
 	})
 }
 
@@ -130,16 +143,25 @@ func (l labelled) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbo
 	return l.Backend.Create(ctx, spec)
 }
 
-// run goes through the task. Its agent needs no set-up; the phase is recorded all
-// the same.
+// run goes through the task.
 func (c *cubeRun) run(ctx context.Context) error {
 	a := c.trial
-	a.enter(phaseAgentSetup)
-	if err := a.timed(ctx, a.whole(), environment.Limit{}, nil, func(context.Context) error { return nil }); err != nil {
+	if err := c.setUpAgent(ctx); err != nil {
 		return err
 	}
 	defer c.closeEpisode()
 	return a.runStage(ctx, c, &stage{results: a.whole(), last: true})
+}
+
+// setUpAgent sets up an agent that works apart. Any other needs no set-up; the phase is
+// recorded all the same.
+func (c *cubeRun) setUpAgent(ctx context.Context) error {
+	a := c.trial
+	if a.desk != nil {
+		return a.setUpAgent(ctx)
+	}
+	a.enter(phaseAgentSetup)
+	return a.timed(ctx, a.whole(), environment.Limit{}, nil, func(context.Context) error { return nil })
 }
 
 func (c *cubeRun) agent(ctx context.Context, s *stage) error {
@@ -158,28 +180,52 @@ func (c *cubeRun) play(ctx context.Context, s *stage) error {
 	a.enter(phaseAgent)
 	limit := a.limits.agent(nil)
 	s.setAgent(&jobdir.AgentResult{})
-	var mark sandbox.Mark
-	if sb := a.sandbox(); sb != nil {
-		var err error
-		if mark, err = sb.Mark(ctx); err != nil {
-			return err
-		}
+	marks, err := markAll(ctx, c.sandboxes()...)
+	if err != nil {
+		return err
 	}
 	if err := c.beginEpisode(); err != nil {
 		return err
 	}
 	passed := limit.Passed(exception.AgentTimeoutError, "Agent execution")
-	err := a.timed(ctx, s.results, limit, passed, func(ctx context.Context) error {
-		return c.apart(ctx, "the episode", c.episode.play)
+	err = a.timed(ctx, s.results, limit, passed, func(ctx context.Context) error {
+		if a.desk != nil {
+			return c.playApart(ctx, s, limit)
+		}
+		return c.playWith(ctx, c.player.Agent)
 	})
 	if errors.Is(err, passed) {
-		c.episode.timedOut()
+		c.episode.cut(jobdir.EpisodeTimeout)
+	}
+	err = a.end(ctx, s, marks, err, passed)
+	if a.desk != nil {
+		s.instruction = a.desk.instruction
+		err = a.readLogs(ctx, s, err)
 	}
 	c.noteEpisode()
-	if !errors.Is(err, passed) || a.sandbox() == nil {
-		return err
+	return err
+}
+
+// playWith plays the episode, and tells the agent of its end.
+func (c *cubeRun) playWith(ctx context.Context, player cube.Agent) error {
+	err := c.apart(ctx, "the episode", c.episode.play)
+	if f, ok := player.(agent.Finisher); ok && !c.abandoned {
+		failed := c.episode.failure()
+		finish := func(ctx context.Context) error { return f.Finish(ctx, failed) }
+		if finishErr := c.apart(ctx, "the agent's end", finish); err == nil {
+			err = finishErr
+		}
 	}
-	return a.killAgent(ctx, s, mark, "deadline", passed)
+	return err
+}
+
+// sandboxes are those in which the agent can start something: the task's and, where it works
+// apart, its own.
+func (c *cubeRun) sandboxes() []sandbox.Sandbox {
+	if c.trial.desk != nil {
+		return []sandbox.Sandbox{c.sb, c.trial.sandbox()}
+	}
+	return []sandbox.Sandbox{c.trial.sandbox()}
 }
 
 // verify scores the episode. A Harbor task's rewards are those of its reward file,
@@ -246,12 +292,13 @@ func (c *cubeRun) takeVerdict(s *stage, own *harborcube.Verdict, err error) erro
 
 // close closes the task. A cube's own sandbox goes with it.
 func (c *cubeRun) close(ctx context.Context) {
-	task := c.task
+	task, sb := c.task, c.sb
 	c.task, c.sb = nil, nil
 	if task == nil {
 		return
 	}
-	if c.source.Make != nil && !c.trial.cfg.Environment.Delete {
+	// The agent's own sandbox is another matter.
+	if c.source.Make != nil && !c.trial.cfg.Environment.Delete && (c.trial.desk == nil || sb != nil) {
 		c.trial.warn("the sandbox is not kept: it belongs to the cube's task")
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)

@@ -57,11 +57,16 @@ func limitOf(asked int, task *cube.Task) int {
 // is reached. The step that ends the task is not scored: that is the verification's.
 func (e *episode) play(ctx context.Context) (err error) {
 	defer func() {
+		end := jobdir.EpisodeFailed
+		if exception.TypeOf(err) == exception.BudgetExceededError {
+			end = jobdir.EpisodeBudget
+		}
 		switch {
-		case exception.TypeOf(err) == exception.BudgetExceededError:
-			e.finish(jobdir.EpisodeBudget)
-		case err != nil:
-			e.finish(jobdir.EpisodeFailed)
+		case err == nil:
+		case ctx.Err() != nil:
+			e.cut(end)
+		default:
+			e.finish(end)
 		}
 	}()
 	obs, _, err := e.task.Reset(ctx)
@@ -110,11 +115,22 @@ func (e *episode) finish(end string) {
 	}
 }
 
-// timedOut notes that the agent's time was up, whatever play made of that.
-func (e *episode) timedOut() {
+// cut notes that the episode was ended from outside, whatever the step that was under way
+// made of that.
+func (e *episode) cut(end string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.end = jobdir.EpisodeTimeout
+	e.end = end
+}
+
+// failure is the error of the action that ended the task; nil for none.
+func (e *episode) failure() *cube.StepError {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.last == nil {
+		return nil
+	}
+	return e.last.Output().Error
 }
 
 // note is how the episode went so far.
@@ -241,7 +257,11 @@ func (e *episode) close() error {
 
 // beginEpisode opens the episode's log. It is closed by closeEpisode.
 func (c *cubeRun) beginEpisode() error {
-	log, err := newStepLog(c.trial.hostDir("agent"), c.trial.r.outputLimit(), c.trial.veil)
+	dir := c.trial.hostDir("agent")
+	if c.trial.desk != nil {
+		dir = c.trial.dir // see keepSteps
+	}
+	log, err := newStepLog(dir, c.trial.r.outputLimit(), c.trial.veil)
 	if err != nil {
 		return fmt.Errorf("keeping the steps: %w", err)
 	}
@@ -258,6 +278,11 @@ func (c *cubeRun) noteEpisode() {
 	}
 	a.notes.Episode = note
 	metadata := cube.Pairs("n_steps", note.Steps, "truncated", note.Truncated)
+	if own := a.res.AgentResult.Metadata; own != nil {
+		for k, v := range own.All() {
+			metadata.Set(k, v)
+		}
+	}
 	if r, ok := e.agent.(agent.Reporter); ok && !c.abandoned {
 		reported := r.Report()
 		a.res.AgentResult = newAgentResult(reported)

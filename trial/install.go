@@ -48,18 +48,15 @@ func (r *Runner) Installer(cfg jobdir.TrialConfig) *Installer {
 		return nil
 	}
 	entry, known := r.Agents.Find(agentName(cfg.Agent))
-	if !known || entry.Install == nil || r.Layers == nil || !r.Backend.Capabilities().Mounted || r.Cube != nil {
+	if !known || entry.Install == nil || r.Layers == nil || !r.Backend.Capabilities().Mounted {
 		return nil
 	}
 	if r.Secrets != nil {
 		cfg = r.Secrets(cfg)
 	}
-	task, err := r.load(&cfg)
+	task, err := r.placeOf(&cfg)
 	if err != nil {
 		return nil
-	}
-	if r.Amend != nil {
-		r.Amend(cfg, task)
 	}
 	b := &agentBuilder{r: r, cfg: &cfg, task: task}
 	in, err := b.installation()
@@ -88,6 +85,24 @@ func (r *Runner) Installer(cfg jobdir.TrialConfig) *Installer {
 			Env:    agent.Env{User: environment.AgentUser(task, nil), OutputLimit: r.outputLimit(), Lookup: r.Lookup, Redact: hide.writer},
 		},
 	}
+}
+
+// placeOf is the task in whose environment a trial's agent works: for a cube's the agent's own.
+func (r *Runner) placeOf(cfg *jobdir.TrialConfig) (*harbor.Task, error) {
+	if r.Cube != nil {
+		source, err := r.Cube(*cfg)
+		if err != nil {
+			return nil, err
+		}
+		if source != nil {
+			return deskTask(cfg, r.Hardened)
+		}
+	}
+	task, err := r.load(cfg)
+	if err == nil && r.Amend != nil {
+		r.Amend(*cfg, task)
+	}
+	return task, err
 }
 
 // Install does it. What it made besides what is kept is removed.

@@ -16,10 +16,11 @@ type limits struct {
 // multipliers applied. step may be nil.
 
 func (l limits) environment() environment.Limit {
-	return l.of(harbor.Timeout{
-		Base:            &l.task.Config.Environment.BuildTimeoutSec,
-		PhaseMultiplier: l.cfg.EnvironmentBuildTimeoutMultiplier,
-	})
+	base := float64(harbor.DefaultTimeoutSec) // of an agent's own sandbox
+	if l.task != nil {
+		base = l.task.Config.Environment.BuildTimeoutSec
+	}
+	return l.of(harbor.Timeout{Base: &base, PhaseMultiplier: l.cfg.EnvironmentBuildTimeoutMultiplier})
 }
 
 // agentSetup: an override of 0 seconds counts here, and nowhere else.

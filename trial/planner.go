@@ -1,6 +1,8 @@
 package trial
 
 import (
+	"slices"
+
 	"github.com/proctor-run/proctor/environment"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/jobdir"
@@ -14,7 +16,10 @@ type planner struct {
 	task *harbor.Task
 	net  *networks
 	dir  string // of the trial
-	warn func(format string, args ...any)
+	// apart: the sandbox is the agent's own and not the task's. Of the trial's directories
+	// it sees the agent's alone.
+	apart bool
+	warn  func(format string, args ...any)
 }
 
 // check refuses what the task asks for and the backend lacks, in Harbor's words
@@ -105,6 +110,9 @@ func (p *planner) getenv(name string) string {
 // mounts are the trial's directories, then those of the configuration.
 func (p *planner) mounts() ([]sandbox.Mount, error) {
 	all := environment.LogMounts(p.r.Backend.Capabilities(), p.dir)
+	if p.apart {
+		all = slices.DeleteFunc(all, func(m sandbox.Mount) bool { return m.Target != harbor.AgentLogsDir })
+	}
 	if !p.r.AllowEngineSocket {
 		if err := CheckMounts(p.cfg.Environment.Mounts, p.getenv); err != nil {
 			return nil, err

@@ -4,6 +4,7 @@ import (
 	"path"
 	"path/filepath"
 
+	"github.com/proctor-run/proctor/agent"
 	harborcube "github.com/proctor-run/proctor/cube/cubes/harbor"
 	"github.com/proctor-run/proctor/environment"
 	"github.com/proctor-run/proctor/exception"
@@ -51,7 +52,7 @@ func (a *attempt) prepare() error {
 	if stepped {
 		err = a.prepareCube(agents, &CubeTask{Name: task.Name, Checksum: sum})
 	} else {
-		err = a.prepareAgent(agents)
+		_, err = a.prepareAgent(agents, false)
 	}
 	if err != nil {
 		return err
@@ -59,24 +60,25 @@ func (a *attempt) prepare() error {
 	return a.planEnvironment()
 }
 
-// prepareAgent builds the agent and plans its way to a model.
-func (a *attempt) prepareAgent(agents *agentBuilder) error {
-	built, entry, made, err := agents.newAgent()
+// prepareAgent builds the agent and plans its way to a model. It returns what the agent is
+// made of.
+func (a *attempt) prepareAgent(agents *agentBuilder, stepped bool) (agent.Config, error) {
+	built, entry, made, err := agents.newAgent(stepped)
 	if err != nil {
-		return err
+		return made, err
 	}
 	a.agent, a.trusted = built, entry.Trusted
 	a.res.AgentInfo = agentInfo(a.cfg.Agent, built.Info())
 	a.logs = entry.Logs
 	if entry.Install != nil {
 		if a.installation, err = entry.Install(made); err != nil {
-			return err
+			return made, err
 		}
 	}
 	if a.gateway, err = a.planGateway(entry, made); err != nil {
-		return err
+		return made, err
 	}
-	return a.planDirect(entry, made)
+	return made, a.planDirect(entry, made)
 }
 
 // agents builds agents for a task, nil for one of a cube.

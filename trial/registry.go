@@ -133,13 +133,14 @@ func (b *agentBuilder) resolve(stepped bool) (agent.Config, agent.Entry, error) 
 	return made, entry, err
 }
 
-// newAgent builds the agent of a trial in a sandbox, and tells what it is made of.
-func (b *agentBuilder) newAgent() (built agent.Agent, entry agent.Entry, made agent.Config, err error) {
-	made, entry, err = b.resolve(false)
+// newAgent builds the agent of a trial in a sandbox, and tells what it is made of. stepped
+// tells that it plays a task that is stepped.
+func (b *agentBuilder) newAgent(stepped bool) (built agent.Agent, entry agent.Entry, made agent.Config, err error) {
+	made, entry, err = b.resolve(stepped)
 	if err != nil {
 		return nil, entry, made, err
 	}
-	if entry.Solves {
+	if entry.Solves && !stepped {
 		made.Solution = func(step string) agent.Solution { return b.solution(made.Env, step) }
 	}
 	built, err = entry.Sandboxed(made)

@@ -141,6 +141,11 @@ func (r *Runner) Run(ctx context.Context, cfg jobdir.TrialConfig, attemptNumber 
 		a.fail(within, err)
 	}
 	a.destroy(ctx)
+	if a.desk != nil {
+		if err := a.desk.keepSteps(); err != nil {
+			a.warn("keeping the steps: %v", err)
+		}
+	}
 	a.recheck()
 	a.disarm()
 	res, err := a.finish(ctx)
@@ -183,6 +188,7 @@ type attempt struct {
 	known        *installed          // of the agent's program; nil for nothing
 	agent        agent.Agent         // nil for a task that is stepped
 	cube         *cubeRun            // nil for any other
+	desk         *desk               // of the agent of a cube's task; nil for one that works in the task's own place
 	trusted      bool                // the agent, see agent.Entry
 	env          *environment.Environment
 
@@ -279,7 +285,7 @@ func (a *attempt) fail(ctx context.Context, err error) {
 		}
 	}
 	a.record(err)
-	if a.env == nil || a.collected {
+	if a.env == nil || a.desk != nil || a.collected {
 		return
 	}
 	rctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recoverLimit)
@@ -290,6 +296,7 @@ func (a *attempt) fail(ctx context.Context, err error) {
 // destroy removes the sandbox, or stops it when it is to be kept. Its error is the
 // trial's exception only if there is no other.
 func (a *attempt) destroy(ctx context.Context) {
+	a.desk.close()
 	a.closeGateway()
 	if a.cube != nil {
 		a.cube.close(ctx)

@@ -35,7 +35,7 @@ func commandEntry() agent.Entry {
 		Name:    "command",
 		Summary: "runs a shell command of yours",
 		Output:  commandOutput,
-		Gateway: true,
+		Gateway: true, UsesTools: true,
 		Settings: append([]agent.Setting{
 			{Name: "run", Summary: "the command, run by `bash -c` as the task's agent user, in the task's working directory", Text: true, Required: true},
 			{Name: "install", Summary: "run before it, as root, within the agent's set-up time (360 seconds unless changed)", Text: true},

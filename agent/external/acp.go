@@ -56,8 +56,8 @@ func acpEntryOf(name string, command func(agent.Config) string) agent.Entry {
 		Name:    name,
 		Summary: "runs a command of yours in the sandbox, which speaks the Agent Client Protocol",
 		Output:  acpOutput,
-		Gateway: true,
-		Logs:    logs.ACP,
+		Gateway: true, UsesTools: true,
+		Logs: logs.ACP,
 		Settings: append([]agent.Setting{
 			{Name: "install", Summary: "run before it, as root, within the agent's set-up time (360 seconds unless changed)", Text: true},
 			{Name: "login", Summary: "the id of the way to authenticate, of those that the agent offers; none is asked for unless given", Text: true},
@@ -263,7 +263,11 @@ func (t *talk) open(ctx context.Context) (acp.SessionId, error) {
 			return "", &callError{"authenticate", err}
 		}
 	}
-	s, err := t.conn.NewSession(ctx, acp.NewSessionRequest{Cwd: t.workdir, McpServers: t.servers(hello.AgentCapabilities.McpCapabilities)})
+	servers, err := t.servers(hello.AgentCapabilities.McpCapabilities)
+	if err != nil {
+		return "", err
+	}
+	s, err := t.conn.NewSession(ctx, acp.NewSessionRequest{Cwd: t.workdir, McpServers: servers})
 	if err != nil {
 		return "", &callError{"session/new", err}
 	}
@@ -276,7 +280,7 @@ func (t *talk) open(ctx context.Context) (acp.SessionId, error) {
 }
 
 // servers are the task's MCP servers, as far as the agent can use them.
-func (t *talk) servers(can acp.McpCapabilities) []acp.McpServer {
+func (t *talk) servers(can acp.McpCapabilities) ([]acp.McpServer, error) {
 	servers := []acp.McpServer{}
 	for _, s := range t.env.MCPServers {
 		switch {
@@ -286,13 +290,15 @@ func (t *talk) servers(can acp.McpCapabilities) []acp.McpServer {
 			servers = append(servers, acp.McpServer{Sse: &acp.McpServerSseInline{Name: s.Name, Type: "sse", Url: s.URL, Headers: []acp.HttpHeader{}}})
 		case s.Transport == "streamable-http" && can.Http:
 			servers = append(servers, acp.McpServer{Http: &acp.McpServerHttpInline{Name: s.Name, Type: "http", Url: s.URL, Headers: []acp.HttpHeader{}}})
+		case s.Required:
+			return nil, protocolErrorf("the agent cannot use the MCP server %s, which has all that it could do: it does not speak %s", s.Name, s.Transport)
 		default:
 			if t.env.Warn != nil {
 				t.env.Warn("the agent cannot use the MCP server %s: it does not speak %s", s.Name, s.Transport)
 			}
 		}
 	}
-	return servers
+	return servers, nil
 }
 
 // explain makes of a request that failed the error of the agent. early: the command ended

@@ -255,6 +255,20 @@ killed true SIGTERM true`
 	checkTrajectory(t, dir)
 }
 
+// TestACPWithoutServer: an agent that cannot use the only server that it needs fails.
+func TestACPWithoutServer(t *testing.T) {
+	t.Parallel()
+	dir, _, err := runACP(t.Context(), t, "works", func(e *agent.Env) {
+		e.MCPServers = []agent.MCPServer{{Name: "task", Transport: "sse", URL: "u", Required: true}}
+	}, "login", "key")
+	if err == nil || exception.TypeOf(err) != "AgentProtocolError" || !strings.Contains(err.Error(), "cannot use the MCP server task") {
+		t.Errorf("the run ended with %v", err)
+	}
+	if said := file(t, dir, "acp.txt"); strings.Contains(said, "do it") {
+		t.Errorf("the agent was asked to work: %s", said)
+	}
+}
+
 func checkTrajectory(t *testing.T, dir string) {
 	t.Helper()
 	made, err := logs.Read("acp", logs.ACP, logs.Input{Dir: dir, Model: "p/m"})

@@ -36,9 +36,10 @@ const (
 
 func externalEntry() agent.Entry {
 	return agent.Entry{
-		Name:    externalName,
-		Summary: "runs a command of yours on this machine, which works on the sandbox by a protocol",
-		Output:  externalOutput,
+		Name:      externalName,
+		Summary:   "runs a command of yours on this machine, which works on the sandbox by a protocol",
+		Output:    externalOutput,
+		UsesTools: true, Outside: true,
 		Settings: []agent.Setting{
 			{Name: "run", Summary: "the command, run by `sh -c` on this machine, in the directory in which proctor runs", Text: true, Required: true},
 			{Name: "version", Summary: "recorded with the results", Text: true},

@@ -84,7 +84,7 @@ func TestParseErrors(t *testing.T) {
 		"template":              {`command = "mine"`, `command = "mine {{.Modl.Name}}"`, "", "[run] command: line 1 of the template: …"},
 		"template that is open": {`command = "mine"`, `command = "mine {{if .Skills}}"`, "", "[run] command: line 1 of the template: unexpected EOF"},
 		"unknown function":      {`command = "mine"`, `command = "mine {{shell .Key}}"`, "", `[run] command: line 1 of the template: function "shell" not defined`},
-		"unknown form":          {"", "", "[[file]]\npath = '/a'\ncontent = '{{mcp \"mine\"}}'\n", `[[file]] /a: …there is no form "mine" of MCP servers, only claude, gemini, opencode, plain`},
+		"unknown form":          {"", "", "[[file]]\npath = '/a'\ncontent = '{{mcp \"mine\"}}'\n", `[[file]] /a: …there is no form "mine" of MCP servers, only claude, gemini, openclaw, opencode, plain, qwen`},
 		"unknown setting":       {"", "", "[[setting]]\nname = 'effort'\n[run.env]\nA = '{{setting \"efort\"}}'\n", `[run.env] A: …there is no setting "efort": did you mean effort?`},
 		"what few trials have":  {"", "", "[[file]]\npath = '/a'\ncontent = '''\n{{range .MCP}}{{.Addres}}{{end}}'''\n", "[[file]] /a: line 1 of the template: …"},
 		"one protocol's":        {`command = "mine"`, `command = "mine {{if eq .API \"gemini\"}}{{.X}}{{end}}"`, "[model]\napis = ['chat', 'gemini']\n", "[run] command: line 1 of the template: …"},

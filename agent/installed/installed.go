@@ -102,7 +102,7 @@ func (d *Definition) Entry() agent.Entry {
 	e := agent.Entry{
 		Name: d.Name, Summary: d.Summary, Output: d.Output, Settings: d.settingList(),
 		Gateway: len(d.Model.APIs) > 0, NeedsModel: d.Model.Required && len(d.Model.APIs) > 0, OwnKeys: d.Model.Keys,
-		Logs: d.reader(), FailuresOnly: d.Logs == "",
+		Logs: d.reader(), FailuresOnly: d.Logs == "", UsesTools: d.namesServers(),
 		Check:     d.check,
 		Sandboxed: func(c agent.Config) (agent.Agent, error) { return newProgram(d, c) },
 	}

@@ -24,14 +24,12 @@ var mcpForms = map[string]func(agent.MCPServer) *value.Object{
 		return object("type", value.Str(kind), "url", value.Str(s.URL))
 	},
 	// {"command","args"}, {"url"} for SSE or {"httpUrl"}
-	"gemini": func(s agent.MCPServer) *value.Object {
-		switch s.Transport {
-		case stdio:
-			return object("command", value.Str(s.Command), "args", texts(s.Args))
-		case streamable:
-			return object("httpUrl", value.Str(s.URL))
-		}
-		return object("url", value.Str(s.URL))
+	"gemini": geminiServer,
+	// as gemini, with the tools shown as they are, without a search for them
+	"qwen": func(s agent.MCPServer) *value.Object {
+		o := geminiServer(s)
+		o.Set("alwaysLoadTools", value.Bool(true))
+		return o
 	},
 	// {"type":"local","command":[…]} or {"type":"remote","url"}
 	"opencode": func(s agent.MCPServer) *value.Object {
@@ -39,6 +37,13 @@ var mcpForms = map[string]func(agent.MCPServer) *value.Object{
 			return object("type", value.Str("local"), "command", texts(append([]string{s.Command}, s.Args...)))
 		}
 		return object("type", value.Str("remote"), "url", value.Str(s.URL))
+	},
+	// as plain, with {"url","transport"}
+	"openclaw": func(s agent.MCPServer) *value.Object {
+		if s.Transport == stdio {
+			return object("command", value.Str(s.Command), "args", texts(s.Args))
+		}
+		return object("url", value.Str(s.URL), "transport", value.Str(s.Transport))
 	},
 	// {"command","args"} or {"url"}
 	"plain": func(s agent.MCPServer) *value.Object {
@@ -49,10 +54,27 @@ var mcpForms = map[string]func(agent.MCPServer) *value.Object{
 	},
 }
 
+func geminiServer(s agent.MCPServer) *value.Object {
+	switch s.Transport {
+	case stdio:
+		return object("command", value.Str(s.Command), "args", texts(s.Args))
+	case streamable:
+		return object("httpUrl", value.Str(s.URL))
+	}
+	return object("url", value.Str(s.URL))
+}
+
 const (
 	stdio      = "stdio"
 	streamable = "streamable-http"
 )
+
+// namesServers reports whether the program is told of MCP servers: a template names them.
+func (d *Definition) namesServers() bool {
+	return slices.ContainsFunc(d.templates(), func(t [2]string) bool {
+		return strings.Contains(t[1], ".MCP") || strings.Contains(t[1], `mcp "`)
+	})
+}
 
 // mcpServers is a JSON object of the servers by name in one of the forms.
 func mcpServers(form string, servers []agent.MCPServer) (string, error) {

@@ -54,7 +54,9 @@ type jsonAgent struct {
 	Kind string   `json:"kind"`
 	APIs []string `json:"apis"`
 	// Tried is whether the program has been seen to work as it is described.
-	Tried    bool          `json:"tried"`
+	Tried bool `json:"tried"`
+	// Cubes is whether it plays the tasks of cubes.
+	Cubes    bool          `json:"plays_cubes"`
 	Settings []jsonSetting `json:"settings,omitempty"`
 	Layers   []layer.Layer `json:"installed"`
 }
@@ -101,7 +103,7 @@ func knownAgents(env *Env) ([]jsonAgent, error) {
 }
 
 func describeAgent(e agent.Entry, d *installed.Definition, kind string, kept []layer.Layer) jsonAgent {
-	a := jsonAgent{Name: e.Name, Summary: e.Summary, Kind: kind, APIs: []string{}, Layers: []layer.Layer{}, Tried: kind == builtIn}
+	a := jsonAgent{Name: e.Name, Summary: e.Summary, Kind: kind, APIs: []string{}, Layers: []layer.Layer{}, Tried: kind == builtIn, Cubes: e.PlaysCubes()}
 	for _, s := range e.Settings {
 		a.Settings = append(a.Settings, jsonSetting{Name: s.Name, Summary: s.Summary})
 	}
@@ -300,6 +302,7 @@ func printAgent(env *Env, a jsonAgent, d *installed.Definition) error {
 		_, _ = fmt.Fprintf(w, "prints to: agent/%s\n", clean(d.Output))
 		_, _ = fmt.Fprintf(w, "logs: %s\n", cmp.Or(map[bool]string{true: "read as a trajectory"}[d.Logs != ""], "not read"))
 	}
+	_, _ = fmt.Fprintf(w, "tasks of cubes: %s\n", cmp.Or(map[bool]string{true: "plays them"}[a.Cubes], "cannot play them"))
 	for _, l := range a.Layers {
 		where := "all images"
 		if !l.General {

@@ -26,12 +26,16 @@ actions of a JSON file:
 
   [{"name": "bash", "arguments": {"command": "echo hi"}}, {"name": "final_step"}]
 
+An agent that is known by name, or any other that uses MCP servers, plays from a
+sandbox of its own, where the actions are the tools of such a server.
+
 For a directory of Harbor tasks it is 'proctor run -p', with the same agents.
 Settings that only Harbor's tasks have, such as artifacts and skills, are refused
 for other cubes.`,
 		Example: `  proctor cube run arithmetic-cube
   proctor cube run arithmetic-cube -t 'add-*' -l 1 -k 3
   proctor cube run arithmetic-cube -a tools -m openai/gpt-5-mini
+  proctor cube run arithmetic-cube -a claude-code -m anthropic/claude-sonnet-4-5
   proctor cube run examples/tasks/hello-world -a scripted --ak actions=actions.json -e host`,
 	}
 	f := defineCubeRunFlags(env, cmd, choice)
@@ -50,10 +54,7 @@ for other cubes.`,
 			f.Set.Path, f.Set.IncludeTasks, f.Set.ExcludeTasks, f.Set.NTasks = &args[0], choice.Include, choice.Exclude, choice.Limit
 			return runJob(cmd.Context(), env, f)
 		}
-		if err := checkCubeFlags(cmd.Flags()); err != nil {
-			return err
-		}
-		return runCube(cmd.Context(), env, c, f, *choice)
+		return runCube(cmd.Context(), env, c, cubeRun{f, cmd.Flags(), *choice})
 	}
 	return cmd
 }
@@ -72,7 +73,7 @@ func defineCubeRunFlags(env *Env, cmd *cobra.Command, choice *cubecli.Choice) *j
 	flags.RefuseShort(fs, why, "path", "p")
 	f := program(env).NewFlags()
 	program(env).DefineRun(cmd, f, jobcli.DefineExtra)
-	fs.Lookup("agent").Usage = "the `agent`: oracle, nop, tools, scripted; of Harbor's tasks also those that work in a sandbox (default oracle)"
+	fs.Lookup("agent").Usage = "the `agent`: oracle, nop, tools, scripted, or one that uses MCP servers; of Harbor's tasks any (default oracle)"
 	return f
 }
 
@@ -80,49 +81,71 @@ func defineCubeRunFlags(env *Env, cmd *cobra.Command, choice *cubecli.Choice) *j
 // the reason.
 var harborOnly = map[string]string{
 	"artifact": "the tasks of a cube have no artifacts", "extra-instruction-path": "the first observation is the cube's own",
-	"skill": "the agents of cubes take no skills", "skills": "the agents of cubes take no skills", "mcp-config": "the agents of cubes take no MCP servers",
 	"ve": "a cube judges itself", "verifier-env": "a cube judges itself", "verifier-kwarg": "a cube judges itself", "verifier-import-path": "a cube judges itself",
-	"sealed-verifier": "the tasks of a cube judge themselves, only Harbor tasks have a verifier that can be sealed",
-	"ae":              "the agents of cubes run no commands of their own", "agent-env": "the agents of cubes run no commands of their own",
-	"allow-agent-host": "networks are the cube's own", "allow-environment-host": "networks are the cube's own",
-	"force-build": "containers are the cube's own", "no-force-build": "containers are the cube's own", "no-delete": "containers are the cube's own",
+	"sealed-verifier":        "the tasks of a cube judge themselves, only Harbor tasks have a verifier that can be sealed",
+	"allow-environment-host": "networks are the cube's own",
+	"force-build":            "containers are the cube's own", "no-force-build": "containers are the cube's own", "no-delete": "containers are the cube's own",
 	"cpus": "containers are the cube's own", "memory": "containers are the cube's own", "override-cpus": "containers are the cube's own",
 	"override-memory-mb": "containers are the cube's own", "override-storage-mb": "containers are the cube's own",
 	"override-gpus": "containers are the cube's own", "override-tpu": "containers are the cube's own",
 	"allow-engine-socket": "containers are the cube's own",
 	"mounts":              "containers are the cube's own", "mounts-json": "containers are the cube's own", "extra-docker-compose": "containers are the cube's own",
-	"environment-build-timeout-multiplier": "making a cube's task has no limit of its own", "agent-setup-timeout-multiplier": "the agents of cubes have no set-up",
 }
 
-// checkCubeFlags refuses what a registered cube would ignore.
-func checkCubeFlags(fs *pflag.FlagSet) (err error) {
+// sandboxedOnly are flags that mean something for agents in a sandbox alone, each with the
+// reason.
+var sandboxedOnly = map[string]string{
+	"skill": "this agent takes no skills", "skills": "this agent takes no skills", "mcp-config": "this agent takes no MCP servers",
+	"ae": "this agent runs no commands of its own", "agent-env": "this agent runs no commands of its own",
+	"allow-agent-host":                     "this agent has no sandbox of its own, and networks of containers are the cube's own",
+	"environment-build-timeout-multiplier": "making a cube's task has no limit of its own", "agent-setup-timeout-multiplier": "this agent has no set-up",
+}
+
+// checkCubeFlags refuses what a registered cube, or the agents that play it, would ignore.
+// apart: one of them works in a sandbox of its own.
+func checkCubeFlags(fs *pflag.FlagSet, apart bool) (err error) {
 	fs.Visit(func(f *pflag.Flag) {
-		if why, ok := harborOnly[f.Name]; ok && err == nil {
+		why, refused := harborOnly[f.Name]
+		if !refused && !apart {
+			why, refused = sandboxedOnly[f.Name]
+		}
+		if refused && err == nil {
 			err = usageErrorf("--%s is not supported for this cube: %s", f.Name, why)
 		}
 	})
 	return err
 }
 
+// cubeRun is what a command line says of a run of a cube.
+type cubeRun struct {
+	*jobcli.Flags
+	given  *pflag.FlagSet
+	choice cubecli.Choice
+}
+
 // runCube runs the tasks of a registered cube as a job.
-func runCube(ctx context.Context, env *Env, c *cubecli.Cube, f *jobcli.Flags, choice cubecli.Choice) (err error) {
+func runCube(ctx context.Context, env *Env, c *cubecli.Cube, f cubeRun) (err error) {
 	if _, err := loadEnvFile(env, f.EnvFile); err != nil {
 		return err
 	}
-	cfg, names, err := program(env).Configure(f)
+	cfg, names, err := program(env).Configure(f.Flags)
 	if err != nil {
 		return err
 	}
-	env.hide(f.Secrets, env.source(f.Secrets).OfJob(cfg))
-	if err := program(env).CheckCube(cfg, f, jobcli.CubeTraits{Name: c.Name, Solved: c.Agent != nil, Containers: c.NeedsContainer}); err != nil {
+	apart := job.WorkApart(cfg.Agents, program(env).Agents)
+	if err := checkCubeFlags(f.given, apart); err != nil {
 		return err
 	}
-	if err := cubeProgram(env).WarnUnmatched(c, choice); err != nil {
+	env.hide(f.Secrets, env.source(f.Secrets).OfJob(cfg))
+	if err := program(env).CheckCube(cfg, f.Flags, jobcli.CubeTraits{Name: c.Name, Solved: c.Agent != nil, Containers: c.NeedsContainer}); err != nil {
+		return err
+	}
+	if err := cubeProgram(env).WarnUnmatched(c, f.choice); err != nil {
 		return err
 	}
 	var opts backendOptions
-	if c.NeedsContainer {
-		if cfg.Environment, opts, err = chooseEnvironment(ctx, env, cfg.Environment, f, names.Environment); err != nil {
+	if c.NeedsContainer || apart {
+		if cfg.Environment, opts, err = chooseEnvironment(ctx, env, cfg.Environment, f.Flags, names.Environment); err != nil {
 			return err
 		}
 	}
@@ -130,19 +153,22 @@ func runCube(ctx context.Context, env *Env, c *cubecli.Cube, f *jobcli.Flags, ch
 	if err != nil {
 		return err
 	}
-	s := newSession(ctx, env, f, &opts)
+	s := newSession(ctx, env, f.Flags, &opts)
 	defer func() { err = errors.Join(err, s.Close(ctx)) }()
 	if err := s.Claim(&cfg, names.Job); err != nil {
 		return jobcli.ClaimError(err)
 	}
-	if cfg.Tasks, err = s.OpenCubes(ctx, &cfg, c.Opener(cache, choice)); err != nil {
+	if cfg.Tasks, err = s.OpenCubes(ctx, &cfg, c.Opener(cache, f.choice)); err != nil {
 		return err
 	}
 	prepared, err := s.Prepare(cfg)
 	if err != nil {
 		return jobcli.PrepareError(err)
 	}
-	return program(env).Run(ctx, f, s, prepared)
+	if err := f.CheckOne(prepared); err != nil {
+		return err
+	}
+	return program(env).Run(ctx, f.Flags, s, prepared)
 }
 
 // cubesOf lists the cubes whose tasks a stored job has.

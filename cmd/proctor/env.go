@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/internal/redact"
 	"github.com/proctor-run/proctor/internal/secret"
 )
@@ -21,6 +22,9 @@ type Env struct {
 	// Signals delivers interrupts: the first asks to finish, the second to
 	// stop at once.
 	Signals <-chan os.Signal
+
+	// agents are those of the command, besides what can be chosen anywhere.
+	agents agent.Registry
 
 	// What is printed in no error, besides what looks like a secret in Environ and Args.
 	secretNames []string

@@ -7,8 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/proctor-run/proctor/agent/mcp"
 	"github.com/proctor-run/proctor/internal/jobcli"
 	"github.com/proctor-run/proctor/job"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/journal"
 	"github.com/proctor-run/proctor/jobdir/scan"
 	"github.com/proctor-run/proctor/trial"
@@ -112,8 +114,8 @@ func resumeJob(ctx context.Context, env *Env, f *resumeFlags) (err error) {
 	if err != nil {
 		return jobcli.ResumeError(err)
 	}
-	if err := cfg.CheckNoPython(); err != nil {
-		return usageErrorf("%w", err)
+	if err := checkResumable(env, cfg); err != nil {
+		return err
 	}
 	f.run.Hardened = keepHardening(env, f.run.Hardened, f.path)
 	s.Runner.Trials.Hardened = f.run.Hardened
@@ -128,6 +130,22 @@ func resumeJob(ctx context.Context, env *Env, f *resumeFlags) (err error) {
 		return err
 	}
 	return resumeWith(ctx, env, f, s)
+}
+
+// checkResumable refuses a job whose agents this program cannot run.
+func checkResumable(env *Env, cfg jobdir.Config) error {
+	if err := cfg.CheckNoPython(); err != nil {
+		return usageErrorf("%w", err)
+	}
+	for _, a := range cfg.Agents {
+		if a.Name == nil || *a.Name != mcp.EntryName {
+			continue
+		}
+		if _, known := agents(env).Find(mcp.EntryName); !known {
+			return usageErrorf("the job was played by a client of 'proctor mcp' and cannot be resumed: start it anew")
+		}
+	}
+	return nil
 }
 
 // resumeWith resumes a job in a session.

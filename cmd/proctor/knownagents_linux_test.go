@@ -64,9 +64,12 @@ func tryAgent(t *testing.T, d *installed.Definition) {
 	p := newPlace(t)
 	writeAgentTask(t, filepath.Join(p.dir, "tasks", "hello"))
 	cache := ownCache(t, p)
-	runJob := func(name, key string) (finished, time.Duration) {
-		cmd := p.command("run", "-p", "tasks", "-a", d.Name, "-m", "local/m", "--ak", "api="+string(d.Model.APIs[0]), "--ak", "api_base="+address+"/v1",
-			"-e", "host", "--runtime", "native", "--job-name", name)
+	runJob := func(name, key string, tasks ...string) (finished, time.Duration) {
+		if tasks == nil {
+			tasks = []string{"run", "-p", "tasks"}
+		}
+		cmd := p.command(append(tasks, "-a", d.Name, "-m", "local/m", "--ak", "api="+string(d.Model.APIs[0]), "--ak", "api_base="+address+"/v1",
+			"-e", "host", "--runtime", "native", "--job-name", name)...)
 		cmd.Env = append(cmd.Env, "LOCAL_API_KEY="+key, "PROCTOR_CACHE_DIR="+cache)
 		begun := time.Now()
 		return finish(t, cmd), time.Since(begun)
@@ -83,14 +86,37 @@ func tryAgent(t *testing.T, d *installed.Definition) {
 	}
 	t.Logf("%s: the second job took %.1f s, %d requests, %d tokens in, %d out", d.Name, took.Seconds(), counted.Requests, counted.Usage.Prompt, counted.Usage.Completion)
 	for _, job := range []string{"first", "second"} {
-		checkAgentTrial(t, p, job, counted)
+		checkAgentTrial(t, p, filepath.Join(job, "hello__*"), counted)
 	}
 	refused, took := runJob("refused", "sk-other-0123456789")
 	if refused.code != exitTrialErrors || !strings.Contains(refused.stdout, "AuthenticationError") || !strings.Contains(refused.stdout, "1 trial: 0 scored") {
 		t.Errorf("with a key that is refused: exit %d\n%s\n%s", refused.code, refused.stdout, refused.stderr)
 	}
 	t.Logf("%s: a refused key took %.1f s", d.Name, took.Seconds())
+	if d.Entry().UsesTools {
+		tryCube(t, p, d, server, runJob)
+	}
 	assertNoSecret(t, filepath.Join(p.dir, "jobs"), server.Key)
+}
+
+// tryCube plays a task of a cube with the same agent: its only way there is the server of the
+// task's tools.
+func tryCube(t *testing.T, p place, d *installed.Definition, server *llmtest.Server, run func(name, key string, tasks ...string) (finished, time.Duration)) {
+	t.Helper()
+	account := llmtest.Account{Model: "m", Key: server.Key}
+	before := server.Counts()[account].Usage
+	played, took := run("cube", server.Key, "cube", "run", "arithmetic-cube", "-t", "add-3-4")
+	if played.code != 0 || strings.Contains(played.stderr, "install") {
+		t.Fatalf("the cube: exit %d\n%s\n%s", played.code, played.stdout, played.stderr)
+	}
+	if !strings.Contains(played.stderr, "reward 1.0") {
+		t.Errorf("the cube: %s", played.stderr)
+	}
+	counted := server.Counts()[account]
+	counted.Usage.Prompt -= before.Prompt
+	counted.Usage.Completion -= before.Completion
+	t.Logf("%s: a task of a cube took %.1f s", d.Name, took.Seconds())
+	checkAgentTrial(t, p, filepath.Join("cube", "add-3-4__*"), counted)
 }
 
 // ownCache is a cache without agents, with all else that the one of the tests has: what was
@@ -115,9 +141,9 @@ func ownCache(t *testing.T, p place) string {
 
 // checkAgentTrial compares a trial with what the server counted. Side requests, as for a
 // title, are in no log.
-func checkAgentTrial(t *testing.T, p place, job string, counted llmtest.Count) {
+func checkAgentTrial(t *testing.T, p place, trial string, counted llmtest.Count) {
 	t.Helper()
-	dirs, err := filepath.Glob(filepath.Join(p.dir, "jobs", job, "hello__*"))
+	dirs, err := filepath.Glob(filepath.Join(p.dir, "jobs", trial))
 	if err != nil || len(dirs) != 1 {
 		t.Fatalf("directories %q: %v", dirs, err)
 	}
@@ -130,10 +156,10 @@ func checkAgentTrial(t *testing.T, p place, job string, counted llmtest.Count) {
 	}
 	readJSON(t, filepath.Join(dirs[0], "result.json"), &result)
 	if result.AgentResult.Input != counted.Usage.Prompt || result.AgentResult.Output != counted.Usage.Completion || result.AgentInfo.Version == "unknown" {
-		t.Errorf("%s: the result has %+v, the server counted %+v", job, result, counted)
+		t.Errorf("%s: the result has %+v, the server counted %+v", trial, result, counted)
 	}
 	if valid := p.run(t, "traj", "validate", filepath.Join(dirs[0], "agent", "trajectory.json")); valid.code != 0 {
-		t.Errorf("%s: %s", job, valid.stdout)
+		t.Errorf("%s: %s", trial, valid.stdout)
 	}
 	var trajectory struct {
 		Agent struct{ Version string }
@@ -146,10 +172,10 @@ func checkAgentTrial(t *testing.T, p place, job string, counted llmtest.Count) {
 	readJSON(t, filepath.Join(dirs[0], "agent", "trajectory.json"), &trajectory)
 	// The two answers of the script.
 	if f := trajectory.Final; f.Prompt != 2100 || f.Completion != 70 || f.Cached != 1000 {
-		t.Errorf("%s: the trajectory's totals are %+v", job, f)
+		t.Errorf("%s: the trajectory's totals are %+v", trial, f)
 	}
 	if trajectory.Agent.Version != result.AgentInfo.Version {
-		t.Errorf("%s: version %q, and the result has %q", job, trajectory.Agent.Version, result.AgentInfo.Version)
+		t.Errorf("%s: version %q, and the result has %q", trial, trajectory.Agent.Version, result.AgentInfo.Version)
 	}
 }
 

@@ -25,6 +25,16 @@ import (
 // stderrLimit is how long the end of a run waits for whoever reads standard error.
 const stderrLimit = 2 * time.Second
 
+// detached is a stream on which writing takes no time, whoever reads it, unless it is a
+// terminal. written waits for what was written.
+func detached(stderr io.Writer) (w io.Writer, written func()) {
+	if file, ok := stderr.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+		return stderr, func() {}
+	}
+	d := console.Detach(stderr)
+	return d, func() { d.Close(stderrLimit) }
+}
+
 // evaluate runs an evaluation and prints its line, whatever happens.
 func evaluate(ctx context.Context, env *Env, f *evaluationFlags) error {
 	if err := f.check(env); err != nil {
@@ -32,11 +42,9 @@ func evaluate(ctx context.Context, env *Env, f *evaluationFlags) error {
 	}
 	interrupt.SurviveClosedPipes()
 	own := *env
-	if file, ok := env.Stderr.(*os.File); !ok || !term.IsTerminal(int(file.Fd())) {
-		detached := console.Detach(env.Stderr)
-		defer detached.Close(stderrLimit)
-		own.Stderr = detached
-	}
+	stderr, written := detached(env.Stderr)
+	defer written()
+	own.Stderr = stderr
 	events, err := f.feed(&own, env.Stdout) //nolint:contextcheck // it outlives what ends the trials
 	if err != nil {
 		return err

@@ -40,6 +40,7 @@ func TestPlanted(t *testing.T) {
 		{"task show", task, "task show DIR", every, both},
 		{"task check", task, "task check DIR -e docker", both, both},
 		{"run", task, "run -p DIR -a nop -e docker -o DIR/jobs", both, both},
+		{"mcp", task, "mcp DIR -e docker -o DIR/jobs", both, both},
 		{"trial start", task, "trial start -p DIR -a nop -e docker --trials-dir DIR/trials", both, both},
 		{"task migrate", old, "task migrate -i DIR -o DIR/out", every, every},
 		{"traj show", trial, "traj show DIR", trajectory, every},

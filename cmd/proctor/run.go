@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -71,6 +72,9 @@ func runJob(ctx context.Context, env *Env, f *jobcli.Flags) (err error) {
 	prepared, err := s.Prepare(cfg)
 	if err != nil {
 		return jobcli.PrepareError(err)
+	}
+	if err := f.CheckOne(prepared); err != nil {
+		return err
 	}
 	if err := confirmVariables(ctx, env, prepared, fromFile, f.Yes); err != nil {
 		return err
@@ -163,5 +167,5 @@ func program(env *Env) *jobcli.Program {
 // agents are those that can be chosen in this program: those that come with it, and files
 // of the user's.
 func agents(env *Env) agent.Registry {
-	return append(shipped.All(), installed.Files(ownfiles.Agents(env.Lookup)))
+	return append(slices.Concat(shipped.All(), env.agents), installed.Files(ownfiles.Agents(env.Lookup)))
 }

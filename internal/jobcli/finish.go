@@ -34,8 +34,8 @@ func (p *Program) finish(f *Flags, prepared *job.Prepared, policy *score.Policy,
 		return exitcode.Quiet(exitcode.Budget)
 	case out.Interrupted:
 		if !f.JSON {
-			_, _ = fmt.Fprintf(p.Stderr, "%s: interrupted: %s\n%s: what was done is in %s; '%s %s' resumes the job\n",
-				p.Name, progressText(out.Progress), p.Name, dir, p.Resume, dir)
+			_, _ = fmt.Fprintf(p.Stderr, "%s: interrupted: %s\n%s: what was done is in %s%s\n",
+				p.Name, progressText(out.Progress), p.Name, dir, p.howToResume(f, dir))
 		}
 		return exitcode.Quiet(exitcode.Interrupted)
 	}
@@ -53,6 +53,14 @@ func (p *Program) finish(f *Flags, prepared *job.Prepared, policy *score.Policy,
 		return policyErr
 	}
 	return verdict(f, out)
+}
+
+// howToResume tells of an interrupted job how it goes on; one that is for one trial does not.
+func (p *Program) howToResume(f *Flags, dir string) string {
+	if f.One {
+		return ""
+	}
+	return fmt.Sprintf("; '%s %s' resumes the job", p.Resume, dir)
 }
 
 // verdict is the exit code that a finished job comes to.

@@ -34,6 +34,8 @@ type Flags struct {
 	Set        job.Overrides
 
 	AcceptHarmless bool
+	// One says that the job must be a single trial, whose agent is there this once.
+	One bool
 }
 
 // Hub are the flags of Harbor's hosted hub.

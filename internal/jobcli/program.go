@@ -111,6 +111,14 @@ func (p *Program) CheckAgents(cfg jobdir.Config, f *Flags, cube bool) error {
 	return p.CheckBudgets(cfg.Agents, &f.Model)
 }
 
+// CheckOne refuses a job of more or less than one trial where the command is for one.
+func (f *Flags) CheckOne(prepared *job.Prepared) error {
+	if n := len(prepared.Trials); f.One && n != 1 {
+		return exitcode.WithHint(exitcode.Usagef("there are %d tasks, and this command is for one", n), "choose it with -t")
+	}
+	return nil
+}
+
 // CheckTemplates refuses variables that take their value from one of this machine that is
 // not set: every trial would fail, and most often it is a key.
 func (p *Program) CheckTemplates(agents []jobdir.AgentConfig, verifier jobdir.VerifierConfig) error {
@@ -155,6 +163,7 @@ func (p *Program) CheckCube(cfg jobdir.Config, f *Flags, c CubeTraits) error {
 	case len(cfg.ExtraInstructionPaths) > 0:
 		return exitcode.Usagef("the configuration names extra instructions: the first observation is the cube's own")
 	}
+	c.Containers = c.Containers || job.WorkApart(cfg.Agents, p.Agents)
 	if err := c.check(cfg, &f.Set, f.Runtime); err != nil {
 		return err
 	}
@@ -163,7 +172,7 @@ func (p *Program) CheckCube(cfg jobdir.Config, f *Flags, c CubeTraits) error {
 
 func (c CubeTraits) check(cfg jobdir.Config, o *job.Overrides, runtime string) error {
 	if !c.Containers {
-		const why = "its tasks run in no containers"
+		const why = "its tasks run in no containers, and its agent in no sandbox"
 		switch {
 		case o.EnvironmentType != nil:
 			return exitcode.Usagef("--env is not supported for cube %q: %s", c.Name, why)
