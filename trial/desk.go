@@ -27,7 +27,6 @@ import (
 	"github.com/proctor-run/proctor/internal/version"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox"
-	"github.com/proctor-run/proctor/sandbox/egress"
 )
 
 // desk is where an agent works that plays a cube's task by its tools: a sandbox of its own,
@@ -138,11 +137,7 @@ func (d *desk) listen(ctx context.Context) (net.Listener, error) {
 		}
 		return l, nil
 	}
-	l, ok := sandbox.As[egress.Listener](d.trial.sandbox())
-	if !ok {
-		return nil, sandbox.ErrUnsupported
-	}
-	return l.Listen(ctx)
+	return listenIn(ctx, d.trial.sandbox())
 }
 
 // close ends the server. It may be called repeatedly, also where it never began.

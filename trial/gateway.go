@@ -4,14 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log"
+	"net"
 	"net/http"
 	"sync"
 	"time"
 
 	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/harbor"
+	"github.com/proctor-run/proctor/internal/httpserver"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/llm"
 	"github.com/proctor-run/proctor/llm/gateway"
@@ -89,13 +89,6 @@ func (a *attempt) planGateway(e agent.Entry, c agent.Config) (*modelGateway, err
 	return nil, nil
 }
 
-// Bounds of what a program in the sandbox can keep open.
-const (
-	gatewayHeaderTime = time.Minute
-	gatewayIdleTime   = 10 * time.Minute
-	gatewayHeader     = 64 << 10 // bytes
-)
-
 // openGateway lets the sandbox reach the gateway. It is called before the agent, so that
 // what carries the connections is not taken for something of the agent's.
 func (a *attempt) openGateway(ctx context.Context) error {
@@ -103,19 +96,12 @@ func (a *attempt) openGateway(ctx context.Context) error {
 	if g == nil {
 		return nil
 	}
-	l, ok := sandbox.As[egress.Listener](a.sandbox())
-	err := sandbox.ErrUnsupported
-	if ok {
-		l, listenErr := l.Listen(ctx)
-		if err = listenErr; err == nil {
-			g.address = "http://" + l.Addr().String()
-			g.server = &http.Server{
-				Handler: g, ReadHeaderTimeout: gatewayHeaderTime, IdleTimeout: gatewayIdleTime, MaxHeaderBytes: gatewayHeader,
-				ErrorLog: log.New(io.Discard, "", 0), // what it has to say is about programs in the sandbox
-			}
-			g.serving.Go(func() { _ = g.server.Serve(l) })
-			return nil
-		}
+	l, err := listenIn(ctx, a.sandbox())
+	if err == nil {
+		g.address = "http://" + l.Addr().String()
+		g.server = httpserver.New(g)
+		g.serving.Go(func() { _ = g.server.Serve(l) })
+		return nil
 	}
 	if g.required || !errors.Is(err, sandbox.ErrUnsupported) {
 		return fmt.Errorf("letting the agent's commands reach their model: %w", err)
@@ -123,6 +109,15 @@ func (a *attempt) openGateway(ctx context.Context) error {
 	a.gateway = nil
 	a.warn("this sandbox cannot carry connections to the model gateway: the agent's commands get the variables as they were given, keys too")
 	return nil
+}
+
+// listenIn listens for what programs in a sandbox connect to.
+func listenIn(ctx context.Context, sb sandbox.Sandbox) (net.Listener, error) {
+	l, ok := sandbox.As[egress.Listener](sb)
+	if !ok {
+		return nil, sandbox.ErrUnsupported
+	}
+	return l.Listen(ctx)
 }
 
 // closeGateway ends the gateway. It may be called repeatedly.

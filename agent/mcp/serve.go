@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"log"
 	"net"
 	"net/http"
 	"sync"
@@ -12,24 +11,15 @@ import (
 
 	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/cube"
-)
-
-// Bounds of what a client of HTTP can keep open.
-const (
-	headerTime  = time.Minute
-	idleTime    = 10 * time.Minute
-	headerBytes = 64 << 10
+	"github.com/proctor-run/proctor/internal/httpserver"
 )
 
 // HTTPServer is a server of the player's tools at one path: whoever does not know it reaches
-// nothing. What it has to say is about its clients, and is not logged.
+// nothing.
 func (p *Player) HTTPServer(path string) *http.Server {
 	mux := http.NewServeMux()
 	mux.Handle(path, p.Handler())
-	return &http.Server{
-		Handler: mux, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
-		ErrorLog: log.New(io.Discard, "", 0),
-	}
+	return httpserver.New(mux)
 }
 
 // Server lets a client that is no part of a trial play one task. It is used once.
