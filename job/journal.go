@@ -2,12 +2,15 @@ package job
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"path/filepath"
 
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/version"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/journal"
+	"github.com/proctor-run/proctor/jobdir/scan"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/trial"
 )
@@ -66,6 +69,7 @@ func (m *monitor) journalEvent(e trial.Event, rec jobdir.Record) {
 		entry.Kind = journal.AgentStarted
 	case e.Kind == trial.EventEnd && e.ResultFile != nil:
 		entry.Kind, entry.ResultDigest = journal.TrialFinished, e.ResultFile
+		entry.NotesDigest, entry.Suspicions = e.NotesFile, e.Suspicions
 		entry.Exception, entry.Rewarded = rec.ExceptionType, rec.Rewards != nil
 		entry.Spent(rec.Usage)
 	default:
@@ -82,6 +86,50 @@ func (m *monitor) sandboxEntry(kind journal.Kind, backend, id string, labels san
 	if err != nil {
 		m.fail(err)
 	}
+}
+
+// noteKept notes the results that the run keeps though no entry tells that they were
+// written: those of a run that was killed before it could say so, or of Harbor.
+func (s *started) noteKept() error {
+	dir := s.p.Config.Dir()
+	state, err := journal.LoadState(dir)
+	if _, damaged := errors.AsType[*journal.Error](err); err != nil && !damaged {
+		return err
+	}
+	noted := state.Results()
+	for i := range s.p.Existing {
+		rec := &s.p.Existing[i]
+		if _, ok := noted[rec.TrialName]; ok {
+			continue
+		}
+		e, err := keptEntry(dir, rec)
+		if err == nil {
+			err = s.journal.Append(e)
+		}
+		if err != nil {
+			return fmt.Errorf("noting the trials that are kept: %w", err)
+		}
+	}
+	return nil
+}
+
+func keptEntry(dir string, rec *jobdir.Record) (journal.Entry, error) {
+	e := journal.Entry{Kind: journal.TrialKept, Trial: rec.TrialName, Task: rec.TaskName, Exception: rec.ExceptionType, Rewarded: rec.Rewards != nil}
+	e.Spent(rec.Usage)
+	data, err := jobdir.ReadTrialFile(dir, filepath.Join(rec.TrialName, scan.ResultFile))
+	if err != nil {
+		return e, err
+	}
+	e.ResultDigest = new(jobdir.DigestOf(data))
+	data, err = jobdir.ReadTrialFile(dir, filepath.Join(rec.TrialName, jobdir.NotesFile))
+	if err != nil {
+		return e, nil //nolint:nilerr // Harbor writes none, and no number rests on it
+	}
+	e.NotesDigest = new(jobdir.DigestOf(data))
+	if notes, err := jobdir.ParseNotes(data); err == nil {
+		e.Attempt, e.Suspicions = notes.Attempt, len(notes.Suspicions())
+	}
+	return e, nil
 }
 
 // endEntry ends a run in the journal; the job's result is on the disk.

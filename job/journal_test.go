@@ -1,6 +1,7 @@
 package job_test
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,7 +29,7 @@ func TestRunKeepsJournal(t *testing.T) {
 	h.runner.Host = "here"
 	out := h.run(t)
 	once := []string{"trial_started", "sandbox_created", "agent_started", "sandbox_removed", "trial_finished"}
-	want := slices.Concat([]string{"job_started"}, once, []string{"set_aside"}, once, []string{"job_finished"})
+	want := slices.Concat([]string{"job_started", "inputs_written"}, once, []string{"set_aside"}, once, []string{"job_finished"})
 	if got := kinds(t, h.dir()); !slices.Equal(got, want) {
 		t.Errorf("journal %q, want %q", got, want)
 	}
@@ -56,9 +57,65 @@ func TestRunKeepsJournal(t *testing.T) {
 	if got := s.Results()[name]; got != jobdir.DigestOf(result) {
 		t.Errorf("digest of the trial's result %v", got)
 	}
+	notes, err := os.ReadFile(filepath.Join(h.dir(), name, jobdir.NotesFile))
+	if noted := s.Finish(name).NotesDigest; err != nil || noted == nil || *noted != jobdir.DigestOf(notes) {
+		t.Errorf("digest of the notes %v, error %v", noted, err)
+	}
+	lock, err := os.ReadFile(filepath.Join(h.dir(), scan.LockFile))
+	if noted := s.Runs[0].Inputs.LockDigest; err != nil || noted == nil || *noted != jobdir.DigestOf(lock) {
+		t.Errorf("digest of the lock %v, error %v", noted, err)
+	}
 	if len(s.Trials) != 1 || len(s.Trials[0].Attempts) != 2 || s.Trials[0].Attempts[0].SetAside != "RewardFileNotFoundError" || len(s.Outside()) != 0 || s.Running() != nil {
 		t.Errorf("trials %+v, outside %v, running %v", s.Trials, s.Outside(), s.Running())
 	}
+}
+
+// TestResumeNotesWhatItKeeps: of a run that was killed between a trial's result and the
+// entry of it, the next one notes what it keeps.
+func TestResumeNotesWhatItKeeps(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, writeDataset(t, "a"), fake.Config{Rules: []fake.Rule{grant("1")}})
+	name := trialOf(t, h.run(t), "a")
+	path := filepath.Join(h.dir(), journal.File)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, _, ok := bytes.Cut(data, []byte(`{"prev":"`+chainBefore(t, data, journal.TrialFinished)))
+	if !ok {
+		t.Fatalf("no end of the trial in\n%s", data)
+	}
+	if err := os.WriteFile(path, before, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	h.resume(t, h.dir(), job.ResumeOptions{})
+	s, err := journal.LoadState(h.dir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := os.ReadFile(filepath.Join(h.dir(), name, scan.ResultFile))
+	end := s.Finish(name)
+	if err != nil || end == nil || end.Kind != journal.TrialKept || *end.ResultDigest != jobdir.DigestOf(result) || end.NotesDigest == nil || !end.Rewarded {
+		t.Errorf("the trial's end is %+v, error %v", end, err)
+	}
+	if s.ByName[name].Found() || len(s.ByName[name].Attempts) != 1 || len(s.Chain.Broken) > 0 {
+		t.Errorf("the trial is %+v, the chain %+v", s.ByName[name], s.Chain)
+	}
+}
+
+// chainBefore is the digest that the first line of a kind has of the line before.
+func chainBefore(t *testing.T, data []byte, kind journal.Kind) string {
+	t.Helper()
+	j, err := journal.Read(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range j.Entries {
+		if e.Kind == kind {
+			return e.Prev
+		}
+	}
+	return "none"
 }
 
 // TestJournalUnwritable: when the journal cannot be written, the job ends

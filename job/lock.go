@@ -58,31 +58,13 @@ type lockInputs struct {
 
 // lockTrial pins a planned trial.
 func lockTrial(c jobdir.TrialConfig, in lockInputs) jobdir.TrialLock {
-	task := jobdir.TaskLock{
-		Name:   in.TaskName,
-		Type:   c.Task.Kind(),
-		Digest: in.TaskDigest,
-		Source: c.Task.Source,
-		Path:   c.Task.Path,
-		GitURL: c.Task.GitURL,
+	lock := jobdir.PlannedAs(c)
+	lock.Task.Name, lock.Task.Digest = in.TaskName, in.TaskDigest
+	if lock.Task.Type == jobdir.GitTask {
+		lock.Task.GitCommitID = in.GitCommitID
 	}
-	if task.Type == jobdir.GitTask {
-		task.GitCommitID = in.GitCommitID
-	}
-	return jobdir.TrialLock{
-		Task:                              task,
-		TimeoutMultiplier:                 c.TimeoutMultiplier,
-		AgentTimeoutMultiplier:            c.AgentTimeoutMultiplier,
-		VerifierTimeoutMultiplier:         c.VerifierTimeoutMultiplier,
-		AgentSetupTimeoutMultiplier:       c.AgentSetupTimeoutMultiplier,
-		EnvironmentBuildTimeoutMultiplier: c.EnvironmentBuildTimeoutMultiplier,
-		ExtraInstructions:                 orNone(in.ExtraInstructions),
-		Agent:                             c.Agent,
-		Skills:                            in.Skills,
-		Environment:                       c.Environment,
-		ExtraDockerCompose:                orNone(in.ExtraDockerCompose),
-		Verifier:                          c.Verifier,
-	}
+	lock.ExtraInstructions, lock.Skills, lock.ExtraDockerCompose = orNone(in.ExtraInstructions), in.Skills, orNone(in.ExtraDockerCompose)
+	return lock
 }
 
 func orNone[T any](list []T) []T {

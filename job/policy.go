@@ -43,13 +43,17 @@ func (d *jobDir) adoptPolicy(asked *outcome.Policy, begun bool) (*outcome.Policy
 }
 
 // writePolicy keeps the policy with the job, before anything of it runs.
-func (p *Prepared) writePolicy() error {
+func (p *Prepared) writePolicy() (*jobdir.FileDigest, error) {
 	if p.Policy == nil {
-		return nil
+		return nil, nil //nolint:nilnil // what is not written has no digest
 	}
 	text, err := p.Policy.Text()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return atomicfile.Write(filepath.Join(p.Config.Dir(), score.PolicyFile), append([]byte(text), '\n'), 0o644)
+	data := append([]byte(text), '\n')
+	if err := atomicfile.Write(filepath.Join(p.Config.Dir(), score.PolicyFile), data, 0o644); err != nil {
+		return nil, err
+	}
+	return new(jobdir.DigestOf(data)), nil
 }

@@ -11,8 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/proctor-run/proctor/harbor"
-	"github.com/proctor-run/proctor/internal/atomicfile"
 	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/internal/clock"
 	"github.com/proctor-run/proctor/internal/redact"
@@ -159,6 +157,9 @@ func (r *Runner) start(p *Prepared) (s *started, err error) {
 	}
 	if s.journal, err = journal.Open(dir, r.Trials.Now); err == nil {
 		err = s.journal.AppendSync(r.startEntry(s, resumed || s.journal.Begun()))
+	}
+	if err == nil && len(p.Existing) > 0 {
+		err = s.noteKept()
 	}
 	if err == nil {
 		err = s.p.setOrphansAside(s.journal, s.secrets)
@@ -346,22 +347,4 @@ func setAside(dir string, n int, reason string, j *journal.Writer) error {
 		}
 	}
 	return nil
-}
-
-// writeInputs writes what the job was asked to do.
-func (m *monitor) writeInputs(p *Prepared, lookup harbor.Lookup) error {
-	err := p.writePolicy()
-	if err == nil {
-		err = atomicfile.Write(filepath.Join(m.dir, scan.ConfigFile), m.secrets.Bytes(p.Config.AppendJSON(nil, lookup)), 0o644)
-	}
-	if err == nil && p.Lock != nil {
-		err = atomicfile.WriteFrom(filepath.Join(m.dir, scan.LockFile), 0o644, func(w io.Writer) error {
-			clean := m.secrets.Writer(w)
-			return errors.Join(p.Lock.WriteJSON(clean, lookup), clean.Close())
-		})
-	}
-	if err == nil {
-		err = m.write()
-	}
-	return err
 }

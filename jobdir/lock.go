@@ -134,6 +134,46 @@ func (l Lock) Equal(m Lock, lookup harbor.Lookup) bool {
 		slices.Equal(e.trialKeys(l.Trials), e.trialKeys(m.Trials))
 }
 
+// PlannedAs is the entry of a lock for a trial, without what has to be looked up: the
+// digests, the task's name where it is no package, its commit.
+func PlannedAs(c TrialConfig) TrialLock {
+	task := TaskLock{Type: c.Task.Kind(), Source: c.Task.Source, Path: c.Task.Path, GitURL: c.Task.GitURL}
+	if task.Type == PackageTask {
+		task.Name = *c.Task.Name
+	}
+	return TrialLock{
+		Task:                              task,
+		TimeoutMultiplier:                 c.TimeoutMultiplier,
+		AgentTimeoutMultiplier:            c.AgentTimeoutMultiplier,
+		VerifierTimeoutMultiplier:         c.VerifierTimeoutMultiplier,
+		AgentSetupTimeoutMultiplier:       c.AgentSetupTimeoutMultiplier,
+		EnvironmentBuildTimeoutMultiplier: c.EnvironmentBuildTimeoutMultiplier,
+		Agent:                             c.Agent,
+		Environment:                       c.Environment,
+		Verifier:                          c.Verifier,
+	}
+}
+
+// PlanKey is the same for entries that ask for the same trial, whatever contents they
+// pin: a trial's own configuration has it by [PlannedAs].
+func (t TrialLock) PlanKey() [sha256.Size]byte {
+	t.ExtraInstructions, t.Skills, t.ExtraDockerCompose, t.Task.Digest = nil, nil, nil, ""
+	e := encoder{Encoder{OmitNull: true}}
+	o := e.object()
+	o.Str("key", e.trialKey(t))
+	o.Str("type", string(t.Task.Type))
+	for _, s := range []struct {
+		key  string
+		text *string
+	}{{"source", t.Task.Source}, {"path", t.Task.Path}, {"git_url", t.Task.GitURL}} {
+		o.Str(s.key, orEmpty(s.text))
+	}
+	if t.Task.Type == PackageTask {
+		o.Str("name", t.Task.Name)
+	}
+	return sha256.Sum256(dump.AppendCanonical(nil, o.Value()))
+}
+
 // trialKeys are the keys of trials by their digests: a key is longer than most of
 // what else is known of a trial.
 func (e encoder) trialKeys(trials []TrialLock) [][sha256.Size]byte {

@@ -22,6 +22,9 @@ type Notes struct {
 	// Backend is the sandbox backend, SandboxID the name it gave.
 	Backend   string `json:"backend"`
 	SandboxID string `json:"sandbox_id,omitempty"`
+	// ImageDigest is the content of the image that the sandbox was made of, "sha256:…";
+	// empty where the backend has none, or does not tell.
+	ImageDigest string `json:"image_digest,omitempty"`
 	// Supervision is what supervised the sandbox's commands, one of the
 	// Supervision constants of package sandbox; empty where the backend does not
 	// tell. With "engine" proofs are worth what the engine's restart is.
@@ -129,6 +132,28 @@ type VerificationNote struct {
 	Suspicions []string `json:"suspicions"`
 }
 
+// Verifications are those of all steps, in order; of a trial without steps the one.
+func (n *Notes) Verifications() []VerificationNote {
+	if len(n.Steps) == 0 && n.Verification != nil {
+		return []VerificationNote{*n.Verification}
+	}
+	return n.Steps
+}
+
+// Suspicions are those of all verifications. Where there are steps, each names its own.
+func (n *Notes) Suspicions() []string {
+	var list []string
+	for _, v := range n.Verifications() {
+		for _, text := range v.Suspicions {
+			if v.Step != "" {
+				text = fmt.Sprintf("step %q: %s", v.Step, text)
+			}
+			list = append(list, text)
+		}
+	}
+	return list
+}
+
 // maxNotes bounds proctor.json, in bytes.
 const maxNotes = 16 << 20
 
@@ -148,6 +173,19 @@ func readNotes(dir string) (n Notes, err error) {
 	if err != nil {
 		return n, err
 	}
+	return parseNotes(data)
+}
+
+// ParseNotes reads the content of a proctor.json.
+func ParseNotes(data []byte) (Notes, error) {
+	n, err := parseNotes(data)
+	if err != nil {
+		return Notes{}, fmt.Errorf("reading the notes of a trial: %w", err)
+	}
+	return n, nil
+}
+
+func parseNotes(data []byte) (n Notes, err error) {
 	if err := json.Unmarshal(data, &n); err != nil {
 		return n, fmt.Errorf("reading %s: %w", NotesFile, err)
 	}

@@ -18,6 +18,10 @@ type Journal struct {
 	// far as the journal knows.
 	Outside []LeftOutside `json:"outside"`
 	Spent   Spent         `json:"spent"`
+	// Suspicions is how many things were conspicuous in the verifications of Suspicious
+	// trials.
+	Suspicions int `json:"n_suspicions"`
+	Suspicious int `json:"n_suspicious_trials"`
 	// Problem says what of the journal cannot be read.
 	Problem string `json:"problem,omitempty"`
 }
@@ -57,7 +61,7 @@ type JournalTrial struct {
 // was reported.
 type JournalAttempt struct {
 	Attempt   int        `json:"attempt"`
-	Started   time.Time  `json:"started_at"`
+	Started   *time.Time `json:"started_at"`
 	Agent     *time.Time `json:"agent_started_at"`
 	Finished  *time.Time `json:"finished_at"`
 	Exception string     `json:"exception,omitempty"`
@@ -107,6 +111,7 @@ func ReadJournal(dir string) *Journal {
 	for _, b := range state.Outside() {
 		s.Outside = append(s.Outside, LeftOutside{b.Trial, b.Backend, b.ID, b.Kept})
 	}
+	s.Suspicious, s.Suspicions = state.Suspicious()
 	spent := state.Spent()
 	s.Spent = Spent{
 		spent.Agents, spent.Unknown, spent.Reported, spent.CostUSD, spent.InputTokens.String(), spent.OutputTokens.String(),
@@ -133,7 +138,10 @@ func newJournalRun(r journal.Run, last bool) JournalRun {
 func newJournalTrial(t *journal.Trial) JournalTrial {
 	out := JournalTrial{Trial: t.Name, Attempts: []JournalAttempt{}}
 	for _, a := range t.Attempts {
-		attempt := JournalAttempt{Attempt: a.Number, Started: a.Started, SetAside: a.SetAside}
+		attempt := JournalAttempt{Attempt: a.Number, SetAside: a.SetAside}
+		if !a.Started.IsZero() {
+			attempt.Started = &a.Started
+		}
 		if !a.Agent.IsZero() {
 			attempt.Agent = &a.Agent
 		}

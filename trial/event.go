@@ -39,4 +39,7 @@ type Event struct {
 	// ResultFile is the digest of result.json, for EventEnd; nil when it could
 	// not be written.
 	ResultFile *jobdir.FileDigest
+	// NotesFile is the same of proctor.json, and Suspicions the number of those in it.
+	NotesFile  *jobdir.FileDigest
+	Suspicions int
 }

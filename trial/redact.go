@@ -62,13 +62,17 @@ func (v *veil) text(s string) string              { return v.secrets().String(s)
 func (v *veil) bytes(b []byte) []byte             { return v.secrets().Bytes(b) }
 func (v *veil) writer(w io.Writer) io.WriteCloser { return v.secrets().Writer(w) }
 
-// writeNotes writes proctor.json.
-func (a *attempt) writeNotes() error {
+// writeNotes writes proctor.json and returns its digest.
+func (a *attempt) writeNotes() (*jobdir.FileDigest, error) {
 	data, err := a.notes.AppendJSON(nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return atomicfile.WriteUnsynced(filepath.Join(a.dir, jobdir.NotesFile), a.veil.bytes(data), 0o644)
+	data = a.veil.bytes(data)
+	if err := atomicfile.WriteUnsynced(filepath.Join(a.dir, jobdir.NotesFile), data, 0o644); err != nil {
+		return nil, err
+	}
+	return new(jobdir.DigestOf(data)), nil
 }
 
 // veiledResult is the text of result.json. Where a secret was in it, the result that

@@ -334,17 +334,18 @@ func (a *attempt) finish(ctx context.Context) (*jobdir.TrialResult, error) {
 	a.open()
 	finished := jobdir.UTC(a.r.Now())
 	a.res.FinishedAt = &finished
-	if err := a.writeNotes(); err != nil {
+	notes, err := a.writeNotes()
+	if err != nil {
 		a.log.printf("Warning: %v", err)
 	}
 	data := a.veiledResult()
-	err := atomicfile.Write(filepath.Join(a.dir, "result.json"), data, 0o644)
+	err = atomicfile.Write(filepath.Join(a.dir, "result.json"), data, 0o644)
 	if ctx.Err() != nil {
 		a.emit(EventCancel, "")
 	}
 	if a.onEvent != nil {
 		end := a.event(EventEnd, "")
-		end.Result = a.res
+		end.Result, end.NotesFile, end.Suspicions = a.res, notes, len(a.notes.Suspicions())
 		if err == nil {
 			end.ResultFile = new(jobdir.DigestOf(data))
 		}

@@ -125,10 +125,8 @@ func printNotes(w io.Writer, s *report.Trial) {
 		}
 		_, _ = fmt.Fprintf(w, "agent ended by force: %s\n", text)
 	}
-	if n.Verification != nil {
-		for _, x := range n.Verification.Suspicions {
-			_, _ = fmt.Fprintf(w, "evidence: %s\n", clean(x))
-		}
+	for _, x := range n.Suspicions() {
+		_, _ = fmt.Fprintf(w, "evidence: %s\n", clean(x))
 	}
 	for _, x := range n.Warnings {
 		_, _ = fmt.Fprintf(w, "warning: %s\n", clean(x))

@@ -43,14 +43,7 @@ func Gather(dir string, role Role, result *jobdir.TrialResult) (Trial, error) {
 }
 
 func noticed(n *jobdir.Notes) []string {
-	var list []string
-	verifications := n.Steps
-	if len(verifications) == 0 && n.Verification != nil {
-		verifications = []jobdir.VerificationNote{*n.Verification}
-	}
-	for _, v := range verifications {
-		list = append(list, v.Suspicions...)
-	}
+	list := n.Suspicions()
 	if n.AgentLeft != nil && n.AgentLeft.Processes > 0 {
 		list = append(list, fmt.Sprintf("the agent left %d processes running", n.AgentLeft.Processes))
 	}

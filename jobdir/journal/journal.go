@@ -28,6 +28,7 @@ type Kind string
 // on.
 const (
 	JobStarted     Kind = "job_started"     // synced
+	InputsWritten  Kind = "inputs_written"  // what the job was asked to do is on the disk
 	JobResumed     Kind = "job_resumed"     // synced; a start in a directory that has run before
 	JobFinished    Kind = "job_finished"    // synced
 	JobInterrupted Kind = "job_interrupted" // synced
@@ -40,12 +41,17 @@ const (
 	SandboxKept    Kind = "sandbox_kept"   // stopped and left, as was asked for
 	AgentStarted   Kind = "agent_started"  // synced; from here on money is spent
 	TrialFinished  Kind = "trial_finished" // synced; its result is on the disk
+	TrialKept      Kind = "trial_kept"     // a result that a run found, whose trial no entry says to have ended
 	SetAside       Kind = "set_aside"      // synced; before the attempt's files are moved
 )
 
 // Entry is one line of a journal. Fields that a kind has no use for are
 // left out. Fields and kinds may be added.
 type Entry struct {
+	// Prev is the SHA-256 of the line before this one, in hex, with the end of that line;
+	// the first one has none. So no line can be changed, left out or added without all
+	// that follow.
+	Prev string    `json:"prev,omitempty"`
 	Time time.Time `json:"time"` // UTC
 	Kind Kind      `json:"event"`
 
@@ -60,6 +66,9 @@ type Entry struct {
 	// file holds it.
 	Config       json.RawMessage    `json:"config,omitempty"`
 	ConfigDigest *jobdir.FileDigest `json:"config_file,omitempty"`
+	// LockDigest is of lock.json, PolicyDigest of policy.json, as they were written.
+	LockDigest   *jobdir.FileDigest `json:"lock_file,omitempty"`
+	PolicyDigest *jobdir.FileDigest `json:"policy_file,omitempty"`
 	Planned      int                `json:"n_trials,omitempty"`
 	Remaining    int                `json:"n_remaining,omitempty"`
 	// SealedVerifier: the run seals the reward channel, see trial.Runner.
@@ -87,6 +96,9 @@ type Entry struct {
 
 	// ResultDigest is of result.json, the trial's or the job's.
 	ResultDigest *jobdir.FileDigest `json:"result_file,omitempty"`
+	// NotesDigest is of the trial's proctor.json, Suspicions the number of those in it.
+	NotesDigest  *jobdir.FileDigest `json:"notes_file,omitempty"`
+	Suspicions   int                `json:"suspicions,omitempty"`
 	Exception    string             `json:"exception,omitempty"`
 	Rewarded     bool               `json:"rewarded,omitempty"`
 	CostUSD      *float64           `json:"cost_usd,omitempty"`

@@ -77,6 +77,9 @@ func TestJournalSurvivesCuts(t *testing.T) {
 			if err != nil || got.Torn != (got.Size != fileSize(t, path)) || !slices.EqualFunc(got.Entries, want, sameEntry) {
 				t.Fatalf("read %+v (%v), want %+v", got, err, want)
 			}
+			if c := got.Chain; len(c.Broken) > 0 || c.Lines != len(want) || c.Linked != max(0, len(want)-1) {
+				t.Fatalf("the chain of an untouched journal of %d lines is %+v", len(want), c)
+			}
 			if state, err := journal.LoadState(dir); err != nil || !reflect.DeepEqual(state, journal.NewState(got)) {
 				t.Fatalf("the state is %+v (%v), want %+v", state, err, journal.NewState(got))
 			}
@@ -86,9 +89,56 @@ func TestJournalSurvivesCuts(t *testing.T) {
 
 // sameEntry compares as JSON does: what is no text of characters becomes one.
 func sameEntry(a, b journal.Entry) bool {
+	a.Prev, b.Prev = "", "" // is of the lines before, which checkChain holds
 	x, errA := json.Marshal(a)
 	y, errB := json.Marshal(b)
 	return errA == nil && errB == nil && bytes.Equal(x, y)
+}
+
+// TestChain: what is done to a journal afterwards shows.
+func TestChain(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	entries := make([]journal.Entry, 5)
+	for i := range entries {
+		entries[i] = journal.Entry{Kind: journal.TrialFinished, Trial: fmt.Sprint("t", i), Rewarded: i%2 == 0}
+	}
+	if _, err := journal.WriteEntries(dir, time.Now, entries...); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(filepath.Join(dir, journal.File))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := slices.Collect(bytes.Lines(data))
+	with := func(change func([][]byte) [][]byte) []byte { return bytes.Join(change(slices.Clone(lines)), nil) }
+	for _, tt := range []struct {
+		name   string
+		text   []byte
+		broken []int
+	}{
+		{"untouched", data, nil},
+		{"a changed line", with(func(l [][]byte) [][]byte {
+			l[1] = bytes.Replace(l[1], []byte(`"t1"`), []byte(`"t9"`), 1)
+			return l
+		}), []int{3}},
+		{"a line left out", with(func(l [][]byte) [][]byte { return slices.Delete(l, 2, 3) }), []int{3}},
+		{"the first line left out", with(func(l [][]byte) [][]byte { return l[1:] }), []int{1}},
+		{"a line twice", with(func(l [][]byte) [][]byte { return slices.Insert(l, 2, l[1]) }), []int{3}},
+		{"lines in another order", with(func(l [][]byte) [][]byte { l[3], l[4] = l[4], l[3]; return l }), []int{4, 5}},
+		{"a line that names none before it", with(func(l [][]byte) [][]byte {
+			return append(l, []byte(`{"event":"trial_finished","trial":"t9"}`+"\n"))
+		}), []int{6}},
+		{"a damaged line", with(func(l [][]byte) [][]byte { l[2] = []byte("damage\n"); return l }), []int{3, 4}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			j, _ := journal.Read(bytes.NewReader(tt.text))
+			if !slices.Equal(j.Chain.Broken, tt.broken) {
+				t.Errorf("got broken lines %v, want %v", j.Chain.Broken, tt.broken)
+			}
+		})
+	}
 }
 
 type fatal interface{ Fatal(...any) }

@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,6 +24,35 @@ type Journal struct {
 	Torn bool
 	// Size is the length of what is whole, in bytes: where the next entry goes.
 	Size int64
+	// Chain says whether the lines are those that were written.
+	Chain Chain
+}
+
+// Chain is what the digests that lines have of the lines before them come to.
+type Chain struct {
+	// Lines are the whole ones, Linked those that name the one before. Journals of a
+	// proctor that did not link them have none.
+	Lines, Linked int
+	// Broken are the numbers of lines, from 1, that name another line than the one that
+	// stands before them, or none: the first [MaxBroken] of them.
+	Broken []int
+	// Last is the digest of the last whole line, in hex; the next one names it.
+	Last string
+}
+
+// MaxBroken bounds the broken lines that are listed.
+const MaxBroken = 100
+
+// add takes the next whole line; of one that is damaged the entry is nil.
+func (c *Chain) add(e *Entry, sum string) {
+	c.Lines++
+	if e != nil && e.Prev != "" {
+		c.Linked++
+	}
+	if (e == nil || e.Prev != c.Last) && len(c.Broken) < MaxBroken {
+		c.Broken = append(c.Broken, c.Lines)
+	}
+	c.Last = sum
 }
 
 // Error is a line of a journal that cannot be read and is not the last
@@ -50,9 +81,10 @@ func Read(r io.Reader) (Journal, error) {
 func read(r io.Reader, add func(Entry)) (Journal, error) {
 	var j Journal
 	var damaged, last *Error // last: of the line before
+	var lastSum string
 	in := bufio.NewReaderSize(r, 64<<10)
 	for n := 1; ; n++ {
-		line, size, err := readLine(in)
+		line, size, sum, err := readLine(in)
 		if err != nil {
 			return j, fmt.Errorf("reading journal: %w", err)
 		}
@@ -62,18 +94,20 @@ func read(r io.Reader, add func(Entry)) (Journal, error) {
 		if last != nil {
 			// A line follows, so that one was no end.
 			j.Size += last.size
+			j.Chain.add(nil, lastSum)
 			if damaged == nil {
 				damaged = last
 			}
 		}
 		entry, err := parseLine(line, size)
 		if err != nil {
-			last = &Error{Line: n, Err: err, size: size}
+			last, lastSum = &Error{Line: n, Err: err, size: size}, sum
 			continue
 		}
 		last = nil
 		add(entry)
 		j.Size += size
+		j.Chain.add(&entry, sum)
 	}
 	j.Torn = last != nil
 	if damaged != nil {
@@ -97,7 +131,8 @@ func Load(dir string) (j Journal, err error) {
 func LoadState(dir string) (*State, error) {
 	s := newState()
 	err := load(dir, func(r io.Reader) error {
-		_, err := read(r, s.add)
+		j, err := read(r, s.add)
+		s.Torn, s.Chain = j.Torn, j.Chain
 		return err
 	})
 	return s, err
@@ -130,10 +165,12 @@ var errTooLarge = fmt.Errorf("%w: more than %d bytes", bounded.ErrTooLarge, int6
 
 // readLine reads a line with its end and tells its size; of one that is
 // too long it returns only the beginning.
-func readLine(in *bufio.Reader) (line []byte, size int64, err error) {
+func readLine(in *bufio.Reader) (line []byte, size int64, sum string, err error) {
+	digest := sha256.New()
 	for {
 		part, err := in.ReadSlice('\n')
 		size += int64(len(part))
+		_, _ = digest.Write(part) // a hash never fails
 		if size <= maxLine {
 			line = append(line, part...)
 		}
@@ -141,9 +178,9 @@ func readLine(in *bufio.Reader) (line []byte, size int64, err error) {
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
 		case err == nil || errors.Is(err, io.EOF):
-			return line, size, nil
+			return line, size, hex.EncodeToString(digest.Sum(nil)), nil
 		}
-		return nil, size, fmt.Errorf("after %d bytes of a line: %w", size, err)
+		return nil, size, "", fmt.Errorf("after %d bytes of a line: %w", size, err)
 	}
 }
 

@@ -1,7 +1,9 @@
 package journal
 
 import (
+	"cmp"
 	"math/big"
+	"slices"
 	"time"
 
 	"github.com/proctor-run/proctor/jobdir"
@@ -16,6 +18,11 @@ type State struct {
 	Trials []*Trial
 	// Retries is how often a trial was tried again within a run.
 	Retries int
+	// Written is the last time that the result was aggregated anew, since a run ended.
+	Written *Entry
+	// Torn and Chain are as in [Journal].
+	Torn  bool
+	Chain Chain
 
 	ByName map[string]*Trial
 }
@@ -26,6 +33,8 @@ type Run struct {
 	// End is nil when it did not say how it ended: its process was killed, or
 	// is still there.
 	End *Entry
+	// Inputs is nil when they were not written, or by a proctor that did not say so.
+	Inputs *Entry
 }
 
 // Trial is what the journal knows of a trial.
@@ -35,10 +44,30 @@ type Trial struct {
 	Attempts   []Attempt
 }
 
+// keep takes a result that a run found: that of the last attempt, if its end is not known.
+func (t *Trial) keep(e *Entry, run int) {
+	if n := len(t.Attempts); n > 0 && t.Attempts[n-1].Finish == nil && t.Attempts[n-1].SetAside == "" {
+		t.Attempts[n-1].Finish = e
+		return
+	}
+	t.Attempts = append(t.Attempts, Attempt{Number: max(1, e.Attempt), Finish: e, run: run})
+}
+
+// Found reports whether no run made the trial: one found its result.
+func (t *Trial) Found() bool {
+	return !slices.ContainsFunc(t.Attempts, func(a Attempt) bool { return !a.Started.IsZero() })
+}
+
+// Ended reports whether the last attempt ended, and still has its place.
+func (t *Trial) Ended() bool {
+	n := len(t.Attempts)
+	return n > 0 && t.Attempts[n-1].Finish != nil && t.Attempts[n-1].SetAside == ""
+}
+
 // Attempt is one attempt of a trial.
 type Attempt struct {
 	Number  int
-	Started time.Time
+	Started time.Time // zero for one that was found
 	// Agent: when the agent began to work, zero if it did not.
 	Agent time.Time
 	// Finish is nil when the attempt was not seen to end.
@@ -63,6 +92,7 @@ type Sandbox struct {
 // stand are passed over.
 func NewState(j Journal) *State {
 	s := newState()
+	s.Torn, s.Chain = j.Torn, j.Chain
 	for _, e := range j.Entries {
 		s.add(e)
 	}
@@ -76,10 +106,21 @@ func (s *State) add(e Entry) {
 	case JobStarted, JobResumed:
 		s.cleaned(e.Backend)
 		s.Runs = append(s.Runs, Run{Start: e})
+	case InputsWritten:
+		if n := len(s.Runs); n > 0 {
+			s.Runs[n-1].Inputs = &e
+		}
+	case ResultWritten:
+		s.Written = &e
 	case JobFinished, JobInterrupted, JobFailed:
+		s.Written = nil
 		if n := len(s.Runs); n > 0 {
 			s.Runs[n-1].End = &e
 		}
+	case TrialKept:
+		t := s.trial(e.Trial)
+		t.Task = cmp.Or(t.Task, e.Task)
+		t.keep(&e, len(s.Runs))
 	case TrialStarted:
 		t := s.trial(e.Trial)
 		t.Task, t.Plan = e.Task, e.Plan
@@ -186,11 +227,30 @@ func (s *State) Outside() []Sandbox {
 func (s *State) Results() map[string]jobdir.FileDigest {
 	digests := map[string]jobdir.FileDigest{}
 	for _, t := range s.Trials {
-		if a := s.last(t.Name); a != nil && a.Finish != nil && a.Finish.ResultDigest != nil && a.SetAside == "" {
-			digests[t.Name] = *a.Finish.ResultDigest
+		if e := s.Finish(t.Name); e != nil && e.ResultDigest != nil {
+			digests[t.Name] = *e.ResultDigest
 		}
 	}
 	return digests
+}
+
+// Finish is the end of a trial's last attempt; nil unless that ended, and has its place.
+func (s *State) Finish(name string) *Entry {
+	if t := s.ByName[name]; t != nil && t.Ended() {
+		return t.Attempts[len(t.Attempts)-1].Finish
+	}
+	return nil
+}
+
+// Suspicious is the number of trials in whose verification something was conspicuous, and
+// of all that was.
+func (s *State) Suspicious() (trials, suspicions int) {
+	for _, t := range s.Trials {
+		if e := s.Finish(t.Name); e != nil && e.Suspicions > 0 {
+			trials, suspicions = trials+1, suspicions+e.Suspicions
+		}
+	}
+	return trials, suspicions
 }
 
 // Spent is what was paid for over all attempts, also those whose

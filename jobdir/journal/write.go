@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/internal/bounded"
+	"github.com/proctor-run/proctor/jobdir"
 )
 
 // journal appends to the journal of a job. A nil journal records nothing. Its
@@ -19,7 +20,8 @@ type Writer struct {
 
 	mu     sync.Mutex // guards what follows, and the order of lines
 	size   int64
-	failed error // after it nothing that is written can be relied on
+	prev   string // digest of the last line
+	failed error  // after it nothing that is written can be relied on
 
 	// One wait for the disk serves all that were written before it began.
 	syncing sync.Mutex // guards what follows
@@ -34,33 +36,34 @@ func Open(dir string, now func() time.Time) (*Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening journal: %w", err)
 	}
-	size, err := wholeSize(f)
+	size, prev, err := wholeSize(f)
 	if err == nil && size == 0 {
 		err = syncDir(dir)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("opening journal: %w", errors.Join(err, f.Close()))
 	}
-	return &Writer{f: f, now: now, size: size, synced: size}, nil
+	return &Writer{f: f, now: now, size: size, prev: prev, synced: size}, nil
 }
 
-// wholeSize cuts off a last line that is not whole and returns the size.
-func wholeSize(f *os.File) (int64, error) {
+// wholeSize cuts off a last line that is not whole, and returns the size and the digest of
+// the last that is.
+func wholeSize(f *os.File) (size int64, last string, err error) {
 	info, err := f.Stat()
 	if err != nil {
-		return 0, err
+		return 0, "", err
 	}
 	if info.Size() > maxSize {
-		return 0, errTooLarge
+		return 0, "", errTooLarge
 	}
-	j, err := Read(f)
+	j, err := read(f, func(Entry) {})
 	if damaged := (*Error)(nil); err != nil && !errors.As(err, &damaged) {
-		return 0, err // other damage is for readers to tell
+		return 0, "", err // other damage is for readers to tell
 	}
 	if j.Torn {
-		return j.Size, f.Truncate(j.Size)
+		return j.Size, j.Chain.Last, f.Truncate(j.Size)
 	}
-	return j.Size, nil
+	return j.Size, j.Chain.Last, nil
 }
 
 func (j *Writer) Close() error {
@@ -94,14 +97,15 @@ func (j *Writer) write(e Entry) (end int64, err error) {
 		return 0, nil
 	}
 	e.Time = j.now().UTC()
-	line, err := e.line()
-	if err != nil {
-		return 0, fmt.Errorf("writing journal: %w", err)
-	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.failed != nil {
 		return 0, j.failed
+	}
+	e.Prev = j.prev
+	line, err := e.line()
+	if err != nil {
+		return 0, fmt.Errorf("writing journal: %w", err)
 	}
 	if _, err := j.f.Write(line); err != nil {
 		// What was written of the line goes again, so that the next finds an end.
@@ -111,7 +115,7 @@ func (j *Writer) write(e Entry) (end int64, err error) {
 		}
 		return 0, err
 	}
-	j.size += int64(len(line))
+	j.size, j.prev = j.size+int64(len(line)), jobdir.DigestOf(line).SHA256
 	return j.size, nil
 }
 
