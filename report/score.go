@@ -23,6 +23,8 @@ type Score struct {
 	// Equal and Differences are there after [Score.Compare].
 	Equal       *bool        `json:"equal,omitempty"`
 	Differences []Difference `json:"differences,omitempty"`
+	// Findings of the job's verification, the differences among them, where one was asked for.
+	Findings []Finding `json:"findings,omitempty"`
 	// Policy is the score under a policy other than Harbor's mean, where one was asked for.
 	Policy *PolicyScore `json:"policy,omitempty"`
 	// Result is what the trials give, as result.json has it.

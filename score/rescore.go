@@ -54,13 +54,16 @@ func (r *Rescored) Trials() []jobdir.Record {
 
 // Rescore aggregates a job directory from its trials' results. It reads them
 // in parallel and keeps one record per trial. A result that cannot be read is
-// an error that names the file.
+// an error that names the file, and so are two trials of one name, of which one is a copy.
 func Rescore(ctx context.Context, dir string, opts RescoreOptions) (*Rescored, error) {
 	scanned, err := scan.Dir(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
 	if err := errors.Join(scanned.Errors...); err != nil {
+		return nil, err
+	}
+	if err := checkNames(dir, scanned.Records); err != nil {
 		return nil, err
 	}
 	r := &Rescored{Dir: dir, Unfinished: scanned.Unfinished}
@@ -77,6 +80,20 @@ func Rescore(ctx context.Context, dir string, opts RescoreOptions) (*Rescored, e
 		return nil, fmt.Errorf("aggregating %q: %w", dir, err)
 	}
 	return r, nil
+}
+
+// ErrTwice is the error of a job directory that has a trial more than once.
+var ErrTwice = errors.New("the trial is there more than once")
+
+func checkNames(dir string, records []scan.FileRecord) error {
+	places := make(map[string]string, len(records))
+	for _, r := range records {
+		if other, twice := places[r.TrialName]; twice {
+			return fmt.Errorf("%w: %q is the name of the trials in %q and %q of %q; move the copy away", ErrTwice, r.TrialName, other, r.Dir, dir)
+		}
+		places[r.TrialName] = r.Dir
+	}
+	return nil
 }
 
 // readStored reads the job's result.json, whose times and plan the new result

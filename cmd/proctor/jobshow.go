@@ -15,6 +15,7 @@ import (
 
 	"github.com/proctor-run/proctor/internal/console"
 	"github.com/proctor-run/proctor/internal/jobcli"
+	"github.com/proctor-run/proctor/internal/shellword"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/report"
 )
@@ -100,6 +101,7 @@ func printJob(w io.Writer, s *report.Job) {
 	t.Row("planned", strconv.Itoa(s.Planned))
 	_, _ = lipgloss.Fprintln(w, t.Render())
 	_, _ = fmt.Fprintf(w, "Coverage: %d of %s a reward%s\n\n", s.WithReward, console.CountHave(s.Planned, "planned trial"), percentText(float64(s.Coverage)))
+	printSuspicions(w, s)
 	for _, g := range s.Groups {
 		_, _ = lipgloss.Fprintln(w, console.Bold(clean(g.Group)))
 		jobcli.PrintGroupStatistics(w, g)
@@ -107,6 +109,16 @@ func printJob(w io.Writer, s *report.Job) {
 	printErrors(w, s.Exceptions)
 	printPhases(w, s)
 	printJournal(w, s.Journal)
+}
+
+// printSuspicions says in one line that the verifications of a job have left some.
+func printSuspicions(w io.Writer, s *report.Job) {
+	if s.Journal == nil {
+		return
+	}
+	if text := jobcli.SuspicionsText(s.Journal.Suspicious, s.Journal.Suspicions); text != "" {
+		_, _ = fmt.Fprintf(w, "%s ('proctor verify %s' names them)\n\n", text, clean(shellword.Quote(s.Dir)))
+	}
 }
 
 func timesText(s *report.Job) string {

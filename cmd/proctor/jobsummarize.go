@@ -61,6 +61,7 @@ func printDigest(w io.Writer, d *report.Digest) {
 			_, _ = fmt.Fprintf(w, "  %d %s\n", n, c.text)
 		}
 	}
+	printSuspicions(w, d.Job)
 	for _, e := range d.Evals {
 		printEvalDigest(w, e)
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/proctor-run/proctor/audit"
 	"github.com/proctor-run/proctor/internal/need"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/journal"
@@ -218,6 +219,9 @@ func (c *cell) final() string {
 	result := jobResult(c.t, c.job)
 	if result.FinishedAt == nil {
 		c.t.Error("the job has not finished")
+	}
+	if found, err := audit.Check(c.t.Context(), c.job, audit.Options{}); err != nil || len(found.Findings) > 0 {
+		c.t.Errorf("a job that was only killed and resumed: %v, error %v", found.Findings, err)
 	}
 	result.ID, result.StartedAt, result.UpdatedAt, result.FinishedAt = [16]byte{}, jobdir.Time{}, nil, nil
 	doc, err := value.Decode(result.AppendJSON(nil))

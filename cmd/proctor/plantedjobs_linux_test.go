@@ -87,6 +87,7 @@ func readingCommands(dir, out string) [][]string {
 		{"trial", "show", one}, {"trial", "show", one, "--json"},
 		{"trial", "attach", one}, {"trial", "attach", one, "--no-follow", "--tail", "3"}, {"trial", "attach", dir},
 		{"score", dir}, {"score", dir, "--check"}, {"score", dir, "--write"}, {"score", dir, "--json"},
+		{"verify", dir}, {"verify", dir, "--json"}, {"verify", dir, "--audit", filepath.Join(out, "audit.json")},
 		{"outcome", dir}, {"outcome", dir, "--explain"}, {"outcome", filepath.Join(dir, "result.json")},
 		{"compare", dir, dir},
 		{"traj", "show", one}, {"traj", "validate", dir}, {"traj", "export", dir},

@@ -8,10 +8,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"charm.land/lipgloss/v2"
 	"github.com/spf13/cobra"
 
+	"github.com/proctor-run/proctor/audit"
 	"github.com/proctor-run/proctor/internal/atomicfile"
 	"github.com/proctor-run/proctor/internal/console"
 	"github.com/proctor-run/proctor/internal/exitcode"
@@ -43,8 +45,10 @@ func newScore(env *Env) *cobra.Command {
 prints the metrics. Read-only unless --write or --run-scripts is given.
 
 With --check it compares the job's stored result.json with what the trials give
-and names each field that differs, with the trial where one does; the exit code
-is 4 then. Of numbers it compares value and kind, not spelling.
+and names each field that differs, with the trial where one does. Of numbers it
+compares value and kind, not spelling. It also checks all that 'proctor verify'
+does: that results, rewards and trials are those that were written and planned.
+The exit code is 4 when there is a difference.
 
 --aggregate, --keep and --policy add a second score beside Harbor's: the attempts
 at a task become one score first, then the tasks that the policy keeps are
@@ -65,7 +69,7 @@ averaged. What is stored does not change.`,
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.BoolVar(&f.check, "check", false, "compare with the stored result; exit with 4 when something differs")
+	fs.BoolVar(&f.check, "check", false, "compare with the stored result, and verify the job; exit with 4 when something differs")
 	fs.BoolVar(&f.write, "write", false, "replace the stored result by what the trials give")
 	fs.StringArrayVar(&f.metrics, "metric", nil, "use this `metric` (mean, sum, max, min) instead of the job's; repeatable")
 	fs.BoolVar(&f.scripts, "run-scripts", false, "run the metric scripts that the job names, on this machine")
@@ -154,7 +158,7 @@ func metricScripts(ctx context.Context, env *Env) score.ScriptMetric {
 func rescore(ctx context.Context, dir string, opts score.RescoreOptions) (*score.Rescored, error) {
 	r, err := score.Rescore(ctx, dir, opts)
 	if errors.Is(err, fs.ErrNotExist) && !isDirectory(dir) {
-		return nil, usageErrorf("%q is not a job directory: %w", dir, err)
+		return nil, notJob(dir, err)
 	}
 	if errors.Is(err, script.ErrNotRun) {
 		return nil, withHint(usageErrorf("%w", err), "--run-scripts runs it on this machine, --metric replaces it")
@@ -162,10 +166,18 @@ func rescore(ctx context.Context, dir string, opts score.RescoreOptions) (*score
 	if err != nil {
 		return nil, err
 	}
-	if len(r.Records) == 0 && !isFile(filepath.Join(dir, scan.ResultFile)) {
+	if isEmptyJob(r) {
 		return nil, usageErrorf("%q is not a job directory: it holds neither a %s nor trials", dir, scan.ResultFile)
 	}
 	return r, nil
+}
+
+func notJob(dir string, err error) error {
+	return usageErrorf("%q is not a job directory: %w", dir, err)
+}
+
+func isEmptyJob(r *score.Rescored) bool {
+	return len(r.Records) == 0 && !isFile(filepath.Join(r.Dir, scan.ResultFile))
 }
 
 func isDirectory(path string) bool {
@@ -188,15 +200,17 @@ func scoreOne(ctx context.Context, env *Env, f *scoreFlags, dir string, opts sco
 		}
 	}
 	r, err := rescore(ctx, dir, opts)
+	if f.check && errors.Is(err, score.ErrTwice) {
+		return false, printTampered(ctx, env, f, dir, opts)
+	}
 	if err != nil {
 		return true, err
 	}
 	for _, text := range r.Warnings {
 		_, _ = fmt.Fprintf(env.Stderr, "proctor: warning: %s: %s\n", clean(dir), clean(text))
 	}
-	var differences []score.Difference
 	if f.check {
-		differences = r.Check()
+		return checkOne(ctx, env, f, r, titled)
 	}
 	if f.write {
 		if err := writeResult(env, f, r); err != nil {
@@ -212,17 +226,10 @@ func scoreOne(ctx context.Context, env *Env, f *scoreFlags, dir string, opts sco
 		if policied != nil {
 			out.Policy = report.NewPolicyScore(policied)
 		}
-		if f.check {
-			out.Compare(differences)
-		}
-		return len(differences) == 0, encodeJSON(env.Stdout, out)
+		return true, encodeJSON(env.Stdout, out)
 	}
 	if titled {
 		_, _ = lipgloss.Fprintln(env.Stdout, console.Bold(clean(dir)))
-	}
-	if f.check {
-		printDifferences(env.Stdout, r, differences)
-		return len(differences) == 0, nil
 	}
 	records := r.Trials()
 	jobcli.PrintSummary(env.Stdout, &job.Summary{Result: &r.Result, Records: records, Statistics: score.NewStatistics(records, r.Result.NTotalTrials)})
@@ -231,6 +238,41 @@ func scoreOne(ctx context.Context, env *Env, f *scoreFlags, dir string, opts sco
 	}
 	printUnfinished(env.Stdout, r)
 	return true, nil
+}
+
+// checkOne holds one job's stored result against its trials, and all its files against
+// each other. It reports whether they agree.
+func checkOne(ctx context.Context, env *Env, f *scoreFlags, r *score.Rescored, titled bool) (same bool, err error) {
+	found, err := audit.Check(ctx, r.Dir, audit.Options{Rescored: r})
+	if err != nil {
+		return true, err
+	}
+	same = len(found.Findings) == 0
+	if f.json {
+		out := report.NewScore(r)
+		out.Compare(found.Differences)
+		out.Findings = report.NewFindings(found.Findings)
+		return same, encodeJSON(env.Stdout, out)
+	}
+	if titled {
+		_, _ = lipgloss.Fprintln(env.Stdout, console.Bold(clean(r.Dir)))
+	}
+	printDifferences(env.Stdout, r, found.Differences)
+	printFindings(env.Stdout, slices.DeleteFunc(found.Findings, func(f audit.Finding) bool { return f.Kind == audit.Sum }))
+	return same, nil
+}
+
+// printTampered says of a job that cannot be aggregated what is wrong with it.
+func printTampered(ctx context.Context, env *Env, f *scoreFlags, dir string, opts score.RescoreOptions) error {
+	found, err := audit.Check(ctx, dir, audit.Options{Score: opts})
+	if err != nil {
+		return err
+	}
+	if f.json {
+		return encodeJSON(env.Stdout, report.NewVerification(found))
+	}
+	printFindings(env.Stdout, found.Findings)
+	return nil
 }
 
 // scoreUnder scores a job under a policy, nil for none, and says when it is not the one

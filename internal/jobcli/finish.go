@@ -8,8 +8,10 @@ import (
 
 	"github.com/proctor-run/proctor/internal/console"
 	"github.com/proctor-run/proctor/internal/exitcode"
+	"github.com/proctor-run/proctor/internal/shellword"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/journal"
 	"github.com/proctor-run/proctor/outcome"
 	"github.com/proctor-run/proctor/score"
 	"github.com/proctor-run/proctor/value"
@@ -85,8 +87,28 @@ func (p *Program) printResult(file string, out *job.Summary, s *score.PolicyScor
 	if text := modelsText(&out.Models); text != "" {
 		_, _ = fmt.Fprintf(p.Stdout, "Models: %s\n\n", text)
 	}
+	p.printSuspicions(filepath.Dir(file))
 	_, _ = fmt.Fprintf(p.Stdout, "Job Info\nTotal runtime: %s\nResults written to %s\n",
 		console.Runtime(p.Now().Sub(out.Result.StartedAt.In(p.Now().Location()))), file)
+}
+
+// printSuspicions says in one line that the verifications of a job have left some.
+func (p *Program) printSuspicions(dir string) {
+	state, err := journal.LoadState(dir)
+	if err != nil {
+		return // the journal that was just written: whoever reads it next says so
+	}
+	if text := SuspicionsText(state.Suspicious()); text != "" {
+		_, _ = fmt.Fprintf(p.Stdout, "%s ('proctor verify %s' names them)\n\n", text, console.Clean(shellword.Quote(dir)))
+	}
+}
+
+// SuspicionsText says how many trials have suspicions; "" for none.
+func SuspicionsText(trials, suspicions int) string {
+	if trials == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Suspicions: %d in the verification of %s", suspicions, console.Count(trials, "trial"))
 }
 
 // printLine prints the result line, with the score of a policy where one was asked for.

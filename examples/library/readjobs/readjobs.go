@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/proctor-run/proctor/audit"
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/job/junit"
 	"github.com/proctor-run/proctor/jobdir"
@@ -35,6 +36,19 @@ func Records(ctx context.Context, dir string) ([]jobdir.Record, error) {
 		records = append(records, r.Record)
 	}
 	return records, errors.Join(found.Errors...)
+}
+
+// Tampered names what was changed in a job since it ran, as far as its files tell.
+func Tampered(ctx context.Context, dir string) ([]string, error) {
+	found, err := audit.Check(ctx, dir, audit.Options{})
+	if err != nil {
+		return nil, err
+	}
+	list := make([]string, 0, len(found.Findings))
+	for _, f := range found.Findings {
+		list = append(list, f.String())
+	}
+	return list, nil
 }
 
 // Describe says what a job came to: how many trials of each class there are, the

@@ -35,6 +35,28 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
+func TestTampered(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(oracleJob)); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := Tampered(t.Context(), dir); err != nil || len(found) > 0 {
+		t.Errorf("found %q, error %v", found, err)
+	}
+	results, err := filepath.Glob(filepath.Join(dir, "tenth__*", "result.json"))
+	if err != nil || len(results) == 0 {
+		t.Fatal(results, err)
+	}
+	if err := os.Remove(results[0]); err != nil {
+		t.Fatal(err)
+	}
+	found, err := Tampered(t.Context(), dir)
+	if err != nil || !slices.ContainsFunc(found, func(s string) bool { return strings.Contains(s, "8 trials were planned, and 7 have a result") }) {
+		t.Errorf("found %q, error %v", found, err)
+	}
+}
+
 func TestSummary(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
