@@ -18,6 +18,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/proctor-run/proctor/sandbox/internal/engine"
+	"github.com/proctor-run/proctor/sandbox/internal/entrypoint"
 )
 
 // Labels by which docker compose knows what belongs to a project.
@@ -72,7 +73,7 @@ func (p *project) containerOptions(s *types.ServiceConfig, img Image, n int) (cl
 		config.Entrypoint = s.Entrypoint
 	}
 	if s.Name == mainService && slices.Equal(s.Command, waits) {
-		config.Cmd = engine.KeepAlive()
+		config.Cmd = entrypoint.KeepAlive()
 	}
 	if s.StopGracePeriod != nil {
 		config.StopTimeout = new(int(math.Ceil(time.Duration(*s.StopGracePeriod).Seconds())))

@@ -1,17 +1,14 @@
 package compose
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/compose-spec/compose-go/v2/types"
-	"github.com/moby/moby/api/pkg/stdcopy"
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
@@ -378,20 +375,7 @@ func (p *project) failure(ctx context.Context, err error, id string) error {
 			return e
 		}
 	}
-	logs, logErr := p.e.API.ContainerLogs(ctx, id, client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Tail: "20"})
-	if logErr != nil {
-		return e
-	}
-	defer func() { _ = logs.Close() }()
-	out := engine.NewTail(failureLog)
-	var raw bytes.Buffer
-	limited := io.TeeReader(io.LimitReader(logs, 1<<20), &raw)
-	if _, err := stdcopy.StdCopy(out, out, limited); err != nil {
-		// A container with a terminal has one stream and no frames.
-		out = engine.NewTail(failureLog)
-		_, _ = io.Copy(out, &raw)
-	}
-	if text := strings.TrimSpace(out.String()); text != "" {
+	if text := strings.TrimSpace(engine.LastLog(ctx, p.e.API, id, failureLog)); text != "" {
 		e.Output += "\n" + text
 	}
 	return e

@@ -15,7 +15,7 @@ import (
 	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/guest"
-	"github.com/proctor-run/proctor/sandbox/internal/engine"
+	"github.com/proctor-run/proctor/sandbox/internal/entrypoint"
 )
 
 const (
@@ -23,7 +23,7 @@ const (
 	// supervisor's greeting.
 	greetLimit = 20 * time.Second
 	// saidLimit is how much is kept of what the supervisor says besides its
-	// protocol, and of what a service says.
+	// protocol.
 	saidLimit = 8 << 10
 )
 
@@ -112,53 +112,12 @@ func (o *outputReader) Read(p []byte) (int, error) {
 type supervision struct {
 	client  *guest.Client
 	conn    *connection
-	service *running
+	service *entrypoint.Process // what runs beside the commands; nil for nothing
 }
 
-// running is a service under way beside the commands.
-type running struct {
-	done chan struct{} // closed when it has ended
-	said *engine.Tail
-	code int // once done
-	err  error
-}
-
-// begin starts a service, which ends with the container.
-func (s *supervision) begin(ctx context.Context, what service) {
-	if len(what.argv) == 0 {
-		return
+// begin starts a service, which ends with the container. env is the container's.
+func (s *supervision) begin(ctx context.Context, what service, env []string) {
+	if len(what.argv) > 0 {
+		s.service = entrypoint.Start(ctx, s.client, sandbox.Command{Argv: what.argv, Env: env, User: what.user, Dir: what.dir}, what.stdin)
 	}
-	r := &running{done: make(chan struct{}), said: engine.NewTail(saidLimit)}
-	s.service = r
-	cmd := sandbox.Command{Argv: what.argv, Stdout: r.said}
-	if what.stdin {
-		cmd.Stdin = silence{s.client.Done()}
-	}
-	go func() { // ends with the service, at the latest with the container
-		defer close(r.done)
-		st, err := s.client.Exec(context.WithoutCancel(ctx), cmd)
-		r.code, r.err = st.Code, err
-	}()
-}
-
-// ended reports whether a service has ended by itself, how, and the last that
-// it said.
-func (s *supervision) ended() (ended bool, code int, said string) {
-	if s.service == nil {
-		return false, 0, ""
-	}
-	select {
-	case <-s.service.done:
-		return true, s.service.code, s.service.said.String()
-	default:
-		return false, 0, ""
-	}
-}
-
-// silence is an input without content that ends when stop is closed.
-type silence struct{ stop <-chan struct{} }
-
-func (s silence) Read([]byte) (int, error) {
-	<-s.stop
-	return 0, io.EOF
 }

@@ -76,7 +76,7 @@ func (c *Container) usable(ctx context.Context) error {
 // explain wraps what went wrong during an action with the reason behind it: the
 // end of the context, or of the container.
 func (c *Container) explain(ctx context.Context, action string, err error) error {
-	if lost := c.lost(ctx); lost != nil {
+	if lost := c.lost(ctx, err); lost != nil {
 		err = fmt.Errorf("%w: %w", lost, err)
 	}
 	switch {

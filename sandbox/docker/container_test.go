@@ -63,27 +63,61 @@ func TestContainerIsAsHarborMakesIt(t *testing.T) {
 
 func TestEntrypoint(t *testing.T) {
 	t.Parallel()
-	b := newBackend(t)
-	for _, tt := range []struct{ name, entrypoint, want string }{
-		{"one that carries on is kept", `["sh","-c","echo yes >/ran; exec \"$@\"","sh"]`, "yes"},
-		{"one that ends is left out", `["sh","-c","echo yes >/ran; exit 3"]`, ""},
-		{"one that cannot use the command is left out", `["cat"]`, ""},
-		{"a service stays beside the commands", `["sh","-c","echo yes >/ran; while :; do sleep 1; done"]`, "yes"},
+	t.Run("supervised", func(t *testing.T) { t.Parallel(); entrypoints(t, newBackend(t)) })
+	t.Run("by the engine", func(t *testing.T) { t.Parallel(); entrypoints(t, besides(t)["none"]) })
+}
+
+func entrypoints(t *testing.T, b *docker.Backend) {
+	for _, tt := range []struct{ name, entrypoint, want, fails string }{
+		{"one that carries on", `["sh","-c","echo yes >/ran; exec \"$@\"","sh"]`, "yes", ""},
+		{"one that ends", `["sh","-c","echo no database; exit 3"]`, "", "exit code 3, and a container ends with its first process; its last output: no database"},
+		{"one that cannot use the command", `["cat"]`, "", "the image's entrypoint has ended with exit code 1"},
+		{"a service stays beside the commands", `["sh","-c","echo yes >/ran; while :; do sleep 1; done"]`, "yes", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			dir := writeFiles(t, map[string]string{"Dockerfile": freshFrom() + "ENTRYPOINT " + tt.entrypoint + "\n"})
 			for range 2 { // the second time it is known
-				sb := create(t, b, buildSpec(dir))
-				look := "cat /ran 2>/dev/null || true"
-				if tt.want != "" { // it was started, and need not have come that far
-					look = "for i in $(seq 300); do test -s /ran && break; sleep 0.1; done; " + look
+				spec := buildSpec(dir)
+				spec.Name, spec.Labels = t.Name(), labels(t)
+				sb, err := b.Create(t.Context(), spec)
+				if tt.fails != "" {
+					if err == nil || !strings.Contains(err.Error(), tt.fails) {
+						t.Errorf("got error %v, want one that says %q", err, tt.fails)
+					}
+					if left := leftovers(t, trialOf(t)); len(left) > 0 {
+						t.Errorf("left behind: %v", left)
+					}
+					continue
 				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				look := "for i in $(seq 300); do test -s /ran && break; sleep 0.1; done; cat /ran" // it need not have come that far
 				if got := output(t, sb, sandbox.Command{Shell: look}); got != tt.want {
 					t.Errorf("got %q, want %q", got, tt.want)
 				}
+				if err := sb.Destroy(t.Context()); err != nil {
+					t.Error(err)
+				}
 			}
 		})
+	}
+}
+
+// A container ends with its first process, whenever that ends.
+func TestEntrypointThatEndsLater(t *testing.T) {
+	t.Parallel()
+	dir := writeFiles(t, map[string]string{"Dockerfile": freshFrom() +
+		`ENTRYPOINT ["sh","-c","while ! test -e /stop; do sleep 0.1; done; echo told to; exit 0"]` + "\n"})
+	sb := create(t, newBackend(t), buildSpec(dir))
+	_, err := sb.Exec(t.Context(), sandbox.Command{Shell: "touch /stop; sleep 1000"})
+	for range 2 {
+		var lost *sandbox.LostError
+		if !errors.As(err, &lost) || !strings.Contains(lost.Reason, "exit code 0") || !strings.Contains(lost.Reason, "told to") {
+			t.Fatalf("got error %v", err)
+		}
+		_, err = sb.Exec(t.Context(), sandbox.Command{Shell: "true"})
 	}
 }
 

@@ -17,15 +17,15 @@ import (
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/compose"
 	"github.com/proctor-run/proctor/sandbox/internal/engine"
+	"github.com/proctor-run/proctor/sandbox/internal/entrypoint"
 	"github.com/proctor-run/proctor/sandbox/internal/hardening"
 )
 
 const (
 	// removeLimit bounds the removal of what Create could not finish.
 	removeLimit = 30 * time.Second
-	// An entrypoint has settleLooks looks, settleEvery apart, to reach the
-	// keep-alive command or to end. One that does neither is a service that
-	// runs beside it.
+	// Without a supervisor an entrypoint has settleLooks looks, settleEvery
+	// apart, to reach the keep-alive command or to end.
 	settleLooks = 40
 	settleEvery = 25 * time.Millisecond
 )
@@ -77,7 +77,7 @@ func (b *Backend) create(ctx context.Context, spec sandbox.Spec, img compose.Ima
 			}
 			warnEngine(spec, why)
 		}
-		c, err := b.createBy(ctx, spec, img, launch{b: b, spec: spec, way: w, program: program})
+		c, err := b.run(ctx, spec, img, true, launch{b: b, spec: spec, way: w, program: program})
 		var failed *guestError
 		if errors.As(err, &failed) && ctx.Err() == nil && b.fallsBack(failed) {
 			why = failed
@@ -91,40 +91,46 @@ func (b *Backend) create(ctx context.Context, spec sandbox.Spec, img compose.Ima
 	return nil, why
 }
 
-// createBy starts a container, a second time without the image's entrypoint
-// when that does not carry on with the command.
-func (b *Backend) createBy(ctx context.Context, spec sandbox.Spec, img compose.Image, l launch) (*Container, error) {
-	carriesOn, known := true, len(img.Entrypoint) == 0
-	if !known {
-		b.mu.Lock()
-		carriesOn, known = b.entrypoints[img.ID]
-		b.mu.Unlock()
-	}
-	if known {
-		return b.run(ctx, spec, img, carriesOn, l, nil)
-	}
-	c, err := b.run(ctx, spec, img, true, l, settle)
-	carriesOn = c != nil || err != nil
-	if err != nil {
-		return nil, err
-	}
+// stays reports whether an image's entrypoint is known to be a program of its
+// own, which does not come to the keep-alive command.
+func (b *Backend) stays(img compose.Image) bool {
 	b.mu.Lock()
-	b.entrypoints[img.ID] = carriesOn
-	b.mu.Unlock()
-	if carriesOn {
-		return c, nil
-	}
-	return b.run(ctx, spec, img, false, l, nil)
+	defer b.mu.Unlock()
+	return b.services[img.ID]
 }
 
-// run creates and starts one container. When settled says that it has ended
-// already, it is removed and nil is returned.
-func (b *Backend) run(ctx context.Context, spec sandbox.Spec, img compose.Image, entrypoint bool, l launch,
-	settled func(context.Context, *client.Client, string, *supervision) (bool, error),
-) (_ *Container, err error) {
+// settle waits until the image's entrypoint runs as it will, see
+// [entrypoint.Process.Settle].
+func (b *Backend) settle(ctx context.Context, id string, img compose.Image, sup *supervision) error {
+	stays := b.stays(img)
+	if sup == nil {
+		if stays {
+			return nil
+		}
+		waits, err := settle(ctx, b.api, id)
+		b.note(img, !waits && err == nil)
+		return err
+	}
+	waits, err := sup.service.Settle(ctx, stays)
+	b.note(img, !waits && err == nil)
+	return err
+}
+
+// note keeps what an entrypoint is.
+func (b *Backend) note(img compose.Image, stays bool) {
+	if stays {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.services[img.ID] = true
+	}
+}
+
+// run creates and starts one container, with the image's entrypoint or without.
+func (b *Backend) run(ctx context.Context, spec sandbox.Spec, img compose.Image, withEntrypoint bool, l launch) (_ *Container, err error) {
+	withEntrypoint = withEntrypoint && len(img.Entrypoint) > 0
 	name := containerName(spec.Name)
 	spec.Resources.PIDs = cmp.Or(spec.Resources.PIDs, b.pids)
-	o := options(name, spec, img, entrypoint)
+	o := options(name, spec, img, withEntrypoint)
 	l.prepare(&o, img)
 	// A request that is cut off may still create the container: it is let
 	// finish, so that its result is known.
@@ -163,9 +169,8 @@ func (b *Backend) run(ctx context.Context, spec sandbox.Spec, img compose.Image,
 	if err := l.started(ctx, environmentOf(hostnameOf(created.ID), img.Env)); err != nil {
 		return nil, err
 	}
-	if settled != nil {
-		runs, err := settled(ctx, b.api, created.ID, l.sup)
-		if err != nil || !runs {
+	if withEntrypoint {
+		if err := b.settle(ctx, created.ID, img, l.sup); err != nil {
 			return nil, err
 		}
 	}
@@ -177,22 +182,24 @@ func (b *Backend) run(ctx context.Context, spec sandbox.Spec, img compose.Image,
 	if err := c.openGate(ctx); err != nil {
 		return nil, err
 	}
+	if withEntrypoint && l.sup != nil {
+		l.sup.service.Watch()
+	}
 	alive = true
 	return c, nil
 }
 
-// settle waits until an entrypoint has come to the keep-alive command, and
-// reports whether it has not ended.
-func settle(ctx context.Context, api *client.Client, id string, sup *supervision) (bool, error) {
+// settle waits until an entrypoint that no supervisor has started has come to the
+// keep-alive command, and reports whether it has. The error is an
+// [entrypoint.EndedError] when the container has ended.
+func settle(ctx context.Context, api *client.Client, id string) (bool, error) {
 	for range settleLooks {
-		alive, _, err := state(ctx, api, id)
-		if err != nil || !alive {
+		alive, s, err := state(ctx, api, id)
+		if err != nil {
 			return false, err
 		}
-		if sup != nil {
-			if ended, _, _ := sup.ended(); ended {
-				return false, nil
-			}
+		if !alive {
+			return false, &entrypoint.EndedError{Code: s.ExitCode, Said: engine.LastLog(ctx, api, id, entrypoint.KeptOutput)}
 		}
 		top, err := api.ContainerTop(ctx, id, client.ContainerTopOptions{})
 		if err == nil {
@@ -206,21 +213,21 @@ func settle(ctx context.Context, api *client.Client, id string, sup *supervision
 			return false, err
 		}
 	}
-	return true, nil
+	return false, nil
 }
 
-func options(name string, spec sandbox.Spec, img compose.Image, entrypoint bool) client.ContainerCreateOptions {
+func options(name string, spec sandbox.Spec, img compose.Image, withEntrypoint bool) client.ContainerCreateOptions {
 	config := &container.Config{
 		Image: img.Ref,
-		Cmd:   engine.KeepAlive(),
+		Cmd:   entrypoint.KeepAlive(),
 		Labels: map[string]string{
 			engine.LabelOwner: spec.Labels.Owner.String(),
 			engine.LabelJob:   spec.Labels.Job,
 			engine.LabelTrial: spec.Labels.Trial,
 		},
 	}
-	if !entrypoint {
-		config.Entrypoint, config.Cmd = engine.KeepAlive(), nil
+	if !withEntrypoint {
+		config.Entrypoint, config.Cmd = entrypoint.KeepAlive(), nil
 	}
 	host := &container.HostConfig{Resources: container.Resources{
 		NanoCPUs: int64(math.Round(spec.Resources.CPUs * 1e9)),

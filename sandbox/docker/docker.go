@@ -8,10 +8,9 @@
 //
 // One sandbox is one container on the engine's default network, or on none:
 // no network of its own is made. The image's entrypoint is kept and gets a
-// shell that waits as its command, as Compose does it; where the entrypoint
-// does not carry on with that command but ends, the container is made again
-// without it. There is no init process, no restart policy and no auto-remove;
-// the waiting shell reaps orphans. The environment of the Spec is set for
+// shell that waits as its command, as Compose does it; when the entrypoint ends
+// the container ends. There is no init process, no restart policy and no
+// auto-remove; the waiting shell reaps orphans. The environment of the Spec is set for
 // commands, not on the container.
 //
 // With [sandbox.Spec.Compose] the sandbox is the service main of a compose
@@ -136,9 +135,9 @@ type Backend struct {
 
 	images keyed // pulls and builds under way, by reference
 
-	mu          sync.Mutex
-	entrypoints map[string]bool // by image ID: whether it carries on with the command
-	supervisor  supervisor
+	mu         sync.Mutex
+	services   map[string]bool // by image ID: its entrypoint is a program of its own, and does not carry on with the command
+	supervisor supervisor
 
 	rootless rootless
 }
@@ -170,17 +169,17 @@ func New(o Options) (*Backend, error) {
 		return nil, fmt.Errorf("%w: engine address %q: %w", sandbox.ErrUnavailable, at.Host, err)
 	}
 	b := &Backend{
-		api:         api,
-		host:        at.Host,
-		local:       at.Local(),
-		imageTTL:    cmp.Or(o.ImageTTL, defaultImageTTL),
-		pids:        cmp.Or(o.PIDs, sandbox.DefaultPIDs),
-		now:         clock.Or(o.Now),
-		hardened:    o.Hardened,
-		guest:       o.Guest,
-		version:     o.Build,
-		egress:      o.Egress,
-		entrypoints: make(map[string]bool),
+		api:      api,
+		host:     at.Host,
+		local:    at.Local(),
+		imageTTL: cmp.Or(o.ImageTTL, defaultImageTTL),
+		pids:     cmp.Or(o.PIDs, sandbox.DefaultPIDs),
+		now:      clock.Or(o.Now),
+		hardened: o.Hardened,
+		guest:    o.Guest,
+		version:  o.Build,
+		egress:   o.Egress,
+		services: make(map[string]bool),
 	}
 	subnets := o.Subnets
 	if subnets == nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/compose"
 	"github.com/proctor-run/proctor/sandbox/guest"
-	"github.com/proctor-run/proctor/sandbox/internal/engine"
+	"github.com/proctor-run/proctor/sandbox/internal/entrypoint"
 	"github.com/proctor-run/proctor/sandbox/internal/hardening"
 )
 
@@ -201,15 +201,15 @@ func supervised(o *client.ContainerCreateOptions, img compose.Image, w way, prog
 	}
 	// The engine's rule: an entrypoint of the container's own also replaces
 	// the image's command.
-	entrypoint, command := config.Entrypoint, config.Cmd
-	if len(entrypoint) == 0 {
-		entrypoint = img.Entrypoint
+	first, command := config.Entrypoint, config.Cmd
+	if len(first) == 0 {
+		first = img.Entrypoint
 		if len(command) == 0 {
 			command = img.Cmd
 		}
 	}
-	s.argv = slices.Concat(entrypoint, command)
-	if slices.Equal(s.argv, engine.KeepAlive()) {
+	s.argv = slices.Concat(first, command)
+	if slices.Equal(s.argv, entrypoint.KeepAlive()) {
 		s.argv = nil // nobody needs it
 	}
 	config.Entrypoint, config.Cmd = []string{guestPath}, nil

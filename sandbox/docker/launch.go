@@ -59,7 +59,7 @@ func (l *launch) started(ctx context.Context, env []string) error {
 		return &guestError{l.way, err}
 	}
 	l.sup = &supervision{client: g, conn: l.conn}
-	l.sup.begin(ctx, l.service)
+	l.sup.begin(ctx, l.service, env)
 	return nil
 }
 

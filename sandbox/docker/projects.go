@@ -81,7 +81,7 @@ func (m *mainService) Ended() (ended bool, code int, output string) {
 	if m.sup == nil {
 		return false, 0, ""
 	}
-	return m.sup.ended()
+	return m.sup.service.Ended()
 }
 
 // Container is the sandbox.
@@ -108,7 +108,7 @@ func (b *Backend) probe(ctx context.Context, spec sandbox.Spec, img compose.Imag
 			return context.Cause(ctx)
 		}
 		l := launch{b: b, spec: small, way: ways[0], program: program}
-		c, err := b.run(ctx, small, img, false, l, nil)
+		c, err := b.run(ctx, small, img, false, l)
 		var failed *guestError
 		switch {
 		case errors.As(err, &failed) && ctx.Err() == nil:

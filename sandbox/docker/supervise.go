@@ -115,14 +115,17 @@ func (c *Container) Processes(ctx context.Context) ([]sandbox.Process, error) {
 }
 
 // lost says why a container whose supervisor has ended has ended: somebody else
-// stopped or removed it, or it ran out of memory.
-func (c *Container) lost(ctx context.Context) error {
+// stopped or removed it, or it ran out of memory. Nothing where why says it.
+func (c *Container) lost(ctx context.Context, why error) error {
 	if c.guest == nil || c.gone() {
 		return nil
 	}
 	select {
 	case <-c.guest.client.Done():
 	default:
+		return nil
+	}
+	if _, known := errors.AsType[*sandbox.LostError](why); known {
 		return nil
 	}
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), confirmLimit)

@@ -60,6 +60,8 @@ type Client struct {
 	lastID uint32
 	closed bool
 	err    error // why reading has ended
+	// abandoned: err is what Abandon was told.
+	abandoned bool
 
 	running sync.WaitGroup // watchers of calls; none is added once closed
 }
@@ -150,6 +152,17 @@ func (c *Client) Close() error {
 	return nil
 }
 
+// Abandon ends the connection as Close does, for a reason: calls under way and
+// later ones return it. It does not wait.
+func (c *Client) Abandon(why error) {
+	c.mu.Lock()
+	if c.err == nil {
+		c.err, c.abandoned = why, true
+	}
+	c.mu.Unlock()
+	c.closePipes()
+}
+
 // SetDefaults changes what Options says of commands, before the first one.
 func (c *Client) SetDefaults(env []string, user, workdir string) {
 	c.opts.Env, c.opts.User, c.opts.Workdir = env, user, workdir
@@ -169,7 +182,9 @@ func (c *Client) read() {
 		}
 		if err != nil {
 			c.mu.Lock()
-			c.err = err
+			if c.err == nil {
+				c.err = err
+			}
 			c.mu.Unlock()
 			c.closePipes()
 			close(c.done)
@@ -295,6 +310,8 @@ func (c *Client) goneLocked() error {
 		return sandbox.ErrDestroyed
 	case c.err == nil:
 		return nil
+	case c.abandoned:
+		return c.err
 	case errors.Is(c.err, io.EOF):
 		return errGone
 	default:

@@ -20,6 +20,19 @@ const (
 // Exec runs a command, see sandbox.Sandbox. A Stdin whose Read blocks when the
 // command has ended is left to finish that one Read in the background.
 func (c *Client) Exec(ctx context.Context, cmd sandbox.Command) (sandbox.ExitStatus, error) {
+	if cmd.Dir == "" {
+		cmd.Dir = c.opts.Workdir
+	}
+	if cmd.User == "" {
+		cmd.User = c.opts.User
+	}
+	cmd.Env = slices.Concat(c.opts.Env, cmd.Env)
+	return c.ExecAlone(ctx, cmd)
+}
+
+// ExecAlone runs a command as Exec does, but without what Options say of
+// commands that do not say it themselves.
+func (c *Client) ExecAlone(ctx context.Context, cmd sandbox.Command) (sandbox.ExitStatus, error) {
 	out := sinks{stdout: cmd.Stdout, stderr: cmd.Stderr}
 	request := c.request(cmd)
 	payload := request.encode()
@@ -60,18 +73,12 @@ func (c *Client) Exec(ctx context.Context, cmd sandbox.Command) (sandbox.ExitSta
 
 func (c *Client) request(cmd sandbox.Command) execRequest {
 	q := execRequest{
-		argv: cmd.Argv, env: slices.Concat(c.opts.Env, cmd.Env), dir: cmd.Dir, user: cmd.User,
+		argv: cmd.Argv, env: cmd.Env, dir: cmd.Dir, user: cmd.User,
 		stdin: cmd.Stdin != nil, stdout: cmd.Stdout != nil, stderr: cmd.Stderr != nil,
 		merged: cmd.Stderr == nil && cmd.Stdout != nil, powerless: c.opts.Powerless,
 	}
 	if len(q.argv) == 0 {
 		q.argv = []string{"bash", "-c", cmd.Shell}
-	}
-	if q.dir == "" {
-		q.dir = c.opts.Workdir
-	}
-	if q.user == "" {
-		q.user = c.opts.User
 	}
 	return q
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/proctor-run/proctor/procid"
@@ -33,6 +34,8 @@ type Backend struct {
 	noTUN error
 	// single: the programs that map ranges of ids have failed.
 	single atomic.Bool
+	// services are the IDs of images whose entrypoint is a program of its own.
+	services sync.Map
 }
 
 var (
@@ -134,8 +137,16 @@ func (b *Backend) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbo
 	return b.renewableOf(s, spec, base), nil
 }
 
-// start makes a sandbox on a base. What it leaves when it fails has a record.
-func (b *Backend) start(ctx context.Context, spec sandbox.Spec, base *base) (_ *Sandbox, err error) {
+// start makes a sandbox on a base, and runs the image's entrypoint in it. What it
+// leaves when it fails has a record.
+func (b *Backend) start(ctx context.Context, spec sandbox.Spec, base *base) (*Sandbox, error) {
+	return b.startWith(ctx, spec, base, (*Sandbox).enter)
+}
+
+// startWith makes a sandbox and does what comes then.
+func (b *Backend) startWith(ctx context.Context, spec sandbox.Spec, base *base,
+	then func(*Sandbox, context.Context, *base) error,
+) (_ *Sandbox, err error) {
 	id := newID()
 	owner := spec.Labels.Owner
 	if owner == (procid.ID{}) {
@@ -164,6 +175,9 @@ func (b *Backend) start(ctx context.Context, spec sandbox.Spec, base *base) (_ *
 		if ctx.Err() == nil {
 			err = b.explain(err)
 		}
+		return nil, err
+	}
+	if err := then(s, ctx, base); err != nil {
 		return nil, err
 	}
 	return s, nil

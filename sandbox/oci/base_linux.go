@@ -20,6 +20,9 @@ type base struct {
 	env       []string
 	user      string
 	workdir   string
+	// entrypoint is the image's, empty for none. image names the image.
+	entrypoint []string
+	image      string
 	// stack are the layers of snapshots on top of all that, highest first.
 	stack []*layer
 	// hostname of the sandbox; empty means its id.
@@ -79,6 +82,7 @@ func (b *Backend) on(m image.Image) *base {
 	return &base{
 		layers: m.Dirs(), userXattr: m.UserXattr || !b.root,
 		env: m.Config.Env, user: m.Config.User, workdir: m.Config.Workdir,
+		entrypoint: m.Config.Entrypoint, image: m.ID,
 	}
 }
 

@@ -46,7 +46,7 @@ func (b *Backend) Prepare(ctx context.Context, spec sandbox.Spec) (sandbox.Prepa
 	if err != nil {
 		return nil, fmt.Errorf("preparing a sandbox: %w", err)
 	}
-	life, err := b.start(ctx, kind, from)
+	life, err := b.startWith(ctx, kind, from, (*Sandbox).later)
 	if err != nil {
 		return nil, fmt.Errorf("preparing a sandbox: %w", err)
 	}
@@ -110,7 +110,8 @@ func (p *prepared) adopt(ctx context.Context, spec sandbox.Spec) error {
 	opts := p.base.guestOptions(p.backend.opts.Build, spec)
 	s.env = opts.Env
 	s.client.SetDefaults(opts.Env, opts.User, opts.Workdir)
-	return nil
+	// The entrypoint sees the mounts, as it does in a sandbox that was created.
+	return s.enter(ctx, p.base)
 }
 
 // Memory is the proportional set size of its processes.

@@ -25,12 +25,6 @@ const (
 	LabelTrial = "proctor.trial"
 )
 
-// KeepAlive is the first process of a container: it waits, and reaps orphans,
-// whoever kills its sleep. It cannot be killed from inside the container.
-func KeepAlive() []string {
-	return []string{"sh", "-c", "while :; do sleep infinity & wait $!; done"}
-}
-
 // callGrace is how long a call to the engine that has begun to change
 // something may still take when its context ends, so that its result is known.
 const callGrace = 5 * time.Second

@@ -70,13 +70,13 @@ type Notes struct {
 }
 
 // Config says how commands in an image run, in the words of the OCI image
-// specification, section "Image Configuration". Entrypoint and Cmd are for
-// information: sandboxes do not run them.
+// specification, section "Image Configuration". Sandboxes run the entrypoint with
+// a command that waits, and never Cmd.
 type Config struct {
 	Env        []string          // KEY=VALUE
 	User       string            // empty means root
 	Workdir    string            // empty means "/"
-	Entrypoint []string          // not run
+	Entrypoint []string          // runs beside the commands
 	Cmd        []string          // not run
 	Shell      []string          // a Dockerfile's SHELL, empty means /bin/sh -c
 	Labels     map[string]string // nil when there are none
