@@ -23,6 +23,7 @@ func (r *Runner) startEntry(s *started, resumed bool) journal.Entry {
 		Kind: journal.JobStarted, Schema: journal.Schema, Job: p.ID.String(), Owner: &r.Trials.Owner, Host: r.Host,
 		Version: version.Current().ID(), ConfigDigest: new(jobdir.DigestOf(text)),
 		Planned: len(p.Trials), Remaining: len(p.Remaining), Backend: r.Trials.Backend.Name(),
+		Runtime:        sandbox.RuntimeOf(r.Trials.Backend),
 		SealedVerifier: r.Trials.SealedVerifier, Hardened: r.Trials.Hardened, SecretNames: r.Trials.SecretNames,
 	}
 	if r.Recordings != nil {

@@ -28,6 +28,9 @@ func newTracker(b sandbox.Backend, note func(journal.Kind, string, string, sandb
 
 var errKilled = errors.New("the run was stopped at once")
 
+// Runtime is that of the backend.
+func (t *tracker) Runtime() string { return sandbox.RuntimeOf(t.Backend) }
+
 // Create refuses new sandboxes once the run is being killed.
 func (t *tracker) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
 	sb, err := t.Backend.Create(ctx, spec)

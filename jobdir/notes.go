@@ -25,6 +25,8 @@ type Notes struct {
 	// ImageDigest is the content of the image that the sandbox was made of, "sha256:…";
 	// empty where the backend has none, or does not tell.
 	ImageDigest string `json:"image_digest,omitempty"`
+	// Runtime is what ran the backend's sandboxes, where there is a choice of that.
+	Runtime string `json:"runtime,omitempty"`
 	// Supervision is what supervised the sandbox's commands, one of the
 	// Supervision constants of package sandbox; empty where the backend does not
 	// tell. With "engine" proofs are worth what the engine's restart is.

@@ -48,6 +48,9 @@ type JournalRun struct {
 	Host    string `json:"host"`
 	Version string `json:"version"`
 	Reason  string `json:"reason,omitempty"`
+	// Backend made its sandboxes, with Runtime where there is a choice of that.
+	Backend string `json:"backend,omitempty"`
+	Runtime string `json:"runtime,omitempty"`
 }
 
 // JournalTrial has the attempts at a trial in order.
@@ -120,7 +123,7 @@ func ReadJournal(dir string) *Journal {
 }
 
 func newJournalRun(r journal.Run, last bool) JournalRun {
-	out := JournalRun{Started: r.Start.Time, How: RunKilled, Host: r.Start.Host, Version: r.Start.Version}
+	out := JournalRun{Started: r.Start.Time, How: RunKilled, Host: r.Start.Host, Version: r.Start.Version, Backend: r.Start.Backend, Runtime: r.Start.Runtime}
 	owner := r.Start.Owner
 	if owner != nil {
 		out.PID = owner.PID

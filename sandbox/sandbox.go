@@ -88,6 +88,15 @@ type Backend interface {
 	Create(ctx context.Context, spec Spec) (Sandbox, error)
 }
 
+// RuntimeOf names what runs the sandboxes of a backend where there is a choice of
+// that, which its method Runtime says; empty for others.
+func RuntimeOf(b Backend) string {
+	if r, ok := b.(interface{ Runtime() string }); ok {
+		return r.Runtime()
+	}
+	return ""
+}
+
 // Collector is the ability to find and remove what killed owners left.
 type Collector interface {
 	// Collect removes every sandbox, mount, network and directory of the

@@ -229,7 +229,7 @@ func (r *Runner) begin(cfg jobdir.TrialConfig, n int) (*attempt, error) {
 			AgentInfo: agentInfo(cfg.Agent, agent.Info{}),
 			StartedAt: &started,
 		},
-		notes: &jobdir.Notes{Schema: jobdir.NotesSchema, Attempt: n, Backend: r.Backend.Name(), Errors: []jobdir.NotedError{}, Hardened: r.Hardened},
+		notes: &jobdir.Notes{Schema: jobdir.NotesSchema, Attempt: n, Backend: r.Backend.Name(), Runtime: sandbox.RuntimeOf(r.Backend), Errors: []jobdir.NotedError{}, Hardened: r.Hardened},
 	}
 	a := &attempt{recorder: rec, r: r, cfg: full, meter: llm.NewMeter(llm.OfTrial, r.Budget, r.Meter)}
 	if err := atomicfile.WriteUnsynced(filepath.Join(dir, "config.json"), veil.bytes(cfg.AppendJSON(nil, r.Lookup)), 0o644); err != nil {

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/proctor-run/proctor/report"
 )
@@ -17,6 +19,9 @@ func printJournal(w io.Writer, s *report.Journal) {
 	}
 	_, _ = fmt.Fprintf(w, "\nJournal: %s%s; %s of %s begun, %s begun\n",
 		count(len(s.Runs), "run"), lastRunText(s.Runs), count(attempts, "attempt"), count(len(s.Trials), "trial"), count(s.Spent.Agents, "agent"))
+	if in := ranIn(s.Runs); len(in) > 0 {
+		_, _ = fmt.Fprintf(w, "  environment: %s\n", strings.Join(in, ", then "))
+	}
 	if n := s.Spent.Unknown; n > 0 {
 		_, _ = fmt.Fprintf(w, "  what %s took is not known: not seen to end\n", count(n, "agent"))
 	}
@@ -49,4 +54,23 @@ func lastRunText(runs []report.JournalRun) string {
 		return ", the last one failed: " + clean(r.Reason)
 	}
 	return ", the last one " + clean(string(r.How))
+}
+
+// ranIn names what the runs of a job had their sandboxes from, each once.
+func ranIn(runs []report.JournalRun) []string {
+	var in []string
+	for _, r := range runs {
+		if r.Backend != "" {
+			in = append(in, environmentText(r.Backend, r.Runtime))
+		}
+	}
+	return slices.Compact(in)
+}
+
+// environmentText names an environment with its runtime.
+func environmentText(backend, runtime string) string {
+	if runtime == "" {
+		return clean(backend)
+	}
+	return clean(backend) + ", runtime " + clean(runtime)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -104,6 +105,11 @@ func chooseEnvironment(ctx context.Context, env *Env, cfg jobdir.EnvironmentConf
 		name = sandboxes.Auto
 	}
 	asked := backendOptions{Options: sandboxes.Options{Runtime: f.Runtime, Hardened: f.Hardened, AllowRemoteEngine: f.AllowRemoteEngine}}
+	asked.Chosen = func(c sandboxes.Choice) {
+		if quiet := f.Set.Quiet || f.JSON; !quiet || slices.ContainsFunc(c.Passed, sandboxes.Passed.Meant) {
+			_, _ = fmt.Fprintf(env.Stderr, "proctor: %s\n", clean(c.String()))
+		}
+	}
 	name, err := sandboxes.Choose(ctx, name, asked.in(env))
 	if err != nil {
 		return cfg, backendOptions{}, err

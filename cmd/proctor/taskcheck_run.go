@@ -133,7 +133,9 @@ func runChecks(ctx context.Context, env *Env, f *checkFlags, tasks []*taskcheck.
 		cfg.Tasks = append(cfg.Tasks, jobdir.TaskConfig{Path: &t.Dir})
 	}
 	var opts backendOptions
-	if cfg.Environment, opts, err = chooseEnvironment(ctx, env, cfg.Environment, f.run, names.Environment); err != nil {
+	shown := *f.run
+	shown.JSON = f.json
+	if cfg.Environment, opts, err = chooseEnvironment(ctx, env, cfg.Environment, &shown, names.Environment); err != nil {
 		return err
 	}
 	c.cfg, opts.Mask = cfg, job.Hidden(cfg, env.Getenv("HOME"))

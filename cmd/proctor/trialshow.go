@@ -59,6 +59,9 @@ func readTrial(dir string, lines int) (*report.Trial, error) {
 func printTrial(w io.Writer, s *report.Trial) {
 	_, _ = lipgloss.Fprintln(w, console.Bold(clean(s.Trial)))
 	_, _ = fmt.Fprintf(w, "task %s, agent %s: %s\n", clean(s.Task), clean(s.Agent), endText(s))
+	if s.Notes != nil && s.Notes.Backend != "" {
+		_, _ = fmt.Fprintf(w, "environment: %s\n", environmentText(s.Notes.Backend, s.Notes.Runtime))
+	}
 	if s.Cause != nil {
 		printCause(w, s.Cause)
 	}

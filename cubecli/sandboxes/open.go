@@ -54,7 +54,7 @@ func Open(ctx context.Context, environment string, o Options) (b sandbox.Backend
 
 // Choose resolves "auto", for which an empty name stands too: the first entry for
 // it that works here, among those with runtimes when one is asked for. The last of
-// them is not tried.
+// them is not tried. What it took and why is told to Options.Chosen.
 func Choose(ctx context.Context, environment string, o Options) (string, error) {
 	if environment != Auto && environment != "" {
 		return environment, checkRuntime(o, environment)
@@ -65,19 +65,64 @@ func Choose(ctx context.Context, environment string, o Options) (string, error) 
 			candidates = append(candidates, e)
 		}
 	}
+	c := Choice{Runtime: o.Runtime}
 	for i, e := range candidates {
-		if i == len(candidates)-1 {
-			return e.Name, nil
+		var err error
+		if i < len(candidates)-1 {
+			err = works(ctx, e, o.orProcess())
 		}
-		err := works(ctx, e, o.orProcess())
 		if err == nil {
+			c.Name = e.Name
+			c.tell(o, e)
 			return e.Name, nil
 		}
-		if errors.Is(err, docker.ErrUntrusted) { // it is there, and somebody meant it
-			o.orProcess().Notice(fmt.Sprintf("-e %s passes over %s: %v", Auto, e.Name, err))
-		}
+		c.Passed = append(c.Passed, Passed{Name: e.Name, Err: err})
 	}
 	return "", exitcode.WithHint(exitcode.Usagef("no environment is chosen"), "choose one of these with -e: %s", strings.Join(o.Backends.Names(), ", "))
+}
+
+// Choice is what "auto" came to.
+type Choice struct {
+	// Name is of the entry, Runtime what runs its sandboxes; empty where there is no
+	// choice of them.
+	Name, Runtime string
+	// Passed are the entries before it, which do not work here.
+	Passed []Passed
+}
+
+// Passed is an entry that "auto" passed over, and why.
+type Passed struct {
+	Name string
+	Err  error
+}
+
+// Meant reports whether somebody meant an entry that was passed over: it is there,
+// and is not trusted.
+func (p Passed) Meant() bool { return errors.Is(p.Err, docker.ErrUntrusted) }
+
+// String is the choice in one line.
+func (c Choice) String() string {
+	text := "-e " + Auto + " takes " + c.Name
+	if c.Runtime != "" {
+		text += " with runtime " + c.Runtime
+	}
+	for _, p := range c.Passed {
+		text += fmt.Sprintf("; it passes over %s: %s", p.Name, strings.TrimPrefix(p.Err.Error(), sandbox.ErrUnavailable.Error()+": "))
+	}
+	return text
+}
+
+func (c Choice) tell(o Options, e Entry) {
+	if c.Runtime == "" && o.Backends.HasRuntimes(e) {
+		c.Runtime = oci.RuntimeGVisor
+	}
+	if o.Chosen != nil {
+		o.Chosen(c)
+		return
+	}
+	if slices.ContainsFunc(c.Passed, Passed.Meant) {
+		o.orProcess().Notice(c.String())
+	}
 }
 
 // works returns why a backend cannot be made or does not work.

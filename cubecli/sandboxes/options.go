@@ -56,6 +56,9 @@ type Options struct {
 	// Notice is called with lines that users should read, such as that a build
 	// takes a minute; nil prints them to the standard error output.
 	Notice func(line string)
+	// Chosen is told what "auto" came to; nil means that Notice is told when it
+	// passes over an environment that somebody meant.
+	Chosen func(Choice)
 }
 
 func (o Options) getenv(name string) string {

@@ -93,6 +93,9 @@ type Entry struct {
 	// calls it.
 	Backend string `json:"backend,omitempty"`
 	Sandbox string `json:"sandbox,omitempty"`
+	// Runtime, of entries that begin a run, is what ran the backend's sandboxes where
+	// there is a choice of that.
+	Runtime string `json:"runtime,omitempty"`
 
 	// ResultDigest is of result.json, the trial's or the job's.
 	ResultDigest *jobdir.FileDigest `json:"result_file,omitempty"`
