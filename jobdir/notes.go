@@ -27,6 +27,9 @@ type Notes struct {
 	ImageDigest string `json:"image_digest,omitempty"`
 	// Runtime is what ran the backend's sandboxes, where there is a choice of that.
 	Runtime string `json:"runtime,omitempty"`
+	// Kept says how to get into the sandbox, which was stopped and left for people;
+	// empty for one that was removed.
+	Kept string `json:"kept,omitempty"`
 	// Supervision is what supervised the sandbox's commands, one of the
 	// Supervision constants of package sandbox; empty where the backend does not
 	// tell. With "engine" proofs are worth what the engine's restart is.

@@ -137,6 +137,8 @@ type Capabilities struct {
 	GuardedMounts bool
 	// CPULimit, MemoryLimit and PIDsLimit: the limits of Resources are enforced.
 	CPULimit, MemoryLimit, PIDsLimit bool
+	// Keep: Spec.Keep is carried out, and sandboxes are Stoppers.
+	Keep bool
 	// GPUs and TPUs can be given to a sandbox.
 	GPUs, TPUs bool
 	// Hardened: Spec.Hardened is carried out.
@@ -184,6 +186,11 @@ type Spec struct {
 	// are the mounts, Workdir, and what HardenedWritable names, which begin as the
 	// image has them. Uploads go to writable places only.
 	Hardened bool
+
+	// Keep says that the sandbox is to be left for people to look at, see Stopper:
+	// no Collect removes it, unless it is told to remove such too, also when its
+	// owner was killed.
+	Keep bool
 
 	// Compose, when set, makes the sandbox the service "main" of a compose
 	// project; Image is what main is made of where the files do not say.

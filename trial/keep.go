@@ -9,9 +9,9 @@ import (
 // containers of a trial, stopped (Harbor task format, section 5.10).
 const keepContainers = "keep_containers"
 
-// keepsSandbox reports whether the sandbox of the agent is stopped and left for
+// KeepsSandbox reports whether the sandbox of the agent is stopped and left for
 // inspection, instead of removed.
-func keepsSandbox(cfg jobdir.EnvironmentConfig) bool {
+func KeepsSandbox(cfg jobdir.EnvironmentConfig) bool {
 	if cfg.Kwargs != nil {
 		if v, ok := cfg.Kwargs.Get(keepContainers); ok && v == value.Bool(true) {
 			return true

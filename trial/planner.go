@@ -49,6 +49,7 @@ func (p *planner) agentSpec() (sandbox.Spec, error) {
 	for _, w := range plan.Warnings {
 		p.warn("%s", w)
 	}
+	spec.Keep = KeepsSandbox(p.cfg.Environment)
 	return spec, nil
 }
 

@@ -38,6 +38,9 @@ type Runner struct {
 	Owner procid.ID
 	// Emit is called with each event, by the goroutine of the trial; it may be nil.
 	Emit func(Event)
+	// Kept is called with the name of a trial whose sandbox was kept, and how to get
+	// in, by the goroutine of the trial; it may be nil.
+	Kept func(trial, hint string)
 	// JobLog receives what trial logs receive; may be nil.
 	JobLog io.Writer
 	// OutputLimit bounds each output file that is kept, in bytes; 0 means
@@ -304,10 +307,14 @@ func (a *attempt) destroy(ctx context.Context) {
 	if a.env == nil || a.env.Sandbox() == nil {
 		return
 	}
-	if keepsSandbox(a.cfg.Environment) {
+	if KeepsSandbox(a.cfg.Environment) {
 		hint, err := a.env.Keep(ctx)
 		if err == nil {
+			a.notes.Kept = hint
 			a.log.printf("The sandbox is kept: %s", hint)
+			if a.r.Kept != nil {
+				a.r.Kept(a.cfg.TrialName, hint)
+			}
 			return
 		}
 		if !errors.Is(err, sandbox.ErrUnsupported) {

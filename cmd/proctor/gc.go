@@ -16,7 +16,7 @@ import (
 )
 
 // gcFlags are the flags of gc.
-type gcFlags struct{ json, quiet, dryRun, allowRemote bool }
+type gcFlags struct{ json, quiet, dryRun, kept, allowRemote bool }
 
 func newGC(env *Env) *cobra.Command {
 	f := &gcFlags{}
@@ -25,7 +25,8 @@ func newGC(env *Env) *cobra.Command {
 		Short: "Remove what killed runs left behind, and built images that nobody uses",
 		Long: `gc removes the sandboxes, mounts, networks and directories of runs whose
 process is gone, and built images that were not used for a week. What belongs to
-a running proctor is never touched.
+a running proctor is never touched, and what 'proctor run --no-delete' has kept
+only with --kept.
 
 Every run removes what killed runs left of the backend it uses, before it starts.`,
 		Example: `  proctor gc --dry-run
@@ -36,7 +37,7 @@ Every run removes what killed runs left of the backend it uses, before it starts
 			defer stop()
 			g := garbage{DryRun: f.dryRun}
 			var opts backendOptions
-			opts.Cleaning, opts.AllowRemoteEngine = true, f.allowRemote
+			opts.Cleaning, opts.AllowRemoteEngine, opts.CollectKept = true, f.allowRemote, f.kept
 			var err error
 			g.Removed, err = sandboxes.CollectAll(ctx, opts.in(env), f.dryRun)
 			err = errors.Join(err, g.pruneImages(ctx, env))
@@ -45,6 +46,7 @@ Every run removes what killed runs left of the backend it uses, before it starts
 	}
 	jobcli.DefineRemoteEngine(cmd.Flags(), &f.allowRemote)
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "say what would be removed, and remove nothing")
+	cmd.Flags().BoolVar(&f.kept, "kept", false, "also remove sandboxes that were kept with --no-delete")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object")
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "print only what was removed")
 	return cmd

@@ -31,7 +31,7 @@ func printJournal(w io.Writer, s *report.Journal) {
 	for _, b := range s.Outside {
 		what := "may be left; 'proctor gc' removes what is"
 		if b.Kept {
-			what = "kept on purpose"
+			what = "kept on purpose; 'proctor gc --kept' removes what is"
 		}
 		_, _ = fmt.Fprintf(w, "  %s sandbox %s of %s: %s\n", clean(b.Backend), clean(b.Sandbox), clean(b.Trial), what)
 	}

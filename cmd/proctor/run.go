@@ -117,6 +117,7 @@ func chooseEnvironment(ctx context.Context, env *Env, cfg jobdir.EnvironmentConf
 	cfg.SetBackend(name)
 	opts, err := optionsOf(cfg, f.Runtime)
 	opts.name, opts.Hardened, opts.AllowRemoteEngine = name, f.Hardened, f.AllowRemoteEngine
+	opts.Keep = trial.KeepsSandbox(cfg)
 	return cfg, opts, err
 }
 

@@ -62,6 +62,9 @@ func printTrial(w io.Writer, s *report.Trial) {
 	if s.Notes != nil && s.Notes.Backend != "" {
 		_, _ = fmt.Fprintf(w, "environment: %s\n", environmentText(s.Notes.Backend, s.Notes.Runtime))
 	}
+	if s.Notes != nil && s.Notes.Kept != "" {
+		_, _ = fmt.Fprintf(w, "its sandbox is kept: %s\n", clean(s.Notes.Kept))
+	}
 	if s.Cause != nil {
 		printCause(w, s.Cause)
 	}

@@ -231,6 +231,9 @@ func runTrial(ctx context.Context, env *Env, f *trialFlags, cfg jobdir.TrialConf
 		Hardened: f.run.Hardened, AllowEngineSocket: f.run.AllowEngineSocket, Models: program(env).Models(&f.run.Model), Budget: f.run.Model.TrialBudget(),
 		Gateway: f.run.Model.Gateway, Layers: program(env).Layers(),
 		TaskDir: func(jobdir.TaskConfig) (string, error) { return task.Dir, nil },
+		Kept: func(name, hint string) {
+			_, _ = fmt.Fprintf(env.Stderr, "proctor: kept the sandbox of %s: %s\n", clean(name), clean(hint))
+		},
 	}
 	if r := f.run.Model.Recordings(); r != nil {
 		runner.Replay = r.Replay

@@ -39,6 +39,11 @@ func Open(ctx context.Context, environment string, o Options) (b sandbox.Backend
 		err := exitcode.Usagef("environment %s cannot harden its sandboxes: %w", name, sandbox.ErrUnsupported)
 		return nil, nil, errors.Join(err, closeBackend())
 	}
+	if o.Keep && !b.Capabilities().Keep {
+		err := exitcode.WithHint(exitcode.Usagef("--no-delete: environment %s cannot keep sandboxes, whose processes end with this program: %w", name, sandbox.ErrUnsupported),
+			"use -e docker; 'proctor trial attach' follows a trial while it runs")
+		return nil, nil, errors.Join(err, closeBackend())
+	}
 	removed, err := Collect(ctx, b)
 	if err != nil {
 		o.Notice(fmt.Sprintf("warning: %v", err))
@@ -175,7 +180,7 @@ func newDockerBackend(_ context.Context, o Options) (sandbox.Backend, func() err
 }
 
 func newDocker(o Options) (*docker.Backend, error) {
-	return docker.New(docker.Options{PIDs: o.PIDs, Hardened: o.Hardened, AllowRemote: o.AllowRemoteEngine, Getenv: o.getenv, Environ: o.Environ, Now: clock.Or(o.Now), Guest: dockerGuest(o), Build: version.Current().ID(), Egress: o.Egress})
+	return docker.New(docker.Options{PIDs: o.PIDs, Hardened: o.Hardened, CollectKept: o.CollectKept, AllowRemote: o.AllowRemoteEngine, Getenv: o.getenv, Environ: o.Environ, Now: clock.Or(o.Now), Guest: dockerGuest(o), Build: version.Current().ID(), Egress: o.Egress})
 }
 
 // newOCIOf makes one of the daemonless backends.

@@ -34,6 +34,12 @@ type Options struct {
 	// Hardened makes every sandbox as if its Spec asked for it, see sandbox.Spec. A
 	// backend that cannot is refused.
 	Hardened bool
+	// Keep says that sandboxes will be kept, see sandbox.Spec. A backend that cannot
+	// is refused.
+	Keep bool
+	// CollectKept lets sandboxes that were kept be removed like others, once their
+	// owner has ended.
+	CollectKept bool
 	// AllowRemoteEngine lets a container engine be spoken to over plain TCP.
 	AllowRemoteEngine bool
 	// Mirrors are OCI layout directories that are asked for images before a

@@ -79,7 +79,7 @@ func DefineHarborEnvironment(fs *pflag.FlagSet, f *Flags) {
 	flags.Optional(fs, &o.ForceBuild, flags.Bool, "force-build", "", "rebuild the image even if it exists")
 	flags.Optional(fs, &o.ForceBuild, flags.NotBool, "no-force-build", "", "use the image that there is")
 	flags.Optional(fs, &o.Delete, flags.Bool, "delete", "", "remove the sandbox after a trial (the default)")
-	flags.Optional(fs, &o.Delete, flags.NotBool, "no-delete", "", "keep the sandbox for inspection, where the backend can")
+	flags.Optional(fs, &o.Delete, flags.NotBool, "no-delete", "", "keep the sandbox, stopped, for inspection (-e docker); 'gc --kept' removes it")
 	flags.Optional(fs, &o.CPUPolicy, parsePolicy, "cpus", "", "`policy` for processors: auto, limit, request, guarantee, ignore")
 	flags.Optional(fs, &o.MemoryPolicy, parsePolicy, "memory", "", "`policy` for memory: auto, limit, request, guarantee, ignore")
 	flags.Optional(fs, &o.CPUs, flags.Int, "override-cpus", "", "`number` of processors instead of the task's")

@@ -35,6 +35,9 @@ func (p *Program) watch(ctx context.Context, f *Flags, s *job.Session, prepared 
 			return nil, err
 		}
 	}
+	kept := &kept{}
+	s.Runner.Trials.Kept = kept.add
+	defer kept.print(p)
 	v := p.newView(f, prepared.Config, policy)
 	watch := s.Runner.Emit
 	s.Runner.Emit = func(e job.Event) {

@@ -28,11 +28,12 @@ type claimedName struct{ tag, claim string }
 // tells. It is to be called before the containers of dead owners are listed and
 // removed: an owner that ends in between would still have containers that use
 // what is removed here.
-func (e *Engine) Leftovers(ctx context.Context, keep func(procid.ID) bool) (*Leftovers, error) {
+// What was made to be kept is listed with kept alone.
+func (e *Engine) Leftovers(ctx context.Context, keep func(procid.ID) bool, kept bool) (*Leftovers, error) {
 	l := &Leftovers{engine: e}
 	dead := func(labels map[string]string) bool {
 		owner, err := procid.Parse(labels[engine.LabelOwner])
-		return err == nil && !keep(owner)
+		return err == nil && !keep(owner) && (kept || !engine.Kept(labels))
 	}
 	owned := client.Filters{}.Add("label", engine.LabelOwner)
 	var errs []error

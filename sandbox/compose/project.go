@@ -190,5 +190,9 @@ func (s *Project) Stop(ctx context.Context) (hint string, err error) {
 	if err := s.p.stopContainers(ctx); err != nil {
 		return "", fmt.Errorf("stopping compose project %q: %w", s.p.model.Name, err)
 	}
+	// Containers start again without them, and nobody else removes them.
+	if err := s.p.e.untag(ctx, s.p.images.tags); err != nil {
+		return "", fmt.Errorf("stopping compose project %q: %w", s.p.model.Name, err)
+	}
 	return fmt.Sprintf("docker compose -p %[1]s start && docker exec -it %[2]s bash; remove it with docker compose -p %[1]s down -v", s.p.model.Name, s.name), nil
 }

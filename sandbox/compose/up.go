@@ -60,6 +60,7 @@ func (p *project) labels(own map[string]string) map[string]string {
 		engine.LabelOwner: p.spec.Labels.Owner.String(),
 		engine.LabelJob:   p.spec.Labels.Job,
 		engine.LabelTrial: p.spec.Labels.Trial,
+		engine.LabelKeep:  engine.KeepLabel(p.spec.Keep),
 		labelSandbox:      p.id,
 		labelProject:      p.model.Name,
 		labelVersion:      composeVersion,

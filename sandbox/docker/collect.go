@@ -20,7 +20,8 @@ import (
 // Collect removes the containers whose owner keep does not claim, the networks,
 // volumes and image names of their compose projects, and built images that
 // nobody used for ImageTTL and that were not built to be kept. A container whose
-// owner cannot be read is left alone. Where no engine answers the error is
+// owner cannot be read is left alone, and so is what was made to be kept, unless
+// Options.CollectKept is set. Where no engine answers the error is
 // sandbox.ErrUnavailable.
 func (b *Backend) Collect(ctx context.Context, keep func(procid.ID) bool) ([]string, error) {
 	return b.collect(ctx, keep, false)
@@ -33,7 +34,7 @@ func (b *Backend) Survey(ctx context.Context, keep func(procid.ID) bool) ([]stri
 
 func (b *Backend) collect(ctx context.Context, keep func(procid.ID) bool, dry bool) ([]string, error) {
 	// What containers use is listed before them: an owner may end at any time.
-	left, leftErr := b.projects.Leftovers(ctx, keep)
+	left, leftErr := b.projects.Leftovers(ctx, keep, b.kept)
 	list, err := b.api.ContainerList(ctx, client.ContainerListOptions{
 		All:     true,
 		Filters: make(client.Filters).Add("label", engine.LabelOwner),
@@ -54,7 +55,7 @@ func (b *Backend) collectContainers(ctx context.Context, list []container.Summar
 	var errs []error
 	for _, item := range list {
 		owner, err := procid.Parse(item.Labels[engine.LabelOwner])
-		if err != nil || keep(owner) {
+		if err != nil || keep(owner) || engine.Kept(item.Labels) && !b.kept {
 			continue
 		}
 		name := item.ID

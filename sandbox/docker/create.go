@@ -224,6 +224,7 @@ func options(name string, spec sandbox.Spec, img compose.Image, withEntrypoint b
 			engine.LabelOwner: spec.Labels.Owner.String(),
 			engine.LabelJob:   spec.Labels.Job,
 			engine.LabelTrial: spec.Labels.Trial,
+			engine.LabelKeep:  engine.KeepLabel(spec.Keep),
 		},
 	}
 	if !withEntrypoint {

@@ -103,6 +103,8 @@ type Options struct {
 	PIDs int64
 	// Hardened makes every container as if its Spec asked for it.
 	Hardened bool
+	// CollectKept lets Collect and Survey find what was made to be kept, too.
+	CollectKept bool
 	// AllowRemote lets the engine be spoken to over TCP without TLS, where
 	// everybody on the way is the engine's master. With Hardened no TCP is spoken.
 	AllowRemote bool
@@ -127,6 +129,7 @@ type Backend struct {
 	imageTTL time.Duration
 	pids     int64
 	hardened bool
+	kept     bool // is collected too
 	now      func() time.Time
 	guest    func(context.Context, string) (string, error) // nil for none
 	version  string                                        // of the guest
@@ -176,6 +179,7 @@ func New(o Options) (*Backend, error) {
 		pids:     cmp.Or(o.PIDs, sandbox.DefaultPIDs),
 		now:      clock.Or(o.Now),
 		hardened: o.Hardened,
+		kept:     o.CollectKept,
 		guest:    o.Guest,
 		version:  o.Build,
 		egress:   o.Egress,
@@ -205,6 +209,7 @@ func (b *Backend) Capabilities() sandbox.Capabilities {
 		Build:     true,
 		Compose:   true,
 		Volumes:   true,
+		Keep:      true,
 		NoNetwork: true,
 		Allowlist: b.guest != nil, SwitchNetwork: b.guest != nil,
 		CPULimit:    true,

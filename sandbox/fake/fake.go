@@ -86,7 +86,7 @@ var (
 // New makes a backend.
 func New(cfg Config) *Backend {
 	caps := sandbox.Capabilities{
-		Mounted: true, Build: true, NoNetwork: true, Allowlist: true, SwitchNetwork: true, CPULimit: true, MemoryLimit: true,
+		Mounted: true, Build: true, NoNetwork: true, Allowlist: true, SwitchNetwork: true, CPULimit: true, MemoryLimit: true, Keep: true,
 	}
 	if cfg.Capabilities != nil {
 		caps = *cfg.Capabilities

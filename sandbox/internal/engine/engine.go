@@ -23,6 +23,8 @@ const (
 	LabelOwner = "proctor.owner"
 	LabelJob   = "proctor.job"
 	LabelTrial = "proctor.trial"
+	// LabelKeep is on what is left for people when its owner has ended.
+	LabelKeep = "proctor.keep"
 )
 
 // callGrace is how long a call to the engine that has begun to change
@@ -93,3 +95,15 @@ func Platform(text string) (*ocispec.Platform, error) {
 	}
 	return out, nil
 }
+
+// KeepLabel is the value of LabelKeep. It is set in any case, so that the labels
+// of an image or of a compose file do not count.
+func KeepLabel(keep bool) string {
+	if keep {
+		return "true"
+	}
+	return ""
+}
+
+// Kept reports whether labels are those of something that is left for people.
+func Kept(labels map[string]string) bool { return labels[LabelKeep] != "" }
