@@ -34,7 +34,7 @@ func (c *Choice) define(fs *pflag.FlagSet) {
 	c.DefineSubset(fs)
 	flags.List(fs, &c.Include, "task", "t", "only the tasks that match the `glob`; repeatable")
 	flags.List(fs, &c.Exclude, "exclude-task-name", "x", "leave out the tasks that match this `glob`; repeatable")
-	flags.Optional(fs, &c.Limit, flags.Int, "n-tasks", "l", "run at most this `number` of tasks")
+	flags.Optional(fs, &c.Limit, flags.AtLeast(1), "n-tasks", "l", "run at most this `number` of tasks")
 }
 
 // DefineSubset defines the flag that names a subset.

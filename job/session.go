@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/proctor-run/proctor/dataset"
+	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox"
 )
@@ -230,6 +231,28 @@ func (s *Session) Open(ctx context.Context, p *Prepared) error {
 		return nil
 	}
 	return s.open(ctx, append(Hidden(p.Config, s.Options.Home), p.TaskDirs()...))
+}
+
+// CheckTasks refuses trials that are still to be run and whose environment can
+// never start in the backend, which is open: compose projects where it runs none.
+func (s *Session) CheckTasks(p *Prepared) error {
+	if s.backend == nil || s.backend.Capabilities().Compose {
+		return nil
+	}
+	for _, i := range p.Remaining {
+		t := &p.Trials[i]
+		if len(t.Environment.ExtraDockerCompose) > 0 {
+			return fmt.Errorf("environment %s runs no compose projects, and --extra-docker-compose makes one of every task", s.backend.Name())
+		}
+		dir, err := p.TaskDir(t.Task)
+		if err != nil {
+			continue // a cube's task, or one that its trial tells of
+		}
+		if task := (harbor.Task{Dir: dir}); task.HasCompose() {
+			return fmt.Errorf("task %q is a compose project (environment/%s), which environment %s cannot run", t.Task.BaseName(), harbor.ComposeFile, s.backend.Name())
+		}
+	}
+	return nil
 }
 
 // Run runs a prepared job, see [Runner.Run], in a backend that [Session.Open] opens.

@@ -5,15 +5,15 @@ import (
 	"github.com/proctor-run/proctor/value"
 )
 
-// keepContainers is the setting of an environment (--ek) that keeps the
+// KeepContainers is the setting of an environment (--ek) that keeps the
 // containers of a trial, stopped (Harbor task format, section 5.10).
-const keepContainers = "keep_containers"
+const KeepContainers = "keep_containers"
 
 // KeepsSandbox reports whether the sandbox of the agent is stopped and left for
 // inspection, instead of removed.
 func KeepsSandbox(cfg jobdir.EnvironmentConfig) bool {
 	if cfg.Kwargs != nil {
-		if v, ok := cfg.Kwargs.Get(keepContainers); ok && v == value.Bool(true) {
+		if v, ok := cfg.Kwargs.Get(KeepContainers); ok && v == value.Bool(true) {
 			return true
 		}
 	}

@@ -2,9 +2,16 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/proctor-run/proctor/cubecli/sandboxes"
+	"github.com/proctor-run/proctor/internal/flags"
+	"github.com/proctor-run/proctor/internal/suggest"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/trial"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -33,6 +40,37 @@ func (o backendOptions) in(env *Env) sandboxes.Options {
 	}
 	opts.Notice = func(line string) { _, _ = fmt.Fprintf(env.Stderr, "proctor: %s\n", line) }
 	return opts
+}
+
+// environmentSettings are the settings that environments have.
+func environmentSettings() []string {
+	return []string{trial.KeepContainers, "mirror", "pids_limit", "runtime"}
+}
+
+// checkSettings refuses settings, given as --ek, that no environment has.
+func checkSettings(given []string) error {
+	for _, kv := range given {
+		key, _, _ := strings.Cut(kv, "=")
+		if key = strings.TrimSpace(key); slices.Contains(environmentSettings(), key) {
+			continue
+		}
+		err := usageErrorf("--ek %s: no environment has a setting of this name", key)
+		if hint := flags.DidYouMean(suggest.Nearest(key, environmentSettings())); hint != "" {
+			return withHint(err, "%s", hint)
+		}
+		return withHint(err, "the settings are %s", strings.Join(environmentSettings(), ", "))
+	}
+	return nil
+}
+
+// checkMirror refuses a directory that is no OCI layout, which would be asked for
+// every image in vain.
+func checkMirror(dir string) error {
+	if _, err := os.Stat(filepath.Join(dir, "index.json")); err != nil {
+		return withHint(usageErrorf("environment setting mirror: %q is not an OCI layout directory: %w", dir, err),
+			"'proctor image export' writes one")
+	}
+	return nil
 }
 
 // optionsOf reads the settings of an environment, given as --ek.
@@ -66,6 +104,9 @@ func optionsOf(cfg jobdir.EnvironmentConfig, runtime string) (backendOptions, er
 			dir, isText := item.(value.Str)
 			if !isText {
 				return o, usageErrorf("environment setting mirror: want a directory or a list of them, have %s", value.Repr(item))
+			}
+			if err := checkMirror(string(dir)); err != nil {
+				return o, err
 			}
 			o.Mirrors = append(o.Mirrors, string(dir))
 		}

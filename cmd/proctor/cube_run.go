@@ -67,7 +67,7 @@ func defineCubeRunFlags(env *Env, cmd *cobra.Command, choice *cubecli.Choice) *j
 	flags.List(fs, &choice.Include, "task", "t", "only the tasks that match the `glob`; repeatable", "only")
 	flags.List(fs, &choice.Include, "include-task-name", "i", "the same, as for run")
 	flags.List(fs, &choice.Exclude, "exclude-task-name", "x", "leave out the tasks that match this `glob`; repeatable")
-	flags.Optional(fs, &choice.Limit, flags.Int, "n-tasks", "l", "run at most this `number` of tasks")
+	flags.Optional(fs, &choice.Limit, flags.AtLeast(1), "n-tasks", "l", "run at most this `number` of tasks")
 	const why = "the cube is named as the argument"
 	flags.Refuse(fs, why, false, "dataset", "registry-url", "registry-path", "task-git-url", "task-git-commit")
 	flags.RefuseShort(fs, why, "path", "p")

@@ -78,6 +78,7 @@ the job was started. The exit codes are those of run.`,
 	jobcli.DefineBudgets(fs, &f.run.Model)
 	jobcli.DefineEnvFile(fs, &f.run)
 	jobcli.DefineSecrets(fs, &f.run)
+	jobcli.DefineQuiet(fs, &f.run)
 	jobcli.DefineResult(fs, &f.run)
 	if err := cmd.MarkFlagDirname("job-path"); err != nil {
 		panic(err) // the flag is defined a few lines above

@@ -56,7 +56,7 @@ secret in it, and whoever knows it can play.`,
 	})
 	flags.Topic(fs, "Client", func() {
 		fs.StringVar(&f.http, "http", "", "serve HTTP at this `address`, such as 127.0.0.1:8642, instead of standard input and output")
-		flags.Optional(fs, &f.Set.MaxSteps, flags.Int, "max-steps", "", "maximum number of `calls` (default: the task's recommendation)")
+		flags.Optional(fs, &f.Set.MaxSteps, flags.AtLeast(1), "max-steps", "", "maximum number of `calls` (default: the task's recommendation)")
 	})
 	flags.Topic(fs, "Environment", func() { program(env).DefineEnvironment(fs, f.Flags) })
 	flags.Topic(fs, "Job", func() {

@@ -17,7 +17,10 @@ func Run(ctx context.Context, env Env) int {
 	root.SetIn(env.Stdin)
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
-	err := root.ExecuteContext(ctx)
+	err := unknownInHelp(root, env.Args[1:])
+	if err == nil {
+		err = root.ExecuteContext(ctx)
+	}
 	if err != nil {
 		printError(&env, err)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -37,6 +38,24 @@ func noUnknownCommand(cmd *cobra.Command, args []string) error {
 		return withHint(err, "%s", hint)
 	}
 	return withHint(err, "'%s --help' lists the commands", cmd.CommandPath())
+}
+
+// unknownInHelp refuses a word that is not a command where help is asked for, which
+// would be that of the command above it.
+func unknownInHelp(root *cobra.Command, args []string) error {
+	words := args
+	if end := slices.Index(args, "--"); end >= 0 {
+		words = args[:end]
+	}
+	if !slices.Contains(words, "--help") && !slices.Contains(words, "-h") {
+		return nil
+	}
+	found, rest, err := root.Find(words)
+	if err != nil || !found.HasSubCommands() {
+		return nil //nolint:nilerr // the execution finds it out
+	}
+	rest = slices.DeleteFunc(slices.Clone(rest), func(s string) bool { return strings.HasPrefix(s, "-") })
+	return noUnknownCommand(found, rest)
 }
 
 // harborCommands are commands of Harbor that proctor has not, each with what

@@ -4,6 +4,7 @@
 package flags
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -90,6 +91,49 @@ func Int(s string) (int, error) {
 		return 0, fmt.Errorf("%q is out of range", s)
 	}
 	return int(v), nil
+}
+
+// AtLeast reads a number as Int does, and refuses a smaller one than least.
+func AtLeast(least int) func(string) (int, error) {
+	return func(s string) (int, error) {
+		n, err := Int(s)
+		if err == nil && n < least {
+			err = fmt.Errorf("want at least %d", least)
+		}
+		return n, err
+	}
+}
+
+// Positive reads a number as Float does, and refuses one that is not above 0.
+func Positive(s string) (float64, error) {
+	f, err := Float(s)
+	if err == nil && !(f > 0) {
+		err = errors.New("want more than 0")
+	}
+	return f, err
+}
+
+// Share reads a number from 0 to 1.
+func Share(s string) (float64, error) {
+	f, err := Float(s)
+	if err == nil && !(f >= 0 && f <= 1) {
+		err = errors.New("want a number from 0 to 1")
+	}
+	return f, err
+}
+
+// Once is parse for a flag that counts once: a second one would silently replace
+// the first.
+func Once[T any](parse func(string) (T, error)) func(string) (T, error) {
+	given := ""
+	return func(s string) (T, error) {
+		v, err := parse(s)
+		if err == nil && given != "" {
+			return v, fmt.Errorf("it can be given once, and %q was given before", given)
+		}
+		given = s
+		return v, err
+	}
 }
 
 // Float reads a number as Python does.

@@ -117,9 +117,9 @@ func defineJob(fs *pflag.FlagSet, f *Flags) {
 	fs.StringVarP(&f.Config, "config", "c", "", "job configuration, a .json or .yaml `file`; other flags go on top of it")
 	flags.Optional(fs, &o.JobName, flags.String, "job-name", "", "`name` of the job (default: the local time)")
 	flags.Optional(fs, &o.JobsDir, flags.String, "jobs-dir", "o", "`directory` that holds the jobs (default jobs)")
-	flags.Optional(fs, &o.NAttempts, flags.Int, "n-attempts", "k", "`number` of attempts at each task (default 1)")
+	flags.Optional(fs, &o.NAttempts, flags.AtLeast(1), "n-attempts", "k", "`number` of attempts at each task (default 1)")
 	DefineConcurrency(fs, f)
-	flags.Optional(fs, &o.MaxRetries, flags.Int, "max-retries", "r", "`number` of further attempts after an exception (default 0)")
+	flags.Optional(fs, &o.MaxRetries, flags.AtLeast(0), "max-retries", "r", "`number` of further attempts after an exception (default 0)")
 	flags.List(fs, &o.RetryInclude, "retry-include", "", "retry after this exception `type` only; repeatable")
 	flags.List(fs, &o.RetryExclude, "retry-exclude", "", "never retry after this exception `type`; repeatable, replaces the default list")
 }
@@ -133,12 +133,12 @@ func DefineResult(fs *pflag.FlagSet, f *Flags) {
 	f.Policy.Define(fs, "`file` with a policy as JSON, which is fixed before the job runs and kept in its directory")
 	f.Policy.DefineInstead(fs)
 	flags.Optional(fs, &f.FailUnder, flags.Float, "fail-under", "", "exit with 4 when the mean of the scores is below this `number`")
-	flags.Optional(fs, &f.FailUnderCoverage, flags.Float, "fail-under-coverage", "", "exit with 4 when a smaller `fraction` of the trials (0 to 1) has a reward")
+	flags.Optional(fs, &f.FailUnderCoverage, flags.Share, "fail-under-coverage", "", "exit with 4 when a smaller `fraction` of the trials (0 to 1) has a reward")
 }
 
 // DefineConcurrency defines how much runs at once.
 func DefineConcurrency(fs *pflag.FlagSet, f *Flags) {
-	flags.Optional(fs, &f.Set.NConcurrent, flags.Int, "n-concurrent", "n", "`number` of trials that run at once (default 4)")
+	flags.Optional(fs, &f.Set.NConcurrent, flags.AtLeast(1), "n-concurrent", "n", "`number` of trials that run at once (default 4)")
 }
 
 // DefineEnvFile defines the file of variables.
@@ -157,24 +157,30 @@ func DefineVariables(fs *pflag.FlagSet, f *Flags) {
 	DefineEnvFile(fs, f)
 }
 
-// DefineProgress defines what is shown while trials run.
-func DefineProgress(fs *pflag.FlagSet, f *Flags) {
+// DefineQuiet defines what leaves progress out.
+func DefineQuiet(fs *pflag.FlagSet, f *Flags) {
 	o := &f.Set
 	fs.BoolVarP(&o.Quiet, "quiet", "q", false, "show no progress")
 	fs.BoolVar(&o.Quiet, "silent", false, "show no progress")
 	flags.Hide(fs, "silent")
+}
+
+// DefineProgress defines what is shown while trials run.
+func DefineProgress(fs *pflag.FlagSet, f *Flags) {
+	o := &f.Set
+	DefineQuiet(fs, f)
 	fs.BoolVar(&o.Debug, "debug", false, "show the trials' log messages too")
 }
 
 // DefineMultipliers defines factors of time limits.
 func DefineMultipliers(fs *pflag.FlagSet, o *job.Overrides) {
 	defineTrialMultipliers(fs, o)
-	flags.Optional(fs, &o.AgentSetupTimeoutMultiplier, flags.Float, "agent-setup-timeout-multiplier", "", "`factor` for the time limit of the agent's set-up")
-	flags.Optional(fs, &o.EnvironmentBuildTimeoutMultiplier, flags.Float, "environment-build-timeout-multiplier", "", "`factor` for the time limit of the environment's start")
+	flags.Optional(fs, &o.AgentSetupTimeoutMultiplier, flags.Positive, "agent-setup-timeout-multiplier", "", "`factor` for the time limit of the agent's set-up")
+	flags.Optional(fs, &o.EnvironmentBuildTimeoutMultiplier, flags.Positive, "environment-build-timeout-multiplier", "", "`factor` for the time limit of the environment's start")
 }
 
 func defineTrialMultipliers(fs *pflag.FlagSet, o *job.Overrides) {
-	flags.Optional(fs, &o.TimeoutMultiplier, flags.Float, "timeout-multiplier", "", "`factor` for all time limits")
-	flags.Optional(fs, &o.AgentTimeoutMultiplier, flags.Float, "agent-timeout-multiplier", "", "`factor` for the agent's time limit")
-	flags.Optional(fs, &o.VerifierTimeoutMultiplier, flags.Float, "verifier-timeout-multiplier", "", "`factor` for the verifier's time limit")
+	flags.Optional(fs, &o.TimeoutMultiplier, flags.Positive, "timeout-multiplier", "", "`factor` for all time limits")
+	flags.Optional(fs, &o.AgentTimeoutMultiplier, flags.Positive, "agent-timeout-multiplier", "", "`factor` for the agent's time limit")
+	flags.Optional(fs, &o.VerifierTimeoutMultiplier, flags.Positive, "verifier-timeout-multiplier", "", "`factor` for the verifier's time limit")
 }

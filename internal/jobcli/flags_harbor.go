@@ -17,7 +17,7 @@ func (p *Program) DefineAgent(fs *pflag.FlagSet, f *Flags) {
 	flags.Hide(fs, "agent-import-path")
 	flags.List(fs, &o.Models, "model", "m", "`model` of the agent, with -a; repeatable, one agent each")
 	flags.List(fs, &o.AgentKwargs, "ak", "", "setting `key=value` of the agent; repeatable", "agent-kwarg")
-	flags.Optional(fs, &o.MaxSteps, flags.Int, "max-steps", "", "maximum `turns` per episode (default: the task's recommendation)")
+	flags.Optional(fs, &o.MaxSteps, flags.AtLeast(1), "max-steps", "", "maximum `turns` per episode (default: the task's recommendation)")
 }
 
 // DefineHarborAgent defines what only agents in sandboxes have.
@@ -82,10 +82,10 @@ func DefineHarborEnvironment(fs *pflag.FlagSet, f *Flags) {
 	flags.Optional(fs, &o.Delete, flags.NotBool, "no-delete", "", "keep the sandbox, stopped, for inspection (-e docker); 'gc --kept' removes it")
 	flags.Optional(fs, &o.CPUPolicy, parsePolicy, "cpus", "", "`policy` for processors: auto, limit, request, guarantee, ignore")
 	flags.Optional(fs, &o.MemoryPolicy, parsePolicy, "memory", "", "`policy` for memory: auto, limit, request, guarantee, ignore")
-	flags.Optional(fs, &o.CPUs, flags.Int, "override-cpus", "", "`number` of processors instead of the task's")
-	flags.Optional(fs, &o.MemoryMB, flags.Int, "override-memory-mb", "", "`MiB` of memory instead of the task's")
-	flags.Optional(fs, &o.StorageMB, flags.Int, "override-storage-mb", "", "`MiB` of storage instead of the task's")
-	flags.Optional(fs, &o.GPUs, flags.Int, "override-gpus", "", "`number` of GPUs instead of the task's")
+	flags.Optional(fs, &o.CPUs, flags.AtLeast(1), "override-cpus", "", "`number` of processors instead of the task's")
+	flags.Optional(fs, &o.MemoryMB, flags.AtLeast(1), "override-memory-mb", "", "`MiB` of memory instead of the task's")
+	flags.Optional(fs, &o.StorageMB, flags.AtLeast(1), "override-storage-mb", "", "`MiB` of storage instead of the task's")
+	flags.Optional(fs, &o.GPUs, flags.AtLeast(0), "override-gpus", "", "`number` of GPUs instead of the task's")
 	flags.Optional(fs, &o.TPU, flags.String, "override-tpu", "", "`TYPE=TOPOLOGY` instead of the task's")
 	flags.Optional(fs, &o.Mounts, flags.String, "mounts", "", "mounts as `JSON`, a list of compose service volumes")
 	flags.Optional(fs, &o.Mounts, flags.String, "mounts-json", "", "as --mounts")
@@ -105,12 +105,12 @@ func DefineTasks(fs *pflag.FlagSet, f *Flags) {
 // DefineTaskChoice defines what chooses the tasks.
 func DefineTaskChoice(fs *pflag.FlagSet, f *Flags) {
 	o := &f.Set
-	flags.Optional(fs, &o.Path, flags.String, "path", "p", "a task `directory`, or a directory of tasks")
-	flags.Optional(fs, &o.Dataset, flags.String, "dataset", "d", "a dataset `NAME[@VERSION]`")
-	flags.Optional(fs, &o.Task, flags.String, "task", "t", "a task package `ORG/NAME[@REF]`")
+	flags.Optional(fs, &o.Path, flags.Once(flags.String), "path", "p", "a task `directory`, or a directory of tasks")
+	flags.Optional(fs, &o.Dataset, flags.Once(flags.String), "dataset", "d", "a dataset `NAME[@VERSION]`")
+	flags.Optional(fs, &o.Task, flags.Once(flags.String), "task", "t", "a task package `ORG/NAME[@REF]`")
 	flags.List(fs, &o.IncludeTasks, "include-task-name", "i", "run the tasks that match this `glob`; repeatable")
 	flags.List(fs, &o.ExcludeTasks, "exclude-task-name", "x", "leave out the tasks that match this `glob`; repeatable")
-	flags.Optional(fs, &o.NTasks, flags.Int, "n-tasks", "l", "run at most this `number` of tasks")
+	flags.Optional(fs, &o.NTasks, flags.AtLeast(1), "n-tasks", "l", "run at most this `number` of tasks")
 	flags.Optional(fs, &o.RegistryURL, flags.String, "registry-url", "", "`URL` of a dataset registry")
 	flags.Optional(fs, &o.RegistryPath, flags.String, "registry-path", "", "registry `file`")
 	flags.Optional(fs, &o.GitURL, flags.String, "task-git-url", "", "`URL` of the git repository that --path is in")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/proctor-run/proctor/internal/exitcode"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/score"
@@ -34,6 +35,12 @@ func (p *Program) watch(ctx context.Context, f *Flags, s *job.Session, prepared 
 		if err := p.CheckBudgets(prepared.Config.Agents, &f.Model); err != nil {
 			return nil, err
 		}
+	}
+	if err := s.Open(ctx, prepared); err != nil {
+		return nil, err
+	}
+	if err := s.CheckTasks(prepared); err != nil {
+		return nil, exitcode.WithHint(exitcode.Usagef("%w", err), "choose Docker with -e docker, or leave the task out with -x")
 	}
 	kept := &kept{}
 	s.Runner.Trials.Kept = kept.add
@@ -67,7 +74,7 @@ func (p *Program) newView(f *Flags, cfg jobdir.Config, policy *score.Policy) vie
 	if f.JSON {
 		return newJSONView(p.Stdout, policy)
 	}
-	if cfg.Quiet {
+	if cfg.Quiet || f.Set.Quiet {
 		return noView{p.Stderr, p.Name}
 	}
 	if _, ok := p.terminalWidth(p.Stderr); ok && !cfg.Debug {

@@ -169,24 +169,32 @@ func (b *Backend) run(ctx context.Context, spec sandbox.Spec, img compose.Image,
 	if err := l.started(ctx, environmentOf(hostnameOf(created.ID), img.Env)); err != nil {
 		return nil, err
 	}
-	if withEntrypoint {
-		if err := b.settle(ctx, created.ID, img, l.sup); err != nil {
-			return nil, err
-		}
-	}
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
 	c := l.container(created.ID, name)
 	c.net = net
-	if err := c.openGate(ctx); err != nil {
+	if err := b.enter(ctx, c, img, withEntrypoint, l.sup); err != nil {
 		return nil, err
-	}
-	if withEntrypoint && l.sup != nil {
-		l.sup.service.Watch()
 	}
 	alive = true
 	return c, nil
+}
+
+// enter waits until a container that was started is ready for commands.
+func (b *Backend) enter(ctx context.Context, c *Container, img compose.Image, withEntrypoint bool, sup *supervision) error {
+	if withEntrypoint {
+		if err := b.settle(ctx, c.id, img, sup); err != nil {
+			return err
+		}
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err := c.openGate(ctx); err != nil {
+		return err
+	}
+	if withEntrypoint && sup != nil {
+		sup.service.Watch()
+	}
+	return nil
 }
 
 // settle waits until an entrypoint that no supervisor has started has come to the
