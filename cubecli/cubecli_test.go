@@ -153,7 +153,7 @@ func TestMistakes(t *testing.T) {
 		{"run -t nine", []string{"no task of guess matches nine"}},
 		{"run -a orcale", []string{"orcale", "oracle"}},
 		{"run --max-stpes 3", []string{"--max-steps"}},
-		{"run -l -1", []string{"--n-tasks must not be negative"}},
+		{"run -l -1", []string{`"-l, --n-tasks" flag: want at least 1`}},
 		{"test --max-tasks -1", []string{"--max-tasks must not be negative"}},
 		{"resume", []string{"accepts one job directory"}},
 		{"resume nowhere", []string{"nowhere"}},

@@ -39,9 +39,6 @@ proctor's commands read. Agents:
 			if err != nil {
 				return err
 			}
-			if choice.Limit != nil && *choice.Limit < 0 {
-				return exitcode.Usagef("--n-tasks must not be negative")
-			}
 			return p.run(cmd.Context(), c, f, *choice)
 		},
 	}
