@@ -5,7 +5,9 @@
 package procid
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -46,7 +48,7 @@ func (id ID) Alive() bool {
 		return false
 	}
 	ticks, err := startTicks(id.PID)
-	if os.IsNotExist(err) {
+	if errors.Is(err, fs.ErrNotExist) {
 		return false
 	}
 	return err != nil || ticks == id.StartTicks

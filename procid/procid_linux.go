@@ -2,6 +2,7 @@ package procid
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -16,6 +17,9 @@ func bootID() (string, error) {
 	return strings.TrimSpace(string(id)), nil
 }
 
+// startTicks is the start of a process that runs. One that has ended and that its parent
+// has not waited for is none any more: where the first process of a container reaps
+// nobody, it stays so for good.
 func startTicks(pid int) (uint64, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -24,6 +28,9 @@ func startTicks(pid int) (uint64, error) {
 	process, err := procfs.ParseStat(stat)
 	if err != nil {
 		return 0, fmt.Errorf("reading /proc/%d/stat: %w", pid, err)
+	}
+	if process.Ended() {
+		return 0, fs.ErrNotExist
 	}
 	return process.Start, nil
 }

@@ -30,6 +30,12 @@ type Stat struct {
 	RSSLimit uint64
 }
 
+// Ended reports whether the process has ended, and is there for its parent to take notice
+// alone. One whose first thread has ended before others has not.
+func (s *Stat) Ended() bool {
+	return s.State == 'X' || s.State == 'x' || s.State == 'Z' && s.Threads <= 1
+}
+
 // Numbers of fields in the manual page.
 const (
 	fieldState    = 3 // the first behind the name

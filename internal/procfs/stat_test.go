@@ -122,3 +122,16 @@ func FuzzAll(f *testing.F) {
 		}
 	})
 }
+
+func TestEnded(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		state   byte
+		threads int
+		want    bool
+	}{{'R', 1, false}, {'S', 4, false}, {'D', 1, false}, {'T', 1, false}, {'Z', 1, true}, {'Z', 0, true}, {'Z', 2, false}, {'X', 1, true}, {'x', 1, true}} {
+		if s := (procfs.Stat{State: c.state, Threads: c.threads}); s.Ended() != c.want {
+			t.Errorf("state %c with %d threads: ended is %v, want %v", c.state, c.threads, s.Ended(), c.want)
+		}
+	}
+}
