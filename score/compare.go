@@ -40,7 +40,8 @@ type Comparison struct {
 	MeanA, MeanB float64 // over the tasks of both
 	// Difference is MeanB - MeanA, and [Low, High] the interval in which it
 	// lies with the given confidence, by Student's t over the differences per
-	// task. The ends are nan with fewer than two tasks.
+	// task, cut at -1 and 1 where all scores are between 0 and 1. The ends are nan with
+	// fewer than two tasks.
 	Difference, Low, High float64
 	Confidence            float64
 	// SignP is the probability of at least so uneven wins and losses if both
@@ -50,6 +51,8 @@ type Comparison struct {
 	// AgreementA and AgreementB compare the attempts of a job by the reward
 	// that is compared; one without it counts as 0.
 	AgreementA, AgreementB Agreement
+
+	fractions bool // all scores are between 0 and 1
 }
 
 // TaskPair is one task in both jobs.
@@ -114,6 +117,11 @@ func Compare(a, b []jobdir.Record, opts CompareOptions) (*Comparison, error) {
 type scores struct {
 	values    []float64
 	checksums []string // sorted, without duplicates
+}
+
+// fractions reports whether all scores are between 0 and 1.
+func (s *scores) fractions() bool {
+	return !slices.ContainsFunc(s.values, func(x float64) bool { return !(x >= 0 && x <= 1) })
 }
 
 func (s *scores) mean() float64 {
@@ -193,12 +201,14 @@ func agreementOfScores(tasks map[string]*scores) Agreement {
 }
 
 func (c *Comparison) pair(a, b map[string]*scores) {
+	c.fractions = true
 	for task, sa := range a {
 		sb := b[task]
 		if sb == nil {
 			c.OnlyA = append(c.OnlyA, task)
 			continue
 		}
+		c.fractions = c.fractions && sa.fractions() && sb.fractions()
 		c.Tasks = append(c.Tasks, TaskPair{
 			Task: task, A: sa.mean(), B: sb.mean(),
 			TrialsA: len(sa.values), TrialsB: len(sb.values),
@@ -252,6 +262,9 @@ func (c *Comparison) summarise() {
 	}
 	half := studentQuantile((1+c.Confidence)/2, n-1) * math.Sqrt(squares/(n-1)/n)
 	c.Low, c.High = c.Difference-half, c.Difference+half
+	if c.fractions {
+		c.Low, c.High = max(c.Low, -1), min(c.High, 1)
+	}
 }
 
 func total(s *value.Summation) float64 {

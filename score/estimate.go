@@ -39,8 +39,9 @@ const (
 	// each task for a trial that succeeds or fails. It is for scores between 0
 	// and 1 where the tasks do not differ: t would claim to be certain.
 	MethodBinomial Method = "clopper-pearson"
-	// MethodNone: with fewer than two tasks, or tasks that do not differ in
-	// scores of unknown range, there is no interval.
+	// MethodNone: with fewer than two tasks, tasks that do not differ in scores of
+	// unknown range, or trials that were cancelled, whose 0 says nothing of the agent,
+	// there is no interval.
 	MethodNone Method = "none"
 )
 
@@ -55,8 +56,10 @@ func EstimateMean(records []jobdir.Record, group, reward string) (Estimate, erro
 	if err != nil {
 		return e, err
 	}
+	cancelled := false
 	for i := range records {
 		if r := &records[i]; group == "" || r.EvalsKey() == group {
+			cancelled = cancelled || r.Class() == jobdir.ClassCancelled
 			e.Trials++
 			if _, has := r.Rewards.Get(reward); has || reward == "" && r.Rewards.Len() > 0 {
 				e.Scored++
@@ -68,12 +71,13 @@ func EstimateMean(records []jobdir.Record, group, reward string) (Estimate, erro
 	fractions := true
 	for _, s := range tasks {
 		means = append(means, s.mean())
-		for _, x := range s.values {
-			fractions = fractions && x >= 0 && x <= 1
-		}
+		fractions = fractions && s.fractions()
 	}
 	slices.Sort(means) // a fixed order of addition
 	e.interval(means, fractions)
+	if cancelled {
+		e.Low, e.High, e.StandardError, e.Method = nan, nan, nan, MethodNone
+	}
 	return e, nil
 }
 

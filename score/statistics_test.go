@@ -124,9 +124,10 @@ func TestStatisticsProperties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		var records []jobdir.Record
+		mayCancel := rapid.SampledFrom([]string{"", "CancelledError"}).Draw(t, "may cancel")
 		for range rapid.IntRange(0, 20).Draw(t, "n") {
 			score := rapid.SampledFrom([]float64{none, 0, 0.25, 0.5, 1}).Draw(t, "score")
-			exception := rapid.SampledFrom([]string{"", "", "", "RuntimeError", "CancelledError"}).Draw(t, "exception")
+			exception := rapid.SampledFrom([]string{"", "", "", "RuntimeError", mayCancel}).Draw(t, "exception")
 			records = append(records, attempt(fmt.Sprint(rapid.IntRange(0, 4).Draw(t, "task")), score, exception))
 		}
 		planned := rapid.IntRange(0, 30).Draw(t, "planned")
@@ -144,7 +145,7 @@ func TestStatisticsProperties(t *testing.T) {
 		again := score.NewStatistics(shuffled, planned)
 		twice := score.NewStatistics(slices.Concat(records, records), 2*planned)
 		for i, g := range s.Groups {
-			checkEstimate(t, g.Means[0].Estimate)
+			checkEstimate(t, g.Means[0].Estimate, g.Outcomes[jobdir.ClassCancelled] > 0)
 			if x, y := g.Means[0].Estimate, again.Groups[i].Means[0].Estimate; fmt.Sprint(x) != fmt.Sprint(y) {
 				t.Fatalf("in another order %+v, not %+v", y, x)
 			}
@@ -159,10 +160,10 @@ func TestStatisticsProperties(t *testing.T) {
 	})
 }
 
-func checkEstimate(t *rapid.T, e score.Estimate) {
-	if e.Tasks < 2 {
-		if e.Method != score.MethodNone || !math.IsNaN(e.Low) {
-			t.Fatalf("an interval of one task: %+v", e)
+func checkEstimate(t *rapid.T, e score.Estimate, cancelled bool) {
+	if e.Tasks < 2 || cancelled {
+		if e.Method != score.MethodNone || !math.IsNaN(e.Low) || !math.IsNaN(e.High) || !math.IsNaN(e.StandardError) {
+			t.Fatalf("an interval of one task, or of cancelled trials: %+v", e)
 		}
 		return
 	}
