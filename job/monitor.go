@@ -22,9 +22,10 @@ import (
 // monitor follows a running job: everything that happens passes through it, one
 // thing at a time, to the journal, to the counts and to whoever listens.
 type monitor struct {
-	dir  string
-	name string
-	now  func() time.Time
+	dir   string
+	place *place
+	name  string
+	now   func() time.Time
 	// listener is called with each event; it may be nil.
 	listener func(Event)
 	p        *Prepared
@@ -52,7 +53,7 @@ func newMonitor(r *Runner, s *started) *monitor {
 	metrics := p.Metrics.Bind(r.Scripts)
 	m := &monitor{
 		metrics: metrics, secrets: s.secrets, callsModel: r.callsModel,
-		dir: p.Config.Dir(), name: p.Config.JobName, now: now, listener: r.Emit, p: p, journal: s.journal,
+		dir: p.Config.Dir(), place: s.place, name: p.Config.JobName, now: now, listener: r.Emit, p: p, journal: s.journal,
 		live: score.NewLive(score.LiveConfig{
 			ID: p.ID, StartedAt: p.StartedAt, Now: jobdir.Local(now()), Total: len(p.Trials),
 			Metrics: metrics, Existing: p.Existing, Retries: p.Retries,
@@ -178,7 +179,11 @@ func (m *monitor) writeIfDirty() error {
 	m.dirty = false
 	text := m.live.AppendJSON(nil)
 	m.mu.Unlock()
-	if err := atomicfile.WriteUnsynced(filepath.Join(m.dir, "result.json"), text, 0o644); err != nil {
+	err := m.place.check()
+	if err == nil {
+		err = atomicfile.WriteUnsynced(filepath.Join(m.dir, "result.json"), text, 0o644)
+	}
+	if err != nil {
 		m.mu.Lock()
 		m.dirty = true
 		m.mu.Unlock()

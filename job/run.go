@@ -116,10 +116,11 @@ type started struct {
 	secrets *redact.Set
 	journal *journal.Writer
 	guard   *jobdir.Guard // nil when it is the caller's
+	place   *place
 }
 
 func (s *started) close() error {
-	return errors.Join(s.journal.Close(), s.log.Close(), s.guard.Release())
+	return errors.Join(s.journal.Close(), s.log.Close(), s.guard.Release(), s.place.close())
 }
 
 // ErrOvertaken is the error of a job that somebody else ran since it was
@@ -143,6 +144,9 @@ func (r *Runner) start(p *Prepared) (s *started, err error) {
 		return nil, errors.Join(err, s.guard.Release())
 	}
 	s.log = log
+	if s.place, err = openPlace(dir); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
 	if resumed != p.Begun {
 		return nil, errors.Join(ErrOvertaken, s.close())
 	}
@@ -199,7 +203,12 @@ func (r *Runner) run(ctx context.Context, s *started) (*Summary, error) {
 		m.emit(Event{Kind: EventWarning, Message: w})
 	}
 	err := r.runAll(ctx, p, &runner, m, tracked)
-	err = errors.Join(err, stopWriting())
+	if moved := s.place.check(); moved != nil {
+		_ = stopWriting() // not to where it does not belong
+		err = moved       // whatever went wrong first, this is why
+	} else {
+		err = errors.Join(err, stopWriting())
+	}
 	if err != nil {
 		return nil, errors.Join(err, s.journal.AppendSync(journal.Entry{Kind: journal.JobFailed, Reason: s.secrets.String(err.Error())}))
 	}
@@ -242,6 +251,11 @@ func (r *Runner) runAll(ctx context.Context, p *Prepared, runner *trial.Runner, 
 	m.fail = cancel
 	stopKiller := tracked.killOn(r.Kill) //nolint:contextcheck // it kills also what an interrupt left
 	defer stopKiller()
+	var watching sync.WaitGroup
+	watched, unwatch := context.WithCancel(ctx)
+	watching.Go(func() { m.place.watch(watched, cancel) })
+	defer watching.Wait()
+	defer unwatch()
 
 	queue := make(chan int)
 	var workers sync.WaitGroup
@@ -285,6 +299,9 @@ func (r *Runner) runTrial(ctx context.Context, runner *trial.Runner, p *Prepared
 	}
 	for retries := 0; ctx.Err() == nil; retries++ {
 		if err := m.beginTrial(cfg, first+retries, r.Trials.Lookup); err != nil {
+			return err
+		}
+		if err := m.place.check(); err != nil {
 			return err
 		}
 		res, err := runner.Run(ctx, cfg, first+retries)

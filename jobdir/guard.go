@@ -144,6 +144,11 @@ func (g *Guard) Release() error {
 	if g == nil || g.path == "" {
 		return nil
 	}
+	if g.lock.Locked() && !stillNamed(g.lock, g.path) {
+		// The directory was moved away: what is at its name now is somebody else's.
+		g.path = ""
+		return errors.Join(g.lock.Close())
+	}
 	// Removed while it is held: who waits for it finds that it is another file.
 	// Some systems want it the other way round.
 	err := os.Remove(g.path)

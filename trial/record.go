@@ -2,8 +2,11 @@ package trial
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/proctor-run/proctor/environment"
@@ -26,6 +29,33 @@ type recorder struct {
 
 // hostDir is a directory of the trial.
 func (r *recorder) hostDir(name string) string { return filepath.Join(r.dir, name) }
+
+// makeBelow makes a directory below the trial's, which must be there: one that was moved
+// away is not made again at its old place.
+func (r *recorder) makeBelow(name string) error {
+	root, err := os.OpenRoot(r.dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(root.MkdirAll(name, 0o755), root.Close())
+}
+
+// probeSize is how much room there must be beside what a trial wrote, in bytes.
+const probeSize = 64 << 10
+
+// checkRoom fails where the disk of the trial's directory is full: what the trial came to
+// then says nothing of the agent, whose files and rewards may be cut short.
+func (r *recorder) checkRoom() (err error) {
+	f, err := os.CreateTemp(r.dir, ".room-*")
+	if err == nil {
+		_, err = f.Write(make([]byte, probeSize))
+		err = errors.Join(err, f.Close(), os.Remove(f.Name()))
+	}
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return fmt.Errorf("the disk that it wrote to is full, so what it came to does not count: %w", err)
+	}
+	return nil // whatever else is wrong, writing the result will tell
+}
 
 // record keeps an error of the current phase; the first one is the trial's
 // exception.

@@ -346,7 +346,10 @@ func (a *attempt) finish(ctx context.Context) (*jobdir.TrialResult, error) {
 		a.log.printf("Warning: %v", err)
 	}
 	data := a.veiledResult()
-	err = atomicfile.Write(filepath.Join(a.dir, "result.json"), data, 0o644)
+	err = a.checkRoom()
+	if err == nil {
+		err = atomicfile.Write(filepath.Join(a.dir, "result.json"), data, 0o644)
+	}
 	if ctx.Err() != nil {
 		a.emit(EventCancel, "")
 	}

@@ -96,7 +96,7 @@ func (run *stepRun) run(ctx context.Context, s *stage) error {
 		return exception.Errorf(exception.ValueError, "step name '%s' leads out of the trial's directory", run.step.Name)
 	}
 	for _, name := range []string{"agent", "verifier"} {
-		if err := os.MkdirAll(filepath.Join(run.trial.dir, dir, name), 0o755); err != nil {
+		if err := run.trial.makeBelow(filepath.Join(dir, name)); err != nil {
 			return err
 		}
 	}
@@ -231,7 +231,7 @@ func (run *stepRun) archive(dir string) error {
 			continue // a step that never began has no artifacts
 		}
 		to := filepath.Join(run.trial.dir, dir, d.Name)
-		if err := os.MkdirAll(to, 0o755); err != nil {
+		if err := run.trial.makeBelow(filepath.Join(dir, d.Name)); err != nil {
 			return err
 		}
 		for _, e := range entries {
