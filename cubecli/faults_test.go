@@ -56,7 +56,7 @@ func TestDeafAction(t *testing.T) {
 		<-release
 		return nil
 	}}.cube()}
-	p.job("j", "-n", "1").want(t, exitcode.Interrupted, "resumes the job")
+	p.job("j", "-n", "1").want(t, exitcode.Interrupted, "to resume it: ")
 	close(release)
 	deaf = false
 	p.run("resume", p.path("jobs", "j")).want(t, exitcode.OK, "after CancelledError", "Mean 1.000 over 3 tasks")

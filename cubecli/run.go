@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/proctor-run/proctor/internal/exitcode"
+	"github.com/proctor-run/proctor/internal/interrupt"
 	"github.com/proctor-run/proctor/internal/jobcli"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
@@ -47,6 +48,7 @@ proctor's commands read. Agents:
 }
 
 func (p *Program) run(ctx context.Context, c *Cube, f *jobcli.Flags, choice Choice) (err error) {
+	interrupt.SurviveClosedPipes()
 	cfg, names, err := p.jobs().Configure(f)
 	if err != nil {
 		return err
@@ -107,11 +109,13 @@ func (p *Program) resumeCommand() *cobra.Command {
 	jobcli.DefineModel(fs, &f.Model)
 	jobcli.DefineBudgets(fs, &f.Model)
 	jobcli.DefineSecrets(fs, f)
+	jobcli.DefineProgress(fs, f)
 	jobcli.DefineResult(fs, f)
 	return cmd
 }
 
 func (p *Program) resume(ctx context.Context, dir string, f *jobcli.Flags, again *jobcli.Again, o SandboxOptions) (err error) {
+	interrupt.SurviveClosedPipes()
 	if err := f.CheckPolicy(); err != nil {
 		return err
 	}

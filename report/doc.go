@@ -29,6 +29,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -80,13 +81,23 @@ func (e *InvalidError) Unwrap() error { return e.Err }
 // State says whether a job or a trial has ended.
 type State string
 
-// The states. What runs and what was killed are both unfinished. Only a
+// The states. A job is running while a process that lives writes to its directory; what
+// nobody runs any more is unfinished, and so is every trial without a result. Only a
 // [ListedJob] is unreadable.
 const (
 	Finished   State = "finished"
+	Running    State = "running"
 	Unfinished State = "unfinished"
 	Unreadable State = "unreadable"
 )
+
+// stateOf is the state of a job whose result has no end.
+func stateOf(dir string) State {
+	if jobdir.ReadHolder(dir, hostName()) != nil {
+		return Running
+	}
+	return Unfinished
+}
 
 func isFile(path string) bool {
 	info, err := os.Stat(path)

@@ -78,7 +78,7 @@ type SlowPhase struct {
 // ReadJob reads a job's directory, finished or not. Times are shown in zone. It
 // reads the result of every trial; an ended context ends that.
 //
-// The error is a [*NotFoundError] for a directory that is no job'j. Trials and
+// The error is a [*NotFoundError] for a directory that is not a job's. Trials and
 // results that cannot be read are problems of the job instead.
 func ReadJob(ctx context.Context, dir string, zone *time.Location) (*Job, error) {
 	scanned, err := scan.Dir(ctx, dir)
@@ -89,7 +89,7 @@ func ReadJob(ctx context.Context, dir string, zone *time.Location) (*Job, error)
 		return nil, err
 	}
 	j := &Job{
-		Dir: dir, State: Unfinished, Outcomes: map[jobdir.Class]int{}, records: scanned.Records,
+		Dir: dir, State: stateOf(dir), Outcomes: map[jobdir.Class]int{}, records: scanned.Records,
 		Problems: []string{}, Unfinished: orEmpty(scanned.Unfinished),
 	}
 	if len(j.records) == 0 && !isFile(filepath.Join(dir, scan.ResultFile)) {

@@ -74,7 +74,7 @@ func readListed(dir string, zone *time.Location) (j ListedJob, ok bool) {
 	j = ListedJob{Name: filepath.Base(dir), Dir: dir, State: Unreadable, Headlines: []Headline{}}
 	data, err := jobdir.ReadJobFile(dir, scan.ResultFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		j.State, j.Error = Unfinished, "no result yet"
+		j.State, j.Error = stateOf(dir), "no result yet"
 		return j, isFile(filepath.Join(dir, scan.ConfigFile))
 	}
 	var result jobdir.Result
@@ -86,9 +86,9 @@ func readListed(dir string, zone *time.Location) (j ListedJob, ok bool) {
 		return j, true
 	}
 	started := result.StartedAt.In(zone)
-	j.ID, j.Started, j.State = result.ID.String(), &started, Unfinished
-	if result.FinishedAt != nil {
-		j.State = Finished
+	j.ID, j.Started, j.State = result.ID.String(), &started, Finished
+	if result.FinishedAt == nil {
+		j.State = stateOf(dir)
 	}
 	j.Completed, j.Total, j.Errored = result.Stats.NCompletedTrials, result.NTotalTrials, result.Stats.NErroredTrials
 	for key, e := range result.Stats.Evals.All() {

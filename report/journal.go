@@ -2,6 +2,7 @@ package report
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -120,6 +121,21 @@ func ReadJournal(dir string) *Journal {
 		spent.Agents, spent.Unknown, spent.Reported, spent.CostUSD, spent.InputTokens.String(), spent.OutputTokens.String(),
 	}
 	return s
+}
+
+// InUse reports whether the last run is running and has begun a trial that has not ended.
+func (j *Journal) InUse(trial string) bool {
+	if len(j.Runs) == 0 {
+		return false
+	}
+	run := j.Runs[len(j.Runs)-1]
+	return run.How == RunRunning && slices.ContainsFunc(j.Trials, func(t JournalTrial) bool {
+		if t.Trial != trial || len(t.Attempts) == 0 {
+			return false
+		}
+		last := t.Attempts[len(t.Attempts)-1]
+		return last.Finished == nil && last.SetAside == "" && !last.Started.Before(run.Started)
+	})
 }
 
 func newJournalRun(r journal.Run, last bool) JournalRun {

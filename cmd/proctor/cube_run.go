@@ -9,6 +9,7 @@ import (
 
 	"github.com/proctor-run/proctor/cubecli"
 	"github.com/proctor-run/proctor/internal/flags"
+	"github.com/proctor-run/proctor/internal/interrupt"
 	"github.com/proctor-run/proctor/internal/jobcli"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
@@ -125,6 +126,7 @@ type cubeRun struct {
 
 // runCube runs the tasks of a registered cube as a job.
 func runCube(ctx context.Context, env *Env, c *cubecli.Cube, f cubeRun) (err error) {
+	interrupt.SurviveClosedPipes()
 	if _, err := loadEnvFile(env, f.EnvFile); err != nil {
 		return err
 	}

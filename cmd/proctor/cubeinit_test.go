@@ -66,7 +66,7 @@ func TestCubeInit(t *testing.T) {
 			t.Errorf("%s says\n%s\nwant %q", c.command, out, c.want)
 		}
 	}
-	if out := run("./program", "run", "-t", "cat", "-a", "nop", "-o", "jobs", "--job-name", "n"); !strings.Contains(out, "Mean 0.000 over 1 task (1 trial, 1 with a reward)") {
+	if out := run("./program", "run", "-t", "cat", "-a", "nop", "-o", "jobs", "--job-name", "n"); !strings.Contains(out, "1 trial: 1 scored") {
 		t.Errorf("one task with agent nop: %s", out)
 	}
 	// A killed run is resumed by the same program.

@@ -30,8 +30,11 @@ func printJournal(w io.Writer, s *report.Journal) {
 	}
 	for _, b := range s.Outside {
 		what := "may be left; 'proctor gc' removes what is"
-		if b.Kept {
+		switch {
+		case b.Kept:
 			what = "kept on purpose; 'proctor gc --kept' removes what is"
+		case s.InUse(b.Trial):
+			what = "in use"
 		}
 		_, _ = fmt.Fprintf(w, "  %s sandbox %s of %s: %s\n", clean(b.Backend), clean(b.Sandbox), clean(b.Trial), what)
 	}

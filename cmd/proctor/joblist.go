@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"path/filepath"
 
 	"charm.land/lipgloss/v2"
@@ -65,7 +66,27 @@ func listJobs(env *Env, dir string, asJSON bool) error {
 		t.Row(clean(j.Name), started, fmt.Sprintf("%d/%d", j.Completed, j.Total), fmt.Sprint(j.Errored), clean(headlineText(j)), string(j.State))
 	}
 	_, _ = lipgloss.Fprintln(env.Stdout, t.Render())
+	printResumes(env.Stdout, jobs)
 	return nil
+}
+
+// maxResumes is of how many jobs the command that resumes them is printed: the newest,
+// which somebody may still want.
+const maxResumes = 5
+
+// printResumes prints the commands that resume jobs that nobody runs any more.
+func printResumes(w io.Writer, jobs []report.ListedJob) {
+	n := 0
+	for _, j := range jobs {
+		command := howToResume(j.Dir, j.State)
+		if command == "" {
+			continue
+		}
+		if n++; n > maxResumes {
+			return
+		}
+		_, _ = fmt.Fprintf(w, "To resume %s: %s\n", clean(j.Name), command)
+	}
 }
 
 func noJobs(env *Env, dir string) error {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/proctor-run/proctor/agent/mcp"
+	"github.com/proctor-run/proctor/internal/interrupt"
 	"github.com/proctor-run/proctor/internal/jobcli"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
@@ -78,7 +79,7 @@ the job was started. The exit codes are those of run.`,
 	jobcli.DefineBudgets(fs, &f.run.Model)
 	jobcli.DefineEnvFile(fs, &f.run)
 	jobcli.DefineSecrets(fs, &f.run)
-	jobcli.DefineQuiet(fs, &f.run)
+	jobcli.DefineProgress(fs, &f.run)
 	jobcli.DefineResult(fs, &f.run)
 	if err := cmd.MarkFlagDirname("job-path"); err != nil {
 		panic(err) // the flag is defined a few lines above
@@ -87,6 +88,7 @@ the job was started. The exit codes are those of run.`,
 }
 
 func resumeJob(ctx context.Context, env *Env, f *resumeFlags) (err error) {
+	interrupt.SurviveClosedPipes()
 	if err := errors.Join(f.run.CheckHub(), f.run.CheckPolicy()); err != nil {
 		return err
 	}

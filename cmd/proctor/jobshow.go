@@ -16,6 +16,7 @@ import (
 	"github.com/proctor-run/proctor/internal/console"
 	"github.com/proctor-run/proctor/internal/jobcli"
 	"github.com/proctor-run/proctor/internal/shellword"
+	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/report"
 )
@@ -45,11 +46,32 @@ none; the flake rate is the probability that two of them do not.`,
 				return encodeJSON(env.Stdout, j)
 			}
 			printJob(env.Stdout, j)
+			printHowToResume(env.Stdout, j)
 			return nil
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object, nothing else")
 	return cmd
+}
+
+// printHowToResume prints the command that resumes a job that nobody runs any more.
+func printHowToResume(w io.Writer, j *report.Job) {
+	if command := howToResume(j.Dir, j.State); command != "" {
+		_, _ = fmt.Fprintf(w, "\nTo resume it: %s\n", command)
+	}
+}
+
+// howToResume is the command that resumes the job in a directory; empty where that cannot
+// be, or need not.
+func howToResume(dir string, state report.State) string {
+	if state != report.Unfinished {
+		return ""
+	}
+	cfg, err := job.StoredConfig(dir)
+	if err != nil {
+		return ""
+	}
+	return jobcli.ResumeCommand(resumeCommand, dir, cfg, false)
 }
 
 // oneDirectory wants one directory of a kind.
@@ -63,10 +85,7 @@ func oneDirectory(kind string) cobra.PositionalArgs {
 }
 
 // classTexts say the classes in words, in the order in which they are shown.
-var classTexts = []struct {
-	class jobdir.Class
-	text  string
-}{
+var classTexts = []classText{
 	{jobdir.ClassScored, "scored"},
 	{jobdir.ClassErroredWithReward, "errored, with a reward"},
 	{jobdir.ClassErroredWithoutReward, "errored, without a reward"},
@@ -75,6 +94,33 @@ var classTexts = []struct {
 	{report.ClassUnreadable, "result cannot be read"},
 	{report.ClassUnfinished, "never ended"},
 	{report.ClassNotRun, "never began"},
+}
+
+// classText says a class in words.
+type classText struct {
+	class jobdir.Class
+	text  string
+}
+
+// outcomeTexts are the classes that trials of a job are in. Those of one that is running
+// may come to an end yet.
+func outcomeTexts(j *report.Job) []classText {
+	var texts []classText
+	for _, c := range classTexts {
+		if j.Outcomes[c.class] == 0 {
+			continue
+		}
+		if j.State == report.Running {
+			switch c.class {
+			case report.ClassUnfinished:
+				c.text = "running"
+			case report.ClassNotRun:
+				c.text = "waiting"
+			}
+		}
+		texts = append(texts, c)
+	}
+	return texts
 }
 
 // readJob reads a job's directory for people and programs.
@@ -93,10 +139,8 @@ func printJob(w io.Writer, s *report.Job) {
 		_, _ = fmt.Fprintf(w, "problem: %s\n", clean(p))
 	}
 	t := console.NewTable("Outcome", "Trials")
-	for _, c := range classTexts {
-		if n := s.Outcomes[c.class]; n > 0 {
-			t.Row(c.text, strconv.Itoa(n))
-		}
+	for _, c := range outcomeTexts(s) {
+		t.Row(c.text, strconv.Itoa(s.Outcomes[c.class]))
 	}
 	t.Row("planned", strconv.Itoa(s.Planned))
 	_, _ = lipgloss.Fprintln(w, t.Render())
@@ -105,6 +149,7 @@ func printJob(w io.Writer, s *report.Job) {
 	for _, g := range s.Groups {
 		_, _ = lipgloss.Fprintln(w, console.Bold(clean(g.Group)))
 		jobcli.PrintGroupStatistics(w, g)
+		_, _ = fmt.Fprintln(w)
 	}
 	printErrors(w, s.Exceptions)
 	printPhases(w, s)

@@ -39,6 +39,7 @@ No model is asked: everything is counted from the job's files.`,
 				return encodeJSON(env.Stdout, d)
 			}
 			printDigest(env.Stdout, d)
+			printHowToResume(env.Stdout, j)
 			return nil
 		},
 		ValidArgsFunction: completeDirs,
@@ -56,10 +57,8 @@ func printDigest(w io.Writer, d *report.Digest) {
 	for _, p := range d.Problems {
 		_, _ = fmt.Fprintf(w, "problem: %s\n", clean(p))
 	}
-	for _, c := range classTexts {
-		if n := d.Outcomes[c.class]; n > 0 {
-			_, _ = fmt.Fprintf(w, "  %d %s\n", n, c.text)
-		}
+	for _, c := range outcomeTexts(d.Job) {
+		_, _ = fmt.Fprintf(w, "  %d %s\n", d.Outcomes[c.class], c.text)
 	}
 	printSuspicions(w, d.Job)
 	for _, e := range d.Evals {

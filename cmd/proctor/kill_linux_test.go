@@ -354,11 +354,25 @@ func TestGCSparesTheLiving(t *testing.T) {
 					t.Errorf("%q beside a running proctor: exit code %d, and it says %s", args, busy.code, busy.stderr)
 				}
 			}
+			show := p.run(t, "job", "show", "jobs/j")
+			if says := show.stdout; !strings.Contains(says, "\nrunning, started ") || !strings.Contains(says, ": in use\n") || strings.Contains(says, "To resume it") ||
+				strings.Contains(says, "may be left") || strings.Contains(says, "never") {
+				t.Errorf("job show of a running job says\n%s", says)
+			}
+			if list := p.run(t, "job", "list"); !strings.Contains(list.stdout, "│ running │") {
+				t.Errorf("job list of a running job says\n%s", list.stdout)
+			}
 			// An agent that was ended would end its trial.
 			if ended, _ := filepath.Glob(filepath.Join(r.job, "*", scan.ResultFile)); len(ended) > 0 {
 				t.Errorf("ended: %q", ended)
 			}
 			r.signalled(t, syscall.SIGKILL)
+			resume := fmt.Sprintf("cd %s && proctor job resume %s", p.dir, r.job)
+			for _, args := range [][]string{{"job", "show", "jobs/j"}, {"job", "list"}, {"job", "summarize", "jobs/j"}} {
+				if left := p.run(t, args...); !strings.Contains(left.stdout, "unfinished") || !strings.Contains(left.stdout, resume) {
+					t.Errorf("%q of a killed job says\n%s", args, left.stdout)
+				}
+			}
 			dry := p.run(t, "gc", "--dry-run")
 			told := strings.Contains(dry.stdout, "would remove ") && strings.Contains(dry.stdout, r.trial) && left() == before
 			if dry.code != exitOK || !told && (!where.shared() || left() != 0) {

@@ -12,6 +12,7 @@ import (
 	shipped "github.com/proctor-run/proctor/agent/agents"
 	"github.com/proctor-run/proctor/agent/installed"
 	"github.com/proctor-run/proctor/cubecli/sandboxes"
+	"github.com/proctor-run/proctor/internal/interrupt"
 	"github.com/proctor-run/proctor/internal/jobcli"
 	"github.com/proctor-run/proctor/internal/ownfiles"
 	"github.com/proctor-run/proctor/job"
@@ -45,6 +46,7 @@ once. Either way no sandbox is left.`,
 }
 
 func runJob(ctx context.Context, env *Env, f *jobcli.Flags) (err error) {
+	interrupt.SurviveClosedPipes()
 	fromFile, err := loadEnvFile(env, f.EnvFile)
 	if err != nil {
 		return err
@@ -165,10 +167,13 @@ func newSession(ctx context.Context, env *Env, f *jobcli.Flags, opts *backendOpt
 	return s
 }
 
+// resumeCommand resumes the jobs of this program.
+const resumeCommand = "proctor job resume"
+
 // program is this program as one that runs jobs.
 func program(env *Env) *jobcli.Program {
 	return &jobcli.Program{
-		Name: "proctor", Resume: "proctor job resume", Agents: agents(env),
+		Name: "proctor", Resume: resumeCommand, Show: "proctor", Agents: agents(env),
 		Environments: backends().Names(), EnvironmentsUsage: backends().Usage(),
 		Args: env.Args, Stdout: env.Stdout, Stderr: env.Stderr, Lookup: env.Lookup, Environ: env.Environ, Now: env.Now, Signals: env.Signals,
 	}

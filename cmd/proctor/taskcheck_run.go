@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/proctor-run/proctor/internal/interrupt"
 	"github.com/proctor-run/proctor/internal/jobcli"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/job/taskcheck"
@@ -29,6 +30,7 @@ type checker struct {
 }
 
 func checkTasks(ctx context.Context, env *Env, f *checkFlags, dirs []string) error {
+	interrupt.SurviveClosedPipes()
 	tasks := make([]*taskcheck.Subject, len(dirs))
 	for i, dir := range dirs {
 		tasks[i] = taskcheck.Examine(dir)

@@ -14,7 +14,9 @@ import (
 	"github.com/proctor-run/proctor/dataset"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/flags"
+	"github.com/proctor-run/proctor/internal/interrupt"
 	"github.com/proctor-run/proctor/internal/jobcli"
+	"github.com/proctor-run/proctor/internal/shellword"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/scan"
@@ -99,6 +101,7 @@ func defineTrialFlags(env *Env, cmd *cobra.Command, f *trialFlags) {
 }
 
 func startTrial(ctx context.Context, env *Env, f *trialFlags) error {
+	interrupt.SurviveClosedPipes()
 	if _, err := loadEnvFile(env, f.run.EnvFile); err != nil {
 		return err
 	}
@@ -273,6 +276,7 @@ func (f *trialFlags) finish(env *Env, dir string, r *jobdir.TrialResult) error {
 		}
 	} else {
 		printTrialEnd(env.Stdout, r)
+		_, _ = fmt.Fprintf(env.Stderr, "proctor: to look further: proctor trial show %s\n", clean(shellword.Quote(dir)))
 	}
 	if r.ExceptionInfo != nil && !f.run.HarborExitCodes {
 		return errQuiet(exitTrialErrors)

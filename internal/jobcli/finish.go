@@ -31,19 +31,21 @@ func (p *Program) finish(f *Flags, prepared *job.Prepared, policy *score.Policy,
 	switch {
 	case out.Budget != nil:
 		if !f.JSON {
-			p.printOverBudget(dir, out)
+			p.printOverBudget(f, prepared.Config, out)
 		}
 		return exitcode.Quiet(exitcode.Budget)
 	case out.Interrupted:
 		if !f.JSON {
-			_, _ = fmt.Fprintf(p.Stderr, "%s: interrupted: %s\n%s: what was done is in %s%s\n",
-				p.Name, progressText(out.Progress), p.Name, dir, p.howToResume(f, dir))
+			_, _ = fmt.Fprintf(p.Stderr, "%s: interrupted: %s\n%s: what was done is in %s\n",
+				p.Name, progressText(out.Progress), p.Name, console.Clean(dir))
+			p.sayHowToResume(f, prepared.Config)
 		}
 		return exitcode.Quiet(exitcode.Interrupted)
 	}
 	policied, policyErr := ScoreUnder(policy, out.Records)
 	if !f.JSON {
 		p.printResult(filepath.Join(dir, "result.json"), out, policied)
+		p.sayHowToLook(f, prepared.Config, out)
 	}
 	// Without the policy's score there is no line in its name.
 	if f.OutcomeLine && !f.JSON && (policyErr == nil || !f.Policy.Instead) {
@@ -55,14 +57,6 @@ func (p *Program) finish(f *Flags, prepared *job.Prepared, policy *score.Policy,
 		return policyErr
 	}
 	return verdict(f, out)
-}
-
-// howToResume tells of an interrupted job how it goes on; one that is for one trial does not.
-func (p *Program) howToResume(f *Flags, dir string) string {
-	if f.One {
-		return ""
-	}
-	return fmt.Sprintf("; '%s %s' resumes the job", p.Resume, dir)
 }
 
 // verdict is the exit code that a finished job comes to.
@@ -89,7 +83,7 @@ func (p *Program) printResult(file string, out *job.Summary, s *score.PolicyScor
 	}
 	p.printSuspicions(filepath.Dir(file))
 	_, _ = fmt.Fprintf(p.Stdout, "Job Info\nTotal runtime: %s\nResults written to %s\n",
-		console.Runtime(p.Now().Sub(out.Result.StartedAt.In(p.Now().Location()))), file)
+		console.Runtime(max(p.Now().Sub(out.Result.StartedAt.In(p.Now().Location())), 0)), file)
 }
 
 // printSuspicions says in one line that the verifications of a job have left some.

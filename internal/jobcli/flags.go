@@ -15,6 +15,7 @@ type Flags struct {
 	Config, EnvFile string
 	Yes             bool
 	JSON            bool
+	Verbose         bool
 	OutcomeLine     bool
 	HarborExitCodes bool
 	Runtime         string
@@ -157,18 +158,13 @@ func DefineVariables(fs *pflag.FlagSet, f *Flags) {
 	DefineEnvFile(fs, f)
 }
 
-// DefineQuiet defines what leaves progress out.
-func DefineQuiet(fs *pflag.FlagSet, f *Flags) {
+// DefineProgress defines what is shown while trials run.
+func DefineProgress(fs *pflag.FlagSet, f *Flags) {
 	o := &f.Set
 	fs.BoolVarP(&o.Quiet, "quiet", "q", false, "show no progress")
 	fs.BoolVar(&o.Quiet, "silent", false, "show no progress")
 	flags.Hide(fs, "silent")
-}
-
-// DefineProgress defines what is shown while trials run.
-func DefineProgress(fs *pflag.FlagSet, f *Flags) {
-	o := &f.Set
-	DefineQuiet(fs, f)
+	fs.BoolVarP(&f.Verbose, "verbose", "v", false, "show each phase of each trial in a line of its own")
 	fs.BoolVar(&o.Debug, "debug", false, "show the trials' log messages too")
 }
 

@@ -3,7 +3,9 @@ package jobcli
 import (
 	"fmt"
 	"io"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -34,6 +36,7 @@ type liveView struct {
 	mu       sync.Mutex // guards what follows
 	started  time.Time
 	progress job.Progress
+	before   int // trials that had ended when the job was started
 	running  []runningTrial
 	lines    int // drawn last time
 	drain    bool
@@ -87,7 +90,7 @@ func (v *liveView) event(e job.Event) {
 	v.progress = e.Progress
 	switch e.Kind {
 	case job.EventJobStart:
-		v.started = e.Time
+		v.started, v.before = e.Time, e.Progress.Ended.Trials
 	case job.EventWarning, job.EventRetry, job.EventInstall:
 		v.above(eventText(e))
 	case job.EventTrial:
@@ -123,9 +126,11 @@ func (v *liveView) above(line string) {
 	v.draw()
 }
 
+// erase takes the view away. The terminal itself writes what people type, ^C among it:
+// the cursor is not where the view left it, and goes to the beginning of its line first.
 func (v *liveView) erase() {
 	if v.lines > 0 {
-		_, _ = fmt.Fprintf(v.w, "\x1b[%dA\x1b[J", v.lines)
+		_, _ = fmt.Fprintf(v.w, "\r\x1b[%dA\x1b[J", v.lines)
 		v.lines = 0
 	}
 }
@@ -148,13 +153,13 @@ func (v *liveView) render() []string {
 	elapsed := v.now().Sub(v.started)
 	head := []string{console.Bold(fmt.Sprintf("%d/%d trials", p.Ended.Trials, p.Total))}
 	for _, m := range p.Metrics {
-		head = append(head, fmt.Sprintf("%s %s (n=%d, %d scored)", console.Clean(m.Name), m.Value, m.N, m.NScored))
+		head = append(head, fmt.Sprintf("%s %s (n=%d, %d scored)", console.Clean(m.Name), shortNumber(m.Value), m.N, m.NScored))
 	}
 	if text := p.Spent.String(); text != "" {
 		head = append(head, text)
 	}
 	head = append(head, console.ClockTime(elapsed)+" elapsed")
-	if left, ok := remaining(elapsed, p); ok {
+	if left, ok := v.remaining(elapsed); ok {
 		head = append(head, "about "+console.ClockTime(left)+" left")
 	}
 	lines := []string{strings.Join(head, "  ·  ")}
@@ -178,12 +183,25 @@ func (v *liveView) render() []string {
 	return lines
 }
 
-// remaining guesses from the pace so far.
-func remaining(elapsed time.Duration, p job.Progress) (time.Duration, bool) {
-	if p.Ended.Trials == 0 || p.Ended.Trials >= p.Total {
+// remaining guesses from the pace of the trials that this run has ended. Before the first
+// nothing is known of it, and of work that is being cancelled nothing is left.
+func (v *liveView) remaining(elapsed time.Duration) (time.Duration, bool) {
+	p := &v.progress
+	ended := p.Ended.Trials - v.before
+	if v.drain || ended <= 0 || p.Ended.Trials >= p.Total {
 		return 0, false
 	}
-	return time.Duration(float64(elapsed) / float64(p.Ended.Trials) * float64(p.Total-p.Ended.Trials)), true
+	return time.Duration(float64(elapsed) / float64(ended) * float64(p.Total-p.Ended.Trials)), true
+}
+
+// shortNumber is a number with at most four significant digits; what is not finite, or not
+// a number at all, stays as it is.
+func shortNumber(text string) string {
+	x, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
+		return console.Clean(text)
+	}
+	return strconv.FormatFloat(x, 'g', 4, 64)
 }
 
 // errorCounts lists exception types, the most frequent first.

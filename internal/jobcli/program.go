@@ -35,6 +35,9 @@ type Program struct {
 	Name string
 	// Resume is its command that resumes a job, which a hint names.
 	Resume string
+	// Show is the program whose commands "job show" and "trial show" show what it ran;
+	// empty if there is none.
+	Show string
 	// Agents can be chosen with -a.
 	Agents agent.Registry
 	// Environments can be chosen with -e, besides Auto. EnvironmentsUsage is how help

@@ -2,7 +2,9 @@ package jobcli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"path/filepath"
 
 	"github.com/proctor-run/proctor/internal/exitcode"
 	"github.com/proctor-run/proctor/job"
@@ -17,11 +19,30 @@ func (p *Program) Run(ctx context.Context, f *Flags, s *job.Session, prepared *j
 	if err != nil {
 		return err
 	}
+	began := false
+	s.Runner.Emit = andThen(s.Runner.Emit, func(e job.Event) { began = began || e.Kind == job.EventJobStart })
 	out, err := p.watch(ctx, f, s, prepared, policy)
+	if err != nil && began {
+		return p.withResume(err, f, prepared.Config)
+	}
 	if err != nil {
 		return err
 	}
 	return p.finish(f, prepared, policy, out)
+}
+
+// withResume adds to the error of a job that had begun how the job goes on.
+func (p *Program) withResume(err error, f *Flags, cfg jobdir.Config) error {
+	if moved, ok := errors.AsType[*job.MovedError](err); ok {
+		if moved.Now == "" {
+			return err
+		}
+		cfg.JobsDir, cfg.JobName = filepath.Split(moved.Now)
+	}
+	if f.One || p.Resume == "" {
+		return err
+	}
+	return exitcode.WithHint(err, "to resume it: %s", p.resumeCommand(f, cfg))
 }
 
 // Watch runs a prepared job and shows it; who watches it already still does.
@@ -46,20 +67,28 @@ func (p *Program) watch(ctx context.Context, f *Flags, s *job.Session, prepared 
 	s.Runner.Trials.Kept = kept.add
 	defer kept.print(p)
 	v := p.newView(f, prepared.Config, policy)
-	watch := s.Runner.Emit
-	s.Runner.Emit = func(e job.Event) {
-		v.event(e)
-		if watch != nil {
-			watch(e)
-		}
-	}
+	s.Runner.Emit = andThen(v.event, s.Runner.Emit)
 	s.Draining = func() { p.startDraining(v) }
-	if prepared.Config.Debug {
+	if f.debug(prepared.Config) {
 		s.Runner.Debug = p.Stderr
 	}
 	out, err := s.Run(ctx, prepared)
 	v.close()
 	return out, InUse(err)
+}
+
+// andThen calls both with each event, of which either may be nil.
+func andThen(first, second func(job.Event)) func(job.Event) {
+	if first == nil || second == nil {
+		if first == nil {
+			return second
+		}
+		return first
+	}
+	return func(e job.Event) {
+		first(e)
+		second(e)
+	}
 }
 
 func (p *Program) startDraining(v view) {
@@ -74,12 +103,17 @@ func (p *Program) newView(f *Flags, cfg jobdir.Config, policy *score.Policy) vie
 	if f.JSON {
 		return newJSONView(p.Stdout, policy)
 	}
-	if cfg.Quiet || f.Set.Quiet {
+	if f.quiet(cfg) {
 		return noView{p.Stderr, p.Name}
 	}
-	if _, ok := p.terminalWidth(p.Stderr); ok && !cfg.Debug {
+	if _, ok := p.terminalWidth(p.Stderr); ok && !f.debug(cfg) && !f.Verbose {
 		width := func() int { w, _ := p.terminalWidth(p.Stderr); return w }
 		return newLiveView(p.Stderr, width, p.Now)
 	}
-	return &lineView{w: p.Stderr}
+	return &lineView{w: p.Stderr, verbose: f.Verbose}
 }
+
+// quiet and debug are what a command asks for, or the configuration of the job that it
+// resumes.
+func (f *Flags) quiet(cfg jobdir.Config) bool { return cfg.Quiet || f.Set.Quiet }
+func (f *Flags) debug(cfg jobdir.Config) bool { return cfg.Debug || f.Set.Debug }

@@ -62,12 +62,13 @@ func unknownOf(n, all int) string {
 }
 
 // printOverBudget says how a budget ended a job, and what can be done.
-func (p *Program) printOverBudget(dir string, out *job.Summary) {
+func (p *Program) printOverBudget(f *Flags, cfg jobdir.Config, out *job.Summary) {
 	_, _ = fmt.Fprintf(p.Stderr, "%s: stopped: %v: %s\n", p.Name, out.Budget, progressText(out.Progress))
 	if text := modelsText(&out.Models); text != "" {
 		_, _ = fmt.Fprintf(p.Stderr, "%s: models: %s\n", p.Name, text)
 	}
-	_, _ = fmt.Fprintf(p.Stderr, "%s: what was done is in %s; '%s %s' with a larger %s resumes the job\n", p.Name, dir, p.Resume, dir, budgetFlags(out.Budget))
+	_, _ = fmt.Fprintf(p.Stderr, "%s: what was done is in %s; to resume it with a larger budget: %s %s\n",
+		p.Name, console.Clean(cfg.Dir()), p.resumeCommand(f, cfg), budgetFlags(out.Budget))
 	stopped := func(r jobdir.Record) bool { return r.ExceptionType == exception.BudgetExceededError }
 	if slices.ContainsFunc(out.Records, stopped) {
 		_, _ = fmt.Fprintf(p.Stderr, "%s: trials that a budget ended keep their scores; -f %s -f %s runs them again, too\n",
@@ -75,14 +76,14 @@ func (p *Program) printOverBudget(dir string, out *job.Summary) {
 	}
 }
 
-// budgetFlags are the flags of a budget that is used up.
+// budgetFlags are the flags of a budget that is used up, with a place for the number.
 func budgetFlags(e *llm.BudgetError) string {
 	var names []string
 	if e.Budget.USD > 0 {
-		names = append(names, "--budget-usd")
+		names = append(names, "--budget-usd USD")
 	}
 	if e.Budget.Tokens > 0 {
-		names = append(names, "--budget-tokens")
+		names = append(names, "--budget-tokens N")
 	}
-	return strings.Join(names, " and ")
+	return strings.Join(names, " ")
 }

@@ -22,7 +22,8 @@ func groupOf(s *report.Statistics, key string) report.GroupStatistics {
 	return report.GroupStatistics{Group: key}
 }
 
-// PrintGroupStatistics says on what the numbers of a group rest.
+// PrintGroupStatistics says on what the numbers of a group rest. The trials of its mean
+// are those that were counted, but where there are several rewards.
 func PrintGroupStatistics(w io.Writer, g report.GroupStatistics) {
 	line := fmt.Sprintf("%s: %d scored, %d errored with a reward, %d errored without one (counted as 0)", console.Count(g.Trials, "trial"),
 		g.Outcomes[jobdir.ClassScored], g.Outcomes[jobdir.ClassErroredWithReward], g.Outcomes[jobdir.ClassErroredWithoutReward])
@@ -34,20 +35,23 @@ func PrintGroupStatistics(w io.Writer, g report.GroupStatistics) {
 	}
 	_, _ = fmt.Fprintln(w, line)
 	for _, m := range g.Means {
-		_, _ = fmt.Fprintln(w, meanText(m, len(g.Means) > 1))
+		_, _ = fmt.Fprintln(w, meanText(m, len(g.Means) > 1, g.Outcomes[jobdir.ClassCancelled] > 0))
 	}
 	if a := g.Attempts; a.Repeated > 0 {
 		_, _ = fmt.Fprintf(w, "Attempts agree on %d of %s (%s), flake rate %s\n", a.Agreeing, console.Count(a.Repeated, "repeated task"), percent(float64(a.Share)), percent(float64(a.FlakeRate)))
 	}
-	_, _ = fmt.Fprintln(w)
 }
 
-func meanText(m report.Mean, named bool) string {
-	what := "Mean"
+func meanText(m report.Mean, named, cancelled bool) string {
+	text := "Mean"
 	if named {
-		what += " " + console.Clean(m.Reward)
+		text += " " + console.Clean(m.Reward)
 	}
-	return fmt.Sprintf("%s %s over %s (%s, %d with %s), %s", what, console.Decimals(float64(m.Mean)), console.Count(m.Tasks, "task"), console.Count(m.Trials, "trial"), m.WithReward, TheReward(named), meanInterval(m))
+	text += fmt.Sprintf(" %s over %s", console.Decimals(float64(m.Mean)), console.Count(m.Tasks, "task"))
+	if named {
+		text += fmt.Sprintf(" (%s, %d with %s)", console.Count(m.Trials, "trial"), m.WithReward, TheReward(named))
+	}
+	return text + ", " + meanInterval(m, cancelled)
 }
 
 // TheReward tells the reward of a mean from any: trials may have others only.
@@ -58,18 +62,24 @@ func TheReward(named bool) string {
 	return "a reward"
 }
 
-func meanInterval(m report.Mean) string {
+func meanInterval(m report.Mean, cancelled bool) string {
 	switch {
 	case m.Method != score.MethodNone:
 		return fmt.Sprintf("%g%% interval %s to %s (%s)", 100*m.Confidence, console.Decimals(float64(m.Low)), console.Decimals(float64(m.High)), m.Method)
+	case cancelled:
+		return "no interval: trials were cancelled"
 	case m.Tasks < 2:
 		return "no interval with less than two tasks"
 	}
 	return "no interval"
 }
 
-// printCoverage says how many of the planned trials the numbers rest on.
+// printCoverage says how many of the planned trials the numbers rest on, unless the line
+// of the only group has said that all have a reward.
 func printCoverage(w io.Writer, s *report.Statistics) {
+	if len(s.Groups) == 1 && s.WithReward == s.Planned {
+		return
+	}
 	_, _ = fmt.Fprintf(w, "Coverage: %d of %s a reward", s.WithReward, console.CountHave(s.Planned, "planned trial"))
 	if s.Planned > 0 {
 		_, _ = fmt.Fprintf(w, " (%s)", percent(float64(s.Coverage)))

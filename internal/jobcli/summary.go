@@ -22,16 +22,24 @@ import (
 // Rows is up to how many trials are listed one by one.
 const Rows = 40
 
-// PrintSummary prints the results of a job: its trials when they are few, then
-// Harbor's tables for each group of trials, with how many trials each number
-// rests on and how far it can be trusted.
+// PrintSummary prints the results of a job, each number once: its trials when they are
+// few, then for each group of trials on how many its mean rests and how far it can be
+// trusted. What trials that are not listed ended with is counted.
 func PrintSummary(w io.Writer, out *job.Summary) {
-	if len(out.Records) <= Rows {
+	listed := len(out.Records) <= Rows
+	if listed {
 		printTrials(w, out.Records)
 	}
 	stats := report.NewStatistics(&out.Statistics)
 	for key, e := range out.Result.Stats.Evals.All() {
-		printGroup(w, key, e, out, groupOf(stats, key))
+		group := groupOf(stats, key)
+		_, _ = lipgloss.Fprintln(w, console.Bold(groupTitle(key, out)))
+		PrintGroupStatistics(w, group)
+		printMetrics(w, e, group)
+		if !listed {
+			printCounts(w, e)
+		}
+		_, _ = fmt.Fprintln(w)
 	}
 	printCoverage(w, stats)
 }
@@ -45,40 +53,45 @@ func printTrials(w io.Writer, records []jobdir.Record) {
 	_, _ = fmt.Fprintln(w)
 }
 
-func printGroup(w io.Writer, key string, e *jobdir.Eval, out *job.Summary, stats report.GroupStatistics) {
-	_, _ = lipgloss.Fprintln(w, console.Bold(groupTitle(key, out)))
-	header := []string{"Trials", "Exceptions"}
-	row := []string{strconv.Itoa(e.NTrials), strconv.Itoa(e.NErrors)}
+// printMetrics prints what Harbor's metrics say besides what the means of the statistics
+// do: other metrics, a mean that is not that over the tasks, pass@k.
+func printMetrics(w io.Writer, e *jobdir.Eval, stats report.GroupStatistics) {
+	said := map[string]bool{}
+	for _, m := range stats.Means {
+		said["Mean "+console.Decimals(float64(m.Mean))] = len(stats.Means) == 1
+		said[console.TitleCase(m.Reward)+" "+console.Decimals(float64(m.Mean))] = true
+	}
+	var parts []string
 	for i, m := range e.Metrics {
 		for name, v := range m.All() {
-			if len(e.Metrics) > 1 {
-				name = fmt.Sprintf("Metric %d: %s", i+1, name)
+			text := console.Clean(console.TitleCase(name)) + " " + numberCell(v)
+			if said[text] && i == 0 {
+				continue
 			}
-			header, row = append(header, console.Clean(console.TitleCase(name))), append(row, numberCell(v))
+			if len(e.Metrics) > 1 {
+				text = fmt.Sprintf("%d. %s", i+1, text)
+			}
+			parts = append(parts, text)
 		}
 	}
 	for _, p := range e.PassAtK {
-		header, row = append(header, fmt.Sprintf("Pass@%d", p.K)), append(row, fmt.Sprintf("%.3f", p.Value))
+		parts = append(parts, fmt.Sprintf("Pass@%d %.3f", p.K, p.Value))
 	}
-	t := console.NewTable(header...)
-	t.Row(row...)
-	_, _ = lipgloss.Fprintln(w, t.Render())
-	PrintGroupStatistics(w, stats)
-	printCounts(w, e)
+	if len(parts) > 0 {
+		_, _ = fmt.Fprintf(w, "Metrics: %s\n", strings.Join(parts, ", "))
+	}
 }
 
+// printCounts counts rewards by their number, however it was written, and exceptions by
+// their type.
 func printCounts(w io.Writer, e *jobdir.Eval) {
-	rewards := console.NewTable("Reward", "Count")
-	some := false
-	for _, name := range e.RewardStats.Names() {
-		for _, entry := range e.RewardStats.Entries(name) {
-			some = true
-			rewards.Row(value.Repr(entry.Value), strconv.Itoa(len(entry.Trials)))
-		}
+	rewards, some := console.NewTable("Reward", "Count"), false
+	for _, c := range countRewards(e) {
+		some = true
+		rewards.Row(c.text, strconv.Itoa(c.trials))
 	}
 	if some {
 		_, _ = lipgloss.Fprintln(w, rewards.Render())
-		_, _ = fmt.Fprintln(w)
 	}
 	if e.ExceptionStats.Len() == 0 {
 		return
@@ -88,7 +101,39 @@ func printCounts(w io.Writer, e *jobdir.Eval) {
 		exceptions.Row(console.Clean(typ), strconv.Itoa(len(names)))
 	}
 	_, _ = lipgloss.Fprintln(w, exceptions.Render())
-	_, _ = fmt.Fprintln(w)
+}
+
+type rewardCount struct {
+	text   string
+	trials int
+}
+
+// countRewards adds up rewards of one name that are the same number: Harbor's files keep
+// an int apart from a float.
+func countRewards(e *jobdir.Eval) []rewardCount {
+	var all []rewardCount
+	names := e.RewardStats.Names()
+	for _, name := range names {
+		at := map[float64]int{}
+		for _, entry := range e.RewardStats.Entries(name) {
+			text := value.Repr(entry.Value)
+			x, err := value.ToFloat(entry.Value)
+			ok := err == nil // an int beyond all floats is itself alone
+			if i, seen := at[x]; ok && seen {
+				all[i].trials += len(entry.Trials)
+				continue
+			}
+			if ok {
+				at[x] = len(all)
+				text = value.Repr(value.Float(x))
+			}
+			if len(names) > 1 {
+				text = console.Clean(name) + " " + text
+			}
+			all = append(all, rewardCount{text, len(entry.Trials)})
+		}
+	}
+	return all
 }
 
 // groupTitle names dataset, agent and model. The key of a group cannot be

@@ -17,8 +17,11 @@ import (
 //   - stdout is the result, stderr is the conversation. With --json, stdout is
 //     the event stream and nothing else.
 //   - On a terminal, stderr shows a live view that is redrawn in place. On
-//     anything else it gets one line per event, never a control character.
+//     anything else it gets a line for each trial that ended, and one for
+//     whatever else needs one, never a control character; --verbose adds the
+//     phases of trials.
 //   - --quiet leaves out both; warnings and errors are still shown.
+//   - Who reads may have gone: a write that fails ends what is shown, not the job.
 //   - Nothing that a task or an agent chose is printed without cleaning.
 
 // view shows a running job. Events come one at a time.
@@ -41,15 +44,19 @@ func (v noView) event(e job.Event) {
 
 func (noView) close() {}
 
-// lineView writes one line per event.
+// lineView writes one line per event; those of trials that go on only if it is verbose.
 type lineView struct {
 	w       io.Writer
+	verbose bool
 	started time.Time
 }
 
 func (v *lineView) event(e job.Event) {
 	if e.Kind == job.EventJobStart || v.started.IsZero() { // installations come before the start
 		v.started = e.Time
+	}
+	if e.Kind == job.EventTrial && e.Trial.Kind != trial.EventEnd && !v.verbose {
+		return
 	}
 	text := eventText(e)
 	if text == "" {

@@ -231,7 +231,7 @@ func TestProgram(t *testing.T) {
 		{"run -e report", 2, "did you mean reported?"},
 		{"run -a idel", 2, "did you mean idle"},
 		{"run -e reported --runtime runc", 2, "no environment of this program has runtimes"},
-		{"run -e reported -a idle --job-name j -l 1 -o " + jobs, 0, "Mean 0.000 over 1 task (1 trial, 1 with a reward)"},
+		{"run -e reported -a idle --job-name j -l 1 -o " + jobs, 0, "1 trial: 1 scored"},
 		{"resume " + filepath.Join(jobs, "j"), 0, "1 trial of 1 kept"},
 		{"--help", 0, "Print how many commands ran in sandboxes"},
 		{"commands", 0, " commands\n"},
