@@ -31,7 +31,7 @@ type ResumeOptions struct {
 	// Types are the exception types after which a trial runs again; nil is
 	// [exception.CancelledError] alone.
 	Types []string
-	// Errored runs every trial with an exception again, Unscored every trial
+	// Errored runs every trial with an exception, also of a step, again, Unscored every trial
 	// without rewards.
 	Errored, Unscored bool
 }
@@ -43,8 +43,10 @@ func (o ResumeOptions) again(r jobdir.Record) string {
 		types = []string{exception.CancelledError}
 	}
 	switch {
-	case r.ExceptionType != "" && (o.Errored || slices.Contains(types, r.ExceptionType)):
+	case r.ExceptionType != "" && slices.Contains(types, r.ExceptionType):
 		return r.ExceptionType
+	case o.Errored && r.Exception() != "":
+		return r.Exception()
 	case o.Unscored && r.Rewards == nil:
 		return "no reward"
 	}

@@ -7,7 +7,7 @@ type Class string
 
 // The classes. Every planned trial is in one of them.
 const (
-	ClassScored               Class = "scored"                 // a reward and no exception
+	ClassScored               Class = "scored"                 // a reward and no exception, also of a step
 	ClassErroredWithReward    Class = "errored_with_reward"    // both
 	ClassErroredWithoutReward Class = "errored_without_reward" // an exception alone
 	ClassUnscored             Class = "unscored"               // neither: not verified, or the rewards are null
@@ -25,9 +25,9 @@ func (r *Record) Class() Class {
 	switch {
 	case r.ExceptionType == exception.CancelledError:
 		return ClassCancelled
-	case r.ExceptionType != "" && r.Rewards != nil:
+	case r.Exception() != "" && r.Rewards != nil:
 		return ClassErroredWithReward
-	case r.ExceptionType != "":
+	case r.Exception() != "":
 		return ClassErroredWithoutReward
 	case r.Rewards == nil:
 		return ClassUnscored

@@ -1,6 +1,7 @@
 package jobdir
 
 import (
+	"cmp"
 	"math/big"
 
 	"github.com/proctor-run/proctor/reward"
@@ -20,8 +21,15 @@ type Record struct {
 	// null: aggregation treats both the same.
 	Rewards       *reward.Rewards
 	ExceptionType string // "" if there was no exception
-	Usage         Usage
+	// StepExceptionType is that of the first step with an exception. Harbor's numbers take
+	// no notice of it: the trial itself has none then, as a rule.
+	StepExceptionType string
+	Usage             Usage
 }
+
+// Exception is the type of the trial's exception, or else of that of its first step with
+// one; "" for none.
+func (r *Record) Exception() string { return cmp.Or(r.ExceptionType, r.StepExceptionType) }
 
 // Usage is what trials consumed. A nil field was not reported by any of them.
 type Usage struct {
@@ -74,6 +82,9 @@ func RecordOf(r *TrialResult) Record {
 	}
 	if r.ExceptionInfo != nil {
 		rec.ExceptionType = r.ExceptionInfo.Type
+	}
+	if step := r.failedStep(); step != nil {
+		rec.StepExceptionType = step.ExceptionInfo.Type
 	}
 	return rec
 }

@@ -116,6 +116,28 @@ type VerifierResult struct {
 	Rewards *reward.Rewards
 }
 
+// Failure is the exception of the trial, or else that of its first step with one, which
+// is then named; nil for none.
+func (r *TrialResult) Failure() (info *ExceptionInfo, step string) {
+	if r.ExceptionInfo != nil {
+		return r.ExceptionInfo, ""
+	}
+	if s := r.failedStep(); s != nil {
+		return s.ExceptionInfo, s.StepName
+	}
+	return nil, ""
+}
+
+// failedStep is the first step with an exception; nil for none.
+func (r *TrialResult) failedStep() *StepResult {
+	for i := range r.StepResults {
+		if r.StepResults[i].ExceptionInfo != nil {
+			return &r.StepResults[i]
+		}
+	}
+	return nil
+}
+
 // ExceptionInfo is the first exception of a trial or step, under the type name
 // that Harbor would record (Harbor job format, section 3.5).
 type ExceptionInfo struct {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/scan"
+	"github.com/proctor-run/proctor/outcome"
 	"github.com/proctor-run/proctor/score"
 )
 
@@ -42,8 +43,10 @@ type Job struct {
 	Groups []GroupStatistics `json:"groups"`
 	// Exceptions are those of the trials, the most frequent first.
 	Exceptions []ExceptionSummary `json:"errors"`
-	Phases     []PhaseSummary     `json:"phases"`
-	Slowest    []SlowPhase        `json:"slowest"`
+	// Reasons are those of the trials that have one, in the order of their directories.
+	Reasons []TrialReason  `json:"reasons"`
+	Phases  []PhaseSummary `json:"phases"`
+	Slowest []SlowPhase    `json:"slowest"`
 	// Problems say which files cannot be read, and why.
 	Problems []string `json:"problems"`
 	// Unfinished are the directories of trials without a result.
@@ -53,10 +56,20 @@ type Job struct {
 }
 
 // ExceptionSummary is a type of exception with the directories of the trials that
-// ended with it.
+// ended with it, or had a step that did.
 type ExceptionSummary struct {
-	Type   string   `json:"type"`
-	Trials []string `json:"trials"`
+	Type       string       `json:"type"`
+	Trials     []string     `json:"trials"`
+	ReasonCode outcome.Code `json:"reason_code"` // that the type stands for
+}
+
+// TrialReason says why a trial did not complete.
+type TrialReason struct {
+	Trial     string `json:"trial"` // its directory, or name
+	Exception string `json:"exception"`
+	// InStep: it is a step's, the first one's, and the trial itself has none.
+	InStep     bool         `json:"in_step,omitempty"`
+	ReasonCode outcome.Code `json:"reason_code"`
 }
 
 // PhaseSummary sums up a kind of phase over all trials, in seconds.
@@ -166,14 +179,18 @@ func (j *Job) estimate() {
 
 func (j *Job) collectExceptions() {
 	byType := map[string][]string{}
-	for _, r := range j.records {
-		if r.ExceptionType != "" {
-			byType[r.ExceptionType] = append(byType[r.ExceptionType], r.Dir)
+	j.Reasons = []TrialReason{}
+	for i := range j.records {
+		r := &j.records[i]
+		if typ := r.Exception(); typ != "" {
+			byType[typ] = append(byType[typ], r.Dir)
+			j.Reasons = append(j.Reasons, TrialReason{r.Dir, typ, r.ExceptionType == "", outcome.ReasonOfException(typ)})
 		}
 	}
+	slices.SortFunc(j.Reasons, func(a, b TrialReason) int { return cmp.Compare(a.Trial, b.Trial) })
 	j.Exceptions = []ExceptionSummary{}
 	for typ, names := range byType {
-		j.Exceptions = append(j.Exceptions, ExceptionSummary{typ, names})
+		j.Exceptions = append(j.Exceptions, ExceptionSummary{typ, names, outcome.ReasonOfException(typ)})
 	}
 	slices.SortFunc(j.Exceptions, func(a, b ExceptionSummary) int {
 		return cmp.Or(cmp.Compare(len(b.Trials), len(a.Trials)), cmp.Compare(a.Type, b.Type))

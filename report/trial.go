@@ -12,6 +12,7 @@ import (
 	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/scan"
+	"github.com/proctor-run/proctor/outcome"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -43,12 +44,23 @@ type Result struct {
 	Rewards   json.RawMessage `json:"rewards"`
 	Exception *Exception      `json:"exception"`
 	Seconds   float64         `json:"seconds"` // 0 while it is not known
+	// ReasonCode is that of the exception, or else of StepException; null without either.
+	ReasonCode *outcome.Code `json:"reason_code"`
+	// StepException is that of the first step with one, of a trial that has none itself.
+	StepException *StepException `json:"step_exception,omitempty"`
 }
 
 // Exception is the error that ended a trial or a step.
 type Exception struct {
-	Type    string `json:"type"` // the name under which Harbor records it
-	Message string `json:"message"`
+	Type       string       `json:"type"` // the name under which Harbor records it
+	Message    string       `json:"message"`
+	ReasonCode outcome.Code `json:"reason_code"` // that the type stands for
+}
+
+// StepException is the error that ended a step.
+type StepException struct {
+	Step string `json:"step"`
+	Exception
 }
 
 // Cause is the exception that ended a trial, or that of its first step with one.
@@ -75,6 +87,13 @@ func NewResult(r *jobdir.TrialResult) *Result {
 	if r.StartedAt != nil && r.FinishedAt != nil {
 		out.Seconds = r.FinishedAt.In(time.UTC).Sub(r.StartedAt.In(time.UTC)).Seconds()
 	}
+	info, step := r.Failure()
+	if x := newException(info); x != nil {
+		out.ReasonCode = &x.ReasonCode
+		if r.ExceptionInfo == nil {
+			out.StepException = &StepException{step, *x}
+		}
+	}
 	return out
 }
 
@@ -82,7 +101,7 @@ func newException(x *jobdir.ExceptionInfo) *Exception {
 	if x == nil {
 		return nil
 	}
-	return &Exception{Type: x.Type, Message: x.Message}
+	return &Exception{Type: x.Type, Message: x.Message, ReasonCode: outcome.ReasonOfException(x.Type)}
 }
 
 func rewardsJSON(r *jobdir.VerifierResult) json.RawMessage {
@@ -171,15 +190,12 @@ func (t *Trial) findCause() {
 	if t.Document == nil {
 		return
 	}
-	info := t.Document.ExceptionInfo
-	where := ""
-	for _, step := range t.Document.StepResults {
-		if info == nil && step.ExceptionInfo != nil {
-			info, where = step.ExceptionInfo, "step "+step.StepName
-		}
-	}
+	info, where := t.Document.Failure()
 	if info == nil {
 		return
+	}
+	if where != "" {
+		where = "step " + where
 	}
 	t.Cause = &Cause{Exception: *newException(info), Phase: where, Traceback: info.Traceback}
 	if t.Notes == nil {

@@ -13,7 +13,7 @@ type Counts struct {
 	WithReward int // trials that have rewards, with an exception or without
 	// Outcomes are the trials of each class.
 	Outcomes map[jobdir.Class]int
-	// Errors are the trials with an exception, by its type.
+	// Errors are the trials with an exception, by its type, or with one of a step.
 	Errors map[string]int
 }
 
@@ -33,8 +33,8 @@ func (c *Counts) add(r *jobdir.Record, n int) {
 		c.WithReward += n
 	}
 	addTo(c.Outcomes, r.Class(), n)
-	if r.ExceptionType != "" {
-		addTo(c.Errors, r.ExceptionType, n)
+	if typ := r.Exception(); typ != "" {
+		addTo(c.Errors, typ, n)
 	}
 }
 

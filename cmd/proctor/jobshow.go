@@ -188,13 +188,13 @@ func printErrors(w io.Writer, errs []report.ExceptionSummary) {
 	if len(errs) == 0 {
 		return
 	}
-	t := console.NewTable("Exception", "Count", "Trials")
+	t := console.NewTable("Exception", "Reason", "Count", "Trials")
 	for _, e := range errs {
 		names := cleanAll(e.Trials[:min(len(e.Trials), maxUnfinished)])
 		if len(names) < len(e.Trials) {
 			names = append(names, "…")
 		}
-		t.Row(clean(e.Type), strconv.Itoa(len(e.Trials)), strings.Join(names, "\n"))
+		t.Row(clean(e.Type), string(e.ReasonCode), strconv.Itoa(len(e.Trials)), strings.Join(names, "\n"))
 	}
 	_, _ = lipgloss.Fprintln(w, t.Render())
 	_, _ = fmt.Fprintln(w)

@@ -72,7 +72,7 @@ func printTrial(w io.Writer, s *report.Trial) {
 	for _, step := range s.Steps {
 		text := "rewards " + clean(string(step.Rewards))
 		if step.Exception != nil {
-			text += ", " + clean(step.Exception.Type)
+			text += fmt.Sprintf(", %s (%s)", clean(step.Exception.Type), step.Exception.ReasonCode)
 		}
 		_, _ = fmt.Fprintf(w, "step %s: %s\n", clean(step.Name), text)
 	}
@@ -104,7 +104,7 @@ func printCause(w io.Writer, c *report.Cause) {
 	if c.Phase != "" {
 		where = " in " + clean(c.Phase)
 	}
-	_, _ = fmt.Fprintf(w, "\ncause%s: %s\n", where, clean(c.Type))
+	_, _ = fmt.Fprintf(w, "\ncause%s: %s (%s)\n", where, clean(c.Type), c.ReasonCode)
 	for line := range strings.Lines(c.Message) {
 		_, _ = fmt.Fprintf(w, "  %s\n", clean(strings.TrimRight(line, "\r\n")))
 	}

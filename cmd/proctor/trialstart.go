@@ -278,7 +278,7 @@ func (f *trialFlags) finish(env *Env, dir string, r *jobdir.TrialResult) error {
 		printTrialEnd(env.Stdout, r)
 		_, _ = fmt.Fprintf(env.Stderr, "proctor: to look further: proctor trial show %s\n", clean(shellword.Quote(dir)))
 	}
-	if r.ExceptionInfo != nil && !f.run.HarborExitCodes {
+	if x, _ := r.Failure(); x != nil && !f.run.HarborExitCodes {
 		return errQuiet(exitTrialErrors)
 	}
 	return nil
@@ -293,8 +293,13 @@ func printTrialEnd(w io.Writer, r *jobdir.TrialResult) {
 		_, _ = fmt.Fprintf(w, "Error: %s\nMessage: %s\n", clean(r.ExceptionInfo.Type), clean(r.ExceptionInfo.Message))
 	case r.VerifierResult != nil:
 		_, _ = fmt.Fprintf(w, "Rewards: %s\n", clean(rewardsRepr(r)))
+	case len(r.StepResults) > 0:
+		_, _ = fmt.Fprintln(w, "Trial completed with no verifier result")
 	default:
 		_, _ = fmt.Fprintln(w, "Trial completed with no errors and no verifier result")
+	}
+	if x, step := r.Failure(); step != "" {
+		_, _ = fmt.Fprintf(w, "Error in step %s: %s\nMessage: %s\n", clean(step), clean(x.Type), clean(x.Message))
 	}
 }
 

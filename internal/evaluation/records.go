@@ -89,12 +89,7 @@ func (e *Evaluation) Record(res *jobdir.TrialResult) (*Ended, error) {
 
 // failureOf is the exception of a trial, or the first of its steps; nil for none.
 func failureOf(res *jobdir.TrialResult) *ownrunner.Failure {
-	info := res.ExceptionInfo
-	for _, step := range res.StepResults {
-		if info == nil {
-			info = step.ExceptionInfo
-		}
-	}
+	info, _ := res.Failure()
 	if info == nil {
 		return nil
 	}

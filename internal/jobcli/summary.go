@@ -47,7 +47,11 @@ func PrintSummary(w io.Writer, out *job.Summary) {
 func printTrials(w io.Writer, records []jobdir.Record) {
 	t := console.NewTable("Trial", "Rewards", "Exception")
 	for _, r := range records {
-		t.Row(console.Clean(r.TrialName), RewardsText(r.Rewards), console.Clean(r.ExceptionType))
+		typ := console.Clean(r.Exception())
+		if typ != "" && r.ExceptionType == "" {
+			typ += " (a step)"
+		}
+		t.Row(console.Clean(r.TrialName), RewardsText(r.Rewards), typ)
 	}
 	_, _ = lipgloss.Fprintln(w, t.Render())
 	_, _ = fmt.Fprintln(w)

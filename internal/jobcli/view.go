@@ -127,12 +127,16 @@ func ResultText(r *jobdir.TrialResult) string {
 		took = fmt.Sprintf(" (%s)", console.Duration(r.FinishedAt.In(time.UTC).Sub(r.StartedAt.In(time.UTC))))
 	}
 	rewards := rewardsText(r)
-	if r.ExceptionInfo == nil {
+	x, step := r.Failure()
+	if x == nil {
 		return rewards + took
 	}
-	text := r.ExceptionInfo.Type
-	if m, _, _ := strings.Cut(r.ExceptionInfo.Message, "\n"); m != "" {
+	text := x.Type
+	if m, _, _ := strings.Cut(x.Message, "\n"); m != "" {
 		text += ": " + console.Clean(m)
+	}
+	if step != "" {
+		text = fmt.Sprintf("step %s: %s", console.Clean(step), text)
 	}
 	if r.VerifierResult != nil {
 		text = rewards + ", " + text

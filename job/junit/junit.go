@@ -161,7 +161,7 @@ func newSuite(s *Suite) suite {
 	if len(s.Properties) > 0 {
 		out.Properties = &properties{}
 		for _, p := range s.Properties {
-			out.Properties.List = append(out.Properties.List, property{Name: p.Name, Value: bound(p.Value, maxMessage)})
+			out.Properties.List = append(out.Properties.List, property{Name: bound(p.Name, maxName), Value: bound(p.Value, maxMessage)})
 		}
 	}
 	var all time.Duration

@@ -14,6 +14,7 @@ import (
 
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/scan"
+	"github.com/proctor-run/proctor/outcome"
 	"github.com/proctor-run/proctor/score"
 	"github.com/proctor-run/proctor/value"
 )
@@ -110,6 +111,9 @@ func (r *reader) addTrials(records []scan.FileRecord) {
 				s.Started = at
 			}
 		}
+		if typ := rec.Exception(); typ != "" {
+			s.Properties = append(s.Properties, Property{"reason_code." + rec.Dir, string(outcome.ReasonOfException(typ))})
+		}
 		r.fill(&c, rec)
 		s.Cases = append(s.Cases, c)
 	}
@@ -163,23 +167,31 @@ func (r *reader) fill(c *Case, rec *scan.FileRecord) {
 		c.Time = result.FinishedAt.In(time.UTC).Sub(result.StartedAt.In(time.UTC))
 	}
 	c.Output = outputOf(rec, result)
-	x := result.ExceptionInfo
+	x, step := result.Failure()
 	switch {
-	case rec.Rewards != nil:
+	case rec.Rewards != nil && !unverified(result):
 		c.State = Passed
 		if why := r.below(rec); why != "" {
 			c.State, c.Type, c.Message = Failed, "RewardBelowThreshold", why
 		}
 	case x != nil:
-		c.State, c.Type, c.Message, c.Body = Errored, x.Type, firstLine(x.Message), x.Message
-		if c.Message == "" {
-			c.Message = x.Type
+		c.State, c.Type, c.Message, c.Body = Errored, x.Type, cmp.Or(firstLine(x.Message), x.Type), x.Message
+		if step != "" {
+			c.Message = fmt.Sprintf("step %s: %s", step, c.Message)
 		}
 	case result.VerifierResult != nil:
 		c.State, c.Type, c.Message = Failed, "NoReward", "the verifier's rewards are null, which counts as 0"
 	default:
 		c.State, c.Message = Skipped, "not verified"
 	}
+}
+
+// unverified reports that a step ended with an exception and has no rewards: those of the
+// trial come from its other steps alone, and do not say that it passed.
+func unverified(result *jobdir.TrialResult) bool {
+	return slices.ContainsFunc(result.StepResults, func(s jobdir.StepResult) bool {
+		return s.ExceptionInfo != nil && (s.VerifierResult == nil || s.VerifierResult.Rewards == nil)
+	})
 }
 
 func (r *reader) readTrial(name string) (*jobdir.TrialResult, error) {
@@ -232,6 +244,9 @@ func outputOf(rec *scan.FileRecord, result *jobdir.TrialResult) string {
 	}
 	if x := result.ExceptionInfo; x != nil {
 		fmt.Fprintf(&b, "exception: %s: %s\n", x.Type, firstLine(x.Message))
+	}
+	if typ := rec.Exception(); typ != "" {
+		fmt.Fprintf(&b, "reason_code: %s\n", outcome.ReasonOfException(typ))
 	}
 	for _, s := range result.StepResults {
 		if x := s.ExceptionInfo; x != nil {

@@ -20,7 +20,7 @@ import (
 func sameRecord(a, b jobdir.Record) bool {
 	return a.TrialName == b.TrialName && a.TaskName == b.TaskName && a.TaskChecksum == b.TaskChecksum &&
 		a.AgentName == b.AgentName && a.ModelName == b.ModelName && a.Source == b.Source &&
-		a.ExceptionType == b.ExceptionType && (a.Rewards == nil) == (b.Rewards == nil) &&
+		a.ExceptionType == b.ExceptionType && a.StepExceptionType == b.StepExceptionType && (a.Rewards == nil) == (b.Rewards == nil) &&
 		jobtest.Compact(a.Rewards.Object()) == jobtest.Compact(b.Rewards.Object()) && sameUsage(a.Usage, b.Usage)
 }
 
@@ -110,6 +110,29 @@ func TestScanStops(t *testing.T) {
 	}
 }
 
+// stepErrors is a result whose trial has no exception, and two of whose steps have one.
+const stepErrors = `{"task_name":"t","trial_name":"n","trial_uri":"u","task_id":{"path":"p"},"task_checksum":"c","config":{"task":{"path":"p"}},"agent_info":{"name":"a","version":"1"},"step_results":[{"step_name":"a","exception_info":null},{"step_name":"b","exception_info":{"exception_type":"First","exception_message":"m","exception_traceback":"","occurred_at":"2026-06-09T10:00:00"}},{"step_name":"c","exception_info":{"exception_type":"Second","exception_message":"m","exception_traceback":"","occurred_at":"2026-06-09T10:00:00"}}],"verifier_result":{"rewards":{"r":1}}}`
+
+// TestStepException: the first exception of a step is known to both readers, and the
+// trial has errored by it.
+func TestStepException(t *testing.T) {
+	t.Parallel()
+	got, ok := scan.ScanRecord([]byte(stepErrors))
+	full, err := jobdir.ParseTrialResult([]byte(stepErrors))
+	if !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	if want := jobdir.RecordOf(&full); !sameRecord(got.Record, want) || want.StepExceptionType != "First" || want.ExceptionType != "" {
+		t.Errorf("got %+v\nwant %+v", got.Record, want)
+	}
+	if got.Exception() != "First" || got.Class() != jobdir.ClassErroredWithReward {
+		t.Errorf("exception %q, class %s", got.Exception(), got.Class())
+	}
+	if info, step := full.Failure(); info == nil || info.Type != "First" || step != "b" {
+		t.Errorf("failure %v of step %q", info, step)
+	}
+}
+
 // FuzzReadRecord compares the fast reader with the full one: where both read
 // a text, they agree.
 func FuzzReadRecord(f *testing.F) {
@@ -132,6 +155,7 @@ func FuzzReadRecord(f *testing.F) {
 	} {
 		f.Add([]byte(text))
 	}
+	f.Add([]byte(stepErrors))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		got, ok := scan.ScanRecord(data)
 		if !ok {

@@ -2,6 +2,7 @@ package scan
 
 import (
 	"bytes"
+	"cmp"
 	"math"
 	"strconv"
 	"unicode/utf8"
@@ -90,7 +91,7 @@ func (s *scanner) result() FileRecord {
 		case "started_at":
 			rec.StartedAt = s.micros()
 		case "step_results":
-			steps = s.steps()
+			steps, rec.StepExceptionType = s.steps()
 		default:
 			seen |= s.required(key, &rec)
 		}
@@ -189,23 +190,28 @@ func (s *scanner) usage() (u jobdir.Usage, given bool) {
 	return u, true
 }
 
-func (s *scanner) steps() jobdir.Usage {
-	var total jobdir.Usage
+// steps reads the results of steps: what they used together, and the first exception.
+func (s *scanner) steps() (total jobdir.Usage, exception string) {
 	if s.null() {
-		return total
+		return total, ""
 	}
 	s.array(func() {
 		var u jobdir.Usage
+		kind := ""
 		s.object(func(key []byte) {
-			if string(key) == "agent_result" {
+			switch string(key) {
+			case "agent_result":
 				u, _ = s.usage()
-				return
+			case "exception_info":
+				kind = s.exceptionType()
+			default:
+				s.skip()
 			}
-			s.skip()
 		})
 		total.Add(u)
+		exception = cmp.Or(exception, kind)
 	})
-	return total
+	return total, exception
 }
 
 func (s *scanner) verifierResult() *reward.Rewards {
