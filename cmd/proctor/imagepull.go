@@ -109,7 +109,10 @@ func printEstimate(env *Env, f *imagePullFlags, e image.Estimate) error {
 		for ref, err := range e.Unknown {
 			out.Unknown[ref] = err.Error()
 		}
-		return encodeJSON(env.Stdout, out)
+		if err := encodeJSON(env.Stdout, out); err != nil {
+			return err
+		}
+		return wouldFail(e)
 	}
 	for _, ref := range e.Missing {
 		if err := e.Unknown[ref]; err != nil {
@@ -119,6 +122,15 @@ func printEstimate(env *Env, f *imagePullFlags, e image.Estimate) error {
 		_, _ = fmt.Fprintf(env.Stdout, "would get %s\n", clean(ref))
 	}
 	_, _ = fmt.Fprintf(env.Stdout, "%s to get, %s to fetch, about %s on disk\n", count(len(e.Missing)-len(e.Unknown), "image"), megabytes(e.Download), megabytes(e.Disk))
+	return wouldFail(e)
+}
+
+// wouldFail ends an estimate as the pull would end: that an image cannot be had is said
+// already.
+func wouldFail(e image.Estimate) error {
+	if len(e.Unknown) > 0 {
+		return errQuiet(exitFailed)
+	}
 	return nil
 }
 
