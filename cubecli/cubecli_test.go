@@ -3,9 +3,11 @@ package cubecli_test
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -27,7 +29,8 @@ type program struct {
 	cache   func() (string, error) // nil follows env
 	signals chan os.Signal
 	// sandboxes that were asked for, one entry per command that opened some
-	asked []cubecli.SandboxOptions
+	asked  []cubecli.SandboxOptions
+	stdout io.Writer // nil keeps what is printed
 	// backend, when set, is what containers run in
 	backend sandbox.Backend
 }
@@ -76,6 +79,9 @@ func (p *program) runIn(ctx context.Context, args ...string) said {
 			p.asked = append(p.asked, o)
 			return p.backend, func() error { return nil }, nil
 		}
+	}
+	if p.stdout != nil {
+		prog.Stdout = p.stdout
 	}
 	code := prog.Run(ctx)
 	return said{code, out.String(), errs.String()}
@@ -139,6 +145,51 @@ func TestExitCodes(t *testing.T) {
 		})
 	}
 	newProgram(t, failing).job("fails").want(t, exitcode.TrialErrors, "no idea")
+}
+
+// full is a standard output to which nothing can be written.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+// TestFullStdout: no command of an author's program ends well whose output is lost, and a
+// job runs to its end all the same.
+func TestFullStdout(t *testing.T) {
+	t.Parallel()
+	p := newProgram(t, guess{}.cube())
+	p.stdout = full{}
+	for _, args := range [][]string{
+		{"list"}, {"list", "--json"}, {"show"}, {"show", "--json"}, {"test"}, {"install"}, {"uninstall"}, {"--help"}, {"run", "--help"},
+		{"run", "-o", p.path("jobs"), "--job-name", "j", "-q"}, {"run", "-o", p.path("jobs"), "--job-name", "events", "--json"}, {"resume", p.path("jobs", "j")},
+	} {
+		p.run(args...).want(t, exitcode.Failed, "writing the output: no space left on device")
+	}
+	for _, job := range []string{"j", "events"} {
+		if ended, err := filepath.Glob(p.path("jobs", job, "*", "result.json")); len(ended) != 3 {
+			t.Errorf("job %s: %d trials ended, %v", job, len(ended), err)
+		}
+	}
+}
+
+// TestOutcomeLine: there is one line, whatever the exit code, but for a wrong command line.
+func TestOutcomeLine(t *testing.T) {
+	t.Parallel()
+	p := newProgram(t, guess{}.cube())
+	for _, tt := range []struct {
+		code, lines int
+		line        string
+		args        []string
+	}{
+		{exitcode.OK, 1, `"score": 1.0, "status": "completed", "total": 3}`, []string{"--job-name", "good"}},
+		{exitcode.Threshold, 1, `"score": 0.0, "status": "completed", "total": 3}`, []string{"--job-name", "bad", "-a", "nop", "--json", "--fail-under", "1"}},
+		{exitcode.Usage, 0, "", []string{"--job-name", "none", "-a", "nobody"}},
+	} {
+		s := p.run(append([]string{"run", "-o", p.path("jobs"), "--outcome-line"}, tt.args...)...)
+		s.want(t, tt.code)
+		if _, after, _ := strings.Cut(s.out, "BASE_BENCHMARK_RESULT="); strings.Count(s.out, "BASE_BENCHMARK_RESULT=") != tt.lines || !strings.Contains(after, tt.line) || strings.Count(after, "\n") != tt.lines {
+			t.Errorf("%q printed\n%s", tt.args, s.out)
+		}
+	}
 }
 
 func TestMistakes(t *testing.T) {

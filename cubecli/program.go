@@ -14,6 +14,7 @@ import (
 	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/agent/agents"
 	"github.com/proctor-run/proctor/cube"
+	"github.com/proctor-run/proctor/internal/console"
 	"github.com/proctor-run/proctor/internal/exitcode"
 	"github.com/proctor-run/proctor/internal/flags"
 	"github.com/proctor-run/proctor/internal/interrupt"
@@ -56,6 +57,8 @@ type Program struct {
 	Now     func() time.Time
 	// Signals ends what runs: the first in order, the second at once.
 	Signals <-chan os.Signal
+
+	farewell *jobcli.Farewell // of a program whose signals are this process's
 }
 
 // SandboxOptions are what the command line says of sandboxes.
@@ -69,6 +72,8 @@ type SandboxOptions struct {
 
 // Run runs the command of Args and returns its exit code.
 func (p *Program) Run(ctx context.Context) int {
+	out := console.NewOutput(console.Unchecked(p.Stdout)) // not that of an earlier run
+	p.Stdout = out
 	root := &cobra.Command{
 		Use:           p.Name,
 		Short:         "List, show, test and run cubes",
@@ -91,6 +96,7 @@ func (p *Program) Run(ctx context.Context) int {
 	root.SetOut(p.Stdout)
 	root.SetErr(p.Stderr)
 	err := root.ExecuteContext(ctx)
+	err = exitcode.WithOutput(err, out.Err())
 	if err != nil {
 		w := p.secrets().Writer(p.Stderr)
 		exitcode.Report(w, p.Name, err)

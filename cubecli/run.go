@@ -21,7 +21,7 @@ import (
 func (p *Program) jobs() *jobcli.Program {
 	return &jobcli.Program{
 		Name: p.Name, Resume: p.Name + " resume", Agents: p.agents(), Environments: p.Environments,
-		Args: p.Args, Stdout: p.Stdout, Stderr: p.Stderr, Lookup: p.Lookup, Environ: p.Environ, Now: p.Now, Signals: p.Signals,
+		Args: p.Args, Stdout: p.Stdout, Stderr: p.Stderr, Lookup: p.Lookup, Environ: p.Environ, Now: p.Now, Signals: p.Signals, Farewell: p.farewell,
 	}
 }
 
@@ -40,7 +40,7 @@ proctor's commands read. Agents:
 			if err != nil {
 				return err
 			}
-			return p.run(cmd.Context(), c, f, *choice)
+			return p.jobs().WithLine(f, func() error { return p.run(cmd.Context(), c, f, *choice) })
 		},
 	}
 	p.jobs().DefineCubeRun(cmd, f, p.Sandboxes != nil, func(fs *pflag.FlagSet) { choice.define(fs) })
@@ -95,7 +95,10 @@ func (p *Program) resumeCommand() *cobra.Command {
 			if len(args) != 1 {
 				return exitcode.Usagef("accepts one job directory, got %d", len(args))
 			}
-			return p.resume(cmd.Context(), args[0], f, &again, o)
+			if again.DryRun { // which runs nothing
+				f.OutcomeLine = false
+			}
+			return p.jobs().WithLine(f, func() error { return p.resume(cmd.Context(), args[0], f, &again, o) })
 		},
 	}
 	fs := cmd.Flags()

@@ -69,6 +69,16 @@ func (x Explanation) WithScore(score float64) (Explanation, error) {
 	return x, err
 }
 
+// Partial is the outcome of a job of which other trials than those planned have finished,
+// whatever its result says of these (outcome mapping, section 7.3): failed, without a
+// score. Of one that cannot be used it is what it was.
+func (x Explanation) Partial() Explanation {
+	if x.Outcome.Reason == "" {
+		x.Outcome = Outcome{Status: Failed, Total: x.Outcome.Total, Reason: ResultPartial}
+	}
+	return x
+}
+
 func malformed(err error) Explanation { return Explanation{Outcome: Malformed(), Err: err} }
 
 // OfValue is the outcome of a result in memory. It differs from [Of] in two

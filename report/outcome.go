@@ -1,16 +1,20 @@
 package report
 
 import (
+	"fmt"
 	"path/filepath"
+	"strings"
 
+	"github.com/proctor-run/proctor/internal/console"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/scan"
 	"github.com/proctor-run/proctor/outcome"
 	"github.com/proctor-run/proctor/value"
 )
 
 // Outcome is the outcome of a job, and the trials that it comes from: what proctor
-// outcome --explain tells. It has no JSON of its own; the result line of
-// [outcome.Outcome.Line] is what programs read.
+// outcome --explain tells. [Outcome.Document] has what the command prints with --json;
+// the result line of [outcome.Outcome.Line] is what consumers of jobs read.
 //
 // The trials are those that the result file itself lists. There are none when it
 // cannot be read as a whole, which an outcome does not need.
@@ -23,6 +27,19 @@ type Outcome struct {
 	Unwritable []UnwritableReward
 	// Sources has the trials behind each of the explanation's samples, in order.
 	Sources []SampleSource
+	// Result is the job's result; nil where it cannot be read as a whole.
+	Result *jobdir.Result
+	// Unfinished says why the job is not finished, by its result and its journal; empty
+	// where it is, and where neither can be read.
+	Unfinished []string
+}
+
+// Finished is how many trials have finished: those that were cancelled run again.
+func (o *Outcome) Finished() value.Int {
+	if o.Result == nil {
+		return o.Completed
+	}
+	return o.Completed.Add(value.NewInt(-int64(o.Result.Stats.NCancelledTrials)))
 }
 
 // ErroredTrial is a trial that ended with an exception.
@@ -57,6 +74,7 @@ type SampleSource struct {
 func ReadOutcome(path string) *Outcome {
 	o := &Outcome{Explanation: outcome.Read(path)}
 	result := parsedResult(path)
+	o.Result = result
 	if result == nil {
 		o.Sources = make([]SampleSource, len(o.Samples))
 		return o
@@ -72,7 +90,55 @@ func ReadOutcome(path string) *Outcome {
 	for _, s := range o.Samples {
 		o.Sources = append(o.Sources, sourceOf(result, s))
 	}
+	if why := WhyUnfinished(result); why != "" {
+		o.Unfinished = append(o.Unfinished, why)
+	}
+	if why := unfinishedRun(path); why != "" {
+		o.Unfinished = append(o.Unfinished, why)
+	}
 	return o
+}
+
+// WhyUnfinished says why the result of a job is not its last one; "" where it is.
+func WhyUnfinished(r *jobdir.Result) string {
+	var parts []string
+	if r.FinishedAt == nil {
+		parts = append(parts, "its result has no finished_at")
+	}
+	if n := r.Stats.NRunningTrials; n > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %s running", n, console.Count(r.NTotalTrials, "trial")))
+	}
+	if n := r.Stats.NPendingTrials; n > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %s pending", n, console.Count(r.NTotalTrials, "trial")))
+	}
+	if n := r.Stats.NCancelledTrials; n > 0 && r.FinishedAt == nil {
+		parts = append(parts, fmt.Sprintf("%d of %s cancelled", n, console.Count(r.NTotalTrials, "trial")))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// unfinishedRun says how the last run of a job ended, by the journal beside its result;
+// "" where it finished, and without a journal.
+func unfinishedRun(path string) string {
+	if filepath.Base(path) != scan.ResultFile {
+		return ""
+	}
+	j := ReadJournal(filepath.Dir(path))
+	if j == nil || len(j.Runs) == 0 {
+		return ""
+	}
+	switch j.Runs[len(j.Runs)-1].How {
+	case RunFinished:
+		return ""
+	case RunRunning:
+		return "its journal says that it is running"
+	case RunKilled:
+		return "its journal does not say how its last run ended"
+	case RunInterrupted:
+		return "its journal says that its last run was interrupted"
+	default:
+		return "its journal says that its last run failed"
+	}
 }
 
 // parsedResult is nil where the file cannot be read as a whole. What is no regular

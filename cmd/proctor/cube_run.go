@@ -44,20 +44,25 @@ for other cubes.`,
 		if len(args) != 1 {
 			return withHint(usageErrorf("accepts one cube, by its name or as a directory of Harbor tasks; got %d", len(args)), "'proctor cube list' lists the names")
 		}
-		c, err := cubeProgram(env).FindCube(args[0])
-		if err != nil {
-			return err
-		}
-		if c.Load != nil { // Harbor's tasks
-			if choice.Subset != "" {
-				return usageErrorf("--subset is not supported for a directory of Harbor tasks: they name no subsets")
-			}
-			f.Set.Path, f.Set.IncludeTasks, f.Set.ExcludeTasks, f.Set.NTasks = &args[0], choice.Include, choice.Exclude, choice.Limit
-			return runJob(cmd.Context(), env, f)
-		}
-		return runCube(cmd.Context(), env, c, cubeRun{f, cmd.Flags(), *choice})
+		return program(env).WithLine(f, func() error { return runNamedCube(cmd, env, args[0], cubeRun{f, cmd.Flags(), *choice}) })
 	}
 	return cmd
+}
+
+// runNamedCube runs the tasks of a cube, which may be a directory of Harbor's.
+func runNamedCube(cmd *cobra.Command, env *Env, name string, f cubeRun) error {
+	c, err := cubeProgram(env).FindCube(name)
+	if err != nil {
+		return err
+	}
+	if c.Load == nil {
+		return runCube(cmd.Context(), env, c, f)
+	}
+	if f.choice.Subset != "" {
+		return usageErrorf("--subset is not supported for a directory of Harbor tasks: they name no subsets")
+	}
+	f.Set.Path, f.Set.IncludeTasks, f.Set.ExcludeTasks, f.Set.NTasks = &name, f.choice.Include, f.choice.Exclude, f.choice.Limit
+	return runJob(cmd.Context(), env, f.Flags)
 }
 
 // defineCubeRunFlags defines the flags of run, with those that choose tasks as

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/agent"
+	"github.com/proctor-run/proctor/internal/jobcli"
 	"github.com/proctor-run/proctor/internal/redact"
 	"github.com/proctor-run/proctor/internal/secret"
 )
@@ -22,6 +23,9 @@ type Env struct {
 	// Signals delivers interrupts: the first asks to finish, the second to
 	// stop at once.
 	Signals <-chan os.Signal
+
+	// farewell is said when a signal ends the program at once.
+	farewell *jobcli.Farewell
 
 	// agents are those of the command, besides what can be chosen anywhere.
 	agents agent.Registry

@@ -25,6 +25,7 @@ func explainOutcome(w io.Writer, x *report.Outcome, s *score.PolicyScore, shown 
 	e.score()
 	e.resolved()
 	e.total()
+	e.finished()
 	e.reason()
 	if s != nil {
 		e.policy(s)
@@ -163,8 +164,28 @@ func (e *explainer) total() {
 	}
 }
 
+// finished says whether the job is finished, which no field of the line does.
+func (e *explainer) finished() {
+	r := e.x.Result
+	switch {
+	case r == nil:
+		return
+	case r.FinishedAt == nil:
+		e.field("finished_at", "null", "the job is not finished; n_pending_trials is %d, n_running_trials %d", r.Stats.NPendingTrials, r.Stats.NRunningTrials)
+	default:
+		e.field("finished_at", r.FinishedAt.String(), "n_pending_trials is %d, n_running_trials %d", r.Stats.NPendingTrials, r.Stats.NRunningTrials)
+	}
+	for _, why := range e.x.Unfinished {
+		e.detail("%s", why)
+	}
+}
+
 func (e *explainer) reason() {
-	if r := e.x.Outcome.Reason; r != "" {
+	switch r := e.shown.Outcome.Reason; {
+	case r == outcome.ResultPartial:
+		e.field("reason_code", string(r), "%s trials have finished, and another number was expected: the line is that of a failed job, without a score", e.x.Finished())
+		return
+	case r != "":
 		e.field("reason_code", string(r), "the result file is missing or malformed")
 		return
 	}

@@ -61,7 +61,12 @@ the job was started. The exit codes are those of run.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return asHarbor(resumeJob(cmd.Context(), env, f), f.run.HarborExitCodes)
+			if f.again.DryRun { // which runs nothing
+				f.run.OutcomeLine = false
+			}
+			return program(env).WithLine(&f.run, func() error {
+				return asHarbor(resumeJob(cmd.Context(), env, f), f.run.HarborExitCodes)
+			})
 		},
 	}
 	fs := cmd.Flags()

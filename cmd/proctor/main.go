@@ -9,10 +9,12 @@ import (
 
 	"github.com/proctor-run/proctor/cubecli/sandboxes"
 	"github.com/proctor-run/proctor/internal/interrupt"
+	"github.com/proctor-run/proctor/internal/jobcli"
 )
 
 func main() {
 	sandboxes.Reexec()
+	farewell := &jobcli.Farewell{}
 	os.Exit(Run(context.Background(), Env{
 		Args:    os.Args,
 		Stdin:   os.Stdin,
@@ -20,6 +22,10 @@ func main() {
 		Stderr:  os.Stderr,
 		Environ: os.Environ(),
 		Now:     time.Now,
-		Signals: interrupt.Signals(func() { os.Exit(exitInterrupted) }),
+		Signals: interrupt.Signals(func() {
+			farewell.Say()
+			os.Exit(exitInterrupted)
+		}),
+		farewell: farewell,
 	}))
 }

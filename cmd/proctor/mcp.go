@@ -12,6 +12,7 @@ import (
 	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/agent/mcp"
 	"github.com/proctor-run/proctor/cubecli"
+	"github.com/proctor-run/proctor/internal/console"
 	"github.com/proctor-run/proctor/internal/exitcode"
 	"github.com/proctor-run/proctor/internal/flags"
 	"github.com/proctor-run/proctor/internal/interrupt"
@@ -73,7 +74,7 @@ secret in it, and whoever knows it can play.`,
 		if len(args) != 1 {
 			return withHint(usageErrorf("accepts one task, as a directory or by the name of a cube; got %d", len(args)), "'proctor cube list' lists the cubes")
 		}
-		return asHarbor(serveMCP(cmd, env, args[0], f), f.HarborExitCodes)
+		return serveMCP(cmd, env, args[0], f)
 	}
 	return cmd
 }
@@ -95,7 +96,7 @@ func serveMCP(cmd *cobra.Command, env *Env, task string, f *mcpFlags) error {
 	own.Stdin, own.Stdout, own.Stderr = nil, stderr, stderr // standard output is the protocol's
 	server := &mcp.Server{Options: mcp.Options{Name: "proctor", Version: version.Current().Version}}
 	if f.http == "" {
-		server.In, server.Out = env.Stdin, env.Stdout
+		server.In, server.Out = env.Stdin, console.Unchecked(env.Stdout)
 	} else {
 		url, err := listenMCP(cmd.Context(), server, f.http)
 		if err != nil {
@@ -105,7 +106,9 @@ func serveMCP(cmd *cobra.Command, env *Env, task string, f *mcpFlags) error {
 		server.Ready = func() { _, _ = fmt.Fprintf(stderr, "%s: the task's tools are at %s\n", "proctor mcp", url) }
 	}
 	own.agents = agent.Registry{server.Entry()}
-	err := playMCP(cmd, &own, task, f)
+	err := program(&own).WithLine(f.Flags, func() error {
+		return asHarbor(playMCP(cmd, &own, task, f), f.HarborExitCodes)
+	})
 	if exitcode.Of(err) == exitcode.Interrupted {
 		server.Close(interruptedAnswers)
 	} else {

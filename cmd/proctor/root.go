@@ -4,10 +4,15 @@ import (
 	"context"
 
 	"github.com/spf13/cobra"
+
+	"github.com/proctor-run/proctor/internal/console"
+	"github.com/proctor-run/proctor/internal/exitcode"
 )
 
 // Run is the whole program: it runs one command and returns the exit code.
 func Run(ctx context.Context, env Env) int {
+	out := console.NewOutput(env.Stdout)
+	env.Stdout = out
 	root := newRoot(&env) //nolint:contextcheck // commands take the context of ExecuteContext
 	addCompletions(root)
 	if isCompletion(env.Args[1:]) {
@@ -15,12 +20,12 @@ func Run(ctx context.Context, env Env) int {
 	}
 	root.SetArgs(env.Args[1:])
 	root.SetIn(env.Stdin)
-	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
 	err := unknownInHelp(root, env.Args[1:])
 	if err == nil {
 		err = root.ExecuteContext(ctx)
 	}
+	err = exitcode.WithOutput(err, out.Err())
 	if err != nil {
 		printError(&env, err)
 	}
@@ -47,6 +52,7 @@ Then run an agent of yours, given as a shell command:
 		Args:          noUnknownCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	root.SetOut(env.Stdout) // completion asks for it when it is made
 	root.Version = versionText()
 	root.SetVersionTemplate("{{.Version}}")
 	root.SetFlagErrorFunc(flagError)

@@ -40,7 +40,9 @@ once. Either way no sandbox is left.`,
 	f := program(env).NewFlags()
 	program(env).DefineRun(cmd, f, jobcli.DefineTasks)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return asHarbor(runJob(cmd.Context(), env, f), f.HarborExitCodes)
+		return program(env).WithLine(f, func() error {
+			return asHarbor(runJob(cmd.Context(), env, f), f.HarborExitCodes)
+		})
 	}
 	return cmd
 }
@@ -175,7 +177,7 @@ func program(env *Env) *jobcli.Program {
 	return &jobcli.Program{
 		Name: "proctor", Resume: resumeCommand, Show: "proctor", Agents: agents(env),
 		Environments: backends().Names(), EnvironmentsUsage: backends().Usage(),
-		Args: env.Args, Stdout: env.Stdout, Stderr: env.Stderr, Lookup: env.Lookup, Environ: env.Environ, Now: env.Now, Signals: env.Signals,
+		Args: env.Args, Stdout: env.Stdout, Stderr: env.Stderr, Lookup: env.Lookup, Environ: env.Environ, Now: env.Now, Signals: env.Signals, Farewell: env.farewell,
 	}
 }
 

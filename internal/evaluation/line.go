@@ -105,12 +105,13 @@ type Failure struct {
 	Tasks int
 }
 
-// reason is the code that the error has, else the one that says nothing more.
-func (f Failure) reason() outcome.Code {
-	if errors.Is(f.Err, sandbox.ErrUnavailable) {
+// ReasonOf is the code that the error of a job as a whole has, else the one that says
+// nothing more.
+func ReasonOf(err error) outcome.Code {
+	if errors.Is(err, sandbox.ErrUnavailable) {
 		return outcome.BrokerConnectionFailed
 	}
-	if code := outcome.ReasonOf(f.Err); code != outcome.TrialFailed {
+	if code := outcome.ReasonOf(err); code != outcome.TrialFailed {
 		return code
 	}
 	return outcome.GenericFailed
@@ -126,7 +127,7 @@ func (f Failure) class() string {
 // Line returns the result line of an evaluation that could not be done (outcome mapping,
 // sections 4.3 and 12). clean takes secrets out of what is said of the error.
 func (f Failure) Line(clean func(string) string) (line, marker string) {
-	o := outcome.Outcome{Status: outcome.Failed, Total: value.NewInt(int64(f.Tasks)), Reason: f.reason()}
+	o := outcome.Outcome{Status: outcome.Failed, Total: value.NewInt(int64(f.Tasks)), Reason: ReasonOf(f.Err)}
 	payload := o.Object()
 	detail := clean(f.Err.Error())
 	if o.Reason == outcome.GenericFailed {

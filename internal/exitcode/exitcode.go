@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"syscall"
 )
 
 // Exit codes, as docs/exit-codes.md lists them. No command chooses another.
@@ -61,6 +62,39 @@ func Of(err error) int {
 	}
 	return Failed
 }
+
+// WithOutput is the end of a command whose write to standard output failed with an error;
+// nil is none. What was printed is not whole then, which no other end but that of a bad
+// command line or of an interrupt may hide. A reader that went away has seen what it
+// wanted: there is nothing to say of it.
+func WithOutput(err, failed error) error {
+	own := err != nil && !errors.Is(err, failed)
+	switch {
+	case failed == nil || own && gone(failed):
+		return err
+	case gone(failed):
+		return Quiet(Failed)
+	}
+	text := fmt.Errorf("writing the output: %w", failed)
+	if !own {
+		return &Error{Code: Failed, Err: text}
+	}
+	code := Of(err)
+	if code != Usage && code != Interrupted {
+		code = Failed
+	}
+	hint := ""
+	if e, ok := errors.AsType[*Error](err); ok {
+		hint = e.Hint
+		if e.Err == nil {
+			return &Error{Code: code, Err: text}
+		}
+	}
+	return &Error{Code: code, Err: errors.Join(err, text), Hint: hint}
+}
+
+// gone reports that the reader of a pipe has closed it.
+func gone(err error) bool { return errors.Is(err, syscall.EPIPE) }
 
 // Report prints the error of a program and its hint, unless it is quiet.
 func Report(w io.Writer, program string, err error) {

@@ -12,7 +12,6 @@ import (
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/journal"
-	"github.com/proctor-run/proctor/outcome"
 	"github.com/proctor-run/proctor/score"
 	"github.com/proctor-run/proctor/value"
 )
@@ -22,41 +21,44 @@ import (
 //nolint:contextcheck // an interrupt ends the run, not the report of it
 func (p *Program) finish(f *Flags, prepared *job.Prepared, policy *score.Policy, out *job.Summary) error {
 	dir := prepared.Config.Dir()
+	var junitErr error // the job's own result does not depend on it
 	if f.JUnit.File != "" {
 		// Also of a run that was interrupted: what is pending is skipped.
-		if err := f.JUnit.Export(context.Background(), p.Stdout, dir); err != nil {
-			return err
-		}
-	}
-	switch {
-	case out.Budget != nil:
-		if !f.JSON {
-			p.printOverBudget(f, prepared.Config, out)
-		}
-		return exitcode.Quiet(exitcode.Budget)
-	case out.Interrupted:
-		if !f.JSON {
-			_, _ = fmt.Fprintf(p.Stderr, "%s: interrupted: %s\n%s: what was done is in %s\n",
-				p.Name, progressText(out.Progress), p.Name, console.Clean(dir))
-			p.sayHowToResume(f, prepared.Config)
-		}
-		return exitcode.Quiet(exitcode.Interrupted)
+		junitErr = f.JUnit.Export(context.Background(), p.Stdout, dir)
 	}
 	policied, policyErr := ScoreUnder(policy, out.Records)
 	if !f.JSON {
-		p.printResult(filepath.Join(dir, "result.json"), out, policied)
-		p.sayHowToLook(f, prepared.Config, out)
+		p.printEnd(f, prepared.Config, out, policied)
 	}
-	// Without the policy's score there is no line in its name.
-	if f.OutcomeLine && !f.JSON && (policyErr == nil || !f.Policy.Instead) {
-		if err := p.printLine(out.Result, policy != nil, policied, f.Policy.Instead); err != nil {
-			return err
-		}
+	if err := p.resultLine(f, out, policy, policied); err != nil {
+		return err
 	}
-	if policyErr != nil {
+	switch {
+	case junitErr != nil:
+		return junitErr
+	case out.Budget != nil:
+		return exitcode.Quiet(exitcode.Budget)
+	case out.Interrupted:
+		return exitcode.Quiet(exitcode.Interrupted)
+	case policyErr != nil:
 		return policyErr
 	}
 	return verdict(f, out)
+}
+
+// printEnd says how a job ended.
+func (p *Program) printEnd(f *Flags, cfg jobdir.Config, out *job.Summary, policied *score.PolicyScore) {
+	switch {
+	case out.Budget != nil:
+		p.printOverBudget(f, cfg, out)
+	case out.Interrupted:
+		_, _ = fmt.Fprintf(p.Stderr, "%s: interrupted: %s\n%s: what was done is in %s\n",
+			p.Name, progressText(out.Progress), p.Name, console.Clean(cfg.Dir()))
+		p.sayHowToResume(f, cfg)
+	default:
+		p.printResult(filepath.Join(cfg.Dir(), "result.json"), out, policied)
+		p.sayHowToLook(f, cfg, out)
+	}
 }
 
 // verdict is the exit code that a finished job comes to.
@@ -64,10 +66,16 @@ func verdict(f *Flags, out *job.Summary) error {
 	if err := thresholds(f, out); err != nil {
 		return err
 	}
-	if out.Result.Stats.NErroredTrials > 0 && !f.HarborExitCodes {
+	if errored(out) && !f.HarborExitCodes {
 		return exitcode.Quiet(exitcode.TrialErrors)
 	}
 	return nil
+}
+
+// errored reports that trials have errors, Harbor's counters or not: those do not count
+// exceptions of steps.
+func errored(out *job.Summary) bool {
+	return out.Result.Stats.NErroredTrials > 0 || len(out.Statistics.Errors) > 0
 }
 
 // printResult prints a job's tables, its score under a policy if it has one, and where the
@@ -103,21 +111,6 @@ func SuspicionsText(trials, suspicions int) string {
 		return ""
 	}
 	return fmt.Sprintf("Suspicions: %d in the verification of %s", suspicions, console.Count(trials, "trial"))
-}
-
-// printLine prints the result line, with the score of a policy where one was asked for.
-func (p *Program) printLine(result *jobdir.Result, hasPolicy bool, s *score.PolicyScore, instead bool) (err error) {
-	x := outcome.Explain(result.AppendJSON(nil))
-	var line string
-	if hasPolicy {
-		line, _, err = PolicyLine(x, s, instead)
-	} else {
-		line, err = x.Outcome.Line()
-	}
-	if err == nil {
-		_, _ = fmt.Fprintln(p.Stdout, line)
-	}
-	return err
 }
 
 // thresholds checks what the user asked for: every metric of every group, and

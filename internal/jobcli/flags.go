@@ -37,6 +37,8 @@ type Flags struct {
 	AcceptHarmless bool
 	// One says that the job must be a single trial, whose agent is there this once.
 	One bool
+
+	line *resultLine // nil without OutcomeLine
 }
 
 // Hub are the flags of Harbor's hosted hub.
@@ -128,9 +130,9 @@ func defineJob(fs *pflag.FlagSet, f *Flags) {
 // DefineResult defines what a command prints of results, and what its exit code
 // says.
 func DefineResult(fs *pflag.FlagSet, f *Flags) {
-	fs.BoolVar(&f.JSON, "json", false, "write one JSON object per event to standard output, nothing else")
+	fs.BoolVar(&f.JSON, "json", false, "write one JSON object per event to standard output, and nothing else but what --outcome-line prints")
 	fs.BoolVar(&f.HarborExitCodes, "harbor-exit-codes", false, "exit as Harbor does: with 0 also when trials errored, with 1 when the job is refused")
-	fs.BoolVar(&f.OutcomeLine, "outcome-line", false, "print the line BASE_BENCHMARK_RESULT={…} at the end")
+	fs.BoolVar(&f.OutcomeLine, "outcome-line", false, "print the line BASE_BENCHMARK_RESULT={…} at the end, however the job ends")
 	f.Policy.Define(fs, "`file` with a policy as JSON, which is fixed before the job runs and kept in its directory")
 	f.Policy.DefineInstead(fs)
 	flags.Optional(fs, &f.FailUnder, flags.Float, "fail-under", "", "exit with 4 when the mean of the scores is below this `number`")

@@ -53,6 +53,8 @@ type Program struct {
 	Environ []string
 	Now     func() time.Time
 	Signals <-chan os.Signal
+	// Farewell is said when a signal ends the program at once; it may be nil.
+	Farewell *Farewell
 }
 
 func (p *Program) getenv(name string) string {

@@ -21,6 +21,7 @@ func (p *Program) Run(ctx context.Context, f *Flags, s *job.Session, prepared *j
 	}
 	began := false
 	s.Runner.Emit = andThen(s.Runner.Emit, func(e job.Event) { began = began || e.Kind == job.EventJobStart })
+	f.line.plan(tasksOf(prepared))
 	out, err := p.watch(ctx, f, s, prepared, policy)
 	if err != nil && began {
 		return p.withResume(err, f, prepared.Config)
