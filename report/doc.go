@@ -7,6 +7,7 @@
 //	proctor job summarize --json      [Job.Digest], a [Digest]
 //	proctor trial show --json         [ReadTrial], a [Trial]
 //	proctor score --json              [NewScore], a [Score] per line
+//	proctor outcome --json            [ReadOutcome], an [OutcomeDocument]
 //	proctor compare --json            [Compare], a [Comparison]
 //	proctor task show --json          [ReadTask], a [Task]
 //	proctor task validate --json      [ValidateTask], a [TaskValidation] per line
