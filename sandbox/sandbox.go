@@ -384,7 +384,7 @@ type Sandbox interface {
 }
 
 // As finds an ability of a sandbox: [Resetter], [Snapshotter], [NetworkSwitcher],
-// [Owner], [Stopper], [ProcessLister] or [Supervised], or the Listener of package
+// [Owner], [Stopper], [ProcessLister], [Supervised] or [Imaged], or the Listener of package
 // egress: programs inside reach a server of this program.
 // A wrapper has a method Unwrap that returns the sandbox below; As looks at
 // the outermost first. A wrapper that takes part in an ability implements it
@@ -569,6 +569,13 @@ const (
 // one of the Supervision constants.
 type Supervised interface {
 	Supervision() string
+}
+
+// Imaged is the ability to say which image a sandbox was made of.
+type Imaged interface {
+	// ImageDigest is the digest of the image's configuration, "sha256:…", which pins its
+	// layers too; empty where there is no image.
+	ImageDigest() string
 }
 
 // LostError says that a sandbox has ended although nobody destroyed it: it was

@@ -118,6 +118,7 @@ func (c *cubeRun) setUp(ctx context.Context) error {
 		}
 		if sb := a.sandbox(); sb != nil { // the agent's, where it has one
 			a.notes.SandboxID, a.notes.Supervision = sb.ID(), supervision(sb)
+			a.notes.ImageDigest = imageDigest(sb)
 		}
 		return err
 	})

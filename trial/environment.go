@@ -13,6 +13,7 @@ func (a *attempt) setUpEnvironment(ctx context.Context) error {
 	err := a.timed(ctx, a.whole(), environment.Limit{}, nil, a.env.Start)
 	if sb := a.sandbox(); sb != nil {
 		a.notes.SandboxID, a.notes.Supervision = sb.ID(), supervision(sb)
+		a.notes.ImageDigest = imageDigest(sb)
 	}
 	if err != nil {
 		return err

@@ -72,6 +72,14 @@ func supervision(sb sandbox.Sandbox) string {
 	return ""
 }
 
+// imageDigest names the content of a sandbox's image; empty where it is unknown.
+func imageDigest(sb sandbox.Sandbox) string {
+	if s, ok := sandbox.As[sandbox.Imaged](sb); ok {
+		return s.ImageDigest()
+	}
+	return ""
+}
+
 // parseProcesses reads the output of leftScript: what lives, but for the first
 // process and the script's own.
 func parseProcesses(list []byte) processes {

@@ -52,6 +52,7 @@ type Container interface {
 	sandbox.Stopper
 	sandbox.ProcessLister
 	sandbox.Supervised
+	sandbox.Imaged
 	// Listen is that of package egress.
 	Listen(ctx context.Context) (net.Listener, error)
 }

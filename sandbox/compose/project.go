@@ -18,6 +18,7 @@ var (
 	_ sandbox.Stopper       = (*Project)(nil)
 	_ sandbox.ProcessLister = (*Project)(nil)
 	_ sandbox.Supervised    = (*Project)(nil)
+	_ sandbox.Imaged        = (*Project)(nil)
 )
 
 // labelSandbox tells the sandboxes of one owner apart, also those that have
@@ -143,6 +144,9 @@ func (s *Project) Processes(ctx context.Context) ([]sandbox.Process, error) {
 // Listen lets programs in main reach this program, as the ability Listener of
 // package egress says. Other services reach it where they share main's network.
 func (s *Project) Listen(ctx context.Context) (net.Listener, error) { return s.main.Listen(ctx) }
+
+// ImageDigest is of the image of main.
+func (s *Project) ImageDigest() string { return s.main.ImageDigest() }
 
 // Supervision says what supervises the commands in main.
 func (s *Project) Supervision() string { return s.main.Supervision() }

@@ -23,12 +23,13 @@ var (
 // Container is a sandbox. Which of its commands are under way is known to its
 // supervisor, or else to it.
 type Container struct {
-	api  *client.Client
-	now  func() time.Time
-	id   string
-	name string
-	spec sandbox.Spec
-	net  *containerNetwork // nil where no network is changed or proxied
+	api   *client.Client
+	now   func() time.Time
+	id    string
+	name  string
+	image string // digest of its image's configuration
+	spec  sandbox.Spec
+	net   *containerNetwork // nil where no network is changed or proxied
 
 	inlets egress.Inlets
 

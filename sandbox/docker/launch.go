@@ -20,6 +20,7 @@ type launch struct {
 	spec    sandbox.Spec
 	way     way
 	program string // of the supervisor
+	image   string // digest of its configuration
 	service service
 	conn    *connection  // once created
 	sup     *supervision // once started
@@ -27,6 +28,7 @@ type launch struct {
 
 // prepare changes what the engine is asked for.
 func (l *launch) prepare(o *client.ContainerCreateOptions, img compose.Image) {
+	l.image = img.ID
 	if l.way != byEngine {
 		l.service = supervised(o, img, l.way, l.program)
 	}
@@ -84,7 +86,7 @@ func (l *launch) abort() {
 // container is the sandbox that was started.
 func (l *launch) container(id, name string) *Container {
 	c := newContainer(l.b.api, l.b.now, id, name, l.spec)
-	c.guest, c.rootless = l.sup, &l.b.rootless
+	c.guest, c.rootless, c.image = l.sup, &l.b.rootless, l.image
 	return c
 }
 

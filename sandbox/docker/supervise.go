@@ -18,7 +18,11 @@ import (
 var (
 	_ sandbox.ProcessLister = (*Container)(nil)
 	_ sandbox.Supervised    = (*Container)(nil)
+	_ sandbox.Imaged        = (*Container)(nil)
 )
+
+// ImageDigest is the engine's id of the image.
+func (c *Container) ImageDigest() string { return c.image }
 
 // Supervision says whether the container has a supervisor of its own.
 func (c *Container) Supervision() string {

@@ -22,6 +22,7 @@ func (s *Sandbox) Supervision() string { return sandbox.SupervisionGuest }
 var (
 	_ sandbox.ProcessLister = (*renewable)(nil)
 	_ sandbox.Supervised    = (*renewable)(nil)
+	_ sandbox.Imaged        = (*renewable)(nil)
 )
 
 // Processes lists what runs in the sandbox now.
@@ -35,3 +36,7 @@ func (r *renewable) Processes(ctx context.Context) ([]sandbox.Process, error) {
 
 // Supervision is sandbox.SupervisionGuest.
 func (r *renewable) Supervision() string { return sandbox.SupervisionGuest }
+
+// ImageDigest is the id of the image that the sandbox was made of; empty on the host's
+// own files.
+func (r *renewable) ImageDigest() string { return r.base.image }
