@@ -240,6 +240,7 @@ func (c *check) sums(ctx context.Context) error {
 	}
 	c.Rescored = r
 	if c.result == nil && c.resultDigest == nil && len(r.Records) > 0 {
+		c.Differences = r.Check() // one: that it is not there
 		c.find(Finding{Kind: Result, File: scan.ResultFile, Message: "is gone"})
 		return nil
 	}

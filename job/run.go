@@ -159,22 +159,30 @@ func (r *Runner) start(p *Prepared) (s *started, err error) {
 	if err := r.keepReplaying(s.p); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
-	if s.journal, err = journal.Open(dir, r.Trials.Now); err == nil {
-		err = s.journal.AppendSync(r.startEntry(s, resumed || s.journal.Begun()))
-	}
-	if err == nil && len(p.Existing) > 0 {
-		err = s.noteKept()
-	}
-	if err == nil {
-		err = s.p.setOrphansAside(s.journal, s.secrets)
-	}
-	if err == nil {
-		err = s.p.repairAll()
-	}
-	if err != nil {
+	if err := r.openJournal(s, resumed); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
 	return s, nil
+}
+
+// openJournal begins a run in the journal, with what the run keeps, moves away and mends
+// of the runs before.
+func (r *Runner) openJournal(s *started, resumed bool) (err error) {
+	if s.journal, err = journal.Open(s.p.Config.Dir(), r.Trials.Now); err != nil {
+		return err
+	}
+	if err := s.journal.AppendSync(r.startEntry(s, resumed || s.journal.Begun())); err != nil {
+		return err
+	}
+	if len(s.p.Existing) > 0 {
+		if err := s.noteKept(); err != nil {
+			return err
+		}
+	}
+	if err := s.p.setOrphansAside(s.journal, s.secrets); err != nil {
+		return err
+	}
+	return s.p.repairAll()
 }
 
 // run runs a job that has been started.

@@ -28,7 +28,8 @@ func disturbedTasks(t *testing.T, p place) {
 	} {
 		writeFiles(t, filepath.Join(p.dir, "tasks", name), map[string]string{
 			"task.toml": "", "instruction.md": "Wait.\n", "environment/Dockerfile": "FROM debian:bookworm-slim\n", "tests/test.sh": tests,
-			"solution/solve.sh": "touch /logs/agent/here; until [ -e /logs/agent/go ]; do sleep 0.05; done; echo done > /logs/agent/work\n",
+			"solution/solve.sh": "touch /logs/agent/here; until [ -e /logs/agent/go ]; do sleep 0.05; done; " +
+				"head -c 65536 /dev/zero > /logs/agent/work || rm -f /logs/agent/work\n",
 		})
 	}
 }
@@ -237,15 +238,19 @@ func diskFills(t *testing.T, d *disturbed, want string) {
 		}
 	})
 	r := d.start(t, "disk", d.toFile(t), nil)
-	// The file that opens the gate takes no room; what the agent writes then finds none.
+	// There is room for a result, and none for what the agent writes: it fails, and cleans
+	// up behind itself.
 	filler := filepath.Join(disk, "filler")
 	f, err := os.Create(filler)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = io.Copy(f, bytes.NewReader(make([]byte, 4<<20)))
-	if err == nil || f.Close() != nil {
-		t.Fatalf("the disk is not full: %v", err)
+	n, err := io.Copy(f, bytes.NewReader(make([]byte, 4<<20)))
+	if err == nil {
+		t.Fatal("the disk is not full")
+	}
+	if err := errors.Join(f.Truncate(n-48<<10), f.Close()); err != nil {
+		t.Fatal(err)
 	}
 	d.held.Store(false)
 	r.ends(t, exitFailed, "no space left on device", "to resume it: cd "+d.dir+" && proctor job resume "+filepath.Join(disk, "j"))

@@ -68,6 +68,7 @@ func newSecretJob(t *testing.T, e environment) *secretJob {
 		"tests/test.sh":          "echo \"judging with $JUDGE_KEY\"\necho \"$JUDGE_KEY\" > /logs/verifier/judge.log\necho 1 > /logs/verifier/reward.txt\n",
 	})
 	writeFiles(t, j.inputs, map[string]string{
+		"job.json":     fmt.Sprintf(`{"environment": {"kwargs": {"note": {"api_key": %q}}}}`, plant("kwargs")),
 		"mcp.json":     fmt.Sprintf(`{"mcpServers": {"tools": {"command": "mcp", "args": ["--header", "Authorization: Bearer %s"]}}}`, plant("mcp-header")),
 		"actions.json": `[{"name": "bash", "arguments": {"command": "echo $TOOL_TOKEN; echo $TOOL_TOKEN | base64; echo $DB_PASSWORD"}}, {"name": "final_step"}]`,
 	})
@@ -292,7 +293,7 @@ func TestSecretsAreNowhere(t *testing.T) {
 
 			stepped := finish(t, j.proctor(append([]string{
 				"run", "-p", task, "-a", "scripted", "--ak", "actions=" + filepath.Join(j.inputs, "actions.json"),
-				"--ek", "note.api_key=" + plant("kwargs"), "-y", "--job-name", "steps",
+				"-c", filepath.Join(j.inputs, "job.json"), "-y", "--job-name", "steps",
 			}, j.flags...)...))
 			stepped.assertClean(t, "run")
 			if log := j.find(t, "steps", "agent/steps.jsonl"); !strings.Contains(log, "REDACTED:TOOL_TOKEN") {
