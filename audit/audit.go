@@ -103,19 +103,11 @@ type Report struct {
 
 // Check looks at a job's directory. The error says why it could not be read at all.
 func Check(ctx context.Context, dir string, o Options) (*Report, error) {
-	c := &check{Report: &Report{Dir: dir}, dir: dir, options: o}
-	scanned, err := scan.Dir(ctx, dir)
-	if err != nil {
-		return nil, err
-	}
-	c.records, c.Trials = scanned.Records, len(scanned.Records)
+	c := &check{Report: &Report{Dir: dir}, dir: dir, options: o, digests: map[string]jobdir.FileDigest{}}
 	if err := c.readJob(); err != nil {
 		return nil, err
 	}
-	for _, err := range scanned.Errors {
-		c.find(Finding{Kind: Result, Message: "of a trial cannot be read: " + err.Error()})
-	}
-	if err := c.sums(ctx); err != nil {
+	if err := c.readTrials(ctx); err != nil {
 		return nil, err
 	}
 	c.checkJournal()
@@ -154,8 +146,8 @@ type check struct {
 	config *jobdir.Config // nil where there is none, or none that can be read
 	lock   *jobdir.Lock
 	result *jobdir.Result
-	// resultDigest is of the job's result as it is stored; nil without one.
-	resultDigest *jobdir.FileDigest
+	// digests are of the job's files that were read, by name.
+	digests map[string]jobdir.FileDigest
 	// state is nil for a job without a journal, such as Harbor's.
 	state *journal.State
 }
@@ -177,7 +169,6 @@ func (c *check) readJob() error {
 		return err
 	}
 	if data != nil {
-		c.resultDigest = new(jobdir.DigestOf(data))
 		if r, err := jobdir.ParseResult(data); err != nil {
 			c.find(Finding{Kind: Result, File: scan.ResultFile, Message: "cannot be read: " + err.Error()})
 		} else {
@@ -206,6 +197,9 @@ func (c *check) readJob() error {
 			c.lock = &l
 		}
 	}
+	if _, err = c.read(score.PolicyFile, Policy); err != nil {
+		return err
+	}
 	return c.readJournal()
 }
 
@@ -222,11 +216,13 @@ func (c *check) read(name string, kind Kind) ([]byte, error) {
 		c.find(Finding{Kind: kind, File: name, Message: "cannot be read: " + err.Error()})
 		return nil, nil
 	}
+	c.digests[name] = jobdir.DigestOf(data)
 	return data, nil
 }
 
-// sums aggregates the job again.
-func (c *check) sums(ctx context.Context) error {
+// readTrials reads the trials and aggregates the job again. Of one that cannot be
+// aggregated it reads what can be read.
+func (c *check) readTrials(ctx context.Context) error {
 	r, err := c.options.Rescored, error(nil)
 	if r == nil {
 		r, err = score.Rescore(ctx, c.dir, c.options.Score)
@@ -234,21 +230,34 @@ func (c *check) sums(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("checking %q: %w", c.dir, context.Cause(ctx))
 	}
+	if err == nil {
+		c.Rescored, c.records, c.Trials = r, slices.Clone(r.Records), len(r.Records)
+		slices.SortFunc(c.records, func(a, b scan.FileRecord) int { return cmp.Compare(a.Dir, b.Dir) })
+		c.checkSum(r)
+		return nil
+	}
+	c.unchecked("the sums: %v", err)
+	scanned, err := scan.Dir(ctx, c.dir)
 	if err != nil {
-		c.unchecked("the sums: %v", err)
-		return nil
+		return err
 	}
-	c.Rescored = r
-	if c.result == nil && c.resultDigest == nil && len(r.Records) > 0 {
-		c.Differences = r.Check() // one: that it is not there
-		c.find(Finding{Kind: Result, File: scan.ResultFile, Message: "is gone"})
-		return nil
+	c.records, c.Trials = scanned.Records, len(scanned.Records)
+	for _, err := range scanned.Errors {
+		c.find(Finding{Kind: Result, Message: "of a trial cannot be read: " + err.Error()})
 	}
+	return nil
+}
+
+// checkSum holds the stored result against what the trials give.
+func (c *check) checkSum(r *score.Rescored) {
 	c.Differences = r.Check()
+	if _, there := c.digests[scan.ResultFile]; !there && c.result == nil && len(r.Records) > 0 {
+		c.find(Finding{Kind: Result, File: scan.ResultFile, Message: "is gone"})
+		return
+	}
 	for _, d := range c.Differences {
 		c.find(Finding{Kind: Sum, File: scan.ResultFile, Message: "is not what the trials give: " + d.String()})
 	}
-	return nil
 }
 
 // slashed is a path below the job's directory as findings name it.

@@ -128,13 +128,13 @@ func (c *check) checkInputs() {
 		name string
 		want *jobdir.FileDigest
 	}{{Config, scan.ConfigFile, e.ConfigDigest}, {Lock, scan.LockFile, e.LockDigest}, {Policy, score.PolicyFile, e.PolicyDigest}} {
-		data, err := jobdir.ReadJobFile(c.dir, f.name)
+		digest, there := c.digests[f.name]
 		switch {
-		case err != nil && f.want != nil:
+		case !there && f.want != nil:
 			c.find(Finding{Kind: f.kind, File: f.name, Message: "is gone, or cannot be read: the run wrote one"})
-		case err == nil && f.want == nil && f.kind == Policy:
+		case there && f.want == nil && f.kind == Policy:
 			c.find(Finding{Kind: f.kind, File: f.name, Message: "was added after the job had begun"})
-		case err == nil && f.want != nil && jobdir.DigestOf(data) != *f.want:
+		case there && f.want != nil && digest != *f.want:
 			c.find(Finding{Kind: f.kind, File: f.name, Message: "is not what the run wrote: it was changed since" + c.configChanges(f.kind)})
 		}
 	}
@@ -167,14 +167,15 @@ func (c *check) configChanges(kind Kind) string {
 
 // checkResult holds the job's result against the journal.
 func (c *check) checkResult() {
-	if c.state == nil || len(c.state.Runs) == 0 || c.resultDigest == nil {
+	stored, there := c.digests[scan.ResultFile]
+	if c.state == nil || len(c.state.Runs) == 0 || !there {
 		return
 	}
 	written := c.state.Written
 	if written == nil {
 		written = c.lastRun().End
 	}
-	if written == nil || written.ResultDigest == nil || *written.ResultDigest == *c.resultDigest {
+	if written == nil || written.ResultDigest == nil || *written.ResultDigest == stored {
 		return
 	}
 	if written.Kind == journal.JobInterrupted && c.finished() {

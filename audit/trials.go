@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -163,20 +164,13 @@ func (c *check) changed(t *trialFiles, noted *journal.Entry) []string {
 	was, is := *noted, journal.Entry{}
 	is.Spent(rec.Usage)
 	add(was.InputTokens != is.InputTokens || was.OutputTokens != is.OutputTokens, "tokens %s in, %s out, were %s and %s",
-		orNone(string(is.InputTokens)), orNone(string(is.OutputTokens)), orNone(string(was.InputTokens)), orNone(string(was.OutputTokens)))
+		cmp.Or(is.InputTokens, "none"), cmp.Or(is.OutputTokens, "none"), cmp.Or(was.InputTokens, "none"), cmp.Or(was.OutputTokens, "none"))
 	if known := c.state.ByName[t.name]; known != nil {
 		add(path.Base(t.result.TaskName) != path.Base(known.Task), "task %q, was %q", t.result.TaskName, known.Task)
 		a := known.Attempts[len(known.Attempts)-1]
 		add(!a.Started.IsZero() && !within(t.result, a.Started, noted.Time), "its times lie outside of the time in which it ran")
 	}
 	return list
-}
-
-func orNone(s string) string {
-	if s == "" {
-		return "none"
-	}
-	return s
 }
 
 // slack is what a clock may have been set by while a trial ran.

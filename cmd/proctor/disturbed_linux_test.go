@@ -84,18 +84,7 @@ func (d *disturbed) start(t *testing.T, jobs string, w *os.File, prepare func(*r
 	if prepare != nil {
 		prepare(r)
 	}
-	if err := r.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		_ = r.cmd.Wait()
-		close(r.ended)
-	}()
-	t.Cleanup(func() {
-		_ = r.cmd.Process.Kill()
-		<-r.ended
-		finish(t, d.command("gc"))
-	})
+	r.begin(t, d.place)
 	for tick := time.NewTicker(2 * time.Millisecond); ; {
 		select {
 		case <-tick.C:

@@ -112,18 +112,7 @@ func TestDockerSocketThatVanishes(t *testing.T) {
 	}
 	defer func() { _ = stderr.Close() }()
 	r.cmd.Stdout, r.cmd.Stderr = &r.stdout, stderr
-	if err := r.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		_ = r.cmd.Wait()
-		close(r.ended)
-	}()
-	t.Cleanup(func() {
-		_ = r.cmd.Process.Kill()
-		<-r.ended
-		finish(t, p.command("gc"))
-	})
+	r.begin(t, p)
 	r.await(t, p, "agent/here")
 	door.vanish()
 	<-r.ended

@@ -15,7 +15,6 @@ import (
 
 	"github.com/proctor-run/proctor/internal/console"
 	"github.com/proctor-run/proctor/internal/jobcli"
-	"github.com/proctor-run/proctor/internal/shellword"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/report"
@@ -158,11 +157,8 @@ func printJob(w io.Writer, s *report.Job) {
 
 // printSuspicions says in one line that the verifications of a job have left some.
 func printSuspicions(w io.Writer, s *report.Job) {
-	if s.Journal == nil {
-		return
-	}
-	if text := jobcli.SuspicionsText(s.Journal.Suspicious, s.Journal.Suspicions); text != "" {
-		_, _ = fmt.Fprintf(w, "%s ('proctor verify %s' names them)\n\n", text, clean(shellword.Quote(s.Dir)))
+	if s.Journal != nil {
+		jobcli.PrintSuspicions(w, s.Dir, s.Journal.Suspicious, s.Journal.Suspicions)
 	}
 }
 

@@ -85,19 +85,7 @@ func (ph phase) startAs(t *testing.T, p place, flags []string, job string, comma
 	defer func() { _ = stderr.Close() }()
 	r.stderr = stderr.Name()
 	r.cmd.Stdout, r.cmd.Stderr = &r.stdout, stderr
-	if err := r.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		_ = r.cmd.Wait()
-		close(r.ended)
-	}()
-	t.Cleanup(func() {
-		_ = r.cmd.Process.Kill()
-		<-r.ended
-		// What a failed test leaves must not stay.
-		finish(t, p.command("gc"))
-	})
+	r.begin(t, p)
 	r.await(t, p, ph.sign)
 	return r
 }
@@ -112,6 +100,23 @@ type running struct {
 	engine bool // it uses a Docker Engine
 	trial  string
 	ids    []string // of its sandboxes below the state directory
+}
+
+// begin starts the program. What a failed test leaves is removed.
+func (r *running) begin(t *testing.T, p place) {
+	t.Helper()
+	if err := r.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = r.cmd.Wait()
+		close(r.ended)
+	}()
+	t.Cleanup(func() {
+		_ = r.cmd.Process.Kill()
+		<-r.ended
+		finish(t, p.command("gc"))
+	})
 }
 
 func (r *running) said() string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 
 	"github.com/proctor-run/proctor/internal/console"
@@ -100,17 +101,17 @@ func (p *Program) printSuspicions(dir string) {
 	if err != nil {
 		return // the journal that was just written: whoever reads it next says so
 	}
-	if text := SuspicionsText(state.Suspicious()); text != "" {
-		_, _ = fmt.Fprintf(p.Stdout, "%s ('proctor verify %s' names them)\n\n", text, console.Clean(shellword.Quote(dir)))
-	}
+	trials, suspicions := state.Suspicious()
+	PrintSuspicions(p.Stdout, dir, trials, suspicions)
 }
 
-// SuspicionsText says how many trials have suspicions; "" for none.
-func SuspicionsText(trials, suspicions int) string {
-	if trials == 0 {
-		return ""
+// PrintSuspicions says in one line how many things were conspicuous in the verifications
+// of how many trials of the job in a directory, and nothing where none was.
+func PrintSuspicions(w io.Writer, dir string, trials, suspicions int) {
+	if trials > 0 {
+		_, _ = fmt.Fprintf(w, "Suspicions: %d in the verification of %s ('proctor verify %s' names them)\n\n",
+			suspicions, console.Count(trials, "trial"), console.Clean(shellword.Quote(dir)))
 	}
-	return fmt.Sprintf("Suspicions: %d in the verification of %s", suspicions, console.Count(trials, "trial"))
 }
 
 // thresholds checks what the user asked for: every metric of every group, and
