@@ -143,20 +143,23 @@ func file(t *testing.T, dir, name string) string {
 	return string(data)
 }
 
-// playCrossed has two requests under way, of which the first can end only when the second
-// has.
+// playCrossed has two requests under way, of which neither can end without the other: who
+// opens a pipe waits for its other end.
 func playCrossed(p *peer) int {
 	p.hear()
-	p.say(map[string]any{"id": "first", "type": "exec", "command": "mkfifo pipe; until [ -e made ]; do read x < pipe; done; echo one"})
-	p.say(map[string]any{"id": "second", "type": "exec", "command": "until [ -p pipe ]; do :; done; touch made; echo x > pipe; echo two"})
-	fmt.Fprint(os.Stderr, p.hear()["id"], p.hear()["id"])
+	p.say(map[string]any{"id": "first", "type": "exec", "timeout_sec": 300, "command": "mkfifo pipe; read x < pipe"})
+	p.say(map[string]any{"id": "second", "type": "exec", "timeout_sec": 300, "command": "until [ -p pipe ]; do sleep 0.01; done; echo x > pipe"})
+	for range 2 {
+		m := p.hear()
+		fmt.Fprint(os.Stderr, m["id"], m["exit_code"], " ")
+	}
 	return 0
 }
 
 func TestSeveralAtOnce(t *testing.T) {
 	t.Parallel()
 	_, _, logs, err := run(t.Context(), t, "crossed", agent.Task{}, nil)
-	if got := file(t, logs, "external.txt"); err != nil || got != "secondfirst" && got != "firstsecond" {
+	if got := file(t, logs, "external.txt"); err != nil || got != "second0 first0 " && got != "first0 second0 " {
 		t.Errorf("got %q, %v", got, err)
 	}
 }
