@@ -195,9 +195,13 @@ func (b *hostileBench) survives(t *testing.T, outcome string) {
 	if notes.AgentKilled == nil || !notes.AgentKilled.ProvenGone || notes.AgentLeft != nil {
 		t.Errorf("notes: killed %+v, left %+v", notes.AgentKilled, notes.AgentLeft)
 	}
-	// It had planted rewards, and that can be seen.
-	if v := notes.Verification; v == nil || len(v.RewardFiles.Before) == 0 || len(v.Suspicions) == 0 || v.ChangedLater != nil {
+	if v := notes.Verification; v == nil || v.ChangedLater != nil {
 		t.Errorf("evidence: %+v", v)
+	}
+	// Rewards that it had planted can be seen; before all its attacks were under way there
+	// may have been none.
+	if v := notes.Verification; v != nil && len(b.missing()) == 0 && (len(v.RewardFiles.Before) == 0 || len(v.Suspicions) == 0) {
+		t.Errorf("planted rewards are not seen: %+v", v)
 	}
 }
 
