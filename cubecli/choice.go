@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/proctor-run/proctor/cube"
+	"github.com/proctor-run/proctor/dataset"
+	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/console"
 	"github.com/proctor-run/proctor/internal/exitcode"
 	"github.com/proctor-run/proctor/internal/flags"
@@ -90,10 +92,10 @@ func (c Choice) named(sel *cube.Selection) (*cube.Selection, error) {
 	}
 }
 
-// WarnUnmatched warns of globs to exclude that match no task of a cube: what was
-// meant to be left out is not.
-func (p *Program) WarnUnmatched(c *Cube, choice Choice) error {
-	if len(choice.Exclude) == 0 {
+// CheckUnmatched refuses globs, of both kinds, that match no task of a cube: who misspelt
+// one would run other tasks than they meant.
+func (p *Program) CheckUnmatched(c *Cube, choice Choice) error {
+	if len(choice.Include)+len(choice.Exclude) == 0 {
 		return nil
 	}
 	sel, err := c.Select(cube.NewRegistry(cube.Options{}), nil, Choice{Subset: choice.Subset})
@@ -104,10 +106,13 @@ func (p *Program) WarnUnmatched(c *Cube, choice Choice) error {
 	if err != nil {
 		return err
 	}
-	for _, pattern := range choice.Exclude {
-		if !slices.ContainsFunc(tasks, func(e cube.Entry) bool { return fnmatch.Match(pattern, e.ID) }) {
-			_, _ = fmt.Fprintf(p.Stderr, "%s: warning: no task of %s matches %s, which is to be left out\n", p.Name, c.Name, console.Clean(pattern))
-		}
+	ids := make([]string, len(tasks))
+	for i, e := range tasks {
+		ids[i] = e.ID
+	}
+	filter := harbor.Filter{Include: choice.Include, Exclude: choice.Exclude}
+	if unmatched := dataset.Unmatched(c.Name, filter, ids); unmatched != nil {
+		return exitcode.Usagef("%w", unmatched)
 	}
 	return nil
 }

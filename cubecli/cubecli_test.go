@@ -201,7 +201,7 @@ func TestMistakes(t *testing.T) {
 	}{
 		{"rnu", []string{`unknown command "rnu"`}},
 		{"show gues", []string{`there is no cube "gues"`, "cubes are: guess"}},
-		{"run -t nine", []string{"no task of guess matches nine"}},
+		{"run -t nine", []string{`no task of "guess" matches "nine"`}},
 		{"run -a orcale", []string{"orcale", "oracle"}},
 		{"run --max-stpes 3", []string{"--max-steps"}},
 		{"run -l -1", []string{`"-l, --n-tasks" flag: want at least 1`}},

@@ -104,5 +104,6 @@ func TestSubsets(t *testing.T) {
 	for _, command := range []string{"show", "test", "install", "uninstall", "run"} {
 		p.run(command, "--subset", "simpel").want(t, exitcode.Usage, `guess has no subset "simpel"`, "did you mean simple?", "subsets are: simple, tough")
 	}
-	p.job("warned", "-x", "nine*", "-x", "many").want(t, exitcode.OK, "warning: no task of guess matches nine*", "over 2 tasks")
+	p.job("refused", "-x", "nine*", "-x", "many").want(t, exitcode.Usage, `no task of "guess" matches "nine*"`)
+	p.job("less", "-x", "many").want(t, exitcode.OK, "over 2 tasks")
 }

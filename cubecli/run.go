@@ -56,7 +56,7 @@ func (p *Program) run(ctx context.Context, c *Cube, f *jobcli.Flags, choice Choi
 	if err := p.jobs().CheckCube(cfg, f, jobcli.CubeTraits{Name: c.Name, Solved: c.Agent != nil, Containers: c.NeedsContainer}); err != nil {
 		return err
 	}
-	if err := p.WarnUnmatched(c, choice); err != nil {
+	if err := p.CheckUnmatched(c, choice); err != nil {
 		return err
 	}
 	opener, err := p.opener(c, choice)

@@ -37,6 +37,8 @@ type FetchedTask struct {
 type FetchedDataset struct {
 	Tasks   []FetchedTask
 	Metrics []jobdir.MetricConfig // its own
+	// Unmatched are the patterns of its filter that match nothing; nil for none.
+	Unmatched *UnmatchedError
 }
 
 // FetchOptions are what Fetch takes from the outside world.
@@ -218,11 +220,11 @@ func (f *fetcher) dataset(ctx context.Context, d jobdir.DatasetConfig) (FetchedD
 		names[i] = TaskName(t.Task)
 	}
 	filter := harbor.Filter{Include: d.TaskNames, Exclude: d.ExcludeTaskNames, Limit: d.NTasks}
-	kept, err := filter.Apply(names)
+	kept, unmatched, err := Choose(*d.Name, filter, names)
 	if err != nil {
 		return found, err
 	}
-	f.warnings = append(f.warnings, Unmatched(*d.Name, filter, names)...)
+	found.Unmatched = unmatched
 	all := found.Tasks
 	found.Tasks = nil
 	for _, i := range kept {

@@ -8,6 +8,7 @@
 package exception
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 )
@@ -18,12 +19,17 @@ type Error struct {
 	Type string
 	// Message is the exception's text, without the type; may be empty.
 	Message string
+	// Plain is the same text in plain words, for people; empty where Message is plain.
+	Plain string
 	// Err is the cause, which errors.Is and errors.As look at next; may be nil.
 	Err error
 }
 
 // Error returns the message alone.
 func (e *Error) Error() string { return e.Message }
+
+// PlainText returns the message in plain words.
+func (e *Error) PlainText() string { return cmp.Or(e.Plain, e.Message) }
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }

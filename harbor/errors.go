@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"syscall"
 
 	"github.com/proctor-run/proctor/exception"
@@ -32,7 +33,8 @@ func osError(path string, err error) error {
 	for _, known := range osExceptions {
 		if errors.Is(err, known.err) {
 			text := fmt.Sprintf("[Errno %d] %s: %s", known.code, known.text, value.Repr(value.Str(path)))
-			return &exception.Error{Type: known.typ, Message: text, Err: err}
+			plain := fmt.Sprintf("%s: %s", path, strings.ToLower(known.text))
+			return &exception.Error{Type: known.typ, Message: text, Plain: plain, Err: err}
 		}
 	}
 	return &exception.Error{Type: exception.OSError, Message: err.Error(), Err: err}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/proctor-run/proctor/dataset"
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/scan"
@@ -85,6 +86,9 @@ func prepare(cfg jobdir.Config, o PrepareOptions, open func() (*jobDir, error)) 
 	if err != nil {
 		return nil, err
 	}
+	if err := p.refuseUnmatched(found.unmatched, dir.begun); err != nil {
+		return nil, err
+	}
 	if dir.result != nil {
 		p.ID, p.StartedAt, p.Retries = dir.result.ID, dir.result.StartedAt, dir.result.Stats.NRetries
 	}
@@ -127,11 +131,11 @@ func (f *foundTasks) addDataset(d jobdir.DatasetConfig, unverified bool) error {
 		names[i] = harbor.LocalName(dir)
 	}
 	filter := harbor.Filter{Include: d.TaskNames, Exclude: d.ExcludeTaskNames, Limit: d.NTasks}
-	kept, err := filter.Apply(names)
+	kept, unmatched, err := dataset.Choose(*d.Path, filter, names)
 	if err != nil {
 		return err
 	}
-	f.warnings = append(f.warnings, dataset.Unmatched(*d.Path, filter, names)...)
+	f.noteUnmatched(unmatched)
 	for _, i := range kept {
 		config := jobdir.TaskConfig{Path: &found.Dirs[i], Source: &found.Source, Overwrite: d.Overwrite, DownloadDir: d.DownloadDir}
 		f.addLocal(config, names[i])
@@ -167,7 +171,7 @@ func whyNoTask(dir string) string {
 		return "it has no task.toml"
 	}
 	if _, err := harbor.Load(dir, harbor.LoadOptions{}); err != nil {
-		return err.Error()
+		return exception.PlainText(err)
 	}
 	return "it has no environment directory"
 }
@@ -204,7 +208,7 @@ func (f *foundTasks) look(t dataset.FetchedTask, cfg jobdir.Config, o PrepareOpt
 	defer func() { f.homes[key] = home }()
 	task, err := harbor.Load(t.Dir, harbor.LoadOptions{ExtraInstructions: cfg.ExtraInstructionPaths, Home: o.Home})
 	if err != nil {
-		f.warnings = append(f.warnings, fmt.Sprintf("task %q: %v", t.Dir, err))
+		f.warnings = append(f.warnings, fmt.Sprintf("task %q: %s", t.Dir, exception.PlainText(err)))
 		return
 	}
 	for _, loc := range task.Report.Unknown {

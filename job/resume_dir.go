@@ -110,6 +110,9 @@ func PrepareResume(dir string, o ResumeOptions) (*Resumed, error) {
 		}
 		cfg.JobsDir, cfg.JobName = filepath.Dir(dir), filepath.Base(dir)
 	}
+	if err := checkPlaces(cfg, o.Cubes); err != nil {
+		return nil, err
+	}
 	var found *resumeDir
 	r.Prepared, err = prepare(cfg, o.PrepareOptions, func() (*jobDir, error) {
 		found, err = readResumeDir(cfg, o)
@@ -132,6 +135,31 @@ func PrepareResume(dir string, o ResumeOptions) (*Resumed, error) {
 		r.Repaired = append([]string{why}, r.Repaired...)
 	}
 	return r, nil
+}
+
+// ErrTasksElsewhere is the error of a job whose tasks are not where its configuration
+// has them, seen from the working directory.
+var ErrTasksElsewhere = errors.New("the tasks of the job are not here")
+
+// checkPlaces reports the first local task or dataset that is not there.
+func checkPlaces(cfg jobdir.Config, cubes *Cubes) error {
+	var paths []*string
+	for _, t := range cfg.Tasks {
+		if t.Kind() == jobdir.LocalTask && !cubes.has(t) {
+			paths = append(paths, t.Path)
+		}
+	}
+	for _, d := range cfg.Datasets {
+		if d.Kind() == jobdir.LocalDataset {
+			paths = append(paths, d.Path)
+		}
+	}
+	for _, path := range paths {
+		if _, err := os.Stat(*path); errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%w: there is no %q", ErrTasksElsewhere, *path)
+		}
+	}
+	return nil
 }
 
 func sameDir(a, b string) bool {

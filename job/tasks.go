@@ -20,6 +20,7 @@ type foundTasks struct {
 	datasets  []score.DatasetMetrics
 	homes     map[string]taskHome // by TaskKey
 	variables []TaskVariable
+	unmatched []*dataset.UnmatchedError
 	warnings  []string
 }
 
@@ -58,6 +59,7 @@ func resolveTasks(cfg jobdir.Config, o PrepareOptions) (*foundTasks, error) {
 		errs = append(errs, err)
 		f.datasets = append(f.datasets, score.DatasetMetrics{Name: *d.Name, Metrics: own})
 		f.tasks = append(f.tasks, fetched.Datasets[i].Tasks...)
+		f.noteUnmatched(fetched.Datasets[i].Unmatched)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
@@ -91,6 +93,26 @@ func fetchRemote(cfg jobdir.Config, o PrepareOptions) (*dataset.Fetched, error) 
 
 func (f *foundTasks) addLocal(t jobdir.TaskConfig, name string) {
 	f.tasks = append(f.tasks, dataset.FetchedTask{Task: jobdir.Task{Config: t, Name: name}, Dir: *t.Path})
+}
+
+func (f *foundTasks) noteUnmatched(e *dataset.UnmatchedError) {
+	if e != nil {
+		f.unmatched = append(f.unmatched, e)
+	}
+}
+
+// refuseUnmatched refuses to start a job with filters that match nothing. One that was
+// started, by whatever runner, is resumed: its tasks are what they are.
+func (p *Prepared) refuseUnmatched(unmatched []*dataset.UnmatchedError, begun bool) error {
+	var errs []error
+	for _, e := range unmatched {
+		errs = append(errs, e)
+		p.Warnings = append(p.Warnings, e.Lines()...)
+	}
+	if begun {
+		return nil
+	}
+	return errors.Join(errs...)
 }
 
 // plain are the tasks as the plan wants them.

@@ -85,6 +85,45 @@ func (e *Errors) Unwrap() []error {
 	return causes
 }
 
+// PlainText renders the errors for people: on one line, or several below a line with
+// their number, each as its location, what is wrong and the offending value.
+func (e *Errors) PlainText() string {
+	if len(e.List) == 1 {
+		return plainProblem(&e.List[0])
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d problems", len(e.List))
+	for i := range e.List {
+		b.WriteString("\n  " + plainProblem(&e.List[i]))
+	}
+	return b.String()
+}
+
+func plainProblem(e *Error) string {
+	text := e.Msg
+	switch e.Type {
+	case "model_type", "dict_type":
+		text = "Input should be a table of keys and values"
+	case "path_type":
+		text = "Input should be a path"
+	case "missing":
+		text = "it is required"
+	}
+	if rest, ok := strings.CutPrefix(text, "Input should be "); ok {
+		text = "should be " + rest
+		switch e.Input.(type) {
+		case *value.Object, value.List, nil:
+		default:
+			text += " (it is " + value.ShortRepr(inputRepr(e)) + ")"
+		}
+	}
+	text = strings.TrimPrefix(text, "Value error, ")
+	if len(e.Loc) > 0 {
+		return e.Loc.String() + ": " + text
+	}
+	return text
+}
+
 // Brief renders each error on one line as "location: message".
 func (e *Errors) Brief() []string {
 	lines := make([]string, len(e.List))

@@ -276,6 +276,34 @@ func TestClosed(t *testing.T) {
 	}
 }
 
+// TestPlainText: what people read has no word of the library whose texts are recorded,
+// names every place, shows plain values, and hides those under names of credentials.
+func TestPlainText(t *testing.T) {
+	t.Parallel()
+	model := schema.Model("M", func(f *schema.Fields) int {
+		schema.Optional(f, "key", schema.SmallInt)
+		schema.Optional(f, "table", schema.Dict(schema.Str))
+		return schema.Required(f, "n", schema.SmallInt)
+	})
+	for doc, want := range map[string]string{
+		`{"n":"x"}`:                   "n: should be a valid integer, unable to parse string as an integer (it is 'x')",
+		`3`:                           "should be a table of keys and values (it is 3)",
+		`{}`:                          "n: it is required",
+		`{"n":[1]}`:                   "n: should be a valid integer",
+		`{"n":1,"key":"sk-12345678"}`: "key: should be a valid integer, unable to parse string as an integer (it is '****')",
+		`{"table":[],"n":1.5}`:        "2 problems\n  table: should be a table of keys and values\n  n: should be a valid integer, got a number with a fractional part (it is 1.5)",
+	} {
+		_, _, err := schema.Validate(decode(t, doc), model)
+		bad, ok := errors.AsType[*schema.Errors](err)
+		if !ok {
+			t.Fatalf("%s: %v", doc, err)
+		}
+		if got := bad.PlainText(); got != want {
+			t.Errorf("%s:\n%s\nwant\n%s", doc, got, want)
+		}
+	}
+}
+
 // TestUnionPlaces has unions below others: their branches' errors and unknown
 // keys are named by their whole path.
 func TestUnionPlaces(t *testing.T) {

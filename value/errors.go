@@ -1,6 +1,7 @@
 package value
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/proctor-run/proctor/exception"
@@ -32,10 +33,15 @@ type Error struct {
 	// Line and Column, counted from 1, and Offset, counted from 0, in
 	// characters, tell where JSON text is wrong. Line is 0 for other errors.
 	Line, Column, Offset int
+	// Plain is the text in plain words, for people; empty where Message is plain.
+	Plain string
 }
 
 // Error returns the exception's text.
 func (e *Error) Error() string { return e.Message }
+
+// PlainText returns the exception's text in plain words.
+func (e *Error) PlainText() string { return cmp.Or(e.Plain, e.Message) }
 
 // ErrorType returns the exception's class name.
 func (e *Error) ErrorType() string { return string(e.Exception) }

@@ -1,6 +1,8 @@
 package value
 
 import (
+	"bytes"
+	"fmt"
 	"strings"
 	"unicode/utf8"
 )
@@ -76,10 +78,13 @@ func notUTF8(data []byte) *Error {
 		at += n
 	}
 	first, last, reason := badSequence(data[at:])
+	err := raise(UnicodeDecodeError, "'utf-8' codec can't decode bytes in position %d-%d: %s", at, at+last, reason)
 	if first == last {
-		return raise(UnicodeDecodeError, "'utf-8' codec can't decode byte 0x%02x in position %d: %s", data[at], at, reason)
+		err = raise(UnicodeDecodeError, "'utf-8' codec can't decode byte 0x%02x in position %d: %s", data[at], at, reason)
 	}
-	return raise(UnicodeDecodeError, "'utf-8' codec can't decode bytes in position %d-%d: %s", at, at+last, reason)
+	line := 1 + bytes.Count(data[:at], []byte("\n"))
+	err.Plain = fmt.Sprintf("it is not UTF-8 text: byte 0x%02x at offset %d, in line %d", data[at], at, line)
+	return err
 }
 
 // badSequence describes the malformed sequence that data begins with: the

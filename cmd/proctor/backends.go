@@ -54,13 +54,30 @@ func checkSettings(given []string) error {
 		if key = strings.TrimSpace(key); slices.Contains(environmentSettings(), key) {
 			continue
 		}
-		err := usageErrorf("--ek %s: no environment has a setting of this name", key)
-		if hint := flags.DidYouMean(suggest.Nearest(key, environmentSettings())); hint != "" {
-			return withHint(err, "%s", hint)
-		}
-		return withHint(err, "the settings are %s", strings.Join(environmentSettings(), ", "))
+		return withHint(usageErrorf("--ek %s: no environment has a setting of this name", key), "%s", nearestSetting(key))
 	}
 	return nil
+}
+
+// warnSettings warns of a configuration's settings that no environment has. They are not
+// refused: it may be of a runner that knows them.
+func warnSettings(env *Env, cfg jobdir.EnvironmentConfig) {
+	if cfg.Kwargs == nil {
+		return
+	}
+	for key := range cfg.Kwargs.All() {
+		if !slices.Contains(environmentSettings(), key) {
+			_, _ = fmt.Fprintf(env.Stderr, "proctor: warning: environment.kwargs.%s is ignored: no environment has a setting of this name; %s\n",
+				clean(key), nearestSetting(key))
+		}
+	}
+}
+
+func nearestSetting(key string) string {
+	if hint := flags.DidYouMean(suggest.Nearest(key, environmentSettings())); hint != "" {
+		return hint
+	}
+	return "the settings are " + strings.Join(environmentSettings(), ", ")
 }
 
 // checkMirror refuses a directory that is no OCI layout, which would be asked for

@@ -147,7 +147,7 @@ func runCube(ctx context.Context, env *Env, c *cubecli.Cube, f cubeRun) (err err
 	if err := program(env).CheckCube(cfg, f.Flags, jobcli.CubeTraits{Name: c.Name, Solved: c.Agent != nil, Containers: c.NeedsContainer}); err != nil {
 		return err
 	}
-	if err := cubeProgram(env).WarnUnmatched(c, f.choice); err != nil {
+	if err := cubeProgram(env).CheckUnmatched(c, f.choice); err != nil {
 		return err
 	}
 	var opts backendOptions

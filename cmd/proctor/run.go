@@ -111,6 +111,7 @@ func chooseEnvironment(ctx context.Context, env *Env, cfg jobdir.EnvironmentConf
 	if err := checkSettings(f.Set.EnvironmentKwargs); err != nil {
 		return cfg, backendOptions{}, err
 	}
+	warnSettings(env, cfg)
 	asked := backendOptions{Options: sandboxes.Options{Runtime: f.Runtime, Hardened: f.Hardened, AllowRemoteEngine: f.AllowRemoteEngine}}
 	asked.Chosen = func(c sandboxes.Choice) {
 		if quiet := f.Set.Quiet || f.JSON; !quiet || slices.ContainsFunc(c.Passed, sandboxes.Passed.Meant) {

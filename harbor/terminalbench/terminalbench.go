@@ -264,8 +264,11 @@ func (t *task) read(name string) (string, error) {
 	data, err := bounded.ReadAt(t.in, name, maxTextSize)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "", exception.Errorf(exception.FileNotFoundError, "[Errno 2] No such file or directory: %s",
-			value.Repr(value.Str(filepath.Join(t.source, name))))
+		path := filepath.Join(t.source, name)
+		return "", &exception.Error{
+			Type: exception.FileNotFoundError, Message: "[Errno 2] No such file or directory: " + value.Repr(value.Str(path)),
+			Plain: path + ": no such file or directory",
+		}
 	case err != nil:
 		return "", fmt.Errorf("reading the task: %w", err)
 	}

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"syscall"
+
+	"github.com/proctor-run/proctor/exception"
 )
 
 // Exit codes, as docs/exit-codes.md lists them. No command chooses another.
@@ -96,13 +98,13 @@ func WithOutput(err, failed error) error {
 // gone reports that the reader of a pipe has closed it.
 func gone(err error) bool { return errors.Is(err, syscall.EPIPE) }
 
-// Report prints the error of a program and its hint, unless it is quiet.
+// Report prints the error of a program in plain words, and its hint, unless it is quiet.
 func Report(w io.Writer, program string, err error) {
 	var e *Error
 	if errors.As(err, &e) && e.Err == nil {
 		return
 	}
-	_, _ = fmt.Fprintf(w, "%s: %v\n", program, err)
+	_, _ = fmt.Fprintf(w, "%s: %s\n", program, exception.PlainText(err))
 	if errors.As(err, &e) && e.Hint != "" {
 		_, _ = fmt.Fprintf(w, "%s: %s\n", program, e.Hint)
 	}

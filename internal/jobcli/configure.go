@@ -26,6 +26,9 @@ func (p *Program) Configure(f *Flags) (cfg jobdir.Config, names Named, err error
 		return cfg, names, err
 	}
 	if err := cfg.CheckRunnable(); err != nil {
+		if f.Config != "" && f.Set.JobName == nil { // other flags are checked where they are read
+			err = fmt.Errorf("%s: %w", f.Config, err)
+		}
 		return cfg, names, exitcode.Usagef("%w", err)
 	}
 	return cfg, names, nil

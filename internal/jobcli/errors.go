@@ -60,7 +60,7 @@ func changedError(err *jobdir.ChangedError) error {
 // ResumeError is PrepareError for a job that is resumed.
 func ResumeError(err error) error {
 	switch {
-	case errors.Is(err, job.ErrNoTasks):
+	case errors.Is(err, job.ErrNoTasks), errors.Is(err, job.ErrTasksElsewhere):
 		return exitcode.WithHint(exitcode.Usagef("%w", err), "paths of tasks are relative to the directory where the job was started; go there")
 	case errors.Is(err, job.ErrForeignTrial):
 		return exitcode.WithHint(exitcode.Usagef("%w", err), "its configuration or tasks were changed, or trials of another job were copied to it; 'proctor score' aggregates them as they are")
