@@ -56,6 +56,10 @@ type Entry struct {
 	// Trusted agents leave running in the sandbox only what the task's author
 	// wants to be left; what other agents leave is noted in the results.
 	Trusted bool
+	// Digest, when set, identifies the agent's code of a configuration, where that is
+	// files of this machine: "sha256:…" of what a trial would be run with now. It is
+	// recorded with the results, beside the name and the version.
+	Digest func(Config) (string, error)
 	// Check, when set, finds mistakes in a configuration before anything runs.
 	// What an entry tells of its settings has been checked by then.
 	Check func(Config) error

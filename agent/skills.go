@@ -103,29 +103,38 @@ func skillsBelow(given, dir string) ([]Skill, error) {
 	return skills, nil
 }
 
-// Digest identifies the skill's content, as "sha256:" and hex digits: the hash
-// of every file's relative path and content hash, in the order of the paths'
-// parts. Links to files count as the files.
+// Digest identifies the skill's content, see [DirDigest].
 func (s Skill) Digest() (string, error) {
-	files, err := s.files()
+	digest, err := DirDigest(s.Dir)
 	if err != nil {
 		return "", fmt.Errorf("hashing skill %q: %w", s.Name, err)
 	}
+	return digest, nil
+}
+
+// DirDigest identifies the content of a directory of this machine, as "sha256:" and hex
+// digits: the hash of every file's relative path and content hash, in the order of the
+// paths' parts. Links to files count as the files.
+func DirDigest(dir string) (string, error) {
+	files, err := filesBelow(dir)
+	if err != nil {
+		return "", err
+	}
 	sum := sha256.New()
 	for _, rel := range files {
-		content, err := hashFile(filepath.Join(s.Dir, filepath.FromSlash(rel)))
+		content, err := hashFile(filepath.Join(dir, filepath.FromSlash(rel)))
 		if err != nil {
-			return "", fmt.Errorf("hashing skill %q: %w", s.Name, err)
+			return "", err
 		}
 		_, _ = io.WriteString(sum, rel+"\x00"+content+"\x00")
 	}
 	return "sha256:" + hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// files lists the skill's files, relative and with slashes.
-func (s Skill) files() ([]string, error) {
+// filesBelow lists the files of a directory, relative and with slashes.
+func filesBelow(dir string) ([]string, error) {
 	var files []string
-	root, err := filepath.EvalSymlinks(s.Dir)
+	root, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return nil, err
 	}

@@ -118,6 +118,7 @@ func Check(ctx context.Context, dir string, o Options) (*Report, error) {
 		return nil, err
 	}
 	c.checkPlan()
+	c.checkAgents()
 	c.checkTasks()
 	if o.Manifest || o.Against != nil {
 		own, err := c.manifest(ctx)

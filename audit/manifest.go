@@ -68,6 +68,8 @@ type AgentEntry struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
 	Model   string `json:"model,omitempty"`
+	// Digest is that of the agent's code, where that is files of the machine that ran it.
+	Digest string `json:"digest,omitempty"`
 	// Skills by their digests.
 	Skills []string `json:"skills,omitempty"`
 }
@@ -169,10 +171,13 @@ func (c *check) describeInputs(m *Manifest) {
 			}
 		}
 		a.Skills = c.skills(t.result)
-		agents[fmt.Sprintf("%q", []any{a})] = a
-		if t.notes != nil && t.notes.ImageDigest != "" {
-			m.Images = append(m.Images, t.notes.ImageDigest)
+		if t.notes != nil {
+			a.Digest = t.notes.AgentDigest
+			if t.notes.ImageDigest != "" {
+				m.Images = append(m.Images, t.notes.ImageDigest)
+			}
 		}
+		agents[fmt.Sprintf("%q", []any{a})] = a
 	}
 	m.Agents = sorted(agents)
 	slices.Sort(m.Images)

@@ -25,6 +25,10 @@ type Notes struct {
 	// ImageDigest is the content of the image that the sandbox was made of, "sha256:…";
 	// empty where the backend has none, or does not tell.
 	ImageDigest string `json:"image_digest,omitempty"`
+	// AgentDigest is the content of the agent's code, "sha256:…": of its file, or of the
+	// directory that was uploaded. It is empty where an agent is proctor's own, a command,
+	// or a program of this machine.
+	AgentDigest string `json:"agent_digest,omitempty"`
 	// Runtime is what ran the backend's sandboxes, where there is a choice of that.
 	Runtime string `json:"runtime,omitempty"`
 	// Kept says how to get into the sandbox, which was stopped and left for people;

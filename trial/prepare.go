@@ -68,6 +68,11 @@ func (a *attempt) prepareAgent(agents *agentBuilder, stepped bool) (agent.Config
 		return made, err
 	}
 	a.agent, a.trusted = built, entry.Trusted
+	if entry.Digest != nil {
+		if a.notes.AgentDigest, err = entry.Digest(made); err != nil {
+			return made, err
+		}
+	}
 	a.res.AgentInfo = agentInfo(a.cfg.Agent, built.Info())
 	a.logs = entry.Logs
 	if entry.Install != nil {

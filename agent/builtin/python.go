@@ -85,6 +85,17 @@ func pythonEntry() agent.Entry {
 			}
 			return checkCode(p.Dir)
 		},
+		Digest: func(c agent.Config) (string, error) {
+			dir := c.Text("dir")
+			if err := checkCode(dir); err != nil { // which bounds what is read
+				return "", err
+			}
+			digest, err := agent.DirDigest(dir)
+			if err != nil {
+				return "", fmt.Errorf("hashing the agent's code: %w", err)
+			}
+			return digest, nil
+		},
 		Sandboxed: func(c agent.Config) (agent.Agent, error) { return newPython(c), nil },
 	}
 }

@@ -104,12 +104,19 @@ func (d *Definition) Entry() agent.Entry {
 		Gateway: len(d.Model.APIs) > 0, NeedsModel: d.Model.Required && len(d.Model.APIs) > 0, OwnKeys: d.Model.Keys,
 		Logs: d.reader(), FailuresOnly: d.Logs == "", UsesTools: d.namesServers(),
 		Check:     d.check,
+		Digest:    func(agent.Config) (string, error) { return d.digest(), nil },
 		Sandboxed: func(c agent.Config) (agent.Agent, error) { return newProgram(d, c) },
 	}
 	if !d.Install.empty() {
 		e.Install = d.installation
 	}
 	return e
+}
+
+// digest is that of the text of the agent's file.
+func (d *Definition) digest() string {
+	sum := sha256.Sum256([]byte(d.source))
+	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
 func (d *Definition) settingList() []agent.Setting {
