@@ -44,20 +44,20 @@ func (p Problem) String() string {
 
 // Validate finds every problem in the files of a task, where [Load] ends with the
 // first. A task with invalid values is examined as far as its valid ones allow; of
-// a task.toml that is no TOML only the first syntax error is found. It runs
-// nothing.
+// a task.toml that is no TOML only the first syntax error is found, and of the
+// files what a task needs whatever its task.toml is meant to say. It runs nothing.
 //
 // The order is that of the files: task.toml, environment, then each step. A task
 // without a [SeverityError] can be loaded.
 func Validate(dir string) []Problem {
-	v := &validation{task: &Task{Dir: dir}, invalid: map[string]bool{}}
-	parsed := v.readConfig()
-	v.checkEnvironment(parsed)
+	v := &validation{task: &Task{Dir: dir}}
+	v.readConfig()
+	v.checkEnvironment()
 	switch {
-	case parsed && !v.invalid["steps"]:
+	case !v.lost("steps"):
 		v.checkSteps()
 	case !isDir(filepath.Join(dir, "steps")):
-		v.checkInstruction("") // whatever task.toml is meant to say
+		v.checkStage(nil, "") // whatever task.toml is meant to say
 	}
 	if !v.failed {
 		// What loading requires besides.
@@ -70,10 +70,12 @@ func Validate(dir string) []Problem {
 
 // validation is one run of [Validate].
 type validation struct {
-	task     *Task
-	invalid  map[string]bool // tables of task.toml that have invalid values; task.Config lacks them
-	problems []Problem
-	failed   bool // one of the problems is an error
+	task *Task
+	// written is what task.toml says, valid what is left of it without its invalid
+	// values, of which task.Config is made. Both are nil where there is no such thing.
+	written, valid *value.Object
+	problems       []Problem
+	failed         bool // one of the problems is an error
 }
 
 func (v *validation) add(severity Severity, file, place, format string, args ...any) {
@@ -81,69 +83,45 @@ func (v *validation) add(severity Severity, file, place, format string, args ...
 	v.failed = v.failed || severity == SeverityError
 }
 
-// readConfig reads task.toml and reports whether it is TOML.
-func (v *validation) readConfig() bool {
+// readConfig reads task.toml.
+func (v *validation) readConfig() {
 	const file = "task.toml"
 	path := filepath.Join(v.task.Dir, file)
 	data, err := bounded.ReadRegular(path, maxConfigSize)
 	if err != nil {
 		v.add(SeverityError, file, "", "it cannot be read: %v", err)
-		return false
+		return
 	}
-	config, report, err := ParseConfig(data)
+	_, report, err := ParseConfig(data)
 	for _, loc := range report.Unknown {
 		v.add(SeverityWarning, file, loc.String(), "unknown key, it is ignored")
 	}
 	for _, w := range report.Warnings {
 		v.add(SeverityWarning, file, w.Loc.String(), "%s", w.Text)
 	}
-	v.task.Config = config
-	if err == nil {
-		return true
+	all, isSchema := errors.AsType[*schema.Errors](err)
+	if err != nil && !isSchema {
+		place := ""
+		if syntax, ok := errors.AsType[*toml.Error](err); ok && syntax.Line > 0 {
+			place = fmt.Sprintf("line %d, column %d", syntax.Line, syntax.Column)
+		}
+		v.add(SeverityError, file, place, "%v", err)
+		return
 	}
-	if all, ok := errors.AsType[*schema.Errors](err); ok {
+	if isSchema {
 		for _, e := range all.List {
 			v.add(SeverityError, file, e.Loc.String(), "%s", e.Msg)
 		}
-		return v.takeValid(data, all)
 	}
-	place := ""
-	if syntax, ok := errors.AsType[*toml.Error](err); ok && syntax.Line > 0 {
-		place = fmt.Sprintf("line %d, column %d", syntax.Line, syntax.Column)
-	}
-	v.add(SeverityError, file, place, "%v", err)
-	return false
+	v.takeValid(data)
 }
 
-// takeValid reads task.toml again without the tables that have invalid values, and
-// reports whether that gives a configuration.
-func (v *validation) takeValid(data []byte, invalid *schema.Errors) bool {
-	text, err := value.ReadText(data)
-	if err != nil {
-		return false
-	}
-	doc, err := toml.Decode(text)
-	if err != nil {
-		return false
-	}
-	for _, e := range invalid.List {
-		if len(e.Loc) == 0 {
-			return false
-		}
-		table, _ := e.Loc[0].(string)
-		v.invalid[table] = true
-		doc.Delete(table)
-	}
-	v.task.Config, _, err = schema.Validate[Config](doc, decodeConfig)
-	return err == nil
-}
-
-func (v *validation) checkEnvironment(parsed bool) {
+func (v *validation) checkEnvironment() {
 	if !isDir(v.task.EnvironmentDir()) {
 		v.add(SeverityError, "environment", "", "the directory is missing")
 		return
 	}
-	if err := v.task.HasDefinition(); err != nil && parsed && !v.invalid["environment"] {
+	if err := v.task.HasDefinition(); err != nil && !v.lost("environment", "docker_image") {
 		v.add(SeverityError, "environment", "",
 			"nothing says how the environment is made: add a Dockerfile, a docker-compose.yaml or docker_image under [environment] in task.toml")
 	}
@@ -151,17 +129,21 @@ func (v *validation) checkEnvironment(parsed bool) {
 
 // checkSteps looks for the files that the configuration asks for.
 func (v *validation) checkSteps() {
-	if !v.task.Config.HasSteps() {
-		v.checkInstruction("")
-		v.checkScripts(nil, "")
+	if !v.hadSteps() {
+		v.checkStage(nil, "")
 		return
 	}
 	for i := range v.task.Config.Steps {
 		step := &v.task.Config.Steps[i]
-		base := path.Join("steps", step.Name)
-		v.checkInstruction(base)
-		v.checkScripts(step, base)
+		v.checkStage(step, path.Join("steps", step.Name))
 	}
+}
+
+// checkStage looks for the files of a step, or of a task without steps.
+func (v *validation) checkStage(step *Step, base string) {
+	v.checkInstruction(base)
+	v.checkTests(step, base)
+	v.checkSolution(step, base)
 }
 
 // checkInstruction looks at the instruction of a step, or of a task without steps.
@@ -182,24 +164,53 @@ func (v *validation) checkInstruction(base string) {
 	}
 }
 
-// checkScripts looks for the scripts of a step, or of a task without steps. Their
-// names follow from the system of the environment.
-func (v *validation) checkScripts(step *Step, base string) {
-	if v.invalid["environment"] {
+// systems are those that the environment may have: the one that task.toml says, or
+// all where that is invalid. The names of the scripts follow from it.
+func (v *validation) systems() []OS {
+	if v.lost("environment", "os") {
+		return []OS{Linux, Windows}
+	}
+	return []OS{v.task.Config.Environment.OS}
+}
+
+// on is the task for a system.
+func (v *validation) on(system OS) *Task {
+	t := *v.task
+	t.Config.Environment.OS = system
+	return &t
+}
+
+// checkTests looks for the test script.
+func (v *validation) checkTests(step *Step, base string) {
+	if v.task.Config.VerifierMode(step) != Shared {
 		return
 	}
-	t := v.task
-	system := t.Config.Environment.OS
-	if !v.invalid["verifier"] && t.Config.VerifierMode(step) == Shared {
-		tests := path.Join(base, "tests", system.TestScript())
-		if script := t.TestScript(step); script == "" {
-			v.add(SeverityError, tests, "", "the test script is missing")
-		} else if !isRegular(script) {
+	systems := v.systems()
+	tests := path.Join(base, "tests", systems[0].TestScript())
+	for _, system := range systems {
+		script := v.on(system).TestScript(step)
+		if isRegular(script) {
+			return
+		}
+		if script != "" {
 			v.add(SeverityError, tests, "", "the test script is not a regular file")
+			return
 		}
 	}
-	if info, err := os.Stat(t.SolutionScript(step)); err != nil || !info.Mode().IsRegular() {
-		v.add(SeverityWarning, path.Join(base, "solution", system.SolutionScript()), "",
-			"there is no solution: agent oracle cannot show that the task can be solved")
+	if v.lostMode(step) {
+		v.add(SeverityWarning, tests, "", "the test script is missing; only a task with a separate verifier needs none")
+		return
 	}
+	v.add(SeverityError, tests, "", "the test script is missing")
+}
+
+func (v *validation) checkSolution(step *Step, base string) {
+	systems := v.systems()
+	for _, system := range systems {
+		if isRegular(v.on(system).SolutionScript(step)) {
+			return
+		}
+	}
+	v.add(SeverityWarning, path.Join(base, "solution", systems[0].SolutionScript()), "",
+		"there is no solution: agent oracle cannot show that the task can be solved")
 }

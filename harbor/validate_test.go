@@ -19,6 +19,9 @@ func TestValidate(t *testing.T) {
 		"task.toml": "", "instruction.md": "do it", "environment/Dockerfile": "FROM debian", "tests/test.sh": "", "solution/solve.sh": "",
 	}
 	const noSolution = "warning: solution/solve.sh: there is no solution: agent oracle cannot show that the task can be solved"
+	const noDefinition = "error: environment: nothing says how the environment is made: " +
+		"add a Dockerfile, a docker-compose.yaml or docker_image under [environment] in task.toml"
+	const unknownMode = "warning: tests/test.sh: the test script is missing; only a task with a separate verifier needs none"
 	for _, c := range []struct {
 		name  string
 		files map[string]string // over those of a valid task; "-" removes one
@@ -29,9 +32,15 @@ func TestValidate(t *testing.T) {
 			"error: task.toml: it cannot be read: stat DIR/task.toml: no such file or directory",
 			"error: environment: the directory is missing",
 			"error: instruction.md: the instruction is missing",
+			unknownMode,
+			noSolution,
 		}},
 		{"no TOML", map[string]string{"task.toml": "[agent]\ntimeout_sec =\n", "tests/test.sh": "-"}, []string{
 			"error: task.toml: line 2, column 14: Invalid value (at line 2, column 14)",
+			unknownMode,
+		}},
+		{"no TOML, and steps perhaps", map[string]string{"task.toml": "steps = [\n", "instruction.md": "-", "tests/test.sh": "-", "steps/one/instruction.md": "x"}, []string{
+			"error: task.toml: Invalid value (at end of document)",
 		}},
 		{"files are missing", map[string]string{"instruction.md": "-", "environment/Dockerfile": "-", "environment/x": "", "tests/test.sh": "-", "solution/solve.sh": "-"}, []string{
 			"error: environment: nothing says how the environment is made: add a Dockerfile, a docker-compose.yaml or docker_image under [environment] in task.toml",
@@ -47,12 +56,58 @@ func TestValidate(t *testing.T) {
 			"error: instruction.md: the instruction is missing",
 			"error: tests/test.sh: the test script is missing",
 		}},
+		{"values of the tables that files depend on", map[string]string{
+			"task.toml":      "[verifier]\ntimeout_sec = \"soon\"\nuser = 1.5\n[environment]\ncpus = \"many\"\n",
+			"instruction.md": "-", "environment/Dockerfile": "-", "environment/x": "", "tests/test.sh": "-", "solution/solve.sh": "-",
+		}, []string{
+			"error: task.toml: verifier.timeout_sec: Input should be a valid number, unable to parse string as a number",
+			"error: task.toml: verifier.user.str: Input should be a valid string",
+			"error: task.toml: verifier.user.int: Input should be a valid integer, got a number with a fractional part",
+			"error: task.toml: environment.cpus: Input should be a valid integer, unable to parse string as an integer",
+			noDefinition,
+			"error: instruction.md: the instruction is missing",
+			"error: tests/test.sh: the test script is missing",
+			noSolution,
+		}},
+		{"tables that contradict themselves", map[string]string{
+			"task.toml":              "[verifier]\nallowed_hosts = [\"a\"]\n[environment]\nos = \"windows\"\nallowed_hosts = [\"a\"]\n",
+			"environment/Dockerfile": "-", "environment/x": "",
+		}, []string{
+			"error: task.toml: verifier: Value error, allowed_hosts is only valid when network_mode='allowlist'.",
+			"error: task.toml: environment: Value error, allowed_hosts is only valid when network_mode='allowlist'.",
+			noDefinition,
+			"error: tests/test.bat: the test script is missing",
+			"warning: solution/solve.bat: there is no solution: agent oracle cannot show that the task can be solved",
+		}},
+		{"an image that is no text", map[string]string{"task.toml": "[environment]\ndocker_image = 1\n", "environment/Dockerfile": "-", "environment/x": ""}, []string{
+			"error: task.toml: environment.docker_image: Input should be a valid string",
+		}},
+		{"values of steps", map[string]string{
+			"task.toml": "[[steps]]\nx = 1\n[[steps]]\nname = \"two\"\n[steps.agent]\ntimeout_sec = \"soon\"\n" +
+				"[[steps]]\nname = \"three\"\n[steps.verifier]\nenvironment_mode = 1\n",
+			"instruction.md": "-", "tests/test.sh": "-",
+		}, []string{
+			"warning: task.toml: steps.0.x: unknown key, it is ignored",
+			"error: task.toml: steps.0.name: Field required",
+			"error: task.toml: steps.1.agent.timeout_sec: Input should be a valid number, unable to parse string as a number",
+			"error: task.toml: steps.2.verifier.environment_mode: Input should be 'shared' or 'separate'",
+			"error: steps/two/instruction.md: the instruction is missing",
+			"warning: steps/two/tests/test.sh: the test script is missing; only a task with a separate verifier needs none",
+			"error: steps/three/instruction.md: the instruction is missing",
+			"warning: steps/three/tests/test.sh: the test script is missing; only a task with a separate verifier needs none",
+		}},
+		{"no valid step", map[string]string{"task.toml": "[[steps]]\nname = 1\n", "instruction.md": "-", "tests/test.sh": "-"}, []string{
+			"error: task.toml: steps.0.name: Input should be a valid string",
+		}},
 		{"invalid environment", map[string]string{"task.toml": "[environment]\nos = 1\n", "instruction.md": "-", "environment/Dockerfile": "-", "environment/x": "", "tests/test.sh": "-"}, []string{
 			"error: task.toml: environment.os: Input should be 'linux' or 'windows'",
+			noDefinition,
 			"error: instruction.md: the instruction is missing",
+			"error: tests/test.sh: the test script is missing",
 		}},
 		{"invalid verifier", map[string]string{"task.toml": "[verifier]\nenvironment_mode = 1\n", "tests/test.sh": "-", "solution/solve.sh": "-"}, []string{
 			"error: task.toml: verifier.environment_mode: Input should be 'shared' or 'separate'",
+			unknownMode,
 			noSolution,
 		}},
 		{"invalid steps", map[string]string{"task.toml": "steps = 1\n", "instruction.md": "-"}, []string{
