@@ -2,13 +2,16 @@ package harbor
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/internal/dump"
 	"github.com/proctor-run/proctor/internal/fnmatch"
+	"github.com/proctor-run/proctor/internal/shellword"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -95,6 +98,45 @@ func Discover(path string, disableVerification bool) (Found, error) {
 		}
 	}
 	return found, nil
+}
+
+// maxLooked bounds how many entries of a directory are looked at to tell whether it
+// holds tasks.
+const maxLooked = 1000
+
+// WhyNoTaskFile says what is wrong with a directory that has no task.toml: that, and
+// where directories in it are tasks, how to name it: by words of a command line that
+// its path ends, such as "proctor run -p". It looks no deeper than that.
+func WhyNoTaskFile(dir, how string) string {
+	const missing = "it has no task.toml"
+	name, ok := taskIn(dir)
+	if !ok {
+		return missing
+	}
+	return fmt.Sprintf("%s, but directories in it have one, such as %q: %s %s", missing, name, how, shellword.Quote(dir))
+}
+
+// HasTaskIn reports whether a directory in dir has a task.toml.
+func HasTaskIn(dir string) bool {
+	_, ok := taskIn(dir)
+	return ok
+}
+
+// taskIn returns the name of a directory in dir that has a task.toml.
+func taskIn(dir string) (string, bool) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return "", false
+	}
+	entries, _ := f.ReadDir(maxLooked) // those that could be read will do
+	_ = f.Close()
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	for _, entry := range entries {
+		if isRegular(filepath.Join(dir, entry.Name(), "task.toml")) {
+			return entry.Name(), true
+		}
+	}
+	return "", false
 }
 
 // Filter says which tasks of a dataset to run (Harbor job format, section

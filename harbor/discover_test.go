@@ -123,3 +123,33 @@ func TestGitCacheVectors(t *testing.T) {
 		}
 	}
 }
+
+// A directory without a task.toml is told apart from one that holds tasks, one level
+// below and no deeper.
+func TestWhyNoTaskFile(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	for _, name := range []string{"a group/b", "a group/a", "deep/er/task", "empty"} {
+		if err := os.MkdirAll(filepath.Join(root, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"a group/b/task.toml", "a group/a/task.toml", "a group/0", "deep/er/task/task.toml"} {
+		if err := os.WriteFile(filepath.Join(root, name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const none = "it has no task.toml"
+	for name, want := range map[string]string{
+		"a group": none + `, but directories in it have one, such as "a": proctor run -p '` + filepath.Join(root, "a group") + "'",
+		"deep":    none, "empty": none, "absent": none, "a group/0": none,
+	} {
+		dir := filepath.Join(root, name)
+		if got := harbor.WhyNoTaskFile(dir, "proctor run -p"); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+		if got := harbor.HasTaskIn(dir); got != (want != none) {
+			t.Errorf("%s: holds tasks: %v", name, got)
+		}
+	}
+}

@@ -168,7 +168,7 @@ func hasTaskFile(dir string) bool {
 
 func whyNoTask(dir string) string {
 	if !hasTaskFile(dir) {
-		return "it has no task.toml"
+		return harbor.WhyNoTaskFile(dir, "-p")
 	}
 	if _, err := harbor.Load(dir, harbor.LoadOptions{}); err != nil {
 		return exception.PlainText(err)

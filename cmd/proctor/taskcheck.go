@@ -69,13 +69,9 @@ trials are kept then, and removed otherwise.`,
 		if f.repeats < 1 {
 			return usageErrorf("--repeats %d: the solution has to run at least once", f.repeats)
 		}
-		var dirs []string
-		for _, p := range args {
-			found, err := tasksAt(p)
-			if err != nil {
-				return err
-			}
-			dirs = append(dirs, found...)
+		dirs, err := findTasks(env, args, "proctor task check")
+		if err != nil {
+			return err
 		}
 		return checkTasks(cmd.Context(), env, f, dirs)
 	}

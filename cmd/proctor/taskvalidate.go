@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/proctor-run/proctor/harbor"
+	"github.com/proctor-run/proctor/internal/shellword"
 	"github.com/proctor-run/proctor/report"
 )
 
@@ -37,13 +39,9 @@ unknown and deprecated keys, a missing solution.`,
 }
 
 func validateTasks(env *Env, paths []string, asJSON bool) error {
-	var dirs []string
-	for _, p := range paths {
-		found, err := tasksAt(p)
-		if err != nil {
-			return err
-		}
-		dirs = append(dirs, found...)
+	dirs, err := findTasks(env, paths, "proctor task validate")
+	if err != nil {
+		return err
 	}
 	invalid := 0
 	for _, dir := range dirs {
@@ -65,26 +63,75 @@ func validateTasks(env *Env, paths []string, asJSON bool) error {
 	return usageErrorf("%d of %s cannot be run", invalid, count(len(dirs), "task"))
 }
 
-// tasksAt lists the directories at a path that are meant to be tasks: itself,
-// or those in it that have a task.toml.
+// findTasks lists the directories at paths that are meant to be tasks, and tells of
+// those that are passed over; command is how tasks are named to the command.
+func findTasks(env *Env, paths []string, command string) ([]string, error) {
+	var dirs []string
+	for _, p := range paths {
+		found, skipped, err := lookForTasks(p, command)
+		if err != nil {
+			return nil, err
+		}
+		for _, dir := range skipped {
+			_, _ = fmt.Fprintf(env.Stderr, "proctor: skipping %q: %s\n", clean(dir), clean(harbor.WhyNoTaskFile(dir, command)))
+		}
+		dirs = append(dirs, found...)
+	}
+	return dirs, nil
+}
+
+// tasksAt lists the directories at a path that are meant to be tasks.
 func tasksAt(dir string) ([]string, error) {
+	found, _, err := lookForTasks(dir, "name")
+	return found, err
+}
+
+// lookForTasks lists the directories at a path that are meant to be tasks: itself,
+// or those in it that have a task.toml. The other directories in it are skipped, those
+// that are hidden aside. Where none is a task, the error says which of them hold some.
+func lookForTasks(dir, command string) (found, skipped []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, withHint(usageErrorf("reading a task: %w", err), "name a task directory or a directory of tasks")
+		return nil, nil, withHint(usageErrorf("reading a task: %w", err), "name a task directory or a directory of tasks")
 	}
-	var below []string
 	for _, e := range entries {
 		switch child := filepath.Join(dir, e.Name()); {
 		case e.Name() == "task.toml" || e.Name() == "instruction.md":
-			return []string{dir}, nil
+			return []string{dir}, nil, nil
 		case isFile(filepath.Join(child, "task.toml")):
-			below = append(below, child)
+			found = append(found, child)
+		case isDirectory(child) && !strings.HasPrefix(e.Name(), "."):
+			skipped = append(skipped, child)
 		}
 	}
-	if len(below) == 0 {
-		return nil, withHint(usageErrorf("%q holds no task: there is no task.toml in it nor below it", dir), "'proctor task init NAME' makes a task")
+	if len(found) == 0 {
+		return nil, nil, noTask(dir, skipped, command)
 	}
-	return below, nil
+	return found, skipped, nil
+}
+
+// maxGroups is how many directories of tasks an error names.
+const maxGroups = 5
+
+// noTask is the error for a directory that is no task and holds none, but for those in
+// the directories of it.
+func noTask(dir string, below []string, command string) error {
+	var groups []string
+	more := ""
+	for _, child := range below {
+		if !harbor.HasTaskIn(child) {
+			continue
+		}
+		if len(groups) == maxGroups {
+			more = " …"
+			break
+		}
+		groups = append(groups, shellword.Quote(child))
+	}
+	if len(groups) == 0 {
+		return withHint(usageErrorf("%q holds no task: there is no task.toml in it nor in its directories", dir), "'proctor task init NAME' makes a task")
+	}
+	return withHint(usageErrorf("%q holds no task itself, but directories of tasks", dir), "%s %s%s", command, strings.Join(groups, " "), more)
 }
 
 func printTaskValidation(w io.Writer, v *report.TaskValidation) {
