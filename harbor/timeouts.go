@@ -44,6 +44,9 @@ func (t Timeout) Seconds() *float64 {
 	return &limit
 }
 
+// NoTime reports whether a limit ends a phase as it begins: it is not more than 0.
+func NoTime(sec float64) bool { return !(sec > 0) }
+
 // AgentTimeoutSec is the base of the agent's limit: the step's, else the
 // task's. step may be nil.
 func (c *Config) AgentTimeoutSec(step *Step) *float64 {

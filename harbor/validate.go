@@ -19,7 +19,7 @@ type Severity string
 // The severities.
 const (
 	SeverityError   Severity = "error"
-	SeverityWarning Severity = "warning" // the task runs: unknown and deprecated keys, a missing solution
+	SeverityWarning Severity = "warning" // the task can be loaded: ignored keys, scripts that will not run, a missing solution
 )
 
 // Problem is one thing that is wrong with the files of a task.
@@ -50,7 +50,7 @@ func (p Problem) String() string {
 // The order is that of the files: task.toml, environment, then each step. A task
 // without a [SeverityError] can be loaded.
 func Validate(dir string) []Problem {
-	v := &validation{task: &Task{Dir: dir}}
+	v := &validation{task: &Task{Dir: dir}, seen: map[string]bool{}}
 	v.readConfig()
 	v.checkEnvironment()
 	switch {
@@ -74,6 +74,7 @@ type validation struct {
 	// written is what task.toml says, valid what is left of it without its invalid
 	// values, of which task.Config is made. Both are nil where there is no such thing.
 	written, valid *value.Object
+	seen           map[string]bool // scripts, which steps may share
 	problems       []Problem
 	failed         bool // one of the problems is an error
 }
@@ -114,6 +115,9 @@ func (v *validation) readConfig() {
 		}
 	}
 	v.takeValid(data)
+	if v.valid != nil {
+		v.checkLimits()
+	}
 }
 
 func (v *validation) checkEnvironment() {
@@ -180,34 +184,36 @@ func (v *validation) on(system OS) *Task {
 	return &t
 }
 
-// checkTests looks for the test script.
+// checkTests looks for the test script, and at what there is of it.
 func (v *validation) checkTests(step *Step, base string) {
-	if v.task.Config.VerifierMode(step) != Shared {
-		return
-	}
+	shared := v.task.Config.VerifierMode(step) == Shared
 	systems := v.systems()
 	tests := path.Join(base, "tests", systems[0].TestScript())
 	for _, system := range systems {
 		script := v.on(system).TestScript(step)
 		if isRegular(script) {
+			v.checkLineEnds(script)
 			return
 		}
-		if script != "" {
+		if script != "" && shared {
 			v.add(SeverityError, tests, "", "the test script is not a regular file")
 			return
 		}
 	}
-	if v.lostMode(step) {
+	switch {
+	case !shared:
+	case v.lostMode(step):
 		v.add(SeverityWarning, tests, "", "the test script is missing; only a task with a separate verifier needs none")
-		return
+	default:
+		v.add(SeverityError, tests, "", "the test script is missing")
 	}
-	v.add(SeverityError, tests, "", "the test script is missing")
 }
 
 func (v *validation) checkSolution(step *Step, base string) {
 	systems := v.systems()
 	for _, system := range systems {
-		if isRegular(v.on(system).SolutionScript(step)) {
+		if script := v.on(system).SolutionScript(step); isRegular(script) {
+			v.checkLineEnds(script)
 			return
 		}
 	}

@@ -21,6 +21,8 @@ func TestValidate(t *testing.T) {
 	const noSolution = "warning: solution/solve.sh: there is no solution: agent oracle cannot show that the task can be solved"
 	const noDefinition = "error: environment: nothing says how the environment is made: " +
 		"add a Dockerfile, a docker-compose.yaml or docker_image under [environment] in task.toml"
+	const noTime = " leave no time, and no run takes the task; want more than 0, or leave it out for "
+	const carriage = `it ends with a carriage return, with which the script does not run in Linux: sed -i 's/\r$//' `
 	const unknownMode = "warning: tests/test.sh: the test script is missing; only a task with a separate verifier needs none"
 	for _, c := range []struct {
 		name  string
@@ -105,6 +107,31 @@ func TestValidate(t *testing.T) {
 			"error: instruction.md: the instruction is missing",
 			"error: tests/test.sh: the test script is missing",
 		}},
+		{"no time", map[string]string{
+			"task.toml": "[agent]\ntimeout_sec = 0\n[verifier]\ntimeout_sec = -1\n[environment]\nbuild_timeout_sec = nan\n[[steps]]\nname = \"one\"\n" +
+				"[steps.agent]\ntimeout_sec = -0.5\n[steps.verifier]\ntimeout_sec = 0\n[steps.healthcheck]\ncommand = \"x\"\ntimeout_sec = 0\n",
+			"instruction.md": "-", "steps/one/instruction.md": "x",
+		}, []string{
+			"warning: task.toml: agent.timeout_sec: 0 seconds" + noTime + "no limit",
+			"warning: task.toml: verifier.timeout_sec: -1 seconds" + noTime + "600 seconds",
+			"warning: task.toml: environment.build_timeout_sec: NaN seconds" + noTime + "600 seconds",
+			"warning: task.toml: steps.0.agent.timeout_sec: -0.5 seconds" + noTime + "the task's limit",
+			"warning: task.toml: steps.0.verifier.timeout_sec: 0 seconds" + noTime + "600 seconds",
+		}},
+		{"carriage returns", map[string]string{"tests/test.sh": "#!/bin/bash\r\ntrue\r\n", "solution/solve.sh": "#!/bin/sh\necho 'x\ry'\ntrue\r\n"}, []string{
+			"warning: tests/test.sh: line 1: " + carriage + "DIR/tests/test.sh",
+			"warning: solution/solve.sh: line 3: " + carriage + "DIR/solution/solve.sh",
+		}},
+		{"carriage returns of steps", map[string]string{
+			"task.toml":      "[verifier]\nenvironment_mode = \"separate\"\n[[steps]]\nname = \"one\"\n[[steps]]\nname = \"two\"\n",
+			"instruction.md": "-", "steps/one/instruction.md": "x", "steps/two/instruction.md": "x",
+			"tests/test.sh": "\r\n", "steps/two/tests/test.sh": "\r\n", "steps/two/solution/solve.sh": "\r\n",
+		}, []string{
+			"warning: tests/test.sh: line 1: " + carriage + "DIR/tests/test.sh",
+			"warning: steps/two/tests/test.sh: line 1: " + carriage + "DIR/steps/two/tests/test.sh",
+			"warning: steps/two/solution/solve.sh: line 1: " + carriage + "DIR/steps/two/solution/solve.sh",
+		}},
+		{"carriage returns of Windows", map[string]string{"task.toml": "[environment]\nos = \"windows\"\n", "tests/test.bat": "x\r\n", "solution/solve.bat": "x\r\n"}, nil},
 		{"invalid verifier", map[string]string{"task.toml": "[verifier]\nenvironment_mode = 1\n", "tests/test.sh": "-", "solution/solve.sh": "-"}, []string{
 			"error: task.toml: verifier.environment_mode: Input should be 'shared' or 'separate'",
 			unknownMode,

@@ -1,10 +1,50 @@
 package trial
 
 import (
+	"fmt"
+
 	"github.com/proctor-run/proctor/environment"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/jobdir"
 )
+
+// CheckLimits reports a time limit of a task that leaves a phase of a trial no time,
+// so that each trial would end with it: one that is not more than 0, and that the
+// trial's configuration does not replace.
+func CheckLimits(cfg *jobdir.TrialConfig, task *harbor.Config) error {
+	check := func(key string, base, override *float64) error {
+		if base == nil || !harbor.NoTime(*base) || override != nil && *override != 0 {
+			return nil
+		}
+		return fmt.Errorf("%s is %v, which leaves no time: each trial would end at once", key, *base)
+	}
+	if err := check("[environment].build_timeout_sec", &task.Environment.BuildTimeoutSec, nil); err != nil {
+		return err
+	}
+	stages := []*harbor.Step{nil}
+	if task.HasSteps() {
+		stages = nil
+		for i := range task.Steps {
+			stages = append(stages, &task.Steps[i])
+		}
+	}
+	for _, step := range stages {
+		of := ""
+		if step != nil {
+			of = fmt.Sprintf(" of step %q", step.Name)
+		}
+		if err := check("[agent].timeout_sec"+of, task.AgentTimeoutSec(step), cfg.Agent.OverrideTimeoutSec); err != nil {
+			return err
+		}
+		if cfg.Verifier.Disable {
+			continue
+		}
+		if err := check("[verifier].timeout_sec"+of, new(task.VerifierTimeoutSec(step)), cfg.Verifier.OverrideTimeoutSec); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // limits are the time limits of a trial's phases.
 type limits struct {

@@ -22,8 +22,9 @@ func newTaskValidate(env *Env) *cobra.Command {
 		Long: `validate reads task directories, or directories of them, and names every problem
 with its file and place. It runs nothing.
 
-Errors keep a task from being run; the exit code is 2 then. Warnings do not:
-unknown and deprecated keys, a missing solution.`,
+Errors keep a task from being loaded; the exit code is 2 then. Warnings do not:
+unknown and deprecated keys, time limits of 0, scripts with line ends of Windows,
+a missing solution.`,
 		Example: `  proctor task validate my-task
   proctor task validate --json tasks/*`,
 		Args: func(cmd *cobra.Command, args []string) error {

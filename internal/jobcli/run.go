@@ -58,9 +58,13 @@ func (p *Program) watch(ctx context.Context, f *Flags, s *job.Session, prepared 
 			return nil, err
 		}
 	}
+	if err := prepared.CheckLimits(); err != nil {
+		return nil, exitcode.WithHint(exitcode.Usagef("%w", err), "give it more than 0 in the task.toml, or leave the task out with -x")
+	}
 	if err := s.Open(ctx, prepared); err != nil {
 		return nil, err
 	}
+	s.NoteProcessors(prepared)
 	if err := s.CheckTasks(prepared); err != nil {
 		return nil, exitcode.WithHint(exitcode.Usagef("%w", err), "choose Docker with -e docker, or leave the task out with -x")
 	}
