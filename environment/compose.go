@@ -89,6 +89,10 @@ func (p *Planner) compose(spec *sandbox.Spec, env harbor.Env, r *Request) error 
 		infra = append(infra, memoryVar+"="+memory.String()+"M")
 	}
 	c.Env = reserve(c.Env, infra, p.Warn)
+	c.Hints = map[string]string{}
+	for _, l := range harbor.LimitVariables() {
+		c.Hints[l.Name] = l.Hint()
+	}
 	spec.Compose = c
 	return nil
 }

@@ -129,6 +129,7 @@ func (v *validation) checkEnvironment() {
 		v.add(SeverityError, "environment", "",
 			"nothing says how the environment is made: add a Dockerfile, a docker-compose.yaml or docker_image under [environment] in task.toml")
 	}
+	v.checkCompose()
 }
 
 // checkSteps looks for the files that the configuration asks for.

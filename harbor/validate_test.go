@@ -22,6 +22,7 @@ func TestValidate(t *testing.T) {
 	const noDefinition = "error: environment: nothing says how the environment is made: " +
 		"add a Dockerfile, a docker-compose.yaml or docker_image under [environment] in task.toml"
 	const noTime = " leave no time, and no run takes the task; want more than 0, or leave it out for "
+	const empty = " is empty, which no engine takes for a limit: "
 	const carriage = `it ends with a carriage return, with which the script does not run in Linux: sed -i 's/\r$//' `
 	const unknownMode = "warning: tests/test.sh: the test script is missing; only a task with a separate verifier needs none"
 	for _, c := range []struct {
@@ -132,6 +133,16 @@ func TestValidate(t *testing.T) {
 			"warning: steps/two/solution/solve.sh: line 1: " + carriage + "DIR/steps/two/solution/solve.sh",
 		}},
 		{"carriage returns of Windows", map[string]string{"task.toml": "[environment]\nos = \"windows\"\n", "tests/test.bat": "x\r\n", "solution/solve.bat": "x\r\n"}, nil},
+		{"limits of a compose file", map[string]string{"environment/docker-compose.yaml": "# ${CPUS}\na: $${CPUS} ${CPUS:-1} $CPUSET\nb: ${CPUS}\nc: $MEMORY\n"}, []string{
+			"warning: environment/docker-compose.yaml: line 3: ${CPUS}" + empty + "it gets a value from cpus under [environment] in task.toml or from --override-cpus",
+			"warning: environment/docker-compose.yaml: line 4: ${MEMORY}" + empty + "it gets a value from memory_mb under [environment] in task.toml or from --override-memory-mb",
+		}},
+		{"limits of a compose file that have values", map[string]string{
+			"environment/docker-compose.yaml": "a: ${CPUS}\nb: ${MEMORY}\n", "environment/.env": "X=CPUS\nexport MEMORY=1G\n", "task.toml": "[environment]\ncpus = 1\n",
+		}, nil},
+		{"limits of a compose file by variables", map[string]string{
+			"environment/docker-compose.yaml": "a: ${CPUS}\nb: ${MEMORY:-1G}\n", "task.toml": "[environment.env]\nCPUS = \"1\"\n",
+		}, nil},
 		{"invalid verifier", map[string]string{"task.toml": "[verifier]\nenvironment_mode = 1\n", "tests/test.sh": "-", "solution/solve.sh": "-"}, []string{
 			"error: task.toml: verifier.environment_mode: Input should be 'shared' or 'separate'",
 			unknownMode,

@@ -236,6 +236,9 @@ type Compose struct {
 	Dir     string   // absolute; relative paths of the files start here
 	Files   []string // absolute, on the host
 	Env     []string // KEY=VALUE for interpolation, later entries win
+	// Hints say for variables that Env may lack what would give them a value: errors
+	// of files that use them without one end with it.
+	Hints map[string]string
 }
 
 // Mount is a bind mount of a host directory or file, or a volume.

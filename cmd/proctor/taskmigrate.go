@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/proctor-run/proctor/exception"
+	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/harbor/terminalbench"
 	"github.com/proctor-run/proctor/internal/flags"
 )
@@ -85,6 +87,11 @@ func migrateTasks(ctx context.Context, env *Env, f *migrateFlags) error {
 		return err
 	}
 	out.Mapped = append(out.Mapped, res.Mapped...)
+	for _, name := range res.Mapped {
+		for _, p := range harbor.Validate(filepath.Join(f.out, name)) {
+			opts.Print(fmt.Sprintf("[%s] %s", name, p))
+		}
+	}
 	for _, failure := range res.Failed {
 		out.Failed = append(out.Failed, jsonFailedMapping{failure.Task, failure.Err.Error()})
 	}

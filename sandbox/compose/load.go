@@ -76,6 +76,7 @@ func (e *Engine) load(ctx context.Context, spec sandbox.Spec) (*model, error) {
 		}
 	}
 	hosts := newHostVariables(e.Environ, c)
+	unset := unsetVariables{}
 	var screened []loader.UnsupportedAttribute
 	project, err := loader.LoadWithContext(ctx, types.ConfigDetails{
 		WorkingDir: c.Dir, ConfigFiles: files, Environment: env,
@@ -85,12 +86,12 @@ func (e *Engine) load(ctx context.Context, spec sandbox.Spec) (*model, error) {
 		o.PruneUnnecessaryResources = true
 		// Files that services name are looked at before they are read.
 		o.SkipResolveEnvironment, o.SkipResolveLabels = true, true
-		o.Interpolate = quietly(o.Interpolate, hosts)
+		o.Interpolate = quietly(o.Interpolate, hosts, unset)
 	}, loader.WithUnsupportedAttributesCheck(screenedKeys(), func(found []loader.UnsupportedAttribute) {
 		screened = found
 	}))
 	if err != nil {
-		return nil, fmt.Errorf("reading compose project %q: %w", c.Project, err)
+		return nil, fmt.Errorf("reading compose project %q: %w%s", c.Project, err, unset.hint(c.Hints))
 	}
 	m := &model{Project: project}
 	if err := m.screen(screened, c.Files); err != nil {
@@ -149,15 +150,33 @@ func (h hostVariables) note(p *types.Project) []string {
 		strings.Join(slices.Sorted(maps.Keys(h.asked)), ", ")}
 }
 
+// unsetVariables are those that the files have asked for and that nothing gives a value.
+type unsetVariables map[string]bool
+
+// hint says what would give them a value, as far as that is known.
+func (u unsetVariables) hint(hints map[string]string) string {
+	text := ""
+	for _, name := range slices.Sorted(maps.Keys(u)) {
+		if how, ok := hints[name]; ok {
+			text += fmt.Sprintf("; variable %s is not set: %s", name, how)
+		}
+	}
+	return text
+}
+
 // quietly is an interpolation that logs nothing, and notes what it is asked
 // for.
-func quietly(o *interpolation.Options, hosts hostVariables) *interpolation.Options {
+func quietly(o *interpolation.Options, hosts hostVariables, unset unsetVariables) *interpolation.Options {
 	quiet := *o
 	quiet.LookupValue = func(name string) (string, bool) {
 		if _, ok := hosts.values[name]; ok {
 			hosts.asked[name] = true
 		}
-		return o.LookupValue(name)
+		text, ok := o.LookupValue(name)
+		if !ok {
+			unset[name] = true
+		}
+		return text, ok
 	}
 	quiet.Substitute = func(text string, mapping template.Mapping) (string, error) {
 		return template.SubstituteWithOptions(text, mapping, template.WithoutLogging)

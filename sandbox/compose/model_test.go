@@ -108,6 +108,31 @@ func TestIncludesAndExtends(t *testing.T) {
 	}
 }
 
+// A file that fails says what would give its variables a value.
+func TestHints(t *testing.T) {
+	t.Parallel()
+	const text = "services:\n  main:\n    deploy: {resources: {limits: {cpus: '${CPUS}', memory: '${MEMORY}'}}}\n    hostname: ${OTHER}\n"
+	hints := map[string]string{"CPUS": "say how many", "MEMORY": "say how much", "UNUSED": "x"}
+	for _, tt := range []struct {
+		env  []string
+		want string // at the end of the error; empty for none
+	}{
+		{nil, "; variable CPUS is not set: say how many; variable MEMORY is not set: say how much"},
+		{[]string{"MEMORY=1G"}, "; variable CPUS is not set: say how many"},
+		{[]string{"MEMORY=1G", "CPUS=1"}, ""},
+	} {
+		_, b := newProjectEngine(t)
+		spec := specOf(t, map[string]string{"docker-compose.yaml": text})
+		spec.Compose.Env, spec.Compose.Hints = tt.env, hints
+		_, err := b.JSON(t.Context(), spec)
+		switch {
+		case tt.want == "" && err == nil:
+		case tt.want == "" || err == nil || !strings.HasSuffix(err.Error(), tt.want) || strings.Count(err.Error(), "; variable") != strings.Count(tt.want, "; variable"):
+			t.Errorf("with %q the error is %v, want its end to be %q", tt.env, err, tt.want)
+		}
+	}
+}
+
 func TestWarnings(t *testing.T) {
 	t.Parallel()
 	_, b := newProjectEngine(t)
