@@ -103,8 +103,8 @@ func (v *validation) readConfig() {
 	all, isSchema := errors.AsType[*schema.Errors](err)
 	if err != nil && !isSchema {
 		place := ""
-		if syntax, ok := errors.AsType[*toml.Error](err); ok && syntax.Line > 0 {
-			place = fmt.Sprintf("line %d, column %d", syntax.Line, syntax.Column)
+		if syntax, ok := errors.AsType[*toml.Error](err); ok {
+			place = syntax.Place()
 		}
 		v.add(SeverityError, file, place, "%v", err)
 		return

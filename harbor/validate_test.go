@@ -43,7 +43,7 @@ func TestValidate(t *testing.T) {
 			unknownMode,
 		}},
 		{"no TOML, and steps perhaps", map[string]string{"task.toml": "steps = [\n", "instruction.md": "-", "tests/test.sh": "-", "steps/one/instruction.md": "x"}, []string{
-			"error: task.toml: Invalid value (at end of document)",
+			"error: task.toml: line 1: Invalid value (at end of document)",
 		}},
 		{"files are missing", map[string]string{"instruction.md": "-", "environment/Dockerfile": "-", "environment/x": "", "tests/test.sh": "-", "solution/solve.sh": "-"}, []string{
 			"error: environment: nothing says how the environment is made: add a Dockerfile, a docker-compose.yaml or docker_image under [environment] in task.toml",

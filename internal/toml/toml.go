@@ -21,6 +21,9 @@ const ErrorType = "TOMLDecodeError"
 type Error struct {
 	Msg          string
 	Line, Column int // from 1, in characters; both 0 at the end of the document
+	// Begin is the line on which the statement that fails begins. One that does not end
+	// may go on to the end of the document.
+	Begin int
 }
 
 // Error renders the reason and the place in tomllib's words.
@@ -29,6 +32,23 @@ func (e *Error) Error() string {
 		return e.Msg + " (at end of document)"
 	}
 	return fmt.Sprintf("%s (at line %d, column %d)", e.Msg, e.Line, e.Column)
+}
+
+// PlainText says for people also on which line begins what does not end.
+func (e *Error) PlainText() string {
+	if e.Line == 0 {
+		return fmt.Sprintf("%s (at end of document): what does not end begins in line %d", e.Msg, e.Begin)
+	}
+	return e.Error()
+}
+
+// Place says where to look: the place of the error, or at the end of the document the
+// line on which begins what does not end.
+func (e *Error) Place() string {
+	if e.Line == 0 {
+		return fmt.Sprintf("line %d", e.Begin)
+	}
+	return fmt.Sprintf("line %d, column %d", e.Line, e.Column)
 }
 
 // ErrorType returns the name of the exception.
@@ -54,6 +74,7 @@ const (
 type parser struct {
 	src   string
 	pos   int
+	begin int // where the statement begins
 	depth int
 	root  *value.Object
 	names namespace // what may still be added to which table
@@ -69,6 +90,7 @@ func (p *parser) document() error {
 		if p.pos >= len(p.src) {
 			return nil
 		}
+		p.begin = p.pos
 		var err error
 		switch c := p.src[p.pos]; {
 		case c == '\n':
@@ -271,7 +293,7 @@ func isControl(c byte) bool { return (c < 0x20 && c != '\t') || c == 0x7f }
 
 // fail makes an error at the current position.
 func (p *parser) fail(format string, args ...any) error {
-	e := &Error{Msg: fmt.Sprintf(format, args...)}
+	e := &Error{Msg: fmt.Sprintf(format, args...), Begin: strings.Count(p.src[:p.begin], "\n") + 1}
 	if p.pos >= len(p.src) {
 		return e
 	}

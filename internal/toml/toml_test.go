@@ -83,6 +83,26 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// People look for an error where its statement begins if it has no place of its own.
+func TestErrorPlace(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"a =":                                  "line 1",
+		"a = 1\n\n  b =":                       "line 3",
+		"a = 1\nb = [\n1,\n2\nc = 3\n\n":       "line 5, column 1",
+		"a = 1\nb = [\n1,\n2,\n\n":             "line 2",
+		"\n\"a\" = \"\"\"x\ny\n[table]\nc=1":   "line 2",
+		"# x\n\n[table":                        "line 3",
+		"[[a]]\n[a.b]\nc = 1\r\n\r\nd = '\r\n": "line 5",
+		"a = 1\nb = x":                         "line 2, column 5",
+	} {
+		_, err := toml.Decode(text)
+		if syntax, ok := errors.AsType[*toml.Error](err); !ok || syntax.Place() != want {
+			t.Errorf("%q: %v, want a place %q", text, err, want)
+		}
+	}
+}
+
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	_, err := toml.Decode("a = " + strings.Repeat("9", value.MaxIntDigits+1))
