@@ -12,6 +12,7 @@ import (
 	shipped "github.com/proctor-run/proctor/agent/agents"
 	"github.com/proctor-run/proctor/agent/installed"
 	"github.com/proctor-run/proctor/cubecli/sandboxes"
+	"github.com/proctor-run/proctor/internal/exitcode"
 	"github.com/proctor-run/proctor/internal/interrupt"
 	"github.com/proctor-run/proctor/internal/jobcli"
 	"github.com/proctor-run/proctor/internal/ownfiles"
@@ -138,23 +139,23 @@ func readyBackend(ctx context.Context, env *Env, opts backendOptions) (sandbox.B
 	if err == nil {
 		return backend, closeBackend, nil
 	}
-	unavailable := errors.Is(err, sandbox.ErrUnavailable)
-	if err = asUsage(ctx, err); unavailable {
-		err = withHint(err, "'proctor doctor' lists what works on this machine")
+	if ctx.Err() != nil {
+		return nil, nil, errInterrupted
 	}
-	return nil, nil, err
+	return nil, nil, toDoctor(err)
 }
 
-// asUsage makes an environment that cannot be used an error of the command
-// line: nothing was run. A cancelled context takes precedence.
-func asUsage(ctx context.Context, err error) error {
-	switch {
-	case ctx.Err() != nil:
-		return errInterrupted
-	case errors.Is(err, sandbox.ErrUnavailable):
-		return usageErrorf("%w", err)
+// toDoctor names the command that looks at every environment, besides the advice that
+// the error of one has.
+func toDoctor(err error) error {
+	if !errors.Is(err, sandbox.ErrUnavailable) {
+		return err
 	}
-	return err
+	hint := "'proctor doctor' lists what works on this machine"
+	if e, ok := errors.AsType[*exitcode.Error](err); ok && e.Hint != "" {
+		hint = e.Hint + "; " + hint
+	}
+	return withHint(err, "%s", hint)
 }
 
 // newSession is a session of a command line, in the environment that the options

@@ -104,8 +104,9 @@ func Diagnose(ctx context.Context, o Options) []Diagnosis {
 func diagnoseNetwork() Diagnosis {
 	d := Diagnosis{Kind: KindNetwork, Name: "own", Available: true}
 	if fix, err := OwnNetwork(); err != nil {
+		reason, _ := sandbox.Why(err)
 		d.Available, d.Fix = false, fix
-		d.Detail = fmt.Sprintf("public sandboxes of -e sandbox and -e host share this machine's network: %v", err)
+		d.Detail = fmt.Sprintf("public sandboxes of -e sandbox and -e host share this machine's network: %s", reason)
 	}
 	return d
 }
@@ -114,12 +115,12 @@ func diagnoseEnvironment(ctx context.Context, o Options, name string) Diagnosis 
 	d := Diagnosis{Kind: KindEnvironment, Name: name}
 	b, closeBackend, err := New(ctx, name, o)
 	if err != nil {
-		d.Detail = err.Error()
+		d.Detail, d.Fix = sandbox.Why(err)
 		return d
 	}
 	defer func() { _ = closeBackend() }()
 	if err := b.Check(ctx); err != nil {
-		d.Detail = err.Error()
+		d.Detail, d.Fix = sandbox.Why(err)
 		return d
 	}
 	d.Available = true

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/proctor-run/proctor/cubecli/sandboxes"
+	"github.com/proctor-run/proctor/internal/exitcode"
 	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/fake"
@@ -41,16 +43,26 @@ func entry(name string, removed *bool, err error) sandboxes.Entry {
 func TestDiagnose(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("no engine")
-	registry := sandboxes.Registry{entry("good", new(bool), nil), entry("bad", nil, broken)}
+	known := &sandbox.UnavailableError{Err: errors.New("no socket"), Fix: "make one"}
+	registry := sandboxes.Registry{entry("good", new(bool), nil), entry("bad", nil, broken), entry("known", nil, known)}
 	found := sandboxes.Diagnose(t.Context(), sandboxes.Options{Backends: registry})
-	if len(found) != 3 || found[2].Kind != sandboxes.KindNetwork {
-		t.Fatalf("%+v, want two environments and the network", found)
+	if len(found) != 4 || found[3].Kind != sandboxes.KindNetwork {
+		t.Fatalf("%+v, want three environments and the network", found)
 	}
 	if d := found[0]; d.Kind != sandboxes.KindEnvironment || d.Name != "good" || !d.Available {
 		t.Errorf("what works: %+v", d)
 	}
 	if d := found[1]; d.Name != "bad" || d.Available || d.Detail != broken.Error() {
 		t.Errorf("what does not: %+v", d)
+	}
+	if d := found[2]; d.Detail != "no socket" || d.Fix != "make one" {
+		t.Errorf("what does not, and can be helped: %+v", d)
+	}
+	_, _, err := sandboxes.Open(t.Context(), "known", sandboxes.Options{Backends: registry})
+	var said strings.Builder
+	exitcode.Report(&said, "p", err)
+	if want := "p: environment known does not work here: no socket\np: make one\n"; said.String() != want || exitcode.Of(err) != exitcode.Usage {
+		t.Errorf("opening it says %q with code %d, want %q", said.String(), exitcode.Of(err), want)
 	}
 }
 

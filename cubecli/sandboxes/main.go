@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 
 	"github.com/proctor-run/proctor/cubecli"
-	"github.com/proctor-run/proctor/internal/exitcode"
 	"github.com/proctor-run/proctor/internal/version"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/oci"
@@ -29,15 +28,11 @@ func Main(cubes ...cubecli.Cube) {
 func Attach(p *cubecli.Program, backends Registry) {
 	p.Environments = backends.Names()
 	p.Sandboxes = func(ctx context.Context, o cubecli.SandboxOptions) (sandbox.Backend, func() error, error) {
-		b, closeBackend, err := Open(ctx, o.Environment, Options{
+		return Open(ctx, o.Environment, Options{
 			Backends: backends, Runtime: o.Runtime, Mask: o.Mask,
 			Hardened: o.Hardened, AllowRemoteEngine: o.AllowRemoteEngine,
 			Notice: func(line string) { noticeOn(p.Stderr, p.Name, line) },
 		})
-		if errors.Is(err, sandbox.ErrUnavailable) {
-			err = exitcode.Usagef("%w", err)
-		}
-		return b, closeBackend, err
 	}
 }
 

@@ -19,8 +19,8 @@ import (
 )
 
 // Open opens a backend: the name of an entry, or "auto", for which an empty name
-// stands too. It makes sure that it works here, with sandbox.ErrUnavailable as the
-// error when it does not, and removes what killed programs left behind.
+// stands too. It makes sure that it works here, with an error of usage that is
+// sandbox.ErrUnavailable and has advice when it does not, and removes what killed programs left behind.
 // closeBackend releases what the backend holds open.
 func Open(ctx context.Context, environment string, o Options) (b sandbox.Backend, closeBackend func() error, err error) {
 	o = o.orProcess()
@@ -30,10 +30,10 @@ func Open(ctx context.Context, environment string, o Options) (b sandbox.Backend
 	}
 	b, closeBackend, err = New(ctx, name, o)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, unusable(name, err)
 	}
 	if err := check(ctx, o, b); err != nil {
-		return nil, nil, errors.Join(err, closeBackend())
+		return nil, nil, errors.Join(unusable(name, err), closeBackend())
 	}
 	if o.Hardened && !b.Capabilities().Hardened {
 		err := exitcode.Usagef("environment %s cannot harden its sandboxes: %w", name, sandbox.ErrUnsupported)
@@ -56,6 +56,29 @@ func Open(ctx context.Context, environment string, o Options) (b sandbox.Backend
 	}
 	return b, closeBackend, nil
 }
+
+// unusable makes an environment that does not work here an error of the command line,
+// with what to do about it as the hint: nothing was run.
+func unusable(name string, err error) error {
+	if !errors.Is(err, sandbox.ErrUnavailable) {
+		return err
+	}
+	reason, fix := sandbox.Why(err)
+	refused := exitcode.Usagef("%w", &unusableError{text: fmt.Sprintf("environment %s does not work here: %s", name, reason), err: err})
+	if fix == "" {
+		return refused
+	}
+	return exitcode.WithHint(refused, "%s", fix)
+}
+
+// unusableError leaves the advice to the hint.
+type unusableError struct {
+	text string
+	err  error
+}
+
+func (e *unusableError) Error() string { return e.text }
+func (e *unusableError) Unwrap() error { return e.err }
 
 // Choose resolves "auto", for which an empty name stands too: the first entry for
 // it that works here, among those with runtimes when one is asked for. The last of
@@ -112,7 +135,8 @@ func (c Choice) String() string {
 		text += " with runtime " + c.Runtime
 	}
 	for _, p := range c.Passed {
-		text += fmt.Sprintf("; it passes over %s: %s", p.Name, strings.TrimPrefix(p.Err.Error(), sandbox.ErrUnavailable.Error()+": "))
+		reason, _ := sandbox.Why(p.Err)
+		text += fmt.Sprintf("; it passes over %s: %s", p.Name, reason)
 	}
 	return text
 }

@@ -60,9 +60,10 @@ func staticProgram(ctx context.Context, o Options, self, cache string) (string, 
 	}
 	path := filepath.Join(cache, buildsDir, key, wholeHelper.name)
 	if err := wholeHelper.buildOnce(ctx, o, path); err != nil {
-		return "", fmt.Errorf("%w: this program needs shared libraries, which the built-in gVisor and images cannot use (%w): "+
-			"build it without (CGO_ENABLED=0 go build, or CGO_ENABLED=0 go test), or choose environment host with runtime runc",
-			sandbox.ErrUnavailable, err)
+		return "", &sandbox.UnavailableError{
+			Err: fmt.Errorf("this program needs shared libraries, which the built-in gVisor and images cannot use: %w", err),
+			Fix: "build it without (CGO_ENABLED=0 go build, or CGO_ENABLED=0 go test), or choose environment host with runtime runc",
+		}
 	}
 	return path, nil
 }

@@ -65,9 +65,12 @@ func Find(host string, getenv func(string) string) (Endpoint, error) {
 	return Endpoint{Host: defaultHost(getenv)}, nil
 }
 
+// ErrSSH marks the address of an engine behind ssh.
+var ErrSSH = errors.New("ssh is not spoken here")
+
 func checked(e Endpoint) (Endpoint, error) {
 	if strings.HasPrefix(e.Host, "ssh:") {
-		return Endpoint{}, fmt.Errorf("address %q: ssh is not spoken here (forward the engine's socket with ssh -L and name that)", e.Host)
+		return Endpoint{}, fmt.Errorf("address %q: %w", e.Host, ErrSSH)
 	}
 	return e, nil
 }

@@ -52,7 +52,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"strings"
 	"sync"
 	"time"
 
@@ -155,10 +154,10 @@ func New(o Options) (*Backend, error) {
 	}
 	at, err := enginesocket.Find(o.Engine, getenv)
 	if err != nil {
-		return nil, fmt.Errorf("%w: finding the engine: %w", sandbox.ErrUnavailable, err)
+		return nil, unfound(err)
 	}
 	if err := trusted(at, o); err != nil {
-		return nil, fmt.Errorf("%w: %w", sandbox.ErrUnavailable, err)
+		return nil, err
 	}
 	options := []client.Opt{client.WithHost(at.Host), client.WithUserAgent("proctor")}
 	if at.TLS() {
@@ -169,7 +168,7 @@ func New(o Options) (*Backend, error) {
 	}
 	api, err := client.New(options...)
 	if err != nil {
-		return nil, fmt.Errorf("%w: engine address %q: %w", sandbox.ErrUnavailable, at.Host, err)
+		return nil, &sandbox.UnavailableError{Err: fmt.Errorf("engine address %q: %w", at.Host, err), Fix: "correct DOCKER_HOST or, for TLS, DOCKER_CERT_PATH"}
 	}
 	b := &Backend{
 		api:      api,
@@ -217,35 +216,6 @@ func (b *Backend) Capabilities() sandbox.Capabilities {
 		PIDsLimit:   true,
 		Hardened:    b.guest != nil && b.local,
 	}
-}
-
-// Check asks the engine for its version: it must answer and run Linux
-// containers.
-func (b *Backend) Check(ctx context.Context) error {
-	v, err := b.api.ServerVersion(ctx, client.ServerVersionOptions{})
-	if err != nil {
-		if ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
-		return fmt.Errorf("%w: asking the engine at %s: %w (%s)", sandbox.ErrUnavailable, b.host, err, fix(err))
-	}
-	if v.Os != "linux" {
-		return fmt.Errorf("%w: the engine at %s runs %q containers (switch it to Linux containers)", sandbox.ErrUnavailable, b.host, v.Os)
-	}
-	return nil
-}
-
-// fix says what helps against an engine that does not answer.
-func fix(err error) string {
-	switch text := err.Error(); {
-	case strings.Contains(text, "permission denied"):
-		return "add your user to the group that owns the socket, usually docker, and log in again; or choose another sandbox"
-	case client.IsErrConnectionFailed(err), strings.Contains(text, "no such file"), strings.Contains(text, "connection refused"):
-		return "start Docker or Podman's socket, or set DOCKER_HOST; or choose another sandbox"
-	case errors.Is(err, context.DeadlineExceeded):
-		return "the engine hangs: restart it"
-	}
-	return "look at the engine's log"
 }
 
 // accepts refuses what no container of this backend can be.

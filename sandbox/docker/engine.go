@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/proctor-run/proctor/internal/enginesocket"
+	"github.com/proctor-run/proctor/sandbox"
 )
 
 // ErrUntrusted is wrapped by New's error for an engine that is there and is not
@@ -19,11 +20,15 @@ func trusted(e enginesocket.Endpoint, o Options) error {
 	case e.Local():
 		return nil
 	case o.Hardened:
-		return fmt.Errorf("%w: %s is reached over a network, and hardened sandboxes are made by an engine of this machine only "+
-			"(forward its socket with ssh -L and name that in DOCKER_HOST)", ErrUntrusted, e.Host)
+		return &sandbox.UnavailableError{
+			Err: fmt.Errorf("%w: %s is reached over a network, and hardened sandboxes are made by an engine of this machine only", ErrUntrusted, e.Host),
+			Fix: "forward its socket with ssh -L, and name that in DOCKER_HOST",
+		}
 	case e.TLS() || o.AllowRemote:
 		return nil
 	}
-	return fmt.Errorf("%w: %s is reached over plain TCP, where everybody on the way can take it over "+
-		"(use its socket, forward that with ssh -L, or set DOCKER_TLS_VERIFY and DOCKER_CERT_PATH; --allow-remote-engine lets it pass)", ErrUntrusted, e.Host)
+	return &sandbox.UnavailableError{
+		Err: fmt.Errorf("%w: %s is reached over plain TCP, where everybody on the way can take it over", ErrUntrusted, e.Host),
+		Fix: "use its socket, forward that with ssh -L, or set DOCKER_TLS_VERIFY and DOCKER_CERT_PATH; --allow-remote-engine lets it pass",
+	}
 }

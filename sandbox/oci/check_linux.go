@@ -48,71 +48,53 @@ func Runtimes(ctx context.Context, opts Options) []RuntimeStatus {
 		}
 		status.Available = err == nil
 		if err != nil {
-			status.Reason, status.Fix = err.Error(), fixFor(name, status.Path, err)
+			if status.Reason, status.Fix = sandbox.Why(err); status.Fix == "" {
+				status.Fix = fixFor(name, status.Path)
+			}
 		}
 		all = append(all, status)
 	}
 	return all
 }
 
-func fixFor(name, path string, err error) string {
-	if e, ok := errors.AsType[*unavailableError](err); ok {
-		return e.fix
-	}
+func fixFor(name, path string) string {
 	if name != RuntimeGVisor && name != RuntimeNative && path == "" {
 		return fmt.Sprintf("install the package %q, or use the built-in runtime %q", name, RuntimeGVisor)
 	}
 	return "use another runtime, or -e docker"
 }
 
-// unavailableError says what the machine lacks for any sandbox.
-type unavailableError struct {
-	missing string
-	fix     string
-	err     error
+// lacking is what the machine lacks for any sandbox, and the error that shows it.
+func lacking(err error, fix, missing string, args ...any) error {
+	return &sandbox.UnavailableError{Err: fmt.Errorf("%s: %w", fmt.Sprintf(missing, args...), err), Fix: fix}
 }
-
-func (e *unavailableError) Error() string {
-	return fmt.Sprintf("%v: %s; %s (%v)", sandbox.ErrUnavailable, e.missing, e.fix, e.err)
-}
-
-func (e *unavailableError) Unwrap() []error { return []error{sandbox.ErrUnavailable, e.err} }
-
-// Hint says what to do about it.
-func (e *unavailableError) Hint() string { return e.fix }
 
 // explain turns the failure of a start into what the machine lacks, where that
 // can be told.
 func (b *Backend) explain(err error) error {
 	const otherwise = ", or run as root, or use -e docker"
 	if dynamic, _ := needsLibraries(b.opts.Executable); dynamic && b.runtime.Static() {
-		return &unavailableError{
-			missing: fmt.Sprintf("%q needs shared libraries, and the built-in gVisor executes it where there are none", b.opts.Executable),
-			fix:     "build it with CGO_ENABLED=0, or choose another runtime, or use -e docker", err: err,
-		}
+		return lacking(err, "build it with CGO_ENABLED=0, or choose another runtime, or use -e docker",
+			"%q needs shared libraries, and the built-in gVisor executes it where there are none", b.opts.Executable)
 	}
 	if b.root {
 		if errors.Is(err, unix.EPERM) {
-			return &unavailableError{
-				missing: "root is not allowed to make namespaces or to mount here, probably because this is a container",
-				fix:     "run it with --privileged, or on the host, or use -e docker", err: err,
-			}
+			return lacking(err, "run it with --privileged, or on the host, or use -e docker",
+				"root is not allowed to make namespaces or to mount here, probably because this is a container")
 		}
 		return err
 	}
 	for _, s := range userNamespaceSwitches {
 		if strings.TrimSpace(hostfile.Small(s.file)) == s.off {
-			return &unavailableError{missing: s.missing, fix: s.fix + otherwise, err: err}
+			return lacking(err, s.fix+otherwise, "%s", s.missing)
 		}
 	}
 	if _, statErr := os.Stat("/proc/self/ns/user"); errors.Is(statErr, fs.ErrNotExist) {
-		return &unavailableError{missing: "the kernel has no user namespaces", fix: "use another kernel" + otherwise, err: err}
+		return lacking(err, "use another kernel"+otherwise, "the kernel has no user namespaces")
 	}
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EACCES) || runtimes.Refused(err) {
-		return &unavailableError{
-			missing: "ordinary users are not allowed to make user namespaces here",
-			fix:     "allow them (in a container: run it with a seccomp and AppArmor profile that permits unshare and mount)" + otherwise, err: err,
-		}
+		return lacking(err, "allow them (in a container: run it with a seccomp and AppArmor profile that permits unshare and mount)"+otherwise,
+			"ordinary users are not allowed to make user namespaces here")
 	}
 	return err
 }

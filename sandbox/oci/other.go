@@ -18,7 +18,7 @@ var _ sandbox.Backend = (*Backend)(nil)
 var _ sandbox.Collector = (*Backend)(nil)
 
 func unavailable() error {
-	return fmt.Errorf("%w: sandboxes without a container engine need Linux, this is %s; use -e docker", sandbox.ErrUnavailable, runtime.GOOS)
+	return &sandbox.UnavailableError{Err: fmt.Errorf("sandboxes without a container engine need Linux, this is %s", runtime.GOOS), Fix: "use -e docker"}
 }
 
 // New fails with sandbox.ErrUnavailable.

@@ -44,7 +44,10 @@ func installed(name string) (string, error) {
 			return abs, nil
 		}
 	}
-	return "", fmt.Errorf("%w: runtime %q is not installed; install it, or use the built-in %q", sandbox.ErrUnavailable, name, GVisor)
+	return "", &sandbox.UnavailableError{
+		Err: fmt.Errorf("runtime %q is not installed", name),
+		Fix: fmt.Sprintf("install the package %q, or use the built-in runtime %q", name, GVisor),
+	}
 }
 
 // programOf knows crun by its name; everything else has runc's command line.
