@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/proctor-run/proctor/internal/bounded"
+	"github.com/proctor-run/proctor/internal/shellword"
 	"github.com/proctor-run/proctor/internal/version"
 )
 
@@ -75,16 +76,23 @@ the sandboxes for them.`,
 	return cmd
 }
 
-// printInit says what to do with a new cube: commands that work as they are.
+// sourcesPlace stands for the directory of proctor's sources where it is not known.
+const sourcesPlace = "/path/to/proctor"
+
+// printInit says what to do with a new cube: commands that work as they are, but for
+// the place of the sources where that is not known.
 func printInit(env *Env, dir string, f cubeInit) {
-	_, _ = fmt.Fprintf(env.Stdout, "%s is a cube; try it with: cd %s && ", clean(dir), clean(dir))
-	if moduleVersion() == "" && f.sources == "" {
-		_, _ = fmt.Fprintf(env.Stdout, "go mod edit -replace=%s=SOURCES && ", proctorModule)
-		defer func() {
-			_, _ = fmt.Fprint(env.Stdout, "SOURCES is the directory of a clone of proctor: this build is not a release, which Go could fetch\n")
-		}()
+	enter := "cd " + clean(shellword.Quote(dir))
+	const try = "go mod tidy && go test . && go run . run"
+	if moduleVersion() != "" || f.sources != "" {
+		_, _ = fmt.Fprintf(env.Stdout, "%s is a cube; try it with: %s && %s\n", clean(dir), enter, try)
+		return
 	}
-	_, _ = fmt.Fprint(env.Stdout, "go mod tidy && go test . && go run . run\n")
+	_, _ = fmt.Fprintf(env.Stdout, `%s is a cube. This proctor is not a release, which Go could fetch: say first where its sources are, as in
+  %s && go mod edit -replace %s=%s
+then try it with
+  %s
+`, clean(dir), enter, proctorModule, sourcesPlace, try)
 }
 
 const proctorModule = "github.com/proctor-run/proctor"

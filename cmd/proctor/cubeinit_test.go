@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/proctor-run/proctor/internal/need"
 )
 
 // TestCubeInit makes a module, builds it against this tree without a network,
@@ -81,6 +83,76 @@ func TestCubeInit(t *testing.T) {
 	}
 	if out := run("./program", "resume", "jobs/j"); !strings.Contains(out, "1 trial of 2 kept, 1 to run") || !strings.Contains(out, "Mean 1.000") {
 		t.Errorf("resume says\n%s", out)
+	}
+}
+
+// TestCubeInitWalk does what init prints, with sources that it finds and with those
+// that it is told of afterwards.
+func TestCubeInitWalk(t *testing.T) {
+	t.Parallel()
+	for name, found := range map[string]bool{"found sources": true, "told sources": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := cubeInit{name: "word-puzzles", parent: filepath.Join(t.TempDir(), "it's here")}
+			if found {
+				f.sources = repositoryPath(t, ".")
+			}
+			dir, err := initCube(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var said strings.Builder
+			printInit(&Env{Stdout: &said}, dir, f)
+			walk(t, dir, printedCommands(t, said.String(), found))
+		})
+	}
+}
+
+// printedCommands are the lines for a shell in what init says.
+func printedCommands(t *testing.T, said string, found bool) string {
+	t.Helper()
+	if found {
+		_, commands, ok := strings.Cut(said, "; try it with: ")
+		if !ok || strings.Contains(said, sourcesPlace) {
+			t.Fatalf("init says %q", said)
+		}
+		return commands
+	}
+	var commands []string
+	for line := range strings.Lines(said) {
+		if strings.HasPrefix(line, "  ") {
+			commands = append(commands, line)
+		}
+	}
+	if len(commands) != 2 || strings.Count(commands[0], "="+sourcesPlace+"\n") != 1 {
+		t.Fatalf("init says %q", said)
+	}
+	return strings.Replace(strings.Join(commands, ""), sourcesPlace, repositoryPath(t, "."), 1)
+}
+
+// walk runs a shell's commands, from the modules that are on this machine or else
+// from those of a proxy.
+func walk(t *testing.T, dir, commands string) {
+	t.Helper()
+	sums, err := os.ReadFile(repositoryPath(t, "go.sum"))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "go.sum"), sums, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []byte
+	for _, more := range []string{"GOPROXY=off", "GOSUMDB=off"} {
+		cmd := exec.CommandContext(t.Context(), "sh", "-ec", commands)
+		cmd.Dir = t.TempDir()
+		cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=", "CGO_ENABLED=0", more)
+		if out, err = cmd.CombinedOutput(); err == nil {
+			break
+		}
+	}
+	need.That(t, "modules", err == nil || !strings.Contains(string(out), "dial tcp"), "needs the modules that 'go mod tidy' reads")
+	if err != nil || !strings.Contains(string(out), "Mean 1.000") {
+		t.Errorf("%s: %v\n%s", commands, err, out)
 	}
 }
 
