@@ -66,8 +66,8 @@ type NoGroupError struct {
 func (e *NoGroupError) Error() string { return fmt.Sprintf("%q has no group %q", e.Dir, e.Group) }
 
 // CompareError is the error for two jobs that cannot be compared: it wraps
-// [score.ErrNothingInCommon], a [*score.DifferentTasksError], or one that names a
-// trial without the reward to compare.
+// [*score.NothingInCommonError], a [*score.DifferentTasksError] or a
+// [*score.SeveralRewardsError].
 type CompareError struct{ Err error }
 
 // Error is the text of the reason.

@@ -1,7 +1,6 @@
 package score
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -64,31 +63,9 @@ type TaskPair struct {
 	DifferentContent bool // the jobs ran different contents under this name
 }
 
-// A DifferentTasksError names tasks whose contents differ between two jobs.
-type DifferentTasksError struct{ Tasks []string }
-
-func (e *DifferentTasksError) Error() string {
-	have := fmt.Sprintf("%d tasks have", len(e.Tasks))
-	if len(e.Tasks) == 1 {
-		have = "1 task has"
-	}
-	return fmt.Sprintf("comparing jobs: %s different checksums: %s", have, abbreviate(e.Tasks))
-}
-
-func abbreviate(names []string) string {
-	const most = 5
-	if len(names) <= most {
-		return strings.Join(names, ", ")
-	}
-	return strings.Join(names[:most], ", ") + ", …"
-}
-
-// ErrNothingInCommon is the error of two jobs without a common task.
-var ErrNothingInCommon = errors.New("comparing jobs: they have no task in common")
-
-// Compare compares job B with job A by their trials. Without
-// AllowDifferentTasks, tasks whose checksums differ are a
-// [DifferentTasksError].
+// Compare compares job B with job A by their trials. Its errors are a
+// [SeveralRewardsError], a [NothingInCommonError] and, without AllowDifferentTasks for
+// tasks whose checksums differ, a [DifferentTasksError].
 func Compare(a, b []jobdir.Record, opts CompareOptions) (*Comparison, error) {
 	tasksA, err := scoresOf(a, opts.GroupA, opts.Reward)
 	if err != nil {
@@ -104,7 +81,7 @@ func Compare(a, b []jobdir.Record, opts CompareOptions) (*Comparison, error) {
 	}
 	c.pair(tasksA, tasksB)
 	if len(c.Tasks) == 0 {
-		return nil, ErrNothingInCommon
+		return nil, &NothingInCommonError{A: c.OnlyA, B: c.OnlyB}
 	}
 	if different := c.different(); len(different) > 0 && !opts.AllowDifferentTasks {
 		return nil, &DifferentTasksError{Tasks: different}
@@ -174,7 +151,7 @@ func score(r *jobdir.Record, name string) (float64, error) {
 	default:
 		var ok bool
 		if x, ok = r.Rewards.Get("reward"); !ok {
-			return 0, fmt.Errorf("comparing trial %q: it has several rewards and none is called %q: name one", r.TrialName, "reward")
+			return 0, &SeveralRewardsError{Trial: r.TrialName, Names: rewardNames(r.Rewards)}
 		}
 	}
 	if x == nil {

@@ -83,8 +83,13 @@ func TestCompareRefuses(t *testing.T) {
 	if !math.IsNaN(c.Low) || !math.IsNaN(c.High) {
 		t.Errorf("one task gives the interval [%v, %v]", c.Low, c.High)
 	}
-	if _, err := score.Compare(a, attempts("u", "c1", 1), score.CompareOptions{}); !errors.Is(err, score.ErrNothingInCommon) {
+	_, err = score.Compare(a, attempts("u", "c1", 1), score.CompareOptions{})
+	if !errors.Is(err, score.ErrNothingInCommon) || !strings.HasSuffix(err.Error(), ": A has adhoc/t; B has adhoc/u") {
 		t.Errorf("nothing in common: got %v", err)
+	}
+	_, err = score.Compare(a, nil, score.CompareOptions{})
+	if !errors.Is(err, score.ErrNothingInCommon) || !strings.HasSuffix(err.Error(), ": A has adhoc/t; B has none") {
+		t.Errorf("nothing at all: got %v", err)
 	}
 }
 
@@ -93,8 +98,8 @@ func TestCompareRewards(t *testing.T) {
 	both := jobdir.Record{TrialName: "x", TaskName: "t", AgentName: "a", Rewards: &reward.Rewards{}}
 	both.Rewards.Set("speed", value.Float(0.25))
 	both.Rewards.Set("style", value.NewInt(1))
-	if _, err := score.Compare([]jobdir.Record{both}, []jobdir.Record{both}, score.CompareOptions{}); err == nil || !strings.Contains(err.Error(), `"x"`) {
-		t.Errorf("several rewards: got %v, want an error naming the trial", err)
+	if _, err := score.Compare([]jobdir.Record{both}, []jobdir.Record{both}, score.CompareOptions{}); err == nil || !strings.Contains(err.Error(), `"x"`) || !strings.HasSuffix(err.Error(), ": speed, style") {
+		t.Errorf("several rewards: got %v, want an error naming the trial and its rewards", err)
 	}
 	c, err := score.Compare([]jobdir.Record{both}, []jobdir.Record{both}, score.CompareOptions{Reward: "speed", GroupA: "a__adhoc", GroupB: "a__adhoc"})
 	if err != nil || c.MeanA != 0.25 {
@@ -102,6 +107,24 @@ func TestCompareRewards(t *testing.T) {
 	}
 	if _, err := score.Compare([]jobdir.Record{both}, []jobdir.Record{both}, score.CompareOptions{Reward: "speed", GroupA: "b__adhoc"}); !errors.Is(err, score.ErrNothingInCommon) {
 		t.Errorf("another group: got %v", err)
+	}
+}
+
+func TestNamesakes(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		a, b  []string
+		wantA string
+		wantB string
+	}{
+		{[]string{"adhoc/x", "adhoc/y"}, []string{"runset/y", "runset/z"}, "adhoc/y", "runset/y"},
+		{[]string{"adhoc/x"}, []string{"one/org/x", "two/x"}, "adhoc/x", "one/org/x"},
+		{[]string{"adhoc/x"}, []string{"adhoc/y"}, "", ""},
+		{nil, nil, "", ""},
+	} {
+		if a, b := (&score.NothingInCommonError{A: tt.a, B: tt.b}).Namesakes(); a != tt.wantA || b != tt.wantB {
+			t.Errorf("of %q and %q: %q and %q, want %q and %q", tt.a, tt.b, a, b, tt.wantA, tt.wantB)
+		}
 	}
 }
 

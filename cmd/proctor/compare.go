@@ -90,10 +90,16 @@ func (f *compareFlags) refusal(err error) error {
 	if _, ok := errors.AsType[*score.DifferentTasksError](err); ok {
 		return withHint(usageErrorf("%w", err), "--allow-different-tasks compares them all the same")
 	}
-	if errors.Is(err, score.ErrNothingInCommon) || f.opts.Reward != "" {
-		return usageErrorf("%w", err)
+	if e, ok := errors.AsType[*score.SeveralRewardsError](err); ok {
+		return withHint(usageErrorf("%w", err), "choose the one to compare with --reward NAME, as in --reward %s", e.Names[0])
 	}
-	return withHint(usageErrorf("%w", err), "--reward chooses the reward that is compared")
+	if e, ok := errors.AsType[*score.NothingInCommonError](err); ok {
+		if a, b := e.Namesakes(); a != "" {
+			return withHint(usageErrorf("%w", err),
+				"%s and %s count as two tasks: tasks are paired by dataset and name; run both jobs with the same -p or -d", a, b)
+		}
+	}
+	return usageErrorf("%w", err)
 }
 
 func printComparison(w io.Writer, c *report.Comparison) {
