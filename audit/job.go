@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/proctor-run/proctor/internal/console"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/journal"
 	"github.com/proctor-run/proctor/jobdir/scan"
@@ -64,7 +65,7 @@ func (c *check) checkJournal() {
 	if started := last.Start; c.result != nil && started.Planned != c.result.NTotalTrials {
 		c.find(Finding{
 			Kind: Journal, File: journal.File,
-			Message: fmt.Sprintf("says that %d trials were planned, %s %d", started.Planned, scan.ResultFile, c.result.NTotalTrials),
+			Message: fmt.Sprintf("says that %s, %s %d", planned(started.Planned), scan.ResultFile, c.result.NTotalTrials),
 		})
 	}
 }
@@ -206,7 +207,7 @@ func (c *check) checkPlan() {
 	if c.result != nil && c.finished() && c.result.NTotalTrials != len(c.records) {
 		c.find(Finding{
 			Kind: Trial, File: scan.ResultFile,
-			Message: fmt.Sprintf("says that %d trials were planned, and %d have a result", c.result.NTotalTrials, len(c.records)),
+			Message: fmt.Sprintf("says that %s, and %s a result", planned(c.result.NTotalTrials), console.CountHave(len(c.records), "trial")),
 		})
 	}
 	if c.lock == nil {
@@ -316,4 +317,11 @@ func (c *check) checkKnown(name string) {
 	case !t.Ended() && c.finished():
 		c.find(Finding{Kind: Trial, Trial: name, Message: "has a result, though the journal does not say that it ended"})
 	}
+}
+
+func planned(trials int) string {
+	if trials == 1 {
+		return "1 trial was planned"
+	}
+	return console.Count(trials, "trial") + " were planned"
 }

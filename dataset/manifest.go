@@ -108,7 +108,7 @@ func (m *Manifest) Hash() string {
 // here too is it known what the dataset consists of.
 func (f *fetcher) packageDataset(d jobdir.DatasetConfig) (FetchedDataset, error) {
 	if !jobdir.IsPackageName(*d.Name) {
-		return FetchedDataset{}, errors.New("it is no package: its name must be org/name")
+		return FetchedDataset{}, errors.New("it is not a package: its name must be org/name")
 	}
 	m, err := f.findManifest(d)
 	if err != nil {

@@ -31,7 +31,7 @@ func (f *fetcher) packages(tasks []*FetchedTask) error {
 func (f *fetcher) packageTask(t *FetchedTask) error {
 	name := *t.Config.Name
 	if !jobdir.IsPackageName(name) {
-		return fmt.Errorf("task %q is no package: its name must be org/name", name)
+		return fmt.Errorf("task %q is not a package: its name must be org/name", name)
 	}
 	cache, err := f.cacheFor(t.Config.DownloadDir)
 	if err != nil {

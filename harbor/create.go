@@ -42,7 +42,7 @@ func Create(parent, name, description string) (dir string, err error) {
 	case packaged:
 		cfg.Task = &PackageInfo{Name: name, Description: description}
 	case description != "":
-		return "", fmt.Errorf("%q is no package: %w", name, ErrNoPackage)
+		return "", fmt.Errorf("%q is not a package: %w", name, ErrNoPackage)
 	}
 	dir = filepath.Join(parent, short)
 	if err := os.MkdirAll(parent, 0o755); err != nil {

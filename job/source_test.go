@@ -133,7 +133,7 @@ func TestFetchPackages(t *testing.T) {
 		{"org/two", "sha256:" + strings.Repeat("0", 64), "", "", "is not on this machine"},
 		{"org/none", "latest", "", "", `"org/none": version "latest" is not on this machine`},
 		{"org/changed", changed, "", "", "it was changed"},
-		{"org/../one", "latest", "", "", "is no package"},
+		{"org/../one", "latest", "", "", "is not a package"},
 	} {
 		cfg := sourcesConfig(t, t.TempDir())
 		cfg.Tasks = []jobdir.TaskConfig{{Name: &c.name, Ref: &c.ref}}

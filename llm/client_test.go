@@ -221,7 +221,7 @@ func TestOpen(t *testing.T) {
 		{name: "/x", err: "has no provider"},
 		{name: "opnai/x", err: "did you mean openai?"},
 		{name: "openai/x", o: llm.Options{API: "soap"}, err: `is "soap", want chat, responses, anthropic or gemini`},
-		{name: "openai/x", o: llm.Options{Base: "ftp://h"}, err: "is no http:// or https:// address"},
+		{name: "openai/x", o: llm.Options{Base: "ftp://h"}, err: "is not an http:// or https:// address"},
 		{name: "openai/x", o: llm.Options{Base: "http://user:secret@h"}, err: "without user"},
 		{name: "mine/m", err: `provider "mine" of model mine/m is not known`},
 		{name: "hosted_vllm/x", o: llm.Options{Info: limits(1, 1, "0", "0")}, err: "needs the address of its server"},

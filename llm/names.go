@@ -215,7 +215,7 @@ func (c *Client) unknownProvider(name, prefix string) error {
 func checkBase(name, base string) error {
 	u, err := url.Parse(base)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return exception.New(exception.ValueError, "the address of the server of model "+name+" is no http:// or https:// address without user, query and fragment")
+		return exception.New(exception.ValueError, "the address of the server of model "+name+" is not an http:// or https:// address without user, query and fragment")
 	}
 	return nil
 }

@@ -195,7 +195,7 @@ func (r *responseJSON) response() (*Response, error) {
 		}
 		o, ok := v.(*value.Object)
 		if !ok {
-			return nil, errors.New("extra is no object")
+			return nil, errors.New("extra is not an object")
 		}
 		out.Extra = o
 	}

@@ -267,7 +267,7 @@ func TestRecorderLimits(t *testing.T) {
 	}{
 		{"too long", &llm.Recorder{Limit: 1000}, "the recording is cut: call 2 would have made it longer than 1000 bytes", 3},
 		{"nothing fits", &llm.Recorder{Limit: 1}, "the recording is cut: call 1 would have made it longer than 1 bytes", 1},
-		{"a secret that is no text", &llm.Recorder{Redact: func(b []byte) []byte {
+		{"a secret that is not text", &llm.Recorder{Redact: func(b []byte) []byte {
 			return bytes.ReplaceAll(b, []byte(`"call":2`), []byte(`"call":[X]`))
 		}}, "the recording is cut: call 2 could not be written down", 3},
 	} {
@@ -342,7 +342,7 @@ func TestParseRecording(t *testing.T) {
 		{"no answer", recordedModel + call(`{"call":1,"model":"test/m","request":"SUM"}`), "either a response or an error"},
 		{"two answers", recordedModel + call(`{"call":1,"model":"test/m","request":"SUM","response":{},"error":{}}`), "either a response or an error"},
 		{"no exception", recordedModel + call(`{"call":1,"model":"test/m","request":"SUM","error":{"type":"`+strings.Repeat("x", 200)+`"}}`), "too long to be the name"},
-		{"extra", recordedModel + call(`{"call":1,"model":"test/m","request":"SUM","response":{"extra":[]}}`), "extra is no object"},
+		{"extra", recordedModel + call(`{"call":1,"model":"test/m","request":"SUM","response":{"extra":[]}}`), "extra is not an object"},
 		{"deep", recordedModel + call(`{"call":1,"model":"test/m","request":"SUM","response":{"extra":`+strings.Repeat("[", 20000)+`}}`), "reading JSON"},
 		{"a cut", recordedModel + good + `{"cut":"why"}` + "\n", "line 3: the recording is cut: why"},
 	} {

@@ -158,7 +158,7 @@ func (p Policy) Of(tasks []TaskScores) (PolicyScore, error) {
 		}
 		for _, x := range t.Scores {
 			if !isScore(x) {
-				return PolicyScore{}, fmt.Errorf("scoring task %q: %s is no score within 0 to 1", t.Task, value.FloatRepr(x))
+				return PolicyScore{}, fmt.Errorf("scoring task %q: %s is not a score within 0 to 1", t.Task, value.FloatRepr(x))
 			}
 			if x == 1 {
 				s.PassedTrials++

@@ -26,7 +26,7 @@ type TrialRecord struct {
 	Task, Name string
 	Status     TrialStatus
 	Score      *float64 // nil is null
-	Reason     string   // as it stands in the record; "" if it is no text
+	Reason     string   // as it stands in the record; "" if it is not text
 	Error      string   // why the record could not be read
 	// Stdout and Stderr are the files that the record names, relative to the
 	// trial's directory; they may lead out of it.

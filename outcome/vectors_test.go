@@ -14,7 +14,7 @@ func float(t *testing.T, v value.Value) float64 {
 	t.Helper()
 	x, ok := v.(value.Number)
 	if !ok {
-		t.Fatalf("%s is no number", value.Repr(v))
+		t.Fatalf("%s is not a number", value.Repr(v))
 	}
 	f, err := value.ToFloat(x)
 	if err != nil {

@@ -253,7 +253,7 @@ func (c *cubeRun) verify(ctx context.Context, s *stage) error {
 // can be averaged is an error of the cube.
 func (c *cubeRun) takeScore(s *stage, got evaluation) error {
 	if math.IsNaN(got.reward) || math.IsInf(got.reward, 0) {
-		return exception.Errorf(exception.ValueError, "the reward of %s is %s, which is no score: it must be a finite number", c.source.Name, value.FloatRepr(got.reward))
+		return exception.Errorf(exception.ValueError, "the reward of %s is %s, which is not a score: it must be a finite number", c.source.Name, value.FloatRepr(got.reward))
 	}
 	rewards := &reward.Rewards{}
 	rewards.Set(reward.Name, value.Float(got.reward))

@@ -74,7 +74,7 @@ func (v *verdict) suspicions() []string {
 		found = append(found, "the reward files were changed after they were read")
 	}
 	if v.left > 0 && !e.Sealed {
-		found = append(found, fmt.Sprintf("%d processes that the agent left running could write to the reward files", v.left))
+		found = append(found, fmt.Sprintf("processes that the agent left running could write to the reward files: %d", v.left))
 	}
 	return found
 }

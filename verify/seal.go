@@ -143,7 +143,7 @@ func (s *seal) end(ctx context.Context, ended []reward.File) ([]reward.File, err
 func (s *seal) judge(f reward.File) error {
 	switch {
 	case f.Kind != "file":
-		return tamperedf("%s is no regular file", f.Name)
+		return tamperedf("%s is not a regular file", f.Name)
 	case f.Links > 1:
 		return tamperedf("%s has %d names", f.Name, f.Links)
 	case f.UID != s.owner:

@@ -75,7 +75,7 @@ func TestSealedVerifier(t *testing.T) {
 			return []fake.Handler{onHost(dir, "own", "1"), func(context.Context, *fake.Process) (int, error) {
 				return 0, os.Symlink("own", filepath.Join(dir, "reward.txt"))
 			}}
-		}, typ: exception.RewardTamperedError, message: "reward.txt is no regular file"},
+		}, typ: exception.RewardTamperedError, message: "reward.txt is not a regular file"},
 		{name: "second name", tests: func(dir string) []fake.Handler {
 			return []fake.Handler{onHost(dir, "own", "1"), func(context.Context, *fake.Process) (int, error) {
 				return 0, os.Link(filepath.Join(dir, "own"), filepath.Join(dir, "reward.txt"))
@@ -85,7 +85,7 @@ func TestSealedVerifier(t *testing.T) {
 			return []fake.Handler{func(context.Context, *fake.Process) (int, error) {
 				return 0, os.Mkdir(filepath.Join(dir, "reward.json"), 0o755)
 			}}
-		}, typ: exception.RewardTamperedError, message: "reward.json is no regular file"},
+		}, typ: exception.RewardTamperedError, message: "reward.json is not a regular file"},
 		{name: "nothing", tests: func(string) []fake.Handler { return []fake.Handler{fake.Exit(0)} },
 			typ: "RewardFileNotFoundError", message: "No reward file found at"},
 		{name: "other directory in the sandbox", rules: func(dir string) []fake.Rule {

@@ -141,7 +141,7 @@ func checkCode(dir string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return exception.Errorf(exception.ValueError, "agent python: setting dir: there is no directory %q; give the one with the code as --ak dir=DIR", dir)
 	case err == nil && !info.IsDir():
-		return exception.Errorf(exception.ValueError, "agent python: setting dir: %q is no directory; give the one that the file is in", dir)
+		return exception.Errorf(exception.ValueError, "agent python: setting dir: %q is not a directory; give the one that the file is in", dir)
 	}
 	var size int64
 	entries := 0

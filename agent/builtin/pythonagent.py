@@ -249,7 +249,7 @@ def load(path):
     if found is None:
         raise ImportError("module %r has no class %r" % (module, name))
     if not inspect.isclass(found):
-        raise TypeError("%r is no class but a %s" % (path, type(found).__name__))
+        raise TypeError("%r is not a class but a %s" % (path, type(found).__name__))
     if not callable(getattr(found, "run", None)):
         raise TypeError("class %r has no method run(instruction, environment, context)" % (path,))
     return found

@@ -90,7 +90,7 @@ func TestPythonAgentFailures(t *testing.T) {
 		"import":                {"import nowhere_at_all", 96, "No module named 'nowhere_at_all'"},
 		"exits when imported":   {"raise SystemExit(0)", 96, "agent:Agent gives no agent: SystemExit"},
 		"no class":              {"Other = 1", 96, "module 'agent' has no class 'Agent'"},
-		"a function":            {"def Agent(): pass", 96, "'agent:Agent' is no class but a function"},
+		"a function":            {"def Agent(): pass", 96, "'agent:Agent' is not a class but a function"},
 		"no method":             {"class Agent: pass", 96, "has no method run"},
 		"constructor":           {"class Agent:\n  def __init__(self): raise ValueError('mine')\n  def run(self, *a): pass", 96, "gives no agent: ValueError: mine"},
 		"wants more":            {"class Agent:\n  def __init__(self, api): pass\n  def run(self, *a): pass", 96, "'api'"},

@@ -29,7 +29,7 @@ func parsePythonContext(data []byte, warn func(format string, args ...any)) agen
 	}
 	o, ok := v.(*value.Object)
 	if !ok {
-		warn("what the agent reports of its work is left out: it is no object")
+		warn("what the agent reports of its work is left out: it is not an object")
 		return agent.Result{}
 	}
 	c := pythonReport{o, warn}

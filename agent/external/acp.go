@@ -16,6 +16,7 @@ import (
 	"github.com/proctor-run/proctor/agent/logs"
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/internal/clock"
+	"github.com/proctor-run/proctor/internal/console"
 	"github.com/proctor-run/proctor/internal/version"
 	"github.com/proctor-run/proctor/sandbox"
 )
@@ -172,7 +173,7 @@ func (t *talk) run(ctx context.Context, log *journal, instruction string) error 
 	t.client.wait()
 	dropped, acted := t.wire.counts()
 	if dropped > 0 && t.env.Warn != nil {
-		t.env.Warn("%d lines of the agent were no messages of its protocol and are left out", dropped)
+		t.env.Warn("left out what the agent wrote besides its protocol: %s", console.Count(int(dropped), "line"))
 	}
 	switch {
 	case ctx.Err() != nil:

@@ -58,7 +58,7 @@ func (p *player) Initialize(_ context.Context, r acp.InitializeRequest) (acp.Ini
 	case "leaves":
 		os.Exit(0)
 	}
-	fmt.Println("a line that is no message")
+	fmt.Println("a line that is not a message")
 	fmt.Println(strings.Repeat("x", 9<<20))
 	p.did = append(p.did, fmt.Sprint(r.ProtocolVersion, r.ClientCapabilities.Terminal, r.ClientCapabilities.Fs))
 	return acp.InitializeResponse{
@@ -246,7 +246,7 @@ killed true SIGTERM true`
 	if diff := cmp.Diff(want, said); diff != "" {
 		t.Errorf("what came of it (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"the agent cannot use the MCP server b: it does not speak sse", "2 lines of the agent were no messages of its protocol and are left out"}, warned); diff != "" {
+	if diff := cmp.Diff([]string{"the agent cannot use the MCP server b: it does not speak sse", "left out what the agent wrote besides its protocol: 2 lines"}, warned); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
 	}
 	if file(t, dir, "install.txt") != "installed\n" || strings.Contains(file(t, dir, "acp.jsonl"), "sk-0123456789") {

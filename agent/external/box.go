@@ -128,7 +128,7 @@ func (b box) write(ctx context.Context, name string, content []byte, mode string
 
 func checkPath(name string) error {
 	if name == "" || strings.ContainsRune(name, 0) {
-		return refusedf("%q is no path", name)
+		return refusedf("%q is not a path", name)
 	}
 	return nil
 }

@@ -174,12 +174,12 @@ func (c *client) CreateTerminal(_ context.Context, r acp.CreateTerminalRequest) 
 	}
 	if r.Cwd != nil && *r.Cwd != "" {
 		if cmd.Dir = *r.Cwd; !path.IsAbs(cmd.Dir) {
-			return acp.CreateTerminalResponse{}, tell(refusedf("%q is no absolute path", cmd.Dir))
+			return acp.CreateTerminalResponse{}, tell(refusedf("%q is not an absolute path", cmd.Dir))
 		}
 	}
 	for _, v := range r.Env {
 		if v.Name == "" || strings.ContainsRune(v.Name, '=') {
-			return acp.CreateTerminalResponse{}, tell(refusedf("%.100q is no name of a variable", v.Name))
+			return acp.CreateTerminalResponse{}, tell(refusedf("%.100q is not the name of a variable", v.Name))
 		}
 		cmd.Env = append(cmd.Env, v.Name+"="+v.Value)
 	}

@@ -161,7 +161,7 @@ func parseRequest(line []byte) (request, error) {
 	r.ID = usableID(r.ID)
 	refuse := func(why string) (request, error) { return request{ID: r.ID}, errors.New(why) }
 	if err != nil {
-		return refuse("this is no message: " + err.Error())
+		return refuse("this is not a message: " + err.Error())
 	}
 	switch r.Type {
 	case "done", "usage":
@@ -236,7 +236,7 @@ func (s *session) exec(r request) (message, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Env)) {
 		if name == "" || strings.ContainsRune(name, '=') {
-			return nil, refusedf("%.100q is no name of a variable", name)
+			return nil, refusedf("%.100q is not the name of a variable", name)
 		}
 		cmd.Env = append(cmd.Env, name+"="+r.Env[name])
 	}

@@ -64,7 +64,7 @@ func (d *Dir) Document(name string) *value.Object {
 	data := bytes.TrimSpace(d.Read(name))
 	o, ok := decode(string(data)).(*value.Object)
 	if !ok && bytes.HasPrefix(data, []byte("{")) {
-		d.note(name, name+" is no whole JSON document")
+		d.note(name, name+" is not a whole JSON document")
 	}
 	return o
 }

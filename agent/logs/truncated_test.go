@@ -59,7 +59,7 @@ func TestEveryReaderSaysWhatIsCut(t *testing.T) {
 		}
 		want := "the last line of " + file + " is cut off"
 		if filepath.Ext(file) == ".json" {
-			want = file + " is no whole JSON document"
+			want = file + " is not a whole JSON document"
 		}
 		if diff := cmp.Diff([]string{want}, got.Truncated); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", agent, diff)

@@ -276,7 +276,7 @@ func (c *wire) accept(line []byte) jsonrpc.Message {
 	switch {
 	case err == nil:
 	case json.Valid(line):
-		c.refuse(jsonrpc.ID{}, jsonrpc.CodeInvalidRequest, "this is no request")
+		c.refuse(jsonrpc.ID{}, jsonrpc.CodeInvalidRequest, "this is not a request")
 		return nil
 	default:
 		c.refuse(jsonrpc.ID{}, jsonrpc.CodeParseError, "this is no JSON")

@@ -72,7 +72,7 @@ func checkShape(t *rapid.T, c *conversation, system bool, task string) {
 		}
 		for _, p := range m.Parts {
 			if !utf8.ValidString(p.Text) {
-				t.Fatalf("message %d is no text", i)
+				t.Fatalf("message %d is not text", i)
 			}
 		}
 	}

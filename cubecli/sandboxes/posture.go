@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/proctor-run/proctor/internal/console"
 	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox"
 )
@@ -36,7 +37,7 @@ type Posture struct {
 
 // String says it in a line.
 func (p Posture) String() string {
-	said := []string{fmt.Sprintf("%d capabilities", p.Capabilities)}
+	said := []string{console.Count(p.Capabilities, "capability")}
 	for _, part := range []struct {
 		is   bool
 		text string
@@ -45,7 +46,7 @@ func (p Posture) String() string {
 		{p.Seccomp, "filtered system calls"},
 		{p.ReadOnlyRoot, "read-only root"},
 		{p.GuardedTmp, "/tmp without set-uid and devices"},
-		{p.PIDs > 0, fmt.Sprintf("%d processes", p.PIDs)},
+		{p.PIDs > 0, console.Count(int(p.PIDs), "process")},
 		{!p.Network, "no network unless asked for"},
 	} {
 		if part.is {

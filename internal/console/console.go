@@ -30,7 +30,19 @@ func Count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return fmt.Sprintf("%d %s", n, plural(what))
+}
+
+// plural is regular: a try has tries, a day days, a process processes.
+func plural(noun string) string {
+	stem, y := strings.CutSuffix(noun, "y")
+	switch {
+	case y && strings.TrimRight(stem, "aeiou") == stem:
+		return stem + "ies"
+	case strings.HasSuffix(noun, "s"):
+		return noun + "es"
+	}
+	return noun + "s"
 }
 
 // CountHave is Count with the verb "to have" behind it.

@@ -32,7 +32,7 @@ func (t Tree) Copy(dir, to string) (err error) {
 	case err != nil:
 		return fmt.Errorf("looking at %q: %w", dir, err)
 	case !info.IsDir():
-		return fmt.Errorf("%q is no directory at commit %s", dir, t.Commit)
+		return fmt.Errorf("%q is not a directory at commit %s", dir, t.Commit)
 	}
 	from, err := top.OpenRoot(filepath.FromSlash(dir))
 	if err != nil {

@@ -124,7 +124,7 @@ func CheckCommit(commit string) error {
 	case strings.HasPrefix(commit, "-"):
 		return fmt.Errorf("git commit %q begins with a hyphen, which git would take for an option", commit)
 	case hasControl(commit), strings.ContainsAny(commit, " ~^:?*[\\+"), strings.Contains(commit, ".."), strings.Contains(commit, "@{"):
-		return fmt.Errorf("git commit %q is no commit id, branch or tag", commit)
+		return fmt.Errorf("git commit %q is not a commit id, branch or tag", commit)
 	}
 	return nil
 }

@@ -138,7 +138,7 @@ func (l *linked) of(path string) (*documented, error) {
 	}
 	p, ok := l.listed[path]
 	if !ok {
-		return nil, fmt.Errorf("%s is no package that the module imports", path)
+		return nil, fmt.Errorf("%s is not a package that the module imports", path)
 	}
 	fset := token.NewFileSet()
 	var files []*ast.File

@@ -49,7 +49,8 @@ func PrepareError(err error) error {
 	return exitcode.Usagef("%w", err)
 }
 
-// changedError says what can be done about a job that was begun otherwise.
+// changedError says what can be done about a job that was started with another
+// configuration.
 func changedError(err *jobdir.ChangedError) error {
 	if err.Harmless() {
 		return exitcode.WithHint(exitcode.Usagef("%w", err), "--accept-harmless resumes it; --job-name starts another job")

@@ -219,7 +219,7 @@ func checkSchema(t testing.TB, data []byte) {
 					t.Errorf("%s must not have attribute %s", name, a.Name.Local)
 				}
 				if _, err := strconv.ParseFloat(a.Value, 64); slices.Contains(rule.number, a.Name.Local) && err != nil {
-					t.Errorf("%s of %s is no number: %q", a.Name.Local, name, a.Value)
+					t.Errorf("%s of %s is not a number: %q", a.Name.Local, name, a.Value)
 				}
 			}
 			for _, a := range rule.required {

@@ -45,7 +45,7 @@ func Gather(dir string, role Role, result *jobdir.TrialResult) (Trial, error) {
 func noticed(n *jobdir.Notes) []string {
 	list := n.Suspicions()
 	if n.AgentLeft != nil && n.AgentLeft.Processes > 0 {
-		list = append(list, fmt.Sprintf("the agent left %d processes running", n.AgentLeft.Processes))
+		list = append(list, fmt.Sprintf("processes that the agent left running: %d", n.AgentLeft.Processes))
 	}
 	return list
 }
@@ -73,7 +73,7 @@ func readFile(root *os.Root, name string) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%q is no regular file", name)
+		return nil, fmt.Errorf("%q is not a regular file", name)
 	}
 	f, err := bounded.OpenAt(root, name)
 	if err != nil {

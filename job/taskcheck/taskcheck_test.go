@@ -308,7 +308,7 @@ func TestGather(t *testing.T) {
 	write("steps/a/agent/command.txt", " again")
 	write(jobdir.NotesFile, `{"schema": "proctor-trial-v1", "verification": {"suspicions": ["one"]}, "agent_left": {"processes": 2, "names": []}}`)
 	oracle, err := taskcheck.Gather(dir, taskcheck.Role{Kind: taskcheck.KindOracle}, result)
-	if err != nil || oracle.ExitCode != "7" || !slices.Equal(oracle.Suspicions, []string{"one", "the agent left 2 processes running"}) {
+	if err != nil || oracle.ExitCode != "7" || !slices.Equal(oracle.Suspicions, []string{"one", "processes that the agent left running: 2"}) {
 		t.Errorf("%+v, %v", oracle, err)
 	}
 	result.StepResults = []jobdir.StepResult{{StepName: "a"}, {StepName: "../../b"}}

@@ -125,7 +125,7 @@ func (c *call) allowedTools(tools json.RawMessage) error {
 		return nil
 	}
 	if tools[0] != '[' {
-		return errors.New("the member tools of the body is no list")
+		return errors.New("the member tools of the body is not a list")
 	}
 	for tool := range wire.Elements(tools) {
 		kind, err := kindOf(tool)
@@ -209,7 +209,7 @@ func kindOf(tool json.RawMessage) (string, error) {
 	}
 	var kind string
 	if raw := found["type"]; set(raw) && json.Unmarshal(raw, &kind) != nil {
-		return "", errors.New("a tool of the body has a type that is no text")
+		return "", errors.New("a tool of the body has a type that is not text")
 	}
 	if set(found["model"]) {
 		return "", fmt.Errorf("this gateway serves one model alone, and the tool %q asks one of its own", shown(kind))

@@ -260,7 +260,7 @@ func parseItems(req *Request, input json.RawMessage) error {
 		Output    json.RawMessage `json:"output"`
 	}
 	if err := json.Unmarshal(input, &items); err != nil {
-		return fmt.Errorf("the input is no list of items: %w", err)
+		return fmt.Errorf("the input is not a list of items: %w", err)
 	}
 	for _, item := range items {
 		switch item.Type {

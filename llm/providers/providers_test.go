@@ -85,7 +85,7 @@ func object(t *testing.T, text string) *value.Object {
 	}
 	o, ok := v.(*value.Object)
 	if !ok {
-		t.Fatalf("%s is no object", text)
+		t.Fatalf("%s is not an object", text)
 	}
 	return o
 }

@@ -85,7 +85,7 @@ func describeOwner(labels map[string]string) string {
 	if project := labels[labelProject]; project != "" {
 		return fmt.Sprintf("of compose project %q", project)
 	}
-	return "which is no compose project's"
+	return "which is not a compose project's"
 }
 
 func (p *project) createNetwork(ctx context.Context, name string, o client.NetworkCreateOptions) error {

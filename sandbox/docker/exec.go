@@ -64,7 +64,7 @@ func (c *Container) KillTree(ctx context.Context, since sandbox.Mark, grace time
 	}
 	mark, ok := c.markOf(since)
 	if !ok {
-		return fmt.Errorf("killing processes: %q is no mark of this sandbox", since)
+		return fmt.Errorf("killing processes: %q is not a mark of this sandbox", since)
 	}
 	limited, cancel := context.WithTimeout(ctx, cmp.Or(grace, sandbox.DefaultGrace)+killLimit)
 	defer cancel()

@@ -146,7 +146,7 @@ func TestFakeContradiction(t *testing.T) {
 		want string
 	}{
 		"as many":                {answer(200, `{"Titles":["PID"],"Processes":[["1"]]}`), ""},
-		"more":                   {answer(200, many), "the engine lists 2001 processes in the container, its supervisor sees"},
+		"more":                   {answer(200, many), "processes in the container: the engine lists 2001, its supervisor sees"},
 		"an engine without ps":   {answer(500, `{"message":"exec: \"ps\": executable file not found in $PATH"}`), ""},
 		"an engine that refuses": {answer(500, `{"message":"broken inside"}`), "broken inside"},
 		"an engine that is gone": {vanish, "EOF"},

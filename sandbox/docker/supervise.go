@@ -46,7 +46,7 @@ const (
 type contradictionError struct{ engine, supervisor int }
 
 func (e *contradictionError) Error() string {
-	return fmt.Sprintf("the engine lists %d processes in the container, its supervisor sees %d", e.engine, e.supervisor)
+	return fmt.Sprintf("processes in the container: the engine lists %d, its supervisor sees %d", e.engine, e.supervisor)
 }
 
 // agree holds the engine's own list of the container's processes, which nothing

@@ -69,7 +69,7 @@ func normalHost(host string) (string, error) {
 		}
 		addr, err := netip.ParseAddr(host)
 		if err != nil || addr.Zone() != "" {
-			return "", fmt.Errorf("%q is no address", clip(host))
+			return "", fmt.Errorf("%q is not an address", clip(host))
 		}
 		return addr.Unmap().String(), nil
 	}
@@ -95,7 +95,7 @@ func lowerName(host string) (string, error) {
 		case c >= 'A' && c <= 'Z':
 			lower[i] = c + 'a' - 'A'
 		default:
-			return "", fmt.Errorf("%q is no host name", clip(host))
+			return "", fmt.Errorf("%q is not a host name", clip(host))
 		}
 	}
 	return string(lower), nil
@@ -130,7 +130,7 @@ func parseTarget(hostport string, defaultPort uint16) (target, error) {
 	if port != "" || defaultPort == 0 {
 		n, err := strconv.ParseUint(port, 10, 16)
 		if err != nil || n == 0 {
-			return target{}, fmt.Errorf("%q is no port", clip(port))
+			return target{}, fmt.Errorf("%q is not a port", clip(port))
 		}
 		t.port = uint16(n)
 	}

@@ -28,7 +28,7 @@ func give(c *service, q ownRequest) error {
 		return err
 	}
 	if !info.IsDir() {
-		return fmt.Errorf("%q is no directory", q.dir)
+		return fmt.Errorf("%q is not a directory", q.dir)
 	}
 	g := giving{call: c, ownRequest: q}
 	bounded.Walk(q.dir, g.entry, g.failed)

@@ -295,7 +295,7 @@ func unfinished(hit []process) error {
 	if len(hit) == 0 {
 		return errors.New("it could not be proven that nothing is left: no two lists of processes were the same")
 	}
-	return fmt.Errorf("%d processes could not be ended, the first is %d", len(hit), hit[0].pid)
+	return fmt.Errorf("processes that could not be ended: %d, the first is %d", len(hit), hit[0].pid)
 }
 
 // killSweep stops everything first, so that nothing can restart what is

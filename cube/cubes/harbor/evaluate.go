@@ -100,7 +100,7 @@ func finite(f float64, err error) (float64, error) {
 		return 0, err
 	}
 	if f-f != 0 { // nan and the infinities
-		return 0, exception.New(exception.ValueError, "the reward "+value.FloatRepr(f)+" is no finite number")
+		return 0, exception.New(exception.ValueError, "the reward "+value.FloatRepr(f)+" is not a finite number")
 	}
 	return f, nil
 }

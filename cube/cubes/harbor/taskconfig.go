@@ -101,7 +101,7 @@ func Check(t *harbor.Task) error {
 func (c *Config) ConfigureTask(cfg cube.TaskConfig) error {
 	own, ok := cfg.(*TaskConfig)
 	if !ok {
-		return cube.TypeErrorf("%T is no config of a Harbor task", cfg)
+		return cube.TypeErrorf("%T is not a config of a Harbor task", cfg)
 	}
 	own.OracleMode = own.OracleMode || c.OracleMode
 	return nil

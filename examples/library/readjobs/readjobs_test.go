@@ -52,7 +52,7 @@ func TestTampered(t *testing.T) {
 		t.Fatal(err)
 	}
 	found, err := Tampered(t.Context(), dir)
-	if err != nil || !slices.ContainsFunc(found, func(s string) bool { return strings.Contains(s, "8 trials were planned, and 7 have a result") }) {
+	if err != nil || !slices.ContainsFunc(found, func(s string) bool { return strings.Contains(s, "8 trials were planned, and 7 trials have a result") }) {
 		t.Errorf("found %q, error %v", found, err)
 	}
 }

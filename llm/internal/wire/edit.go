@@ -146,7 +146,7 @@ func (r *Request) askForUsage() (e edit, ok bool, err error) {
 	case isNull(options.value):
 		return edit{options.start, options.end, []byte(`{"` + usageMember + `":true}`)}, true, nil
 	case !isObject(options.value):
-		return edit{}, false, errors.New("the member stream_options of the body is no object")
+		return edit{}, false, errors.New("the member stream_options of the body is not an object")
 	}
 	inner, err := find(options.value, usageMember)
 	if err != nil {
@@ -181,7 +181,7 @@ type member struct {
 	start, end int
 }
 
-var errNoObject = errors.New("it is no object")
+var errNoObject = errors.New("it is not an object")
 
 // check refuses a body that is no object, or that servers might read differently.
 func check(body []byte) error {
@@ -236,7 +236,7 @@ func pick(members iter.Seq[member], names []string) (map[string]member, error) {
 func (m member) text() (string, error) {
 	var s string
 	if m.value[0] != '"' || json.Unmarshal(m.value, &s) != nil {
-		return "", fmt.Errorf("the member %s of the body is no text", m.name)
+		return "", fmt.Errorf("the member %s of the body is not text", m.name)
 	}
 	if strings.ContainsRune(s, utf8.RuneError) {
 		return "", fmt.Errorf("the member %s of the body has a character in it that is none", m.name)

@@ -202,7 +202,7 @@ func TestErrors(t *testing.T) {
 		{"directory over a file", "FROM debian\nCOPY d /file\n", "not a directory", nil},
 		{"file as a directory", "FROM debian\nCOPY Dockerfile /file/\n", "not a directory", nil},
 		{"file over a directory", "FROM debian\nCOPY e /\n", `"/dir" in the image is a directory`, nil},
-		{"directory over a link", "FROM debian\nCOPY l /\n", `"/bin" in the image is no directory`, nil},
+		{"directory over a link", "FROM debian\nCOPY l /\n", `"/bin" in the image is not a directory`, nil},
 		{"several sources", "FROM debian\nCOPY Dockerfile d /x\n", "end with /", nil},
 		{"working directory", "FROM debian\nWORKDIR /file\n", "not a directory", nil},
 		{"expansion", "FROM debian\nENV A=0123456789abcdef" + strings.Repeat("\nENV A=$A$A$A$A$A$A$A$A", 30), "expand to too much", nil},

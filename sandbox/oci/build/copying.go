@@ -94,7 +94,7 @@ func (c *copyist) options() error {
 	if c.op.chmod != "" {
 		n, err := strconv.ParseUint(c.op.chmod, 8, 32)
 		if err != nil || n > 0o7777 {
-			return unsupported(fmt.Sprintf("--chmod=%s: a mode that is no octal number", c.op.chmod))
+			return unsupported(fmt.Sprintf("--chmod=%s: a mode that is not an octal number", c.op.chmod))
 		}
 		m := fs.FileMode(n)
 		c.mode = &m

@@ -100,7 +100,7 @@ func (p *placing) put(it item) error {
 		if kind == kindDir {
 			return fmt.Errorf("%q in the image is a directory, which a file cannot replace", "/"+it.Name)
 		}
-		return fmt.Errorf("%q in the image is no directory, and a directory cannot replace it", "/"+it.Name)
+		return fmt.Errorf("%q in the image is not a directory, and a directory cannot replace it", "/"+it.Name)
 	}
 	return p.append(it)
 }
