@@ -163,12 +163,12 @@ func TestHostileRepository(t *testing.T) {
 		{"absolute link", "leads out of the task", func(r *repo) { r.link("t/x", "/etc/passwd") }},
 		{"link up", "leads out of the task", func(r *repo) { r.link("t/x", "../secret"); r.write("secret", "s") }},
 		{"chain of links", "leads out of the task", func(r *repo) { r.link("t/s", "."); r.link("t/out", "s/../other") }},
-		{"task is a link", "is not a directory", func(r *repo) {
+		{"task is a link", "there is no directory", func(r *repo) {
 			r.git("rm", "-rq", "--cached", "--ignore-unmatch", "t")
 			_ = os.RemoveAll(filepath.Join(r.dir, "t"))
 			r.link("t", "/etc")
 		}},
-		{"task is a file", "is not a directory", func(r *repo) { _ = os.RemoveAll(filepath.Join(r.dir, "t")); r.write("t", "x") }},
+		{"task is a file", "there is no directory", func(r *repo) { _ = os.RemoveAll(filepath.Join(r.dir, "t")); r.write("t", "x") }},
 		{"no such task", "there is no directory", func(r *repo) { _ = os.RemoveAll(filepath.Join(r.dir, "t")) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
