@@ -21,7 +21,7 @@ func TestValidate(t *testing.T) {
 	const noSolution = "warning: solution/solve.sh: there is no solution: agent oracle cannot show that the task can be solved"
 	const noDefinition = "error: environment: nothing says how the environment is made: " +
 		"add a Dockerfile, a docker-compose.yaml or docker_image under [environment] in task.toml"
-	const noTime = " leave no time, and no run takes the task; want more than 0, or leave it out for "
+	const noTime = " leave no time: each trial would end at once; want more than 0, or leave it out for "
 	const empty = " is empty, which no engine takes for a limit: "
 	const carriage = `it ends with a carriage return, with which the script does not run in Linux: sed -i 's/\r$//' `
 	const unknownMode = "warning: tests/test.sh: the test script is missing; only a task with a separate verifier needs none"

@@ -111,7 +111,7 @@ func (v *validation) checkLimit(key string, sec *float64, without string) {
 	if sec == nil || !NoTime(*sec) {
 		return
 	}
-	v.add(SeverityWarning, "task.toml", key, "%v seconds leave no time, and no run takes the task; want more than 0, or leave it out for %s", *sec, without)
+	v.add(SeverityWarning, "task.toml", key, "%v seconds leave no time: each trial would end at once; want more than 0, or leave it out for %s", *sec, without)
 }
 
 // checkLineEnds warns of a script for Linux whose lines end as on Windows: the

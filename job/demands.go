@@ -10,41 +10,66 @@ import (
 	"github.com/proctor-run/proctor/value"
 )
 
-// CheckLimits refuses trials that are still to be run and whose task leaves a phase no
-// time. Tasks that cannot be loaded are their trials' matter.
+// CheckLimits refuses a job of which each trial that is still to be run has a task that
+// leaves a phase no time. Where others are left to run, a warning names such tasks: one bad
+// task does not stop a job. Tasks that cannot be loaded are their trials' matter.
 func (p *Prepared) CheckLimits() error {
-	return p.eachRemaining(func(t *jobdir.TrialConfig, task *harbor.Config) error {
-		if err := trial.CheckLimits(t, task); err != nil {
-			return fmt.Errorf("task %q: %w", t.Task.BaseName(), err)
+	var first error
+	trials, tasks := 0, map[string]bool{}
+	p.eachRemaining(func(t *jobdir.TrialConfig, task *harbor.Config) {
+		err := trial.CheckLimits(t, task)
+		if err == nil {
+			return
 		}
-		return nil
+		if first == nil {
+			first = fmt.Errorf("task %q: %w", t.Task.BaseName(), err)
+		}
+		trials++
+		tasks[TaskKey(t.Task)] = true
 	})
+	if first != nil && trials < len(p.Remaining) {
+		p.Warnings = append(p.Warnings, first.Error()+moreLike(len(tasks)-1))
+		return nil
+	}
+	return first
 }
 
-// eachRemaining calls fn with each trial that is still to be run and its task, which is
-// read once. Tasks of cubes and those that cannot be loaded are left out.
-func (p *Prepared) eachRemaining(fn func(*jobdir.TrialConfig, *harbor.Config) error) error {
-	read := map[string]*harbor.Config{}
+// moreLike says how many others there are of what a warning has named.
+func moreLike(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (and %d more like it)", n)
+}
+
+// eachRemaining calls fn with each trial that is still to be run and its task. Tasks of
+// cubes and those that cannot be loaded are left out.
+func (p *Prepared) eachRemaining(fn func(*jobdir.TrialConfig, *harbor.Config)) {
 	for _, i := range p.Remaining {
 		t := &p.Trials[i]
-		key := TaskKey(t.Task)
-		config, seen := read[key]
-		if !seen {
-			if dir, err := p.TaskDir(t.Task); err == nil {
-				if task, err := harbor.Load(dir, harbor.LoadOptions{}); err == nil {
-					config = &task.Config
-				}
-			}
-			read[key] = config
-		}
-		if config == nil {
-			continue
-		}
-		if err := fn(t, config); err != nil {
-			return err
+		if config := p.taskConfig(t.Task); config != nil {
+			fn(t, config)
 		}
 	}
-	return nil
+}
+
+// taskConfig is what the task.toml of a task says, nil where it cannot be read. It is read
+// at most once, also in a job that another process prepared.
+func (p *Prepared) taskConfig(t jobdir.TaskConfig) *harbor.Config {
+	key := TaskKey(t)
+	if config, seen := p.configs[key]; seen {
+		return config
+	}
+	if p.configs == nil {
+		p.configs = map[string]*harbor.Config{}
+	}
+	p.configs[key] = nil
+	if dir, err := p.TaskDir(t); err == nil {
+		if task, err := harbor.Load(dir, harbor.LoadOptions{}); err == nil {
+			p.configs[key] = &task.Config
+		}
+	}
+	return p.configs[key]
 }
 
 // NoteProcessors adds a warning if tasks ask for more processors than this machine has,
@@ -62,9 +87,9 @@ func (s *Session) NoteProcessors(p *Prepared) {
 // many others do; it is empty if none does.
 func (p *Prepared) tooManyProcessors(have int) string {
 	text, tasks := "", map[string]bool{}
-	_ = p.eachRemaining(func(t *jobdir.TrialConfig, task *harbor.Config) error {
+	p.eachRemaining(func(t *jobdir.TrialConfig, task *harbor.Config) {
 		if t.Environment.CPUEnforcementPolicy == "ignore" {
-			return nil
+			return
 		}
 		want := ""
 		switch override := t.Environment.OverrideCPUs; {
@@ -73,19 +98,15 @@ func (p *Prepared) tooManyProcessors(have int) string {
 		case override == nil && task.Environment.CPUs != nil && task.Environment.CPUs.Cmp(value.NewInt(int64(have))) > 0:
 			want = task.Environment.CPUs.String()
 		default:
-			return nil
+			return
 		}
 		if text == "" {
 			text = fmt.Sprintf("task %q asks for %s processors, and this machine has %d", t.Task.BaseName(), want, have)
 		}
 		tasks[TaskKey(t.Task)] = true
-		return nil
 	})
-	if others := len(tasks) - 1; others > 0 {
-		text += fmt.Sprintf(" (and %d more like it)", others)
+	if text == "" {
+		return ""
 	}
-	if text != "" {
-		text += fmt.Sprintf("; --override-cpus %d asks for these alone", have)
-	}
-	return text
+	return text + moreLike(len(tasks)-1) + fmt.Sprintf("; --override-cpus %d asks for these alone", have)
 }

@@ -3,6 +3,7 @@ package job
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/proctor-run/proctor/jobdir"
@@ -34,14 +35,19 @@ func demanding(t *testing.T, tomls ...string) *Prepared {
 
 func TestPreparedCheckLimits(t *testing.T) {
 	t.Parallel()
-	p := demanding(t, "", "broken", "[agent]\ntimeout_sec = 0\n")
+	p := demanding(t, "", "broken", "[agent]\ntimeout_sec = 0\n", "[verifier]\ntimeout_sec = -1\n")
 	const want = `task "c": [agent].timeout_sec is 0, which leaves no time: each trial would end at once`
+	if err := p.CheckLimits(); err != nil || !slices.Equal(p.Warnings, []string{want + " (and 1 more like it)"}) {
+		t.Errorf("beside others: %v, warnings %q", err, p.Warnings)
+	}
+	all := p.Remaining
+	p.Remaining = all[4:6] // those of one task are left
 	if err := p.CheckLimits(); err == nil || err.Error() != want {
 		t.Errorf("error is %v, want %s", err, want)
 	}
-	p.Remaining = p.Remaining[:4] // those of the last task have run
-	if err := p.CheckLimits(); err != nil {
-		t.Errorf("finished trials count: %v", err)
+	p.Remaining, p.Warnings = all[:4], nil
+	if err := p.CheckLimits(); err != nil || p.Warnings != nil {
+		t.Errorf("finished trials count: %v, %q", err, p.Warnings)
 	}
 }
 

@@ -74,7 +74,7 @@ func prepare(cfg jobdir.Config, o PrepareOptions, open func() (*jobDir, error)) 
 	if err != nil {
 		return nil, err
 	}
-	p.Warnings = found.warnings
+	p.Warnings, p.configs = found.warnings, found.configs
 	own, err := score.ConfiguredMetrics(cfg.Metrics)
 	if err != nil {
 		return nil, err
@@ -211,6 +211,7 @@ func (f *foundTasks) look(t dataset.FetchedTask, cfg jobdir.Config, o PrepareOpt
 		f.warnings = append(f.warnings, fmt.Sprintf("task %q: %s", t.Dir, exception.PlainText(err)))
 		return
 	}
+	f.configs[key] = &task.Config
 	for _, loc := range task.Report.Unknown {
 		f.warnings = append(f.warnings, fmt.Sprintf("%s: unknown key %s is ignored", filepath.Join(t.Dir, "task.toml"), loc))
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/outcome"
 	"github.com/proctor-run/proctor/score"
@@ -51,6 +52,8 @@ type Prepared struct {
 	// literals are values that the configurations have marks for, by the marks' names.
 	// Without them, as after JSON, they are taken from the environment.
 	literals map[string]string
+	// configs are what the task.toml of the tasks say, by [TaskKey], as far as they were read.
+	configs map[string]*harbor.Config
 
 	// Earlier says for the trials whose directory holds an earlier attempt why
 	// they run again, by index.

@@ -19,6 +19,7 @@ type foundTasks struct {
 	tasks     []dataset.FetchedTask
 	datasets  []score.DatasetMetrics
 	homes     map[string]taskHome // by TaskKey
+	configs   map[string]*harbor.Config // of those that can be loaded, by TaskKey
 	variables []TaskVariable
 	unmatched []*dataset.UnmatchedError
 	warnings  []string
@@ -37,7 +38,7 @@ func resolveTasks(cfg jobdir.Config, o PrepareOptions) (*foundTasks, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &foundTasks{homes: map[string]taskHome{}, warnings: fetched.Warnings}
+	f := &foundTasks{homes: map[string]taskHome{}, configs: map[string]*harbor.Config{}, warnings: fetched.Warnings}
 	for i, t := range cfg.Tasks {
 		if t.Kind() == jobdir.LocalTask {
 			name, err := localName(t, o.Cubes)

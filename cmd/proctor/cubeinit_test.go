@@ -145,7 +145,7 @@ func walk(t *testing.T, dir, commands string) {
 	for _, more := range []string{"GOPROXY=off", "GOSUMDB=off"} {
 		cmd := exec.CommandContext(t.Context(), "sh", "-ec", commands)
 		cmd.Dir = t.TempDir()
-		cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=", "CGO_ENABLED=0", more)
+		cmd.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0", more)
 		if out, err = cmd.CombinedOutput(); err == nil {
 			break
 		}

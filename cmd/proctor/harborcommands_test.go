@@ -37,8 +37,8 @@ func TestHarborCommands(t *testing.T) {
 			case !is && !answered:
 				t.Errorf("%s is not a command, and not answered: %s", words, stderr)
 			case is:
-			return
-		case !strings.Contains(stderr, "\nproctor: "+instead+"\n"):
+				return
+			case !strings.Contains(stderr, "\nproctor: "+instead+"\n"):
 				t.Errorf("it prints %s, want %q", stderr, instead)
 			}
 			if !bytes.Contains(page, []byte("`"+key+"`")) && !bytes.Contains(page, []byte("`"+strings.Join(args, " ")+"`")) {
