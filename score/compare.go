@@ -64,7 +64,7 @@ type TaskPair struct {
 }
 
 // Compare compares job B with job A by their trials. Its errors are a
-// [SeveralRewardsError], a [NothingInCommonError] and, without AllowDifferentTasks for
+// [SeveralRewardsError], a [NothingInCommonError], a [NoSuchRewardError] and, without AllowDifferentTasks for
 // tasks whose checksums differ, a [DifferentTasksError].
 func Compare(a, b []jobdir.Record, opts CompareOptions) (*Comparison, error) {
 	tasksA, err := scoresOf(a, opts.GroupA, opts.Reward)
@@ -82,6 +82,14 @@ func Compare(a, b []jobdir.Record, opts CompareOptions) (*Comparison, error) {
 	c.pair(tasksA, tasksB)
 	if len(c.Tasks) == 0 {
 		return nil, &NothingInCommonError{A: c.OnlyA, B: c.OnlyB}
+	}
+	for _, job := range []struct {
+		records []jobdir.Record
+		group   string
+	}{{a, opts.GroupA}, {b, opts.GroupB}} {
+		if err := checkReward(job.records, job.group, opts.Reward); err != nil {
+			return nil, err
+		}
 	}
 	if different := c.different(); len(different) > 0 && !opts.AllowDifferentTasks {
 		return nil, &DifferentTasksError{Tasks: different}

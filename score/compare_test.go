@@ -105,6 +105,16 @@ func TestCompareRewards(t *testing.T) {
 	if err != nil || c.MeanA != 0.25 {
 		t.Errorf("by name: got %+v, %v", c, err)
 	}
+	none := jobdir.Record{TrialName: "y", TaskName: "t", AgentName: "a"}
+	for _, b := range []jobdir.Record{both, none} {
+		_, err := score.Compare([]jobdir.Record{none, both}, []jobdir.Record{b}, score.CompareOptions{Reward: "spede"})
+		if unknown := (*score.NoSuchRewardError)(nil); !errors.As(err, &unknown) || !strings.HasSuffix(err.Error(), `no trial has a reward "spede"; trial "x" has speed, style`) {
+			t.Errorf("a reward that nobody has: got %v", err)
+		}
+	}
+	if c, err := score.Compare([]jobdir.Record{both}, []jobdir.Record{none}, score.CompareOptions{Reward: "speed"}); err != nil || c.MeanB != 0 {
+		t.Errorf("a job without rewards: got %+v, %v", c, err)
+	}
 	if _, err := score.Compare([]jobdir.Record{both}, []jobdir.Record{both}, score.CompareOptions{Reward: "speed", GroupA: "b__adhoc"}); !errors.Is(err, score.ErrNothingInCommon) {
 		t.Errorf("another group: got %v", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/reward"
 )
 
@@ -36,6 +37,40 @@ type SeveralRewardsError struct {
 
 func (e *SeveralRewardsError) Error() string {
 	return fmt.Sprintf("comparing trial %q: it has several rewards and none is called %q: %s", e.Trial, "reward", strings.Join(e.Names, ", "))
+}
+
+// A NoSuchRewardError is the name of a reward that no trial of a job has, though its trials
+// have rewards: each would count as 0.
+type NoSuchRewardError struct {
+	Reward string
+	Trial  string   // the first that has rewards
+	Names  []string // of its rewards, sorted
+}
+
+func (e *NoSuchRewardError) Error() string {
+	return fmt.Sprintf("comparing jobs: no trial has a reward %q; trial %q has %s", e.Reward, e.Trial, strings.Join(e.Names, ", "))
+}
+
+// checkReward refuses a name that none of the trials' rewards has. A job without any
+// rewards is compared: it failed in all of them.
+func checkReward(records []jobdir.Record, group, name string) error {
+	var other *jobdir.Record
+	for i := range records {
+		r := &records[i]
+		if name == "" || group != "" && r.EvalsKey() != group || r.Rewards.Len() == 0 {
+			continue
+		}
+		if _, ok := r.Rewards.Get(name); ok {
+			return nil
+		}
+		if other == nil {
+			other = r
+		}
+	}
+	if other == nil {
+		return nil
+	}
+	return &NoSuchRewardError{Reward: name, Trial: other.TrialName, Names: rewardNames(other.Rewards)}
 }
 
 func rewardNames(r *reward.Rewards) []string {
