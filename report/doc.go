@@ -83,8 +83,8 @@ func (e *InvalidError) Unwrap() error { return e.Err }
 type State string
 
 // The states. A job is running while a process that lives writes to its directory; what
-// nobody runs any more is unfinished, and so is every trial without a result. Only a
-// [ListedJob] is unreadable.
+// nobody runs any more is unfinished. A trial without a result is running while the journal
+// of its job says so, and else unfinished. Only a [ListedJob] is unreadable.
 const (
 	Finished   State = "finished"
 	Running    State = "running"

@@ -213,18 +213,7 @@ func TestJournalRuns(t *testing.T) {
 		{[]journal.Entry{start(&self, host), {Kind: journal.JobInterrupted}}, []report.RunEnd{report.RunInterrupted}},
 	} {
 		dir := t.TempDir()
-		w, err := journal.Open(dir, time.Now)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, e := range c.entries {
-			if err := w.AppendSync(e); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		writeJournal(t, dir, c.entries)
 		var got []report.RunEnd
 		for _, r := range report.ReadJournal(dir).Runs {
 			got = append(got, r.How)

@@ -173,6 +173,9 @@ func (t *Trial) readStarted(root *os.Root) error {
 		if c.Agent.Name != nil {
 			t.Agent = *c.Agent.Name
 		}
+		if j := ReadJournal(filepath.Dir(filepath.Clean(t.Dir))); j != nil && j.InUse(c.TrialName) {
+			t.State = Running
+		}
 		return nil
 	}
 	return &NotFoundError{Path: t.Dir, Kind: "trial", Err: errNoTrial}

@@ -96,6 +96,9 @@ func endText(s *report.Trial) string {
 	if s.Document != nil {
 		return clean(jobcli.ResultText(s.Document))
 	}
+	if s.State == report.Running {
+		return "it is running"
+	}
 	return "it has not ended: it runs, or its process was killed"
 }
 
