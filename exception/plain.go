@@ -15,7 +15,7 @@ type Plain interface {
 func PlainText(err error) string {
 	text := err.Error()
 	walk(err, func(e error) {
-		if p, ok := e.(Plain); ok {
+		if p, ok := e.(Plain); ok { //nolint:errorlint // walk looks at each error
 			if recorded := p.Error(); recorded != "" {
 				text = strings.Replace(text, recorded, p.PlainText(), 1)
 			}
@@ -30,7 +30,7 @@ func walk(err error, do func(error)) {
 		return
 	}
 	do(err)
-	switch e := err.(type) {
+	switch e := err.(type) { //nolint:errorlint // this error's own way to others
 	case interface{ Unwrap() error }:
 		walk(e.Unwrap(), do)
 	case interface{ Unwrap() []error }:

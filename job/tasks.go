@@ -18,7 +18,7 @@ import (
 type foundTasks struct {
 	tasks     []dataset.FetchedTask
 	datasets  []score.DatasetMetrics
-	homes     map[string]taskHome // by TaskKey
+	homes     map[string]taskHome       // by TaskKey
 	configs   map[string]*harbor.Config // of those that can be loaded, by TaskKey
 	variables []TaskVariable
 	unmatched []*dataset.UnmatchedError

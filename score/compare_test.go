@@ -108,7 +108,7 @@ func TestCompareRewards(t *testing.T) {
 	none := jobdir.Record{TrialName: "y", TaskName: "t", AgentName: "a"}
 	for _, b := range []jobdir.Record{both, none} {
 		_, err := score.Compare([]jobdir.Record{none, both}, []jobdir.Record{b}, score.CompareOptions{Reward: "spede"})
-		if unknown := (*score.NoSuchRewardError)(nil); !errors.As(err, &unknown) || !strings.HasSuffix(err.Error(), `no trial has a reward "spede"; trial "x" has speed, style`) {
+		if unknown := (*score.NoSuchRewardError)(nil); !errors.As(err, &unknown) || !strings.HasSuffix(err.Error(), `no trial of one of them has a reward "spede"; its rewards are: speed, style`) {
 			t.Errorf("a reward that nobody has: got %v", err)
 		}
 	}

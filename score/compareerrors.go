@@ -43,18 +43,17 @@ func (e *SeveralRewardsError) Error() string {
 // have rewards: each would count as 0.
 type NoSuchRewardError struct {
 	Reward string
-	Trial  string   // the first that has rewards
-	Names  []string // of its rewards, sorted
+	Names  []string // of the rewards that its trials have, sorted
 }
 
 func (e *NoSuchRewardError) Error() string {
-	return fmt.Sprintf("comparing jobs: no trial has a reward %q; trial %q has %s", e.Reward, e.Trial, strings.Join(e.Names, ", "))
+	return fmt.Sprintf("comparing jobs: no trial of one of them has a reward %q; its rewards are: %s", e.Reward, strings.Join(e.Names, ", "))
 }
 
 // checkReward refuses a name that none of the trials' rewards has. A job without any
 // rewards is compared: it failed in all of them.
 func checkReward(records []jobdir.Record, group, name string) error {
-	var other *jobdir.Record
+	var names []string
 	for i := range records {
 		r := &records[i]
 		if name == "" || group != "" && r.EvalsKey() != group || r.Rewards.Len() == 0 {
@@ -63,14 +62,13 @@ func checkReward(records []jobdir.Record, group, name string) error {
 		if _, ok := r.Rewards.Get(name); ok {
 			return nil
 		}
-		if other == nil {
-			other = r
-		}
+		names = append(names, rewardNames(r.Rewards)...)
 	}
-	if other == nil {
+	if names == nil {
 		return nil
 	}
-	return &NoSuchRewardError{Reward: name, Trial: other.TrialName, Names: rewardNames(other.Rewards)}
+	slices.Sort(names)
+	return &NoSuchRewardError{Reward: name, Names: slices.Compact(names)}
 }
 
 func rewardNames(r *reward.Rewards) []string {

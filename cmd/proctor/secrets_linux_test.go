@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -106,17 +107,29 @@ func (j *secretJob) leak(t *testing.T, args ...string) finished {
 		_ = cmd.Process.Kill()
 		<-ended
 	})
+	late := time.After(5 * time.Minute) // the agent waits, however long
 	for tick := time.NewTicker(5 * time.Millisecond); ; {
 		select {
 		case <-ended:
 			t.Fatalf("it ended before the agent was looked at:\n%s\n%s", stdout.String(), stderr.String())
+		case <-late:
+			t.Fatalf("the agent's output does not come, redacted, while it runs:\n%s\n%s", stdout.String(), stderr.String())
 		case <-tick.C:
 		}
 		ready, _ := filepath.Glob(filepath.Join(j.dir, "jobs", "*", "leak__*", "agent", "ready")) // the pattern is correct
 		if len(ready) == 0 {
 			continue
 		}
-		j.lookWhileRunning(t, cmd.Process.Pid, filepath.Dir(ready[0]))
+		// What it printed comes through a pipe, and may be on its way when the file is there.
+		live, err := os.ReadFile(filepath.Join(filepath.Dir(ready[0]), "command.txt"))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		assertClean(t, "the output while it runs", live)
+		if !bytes.Contains(live, []byte("REDACTED:AGENT_TOKEN")) {
+			continue
+		}
+		j.lookWhileRunning(t, cmd.Process.Pid, filepath.Base(filepath.Dir(filepath.Dir(ready[0]))))
 		if err := os.WriteFile(filepath.Join(filepath.Dir(ready[0]), "go"), nil, 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -125,15 +138,9 @@ func (j *secretJob) leak(t *testing.T, args ...string) finished {
 	}
 }
 
-// lookWhileRunning looks at the processes of this machine that belong to a run, and at
-// the output of its agent.
-func (j *secretJob) lookWhileRunning(t *testing.T, pid int, logs string) {
+// lookWhileRunning looks at the processes of this machine that belong to a run.
+func (j *secretJob) lookWhileRunning(t *testing.T, pid int, trial string) {
 	t.Helper()
-	live, err := os.ReadFile(filepath.Join(logs, "command.txt"))
-	if err != nil || !bytes.Contains(live, []byte("REDACTED:AGENT_TOKEN")) {
-		t.Errorf("the agent's output while it runs is %q, %v; want what it printed, redacted", live, err)
-	}
-	assertClean(t, "the output while it runs", live)
 	for _, child := range descendants(t, pid) {
 		dir := filepath.Join("/proc", child)
 		own, _ := os.Readlink("/proc/self/ns/pid")
@@ -146,7 +153,7 @@ func (j *secretJob) lookWhileRunning(t *testing.T, pid int, logs string) {
 		}
 	}
 	if slices.Contains(j.flags, "docker") {
-		inspectContainers(t, filepath.Base(filepath.Dir(logs)))
+		inspectContainers(t, trial)
 	}
 	_ = filepath.WalkDir(j.state, func(path string, e fs.DirEntry, err error) error {
 		if err == nil && e.Type().IsRegular() && filepath.Ext(path) == ".json" && !strings.Contains(path, "/upper/") { // files inside the sandbox
