@@ -67,7 +67,7 @@ func TestOwnGivesAllBelowADirectory(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		filepath.Join(dir, "none"): "", kept + "/below": "",
-		"relative": "absolute", filepath.Join(dir, "linked"): "no directory", kept: "no directory",
+		"relative": "absolute", filepath.Join(dir, "linked"): "not a directory", kept: "not a directory",
 	} {
 		err := sb.Own(t.Context(), path, somebody, somebody)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
