@@ -40,7 +40,7 @@ func scalar(n *yaml.Node) (value.Value, error) {
 	}
 	v, ok := construct(tag, n.Value)
 	if !ok {
-		return nil, fail(n, "%q is no %s", n.Value, strings.TrimPrefix(tag, "!!"))
+		return nil, fail(n, "%q cannot be read as %s", n.Value, strings.TrimPrefix(tag, "!!"))
 	}
 	if v == nil {
 		return nil, unknownTag(n)

@@ -82,7 +82,7 @@ func TestErrors(t *testing.T) {
 		{"two documents", "a: 1\n---\nb: 2\n", "expected a single document"},
 		{"key that is no string", "a:\n  1: x\n", `line 2: the key 1 is not a string`},
 		{"unknown tag", "a: !!python/object:os.system x\n", "line 1: could not determine a constructor"},
-		{"impossible date", "2024-02-30", "is not a timestamp"},
+		{"impossible date", "2024-02-30", "cannot be read as timestamp"},
 		{"value that contains itself", "a: &x [*x]\n", "contains itself"},
 		{"exponential aliases", bomb, "expands to more than"},
 		{"deep nesting", strings.Repeat("[", 5000) + strings.Repeat("]", 5000), "nested deeper"},
