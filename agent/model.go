@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/proctor-run/proctor/internal/suggest"
 	"github.com/proctor-run/proctor/llm"
 	"github.com/proctor-run/proctor/value"
 )
@@ -111,7 +112,7 @@ func (c Config) Sampling() (llm.Request, error) {
 		r.Temperature = &f
 	}
 	if r.Effort = c.Text(effortSetting); r.Effort != "" && !slices.Contains(efforts, r.Effort) {
-		return r, invalidf("agent %s: setting %s is %q%s, want one of %q", c.Name, effortSetting, r.Effort, didYouMean(r.Effort, efforts), efforts)
+		return r, invalidf("agent %s: setting %s is %q%s, want one of %q", c.Name, effortSetting, r.Effort, suggest.DidYouMean(": ", suggest.Nearest(r.Effort, efforts)), efforts)
 	}
 	tokens, err := c.Whole(thinkingSetting, 0, maxThinking, -1)
 	if tokens >= 0 {

@@ -232,14 +232,7 @@ func (r Registry) unknown(name string) error {
 	if slices.Contains(r.HarborOnly(), name) {
 		return invalidf("%s is an agent of Harbor that proctor does not have; %s (command runs any command-line agent, see docs/agents.md)", name, known)
 	}
-	return invalidf("%q is not an agent%s; %s", name, didYouMean(name, r.Names()), known)
-}
-
-func didYouMean(typed string, words []string) string {
-	if near := suggest.Nearest(typed, words); len(near) > 0 {
-		return fmt.Sprintf(": did you mean %s?", strings.Join(near, " or "))
-	}
-	return ""
+	return invalidf("%q is not an agent%s; %s", name, suggest.DidYouMean(": ", suggest.Nearest(name, r.Names())), known)
 }
 
 func (e Entry) knownSettings(typed string) string {
@@ -250,7 +243,7 @@ func (e Entry) knownSettings(typed string) string {
 	if len(names) == 0 {
 		return "; it has none"
 	}
-	return didYouMean(typed, names) + "; its settings are " + strings.Join(names, ", ")
+	return suggest.DidYouMean(": ", suggest.Nearest(typed, names)) + "; its settings are " + strings.Join(names, ", ")
 }
 
 // Texts returns the names of the settings that are text whatever they look like.

@@ -86,7 +86,7 @@ func (c Choice) named(sel *cube.Selection) (*cube.Selection, error) {
 	case len(names) == 0:
 		return nil, exitcode.WithHint(err, "its benchmark names no subsets; -t chooses tasks by their ids")
 	case len(near) > 0:
-		return nil, exitcode.WithHint(err, "%s; subsets are: %s", flags.DidYouMean(near), strings.Join(names, ", "))
+		return nil, exitcode.WithHint(err, "%s; subsets are: %s", suggest.DidYouMean("", near), strings.Join(names, ", "))
 	default:
 		return nil, exitcode.WithHint(err, "subsets are: %s", strings.Join(names, ", "))
 	}

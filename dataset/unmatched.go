@@ -27,16 +27,9 @@ func (e *UnmatchedError) Error() string { return strings.Join(e.Lines(), "\n") }
 func (e *UnmatchedError) Lines() []string {
 	lines := make([]string, len(e.Patterns))
 	for i, pattern := range e.Patterns {
-		lines[i] = fmt.Sprintf("no task of %q matches %q%s", e.Dataset, pattern, didYouMean(e.Near[i]))
+		lines[i] = fmt.Sprintf("no task of %q matches %q%s", e.Dataset, pattern, suggest.DidYouMean("; ", e.Near[i]))
 	}
 	return lines
-}
-
-func didYouMean(near []string) string {
-	if len(near) == 0 {
-		return ""
-	}
-	return "; did you mean " + strings.Join(near, " or ") + "?"
 }
 
 // Unmatched finds the patterns of a filter that match none of the names of a dataset's
@@ -64,7 +57,7 @@ func Choose(dataset string, filter harbor.Filter, names []string) (kept []int, u
 	}
 	for i, pattern := range unmatched.Patterns {
 		if near := unmatched.Near[i]; len(near) > 0 {
-			err = fmt.Errorf("%w\n%q%s", err, pattern, didYouMean(near))
+			err = fmt.Errorf("%w\n%q%s", err, pattern, suggest.DidYouMean("; ", near))
 		}
 	}
 	return nil, unmatched, err

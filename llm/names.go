@@ -200,15 +200,12 @@ func (c *Client) unknownProvider(name, prefix string) error {
 	if _, known := providers[prefix]; known {
 		return exception.Errorf(exception.ValueError, "model %s needs the address of its server: give it as --ak api_base=http://…/v1, or set %s", name, upper(prefix)+"_API_BASE")
 	}
-	hint := ""
 	var names []string
 	for p := range providers {
 		names = append(names, p)
 	}
 	slices.Sort(names)
-	if near := suggest.Nearest(prefix, names); len(near) > 0 {
-		hint = "; did you mean " + strings.Join(near, " or ") + "?"
-	}
+	hint := suggest.DidYouMean("; ", suggest.Nearest(prefix, names))
 	return exception.Errorf(exception.ValueError, "provider %q of model %s is not known%s; for any server that speaks OpenAI's chat completions give its address as --ak api_base=http://…/v1", prefix, name, hint)
 }
 

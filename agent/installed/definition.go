@@ -290,10 +290,7 @@ func (t *table) done() {
 		if slices.Contains(t.known, key) {
 			continue
 		}
-		hint := ""
-		if near := suggest.Nearest(key, t.known); len(near) > 0 {
-			hint = ": did you mean " + strings.Join(near, " or ") + "?"
-		}
+		hint := suggest.DidYouMean(": ", suggest.Nearest(key, t.known))
 		t.r.failf(t.at(key), "unknown key%s; known here: %s", hint, strings.Join(t.known, ", "))
 	}
 }

@@ -127,11 +127,7 @@ func (r *renderer) setting(name string) (string, error) {
 	if slices.Contains(r.known, name) {
 		return r.values[name], nil
 	}
-	hint := ""
-	if near := suggest.Nearest(name, r.known); len(near) > 0 {
-		hint = ": did you mean " + strings.Join(near, " or ") + "?"
-	}
-	return "", fmt.Errorf("there is no setting %q%s", name, hint)
+	return "", fmt.Errorf("there is no setting %q%s", name, suggest.DidYouMean(": ", suggest.Nearest(name, r.known)))
 }
 
 func (d *Definition) settingNames() []string {

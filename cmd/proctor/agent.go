@@ -223,10 +223,7 @@ func findDefinition(env *Env, name string) (*installed.Definition, error) {
 	if e, ok := agents(env).Find(name); ok && e.Open == nil && e.Sandboxed != nil && !slices.Contains(names, name) {
 		return nil, usageErrorf("agent %s is part of proctor, and has no file", name)
 	}
-	hint := "choose from " + strings.Join(names, ", ")
-	if near := suggest.Nearest(name, names); len(near) > 0 {
-		hint = "did you mean " + strings.Join(near, " or ") + "?"
-	}
+	hint := cmp.Or(suggest.DidYouMean("", suggest.Nearest(name, names)), "choose from "+strings.Join(names, ", "))
 	return nil, withHint(errors.Join(usageErrorf("there is no agent %q with a file", name), err), "%s", hint)
 }
 

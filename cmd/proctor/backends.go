@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/proctor-run/proctor/cubecli/sandboxes"
-	"github.com/proctor-run/proctor/internal/flags"
 	"github.com/proctor-run/proctor/internal/suggest"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/trial"
@@ -74,7 +73,7 @@ func warnSettings(env *Env, cfg jobdir.EnvironmentConfig) {
 }
 
 func nearestSetting(key string) string {
-	if hint := flags.DidYouMean(suggest.Nearest(key, environmentSettings())); hint != "" {
+	if hint := suggest.DidYouMean("", suggest.Nearest(key, environmentSettings())); hint != "" {
 		return hint
 	}
 	return "the settings are " + strings.Join(environmentSettings(), ", ")

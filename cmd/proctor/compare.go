@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/proctor-run/proctor/internal/console"
-	"github.com/proctor-run/proctor/internal/flags"
 	"github.com/proctor-run/proctor/internal/jobcli"
 	"github.com/proctor-run/proctor/internal/suggest"
 	"github.com/proctor-run/proctor/report"
@@ -96,7 +95,7 @@ func (f *compareFlags) refusal(err error) error {
 		return withHint(usageErrorf("%w", err), "choose the one to compare with --reward NAME, as in --reward %s", e.Names[0])
 	}
 	if e, ok := errors.AsType[*score.NoSuchRewardError](err); ok {
-		if hint := flags.DidYouMean(suggest.Nearest(e.Reward, e.Names)); hint != "" {
+		if hint := suggest.DidYouMean("", suggest.Nearest(e.Reward, e.Names)); hint != "" {
 			return withHint(usageErrorf("%w", err), "%s", hint)
 		}
 	}

@@ -34,7 +34,7 @@ func noUnknownCommand(cmd *cobra.Command, args []string) error {
 	if instead, ok := harborCommands[strings.TrimPrefix(cmd.CommandPath()+" ", "proctor ")+args[0]]; ok {
 		return withHint(err, "%s", instead)
 	}
-	if hint := flags.DidYouMean(suggest.Nearest(args[0], names)); hint != "" {
+	if hint := suggest.DidYouMean("", suggest.Nearest(args[0], names)); hint != "" {
 		return withHint(err, "%s", hint)
 	}
 	return withHint(err, "'%s --help' lists the commands", cmd.CommandPath())

@@ -11,7 +11,6 @@ import (
 	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/agent/logs"
 	"github.com/proctor-run/proctor/internal/bounded"
-	"github.com/proctor-run/proctor/internal/flags"
 	"github.com/proctor-run/proctor/internal/suggest"
 )
 
@@ -64,7 +63,7 @@ func (c *trajConvert) run(env *Env, dir string) error {
 	}
 	made, err := agents(env).ReadLogs(c.agent, in)
 	if bad, ok := errors.AsType[*agent.UnknownLogsError](err); ok {
-		return withHint(usageErrorf("%w", err), "%s", flags.DidYouMean(suggest.Nearest(bad.Agent, bad.Known)))
+		return withHint(usageErrorf("%w", err), "%s", suggest.DidYouMean("", suggest.Nearest(bad.Agent, bad.Known)))
 	}
 	if err != nil {
 		return usageErrorf("%w", err)

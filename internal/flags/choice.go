@@ -33,12 +33,3 @@ func OneOf(word, what string, choices, besides []string) (string, error) {
 	}
 	return "", &ChoiceError{word, what, choices, suggest.Nearest(word, all)}
 }
-
-// DidYouMean is the advice for a word that has nearest ones; it is empty
-// without.
-func DidYouMean(near []string) string {
-	if len(near) == 0 {
-		return ""
-	}
-	return "did you mean " + strings.Join(near, " or ") + "?"
-}

@@ -19,7 +19,7 @@ func Error(cmd *cobra.Command, err error) error {
 	}
 	hint := ""
 	if choice, ok := errors.AsType[*ChoiceError](err); ok {
-		hint = DidYouMean(choice.Near)
+		hint = suggest.DidYouMean("", choice.Near)
 	}
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok && unknown.GetSpecifiedShortnames() == "" {
 		var names []string
@@ -28,7 +28,7 @@ func Error(cmd *cobra.Command, err error) error {
 				names = append(names, "--"+f.Name)
 			}
 		})
-		hint = DidYouMean(suggest.Nearest("--"+unknown.GetSpecifiedName(), names))
+		hint = suggest.DidYouMean("", suggest.Nearest("--"+unknown.GetSpecifiedName(), names))
 	}
 	if hint != "" {
 		return exitcode.WithHint(exitcode.Usagef("%w", err), "%s", hint)

@@ -9,6 +9,7 @@ import (
 	"github.com/proctor-run/proctor/internal/console"
 	"github.com/proctor-run/proctor/internal/exitcode"
 	"github.com/proctor-run/proctor/internal/flags"
+	"github.com/proctor-run/proctor/internal/suggest"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/value"
@@ -107,7 +108,7 @@ func (p *Program) ReadConfigFile(what, path string) (data []byte, format jobdir.
 	changed, err := p.adoptEnvironment(doc)
 	if err != nil {
 		if choice, ok := errors.AsType[*flags.ChoiceError](err); ok && len(choice.Near) > 0 {
-			return nil, format, names, exitcode.WithHint(exitcode.Usagef("%s: environment.type: %w", path, err), "%s", flags.DidYouMean(choice.Near))
+			return nil, format, names, exitcode.WithHint(exitcode.Usagef("%s: environment.type: %w", path, err), "%s", suggest.DidYouMean("", choice.Near))
 		}
 		return nil, format, names, exitcode.Usagef("%s: environment.type: %w", path, err)
 	}

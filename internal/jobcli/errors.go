@@ -5,7 +5,7 @@ import (
 
 	"github.com/proctor-run/proctor/dataset"
 	"github.com/proctor-run/proctor/internal/exitcode"
-	"github.com/proctor-run/proctor/internal/flags"
+	"github.com/proctor-run/proctor/internal/suggest"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
 )
@@ -42,7 +42,7 @@ func PrepareError(err error) error {
 		return changedError(changed)
 	}
 	if missing, ok := errors.AsType[*dataset.MissingError](err); ok {
-		if hint := flags.DidYouMean(missing.Near); hint != "" {
+		if hint := suggest.DidYouMean("", missing.Near); hint != "" {
 			return exitcode.WithHint(exitcode.Usagef("%w", err), "%s", hint)
 		}
 	}

@@ -29,6 +29,15 @@ func Nearest(word string, words []string) []string {
 	return out
 }
 
+// DidYouMean asks for the nearest words, after a text that leads to it; it is empty where
+// there are none.
+func DidYouMean(before string, near []string) string {
+	if len(near) == 0 {
+		return ""
+	}
+	return before + "did you mean " + strings.Join(near, " or ") + "?"
+}
+
 const maxSuggestions = 3
 
 // allowedEdits is how many letters of a word may be wrong: in a short word one
