@@ -20,6 +20,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/journal"
 	"github.com/proctor-run/proctor/jobdir/scan"
@@ -153,6 +154,9 @@ type check struct {
 	state *journal.State
 }
 
+// unreadable says of a file why it cannot be read, for people.
+func unreadable(err error) string { return "cannot be read: " + exception.PlainText(err) }
+
 func (c *check) find(f Finding) { c.Findings = append(c.Findings, f) }
 
 func (c *check) unchecked(format string, args ...any) {
@@ -171,7 +175,7 @@ func (c *check) readJob() error {
 	}
 	if data != nil {
 		if r, err := jobdir.ParseResult(data); err != nil {
-			c.find(Finding{Kind: Result, File: scan.ResultFile, Message: "cannot be read: " + err.Error()})
+			c.find(Finding{Kind: Result, File: scan.ResultFile, Message: unreadable(err)})
 		} else {
 			c.result = &r
 		}
@@ -182,7 +186,7 @@ func (c *check) readJob() error {
 	if data != nil {
 		cfg, err := parseConfig(data)
 		if err != nil {
-			c.find(Finding{Kind: Config, File: scan.ConfigFile, Message: "cannot be read: " + err.Error()})
+			c.find(Finding{Kind: Config, File: scan.ConfigFile, Message: unreadable(err)})
 		} else {
 			c.config = &cfg
 		}
@@ -193,7 +197,7 @@ func (c *check) readJob() error {
 	if data != nil {
 		l, err := jobdir.ParseLock(data)
 		if err != nil {
-			c.find(Finding{Kind: Lock, File: scan.LockFile, Message: "cannot be read: " + err.Error()})
+			c.find(Finding{Kind: Lock, File: scan.LockFile, Message: unreadable(err)})
 		} else {
 			c.lock = &l
 		}
@@ -214,7 +218,7 @@ func (c *check) read(name string, kind Kind) ([]byte, error) {
 	case errors.Is(err, fs.ErrPermission):
 		return nil, fmt.Errorf("reading the job to check: %w", err)
 	case err != nil:
-		c.find(Finding{Kind: kind, File: name, Message: "cannot be read: " + err.Error()})
+		c.find(Finding{Kind: kind, File: name, Message: unreadable(err)})
 		return nil, nil
 	}
 	c.digests[name] = jobdir.DigestOf(data)
@@ -237,14 +241,14 @@ func (c *check) readTrials(ctx context.Context) error {
 		c.checkSum(r)
 		return nil
 	}
-	c.unchecked("the sums: %v", err)
+	c.unchecked("the sums: %s", exception.PlainText(err))
 	scanned, err := scan.Dir(ctx, c.dir)
 	if err != nil {
 		return err
 	}
 	c.records, c.Trials = scanned.Records, len(scanned.Records)
 	for _, err := range scanned.Errors {
-		c.find(Finding{Kind: Result, Message: "of a trial cannot be read: " + err.Error()})
+		c.find(Finding{Kind: Result, Message: "of a trial " + unreadable(err)})
 	}
 	return nil
 }

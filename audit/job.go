@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/internal/console"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/journal"
@@ -25,11 +26,11 @@ func parseConfig(data []byte) (jobdir.Config, error) {
 func (c *check) readJournal() error {
 	state, err := journal.LoadState(c.dir)
 	if _, damaged := errors.AsType[*journal.Error](err); err != nil && !damaged {
-		c.find(Finding{Kind: Journal, File: journal.File, Message: "cannot be read: " + err.Error()})
+		c.find(Finding{Kind: Journal, File: journal.File, Message: unreadable(err)})
 		return nil
 	}
 	if err != nil {
-		c.find(Finding{Kind: Journal, File: journal.File, Message: "is damaged, which no crash does: " + err.Error()})
+		c.find(Finding{Kind: Journal, File: journal.File, Message: "is damaged, which no crash does: " + exception.PlainText(err)})
 	}
 	if state.Chain.Lines > 0 {
 		c.state = state
@@ -257,18 +258,11 @@ func (c *check) checkLocked() {
 		if p := plan[key]; p.left > 0 {
 			c.find(Finding{
 				Kind: Lock, File: scan.LockFile,
-				Message: fmt.Sprintf("plans %s of task %s with agent %s more than there are results", count(p.left, "trial"),
+				Message: fmt.Sprintf("plans %s of task %s with agent %s more than there are results", console.Count(p.left, "trial"),
 					strconv.Quote(p.entry.Task.Name), strconv.Quote(agentText(p.entry.Agent))),
 			})
 		}
 	}
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func ranText(r *jobdir.TrialResult) string {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/internal/version"
 	"github.com/proctor-run/proctor/jobdir"
@@ -252,7 +253,7 @@ const maxFailed = 20
 
 func (h *hasher) fail(name string, err error) {
 	if len(h.failed) < maxFailed {
-		h.failed = append(h.failed, fmt.Sprintf("%q: %v", name, err))
+		h.failed = append(h.failed, fmt.Sprintf("%q: %s", name, exception.PlainText(err)))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/scan"
@@ -65,7 +66,7 @@ func (c *check) checkRewardsIn(t *trialFiles, dir string, result *jobdir.Verifie
 	}
 	found, err := reward.Read(filepath.Join(c.dir, filepath.FromSlash(place)))
 	if err != nil {
-		t.find(Finding{Kind: Reward, File: place, Message: fmt.Sprintf("gives no rewards, %s has %s: %v", scan.ResultFile, rewardsText(result.Rewards), err)})
+		t.find(Finding{Kind: Reward, File: place, Message: fmt.Sprintf("gives no rewards, %s has %s: %v", scan.ResultFile, rewardsText(result.Rewards), exception.PlainText(err))})
 		return true
 	}
 	if !sameRewards(found, result.Rewards) {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/proctor-run/proctor/harbor"
+	"github.com/proctor-run/proctor/internal/console"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/scan"
 )
@@ -39,7 +40,7 @@ func (c *check) checkTasks() {
 		}
 	}
 	if missing > 0 {
-		c.unchecked("whether %s are still what ran: they do not lie here, seen from this directory", count(missing, "task"))
+		c.unchecked("whether %s are still what ran: they do not lie here, seen from this directory", console.Count(missing, "task"))
 	}
 }
 
@@ -51,7 +52,7 @@ func (c *check) checkTask(t *jobdir.TaskLock) bool {
 	digest, _, err := harbor.PackageHash(*t.Path)
 	switch {
 	case err != nil:
-		c.find(Finding{Kind: Task, Message: fmt.Sprintf("%q in %s cannot be read: %v", t.Name, *t.Path, err)})
+		c.find(Finding{Kind: Task, Message: fmt.Sprintf("%q in %s %s", t.Name, *t.Path, unreadable(err))})
 	case digest != t.Digest:
 		c.find(Finding{Kind: Task, Message: fmt.Sprintf("%q in %s is not the task that ran: it was changed or swapped since (%s, the lock has %s)", t.Name, *t.Path, digest, t.Digest)})
 	}

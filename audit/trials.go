@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/proctor-run/proctor/internal/console"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/journal"
 	"github.com/proctor-run/proctor/jobdir/scan"
@@ -66,7 +67,7 @@ func (c *check) checkTrials(ctx context.Context) error {
 		}
 	}
 	if without > 0 {
-		c.unchecked("the rewards of %s: there are no files of a verifier", count(without, "trial"))
+		c.unchecked("the rewards of %s: there are no files of a verifier", console.Count(without, "trial"))
 	}
 	return nil
 }
@@ -82,7 +83,7 @@ func (c *check) checkTrial(name string) trialFiles {
 		}
 	}
 	if err != nil {
-		t.find(Finding{Kind: Result, File: slashed(name, scan.ResultFile), Message: "cannot be read: " + err.Error()})
+		t.find(Finding{Kind: Result, File: slashed(name, scan.ResultFile), Message: unreadable(err)})
 		return t
 	}
 	c.readNotes(&t)
@@ -123,12 +124,12 @@ func (c *check) readNotes(t *trialFiles) {
 		t.find(Finding{Kind: Notes, File: file, Message: "is gone"})
 		return
 	case err != nil:
-		t.find(Finding{Kind: Notes, File: file, Message: "cannot be read: " + err.Error()})
+		t.find(Finding{Kind: Notes, File: file, Message: unreadable(err)})
 		return
 	}
 	notes, err := jobdir.ParseNotes(data)
 	if err != nil {
-		t.find(Finding{Kind: Notes, File: file, Message: "cannot be read: " + err.Error()})
+		t.find(Finding{Kind: Notes, File: file, Message: unreadable(err)})
 	} else {
 		t.notes = &notes
 	}
@@ -231,7 +232,7 @@ func (c *check) checkTrialConfig(t *trialFiles) {
 		cfg, _, err = jobdir.ParseTrialConfig(data)
 	}
 	if err != nil {
-		t.find(Finding{Kind: Config, File: file, Message: "cannot be read: " + err.Error()})
+		t.find(Finding{Kind: Config, File: file, Message: unreadable(err)})
 		return
 	}
 	own, ran := cfg, t.result.Config

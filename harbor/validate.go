@@ -7,6 +7,7 @@ import (
 	"path"
 	"path/filepath"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/internal/toml"
 	"github.com/proctor-run/proctor/schema"
@@ -62,7 +63,7 @@ func Validate(dir string) []Problem {
 	if !v.failed {
 		// What loading requires besides.
 		if _, err := Load(dir, LoadOptions{}); err != nil {
-			v.add(SeverityError, ".", "", "%v", err)
+			v.add(SeverityError, ".", "", "%s", exception.PlainText(err))
 		}
 	}
 	return v.problems
@@ -90,7 +91,7 @@ func (v *validation) readConfig() {
 	path := filepath.Join(v.task.Dir, file)
 	data, err := bounded.ReadRegular(path, maxConfigSize)
 	if err != nil {
-		v.add(SeverityError, file, "", "it cannot be read: %v", err)
+		v.add(SeverityError, file, "", "it cannot be read: %s", exception.PlainText(err))
 		return
 	}
 	_, report, err := ParseConfig(data)
@@ -102,11 +103,11 @@ func (v *validation) readConfig() {
 	}
 	all, isSchema := errors.AsType[*schema.Errors](err)
 	if err != nil && !isSchema {
-		place := ""
 		if syntax, ok := errors.AsType[*toml.Error](err); ok {
-			place = syntax.Place()
+			v.add(SeverityError, file, syntax.Place(), "%v", err)
+		} else {
+			v.add(SeverityError, file, "", "%s", exception.PlainText(err))
 		}
-		v.add(SeverityError, file, place, "%v", err)
 		return
 	}
 	if isSchema {
@@ -165,7 +166,7 @@ func (v *validation) checkInstruction(base string) {
 		return
 	}
 	if _, err := readText(full); err != nil {
-		v.add(SeverityError, file, "", "%v", err)
+		v.add(SeverityError, file, "", "%s", exception.PlainText(err))
 	}
 }
 

@@ -160,7 +160,7 @@ func TestValidate(t *testing.T) {
 			"instruction.md": "-", "tests/test.sh": "-", "steps/one/instruction.md": "", "steps/one/tests/test.sh": "", "steps/two/instruction.md": "\xff",
 		}, []string{
 			"warning: steps/one/instruction.md: the instruction is empty",
-			"error: steps/two/instruction.md: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte",
+			"error: steps/two/instruction.md: it is not UTF-8 text: byte 0xff at offset 0, in line 1",
 			"error: steps/two/tests/test.sh: the test script is missing",
 			"error: steps/three/instruction.md: the instruction is missing",
 			"error: steps/three/tests/test.sh: the test script is missing",

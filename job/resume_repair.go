@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/atomicfile"
 	"github.com/proctor-run/proctor/internal/bounded"
@@ -100,7 +101,7 @@ func whyUnread(data []byte, err error) string {
 	case errors.Is(err, fs.ErrNotExist):
 		return "it is gone"
 	case err != nil:
-		return err.Error()
+		return exception.PlainText(err)
 	case len(data) == 0:
 		return "it is empty"
 	case !json.Valid(data):

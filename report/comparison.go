@@ -66,8 +66,8 @@ type NoGroupError struct {
 func (e *NoGroupError) Error() string { return fmt.Sprintf("%q has no group %q", e.Dir, e.Group) }
 
 // CompareError is the error for two jobs that cannot be compared: it wraps
-// [*score.NothingInCommonError], a [*score.DifferentTasksError] or a
-// [*score.SeveralRewardsError].
+// [*score.NothingInCommonError], a [*score.DifferentTasksError], a
+// [*score.SeveralRewardsError] or a [*score.NoSuchRewardError].
 type CompareError struct{ Err error }
 
 // Error is the text of the reason.

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/scan"
 	"github.com/proctor-run/proctor/outcome"
@@ -109,7 +110,7 @@ func ReadJob(ctx context.Context, dir string, zone *time.Location) (*Job, error)
 		return nil, &NotFoundError{Path: dir, Kind: "job", Err: errNoJob}
 	}
 	for _, err := range scanned.Errors {
-		j.Problems = append(j.Problems, err.Error())
+		j.Problems = append(j.Problems, exception.PlainText(err))
 	}
 	j.readResult(zone)
 	j.countOutcomes(len(scanned.Errors))
@@ -131,7 +132,7 @@ func (j *Job) readResult(zone *time.Location) {
 		result, err = jobdir.ParseResult(data)
 	}
 	if err != nil {
-		j.Problems = append(j.Problems, fmt.Sprintf("%s: %v; the planned number of trials is taken to be the number found", scan.ResultFile, err))
+		j.Problems = append(j.Problems, fmt.Sprintf("%s: %s; the planned number of trials is taken to be the number found", scan.ResultFile, exception.PlainText(err)))
 		return
 	}
 	j.Planned = max(result.NTotalTrials, len(j.records))
@@ -213,7 +214,7 @@ func (j *Job) timePhases(ctx context.Context) error {
 		}
 		result, err := jobdir.ParseTrialResult(data)
 		if err != nil {
-			j.Problems = append(j.Problems, fmt.Sprintf("%s: %v", r.Dir, err))
+			j.Problems = append(j.Problems, fmt.Sprintf("%s: %s", r.Dir, exception.PlainText(err)))
 			continue
 		}
 		for _, p := range phasesOf(&result) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/jobdir/journal"
 )
 
@@ -104,7 +105,7 @@ func ReadJournal(dir string) *Journal {
 	state := journal.NewState(j)
 	s := &Journal{Runs: []JournalRun{}, Trials: []JournalTrial{}, Outside: []LeftOutside{}}
 	if err != nil {
-		s.Problem = err.Error()
+		s.Problem = exception.PlainText(err)
 	}
 	for i, r := range state.Runs {
 		s.Runs = append(s.Runs, newJournalRun(r, i == len(state.Runs)-1))

@@ -184,14 +184,7 @@ func TestErrors(t *testing.T) {
 // another machine; a later run shows that it does not.
 func TestJournalRuns(t *testing.T) {
 	t.Parallel()
-	self, err := procid.Self()
-	if err != nil {
-		t.Fatal(err)
-	}
-	host, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self, host := thisProcess(t)
 	gone := self
 	gone.PID = 1 << 30
 	start := func(owner *procid.ID, host string) journal.Entry {

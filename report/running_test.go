@@ -16,14 +16,7 @@ import (
 // journal names, and is unfinished where the job has ended without it, or has no journal.
 func TestRunningTrial(t *testing.T) {
 	t.Parallel()
-	self, err := procid.Self()
-	if err != nil {
-		t.Fatal(err)
-	}
-	host, err := os.Hostname()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self, host := thisProcess(t)
 	const name = "task__abcdefg"
 	started := []journal.Entry{
 		{Kind: journal.JobStarted, Schema: journal.Schema, Owner: &self, Host: host},
@@ -74,4 +67,18 @@ func writeJournal(t *testing.T, dir string, entries []journal.Entry) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// thisProcess is what a journal notes of the process that writes it.
+func thisProcess(t *testing.T) (procid.ID, string) {
+	t.Helper()
+	self, err := procid.Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return self, host
 }

@@ -83,13 +83,11 @@ func Compare(a, b []jobdir.Record, opts CompareOptions) (*Comparison, error) {
 	if len(c.Tasks) == 0 {
 		return nil, &NothingInCommonError{A: c.OnlyA, B: c.OnlyB}
 	}
-	for _, job := range []struct {
-		records []jobdir.Record
-		group   string
-	}{{a, opts.GroupA}, {b, opts.GroupB}} {
-		if err := checkReward(job.records, job.group, opts.Reward); err != nil {
-			return nil, err
-		}
+	if err := checkReward(a, opts.GroupA, opts.Reward); err != nil {
+		return nil, err
+	}
+	if err := checkReward(b, opts.GroupB, opts.Reward); err != nil {
+		return nil, err
 	}
 	if different := c.different(); len(different) > 0 && !opts.AllowDifferentTasks {
 		return nil, &DifferentTasksError{Tasks: different}

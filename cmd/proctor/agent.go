@@ -14,6 +14,7 @@ import (
 	"github.com/proctor-run/proctor/agent"
 	"github.com/proctor-run/proctor/agent/installed"
 	"github.com/proctor-run/proctor/agent/layer"
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/internal/console"
 	"github.com/proctor-run/proctor/internal/ownfiles"
 	"github.com/proctor-run/proctor/internal/suggest"
@@ -85,7 +86,7 @@ func knownAgents(env *Env) ([]jsonAgent, error) {
 	}
 	own, err := installed.InDirectory(ownfiles.Agents(env.Lookup))
 	if err != nil {
-		_, _ = fmt.Fprintf(env.Stderr, "proctor: warning: %s\n", clean(err.Error()))
+		_, _ = fmt.Fprintf(env.Stderr, "proctor: warning: %s\n", clean(exception.PlainText(err)))
 	}
 	var all []jsonAgent
 	for _, e := range agents(env).Entries() {

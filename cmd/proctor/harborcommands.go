@@ -7,7 +7,7 @@ var harborCommands = map[string]string{
 	"view":           "proctor has no viewer; 'proctor job show JOBDIR' and 'proctor trial show TRIALDIR' print the results",
 	"check":          "'proctor task check DIR' runs a task to find out whether its rewards can be trusted",
 	"analyze":        "'proctor job summarize JOBDIR' counts what a job's files tell; no model is asked",
-	"task start-env": "'proctor trial attach' opens a shell in the sandbox of a running trial; 'proctor run -e docker --no-delete' keeps it",
+	"task start-env": "proctor opens no shell in a task's environment; 'proctor run -e docker --no-delete' keeps the sandbox, and says how to get in",
 	"cube resume":    "'proctor job resume JOBDIR' resumes jobs of cubes, too",
 	"init":           "'proctor task init NAME' makes a task, 'proctor cube init NAME' a cube",
 	"cache":          "'proctor gc' removes what killed runs left and images that nobody used for a week",

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/jobdir/traces"
 	"github.com/proctor-run/proctor/value"
 )
@@ -126,7 +127,7 @@ func (e *trajExport) write(env *Env, out io.Writer, trials []string) error {
 		switch {
 		case unsupported && e.skip:
 			skipped++
-			_, _ = fmt.Fprintf(env.Stderr, "left out: %s: %s\n", clean(dir), clean(err.Error()))
+			_, _ = fmt.Fprintf(env.Stderr, "left out: %s: %s\n", clean(dir), clean(exception.PlainText(err)))
 		case unsupported:
 			return withHint(usageErrorf("%s: %w", dir, err), "--skip-unsupported leaves such trials out")
 		case broken != nil:

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/internal/clock"
 	"github.com/proctor-run/proctor/internal/exitcode"
@@ -258,7 +259,7 @@ func (a *attachment) look(ctx context.Context, last bool) error {
 
 // trouble warns once of what keeps the same log from being read.
 func (a *attachment) trouble(err error) {
-	if text := clean(err.Error()); text != a.lastTrouble {
+	if text := clean(exception.PlainText(err)); text != a.lastTrouble {
 		a.lastTrouble = text
 		a.warn("%s", text)
 	}

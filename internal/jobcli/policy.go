@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/internal/console"
 	"github.com/proctor-run/proctor/internal/exitcode"
 	"github.com/proctor-run/proctor/job"
@@ -118,7 +119,7 @@ func (p *Program) WarnFixed(dir string, asked *score.Policy) {
 	fixed, err := score.FixedPolicy(dir)
 	switch {
 	case err != nil:
-		_, _ = fmt.Fprintf(p.Stderr, "%s: warning: %s\n", p.Name, console.Clean(err.Error()))
+		_, _ = fmt.Fprintf(p.Stderr, "%s: warning: %s\n", p.Name, console.Clean(exception.PlainText(err)))
 	case fixed != nil && !samePolicy(*asked, *fixed):
 		_, _ = fmt.Fprintf(p.Stderr, "%s: warning: %s holds another policy, which was fixed before the job ran: %s\n",
 			p.Name, console.Clean(filepath.Join(dir, score.PolicyFile)), policyText(score.Policy{Aggregation: fixed.Aggregation, Keep: fixed.Keep}))

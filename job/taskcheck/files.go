@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	harborcube "github.com/proctor-run/proctor/cube/cubes/harbor"
+	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/harbor"
 )
 
@@ -22,7 +23,7 @@ func Examine(dir string) *Subject {
 		task, err = harbor.Load(dir, harbor.LoadOptions{})
 	}
 	if err != nil { // it was valid a moment ago
-		s.Report.Add(Check{Name: CheckFiles, Status: Fail, Message: err.Error()})
+		s.Report.Add(Check{Name: CheckFiles, Status: Fail, Message: exception.PlainText(err)})
 		return s
 	}
 	s.Goal, s.Config, s.Compose, s.Runs = meta.OracleReward, task.Config, task.HasCompose(), true
