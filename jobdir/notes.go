@@ -44,8 +44,9 @@ type Notes struct {
 	// deadline, or before a sealed verifier; nil when it ended by itself. Of
 	// several steps it is the last one's.
 	AgentKilled *KillNote `json:"agent_killed,omitempty"`
-	// AgentLeft tells what an agent that ended by itself left running while
-	// the verifier worked; nil when it left nothing or was not asked for.
+	// AgentLeft tells what an agent that ended by itself left running while the
+	// verifier worked, and what processes from before an agent that was ended have
+	// started since; nil when there is nothing or it was not asked for.
 	AgentLeft *LeftNote `json:"agent_left,omitempty"`
 	// SealedVerifier: the trial was run with a sealed reward channel.
 	SealedVerifier bool `json:"sealed_verifier"`
@@ -113,8 +114,9 @@ type KillNote struct {
 	// Reason is "deadline", "model" where the way to its model ended the agent, or
 	// "sealed verifier".
 	Reason string `json:"reason"`
-	// ProvenGone is true when no process of the agent was left. When it is
-	// false, the verifier was not started.
+	// ProvenGone is true when no process was left that is younger than the agent. When
+	// it is false the verifier was not started, unless Notes.AgentLeft has what is left:
+	// only processes that older ones have started, such as the workers of a service.
 	ProvenGone bool   `json:"proven_gone"`
 	Error      string `json:"error,omitempty"`
 }

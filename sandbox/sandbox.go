@@ -387,7 +387,7 @@ type Sandbox interface {
 }
 
 // As finds an ability of a sandbox: [Resetter], [Snapshotter], [NetworkSwitcher],
-// [Owner], [Stopper], [ProcessLister], [Supervised] or [Imaged], or the Listener of package
+// [Owner], [Stopper], [Restarter], [ProcessLister], [Supervised] or [Imaged], or the Listener of package
 // egress: programs inside reach a server of this program.
 // A wrapper has a method Unwrap that returns the sandbox below; As looks at
 // the outermost first. A wrapper that takes part in an ability implements it
@@ -539,6 +539,26 @@ func Own(ctx context.Context, sb Sandbox, dir string) {
 type Stopper interface {
 	Stop(ctx context.Context) (hint string, err error)
 }
+
+// Restarter is the ability to end everything that runs in a sandbox, however old it is,
+// without a loss of files.
+type Restarter interface {
+	// EndAll ends every process but the supervisor (SIGTERM, after grace SIGKILL), those
+	// too that are older than any mark and what they have started, and returns when it is
+	// proven that none is left. An Exec under way returns as one that was killed, and
+	// Listeners of package egress end; the network stays what it is. What ran beside the
+	// commands, the image's entrypoint or the own command of a compose service, is not
+	// started again. Marks from before mean nothing any more. ErrUnsupported says that this
+	// sandbox cannot, and nothing was done.
+	EndAll(ctx context.Context, grace time.Duration) error
+	// StartServices starts after EndAll what ran beside the commands, as it was started
+	// first, from the files that are there now. Without such it does nothing.
+	StartServices(ctx context.Context) error
+}
+
+// HelperName is the name of the processes that backends run in a sandbox for themselves,
+// such as those that carry connections through.
+const HelperName = "proctor-guest"
 
 // Process is one process of a sandbox.
 type Process struct {

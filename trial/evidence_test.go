@@ -3,11 +3,11 @@ package trial_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -70,7 +70,9 @@ func TestSealedTrials(t *testing.T) {
 		{name: "steps", task: stepTask(twoSteps, "one", "two"), rules: []fake.Rule{emptying(), granted}, rewards: one},
 		{name: "planted in a step", task: stepTask(twoSteps, "one", "two"), rules: []fake.Rule{emptying(), plant, granted}, step: "RewardTamperedError"},
 		{name: "the agent cannot be killed", task: goodTask(), rules: []fake.Rule{granted},
-			before: fake.FailAt(fake.OpKillTree, 1, errors.New("one is left")), exception: "AgentNotGoneError"},
+			before: fake.FailAt(fake.OpEndAll, 1, errors.New("one is left")), exception: "AgentNotGoneError"},
+		{name: "not everything can be ended", task: goodTask(), rules: []fake.Rule{granted},
+			before: fake.FailAt(fake.OpEndAll, 1, sandbox.ErrUnsupported), exception: "VerifierSealError"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -92,37 +94,87 @@ func TestSealedTrials(t *testing.T) {
 	}
 }
 
-// TestSealedKillsWhatTheAgentLeft: also what its set-up left, and nothing of
-// the environment's own.
-func TestSealedKillsWhatTheAgentLeft(t *testing.T) {
+// TestSealedEndsEverything: what the agent left, also by its set-up, and what is older than
+// the agent. That is started again only where the agent could not change it.
+func TestSealedEndsEverything(t *testing.T) {
 	t.Parallel()
-	var mu sync.Mutex
-	var left []string
-	leave := func(name string) fake.Handler {
-		return fake.Leave(func(ctx context.Context, _ *fake.Process) (int, error) {
-			<-ctx.Done()
-			mu.Lock()
-			defer mu.Unlock()
-			left = append(left, name)
-			return 0, nil
+	for _, c := range []struct {
+		name, user, warning string
+		processes           int // while the tests run, themselves included
+	}{
+		{"as root", "root", "is not started again", 1},
+		{"as a user", "agent", "", 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			leave := func() fake.Handler { return fake.Leave(fake.Hang()) }
+			task := toml("[environment.healthcheck]\ncommand = \"serve\"\n[agent]\nuser = \"" + c.user + "\"\n")
+			b := newBench(t, task, fake.Config{Rules: slices.Concat([]fake.Rule{
+				{Match: func(cmd sandbox.Command) bool { return cmd.Shell == `echo "$EUID"` && cmd.User == "agent" }, Do: fake.Print("1000\n")},
+				fake.On("serve", leave()),
+				fake.On("get it", leave()),
+				fake.On("work", leave()),
+				fake.On("cat /proc/", fake.Print(statOf(7, "server")+"\n\n9\n")),
+				fake.On("(/tests/test.sh", func(_ context.Context, p *fake.Process) (int, error) {
+					if n := p.Sandbox.Processes(); n != c.processes {
+						t.Errorf("%d processes while the tests run, want %d", n, c.processes)
+					}
+					return 0, p.Sandbox.WriteFile("/logs/verifier/reward.txt", []byte("1"), 0o644)
+				}),
+			}, sealing())})
+			commandAgent("work")(&b.cfg)
+			b.cfg.Agent.Kwargs.Set("install", value.Str("get it"))
+			b.SealedVerifier = true
+			if res := b.run(t); rewardsText(res) != one || res.ExceptionInfo != nil {
+				t.Errorf("rewards %s, exception %+v", rewardsText(res), res.ExceptionInfo)
+			}
+			notes := readNotes(t, b.dir)
+			if k := notes.AgentKilled; k == nil || !k.ProvenGone || notes.AgentLeft != nil {
+				t.Errorf("killed %+v, left %+v", k, notes.AgentLeft)
+			}
+			warned := slices.ContainsFunc(notes.Warnings, func(w string) bool {
+				return strings.Contains(w, "is not started again") && strings.Contains(w, `"server"`)
+			})
+			if warned != (c.warning != "") {
+				t.Errorf("warnings: %q", notes.Warnings)
+			}
 		})
 	}
-	b := newBench(t, toml("[environment.healthcheck]\ncommand = \"serve\"\n"), fake.Config{Rules: slices.Concat([]fake.Rule{
-		fake.On("serve", leave("service")),
-		fake.On("get it", leave("install")),
-		fake.On("work", leave("agent")),
-		fake.On("(/tests/test.sh", func(_ context.Context, p *fake.Process) (int, error) {
-			if n := p.Sandbox.Processes(); n != 2 {
-				t.Errorf("%d processes while the tests run, want the service and the tests", n)
+}
+
+// statOf is a line of /proc/PID/stat.
+func statOf(pid int, name string) string {
+	return fmt.Sprintf("%d (%s) S 1%s 77 0 0 0", pid, name, strings.Repeat(" 0", 17))
+}
+
+// TestWhatOlderProcessesStart: what processes from before the agent have started is spared
+// when the agent is ended, and nothing is said to be proven while it is there.
+func TestWhatOlderProcessesStart(t *testing.T) {
+	t.Parallel()
+	lists := 0
+	b := newBench(t, toml("[agent]\ntimeout_sec = 0.05\n"), fake.Config{Rules: []fake.Rule{
+		rewardRule("reward.txt", "1"),
+		fake.On("work", fake.Hang()),
+		fake.On("cat /proc/", func(_ context.Context, p *fake.Process) (int, error) {
+			text := statOf(7, "server")
+			if lists++; lists > 1 {
+				text += "\n" + statOf(8, "survivor")
 			}
-			return 0, p.Sandbox.WriteFile("/logs/verifier/reward.txt", []byte("1"), 0o644)
+			_, err := fmt.Fprint(p.Stdout, text+"\n\n9\n")
+			return 0, err
 		}),
-	}, sealing())})
+	}})
 	commandAgent("work")(&b.cfg)
-	b.cfg.Agent.Kwargs.Set("install", value.Str("get it"))
-	b.SealedVerifier = true
-	if res := b.run(t); rewardsText(res) != one || res.ExceptionInfo != nil {
+	res := b.run(t)
+	notes := readNotes(t, b.dir)
+	if rewardsText(res) != one || exceptionType(res) != "AgentTimeoutError" {
 		t.Errorf("rewards %s, exception %+v", rewardsText(res), res.ExceptionInfo)
+	}
+	if k := notes.AgentKilled; k == nil || k.ProvenGone || !strings.Contains(k.Error, "spared: 1") {
+		t.Errorf("killed: %+v", k)
+	}
+	if l := notes.AgentLeft; l == nil || !slices.Equal(l.Names, []string{"survivor"}) || len(notes.Verification.Suspicions) != 1 {
+		t.Errorf("left %+v, evidence %+v", l, notes.Verification)
 	}
 }
 

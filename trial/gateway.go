@@ -111,6 +111,17 @@ func (a *attempt) openGateway(ctx context.Context) error {
 	return nil
 }
 
+// renewGateway lets the sandbox reach the gateway again when everything in it was ended.
+func (a *attempt) renewGateway(ctx context.Context) error {
+	g := a.gateway
+	if g == nil || g.server == nil {
+		return nil
+	}
+	_ = g.server.Close()
+	g.serving.Wait()
+	return a.openGateway(ctx)
+}
+
 // listenIn listens for what programs in a sandbox connect to.
 func listenIn(ctx context.Context, sb sandbox.Sandbox) (net.Listener, error) {
 	l, ok := sandbox.As[egress.Listener](sb)

@@ -31,6 +31,9 @@ const leftScript = `cat /proc/[0-9]*/stat 2>/dev/null; echo; echo $$`
 // processes are names by process number and start time.
 type processes map[string]string
 
+// names are sorted.
+func (p processes) names() []string { return slices.Sorted(maps.Values(p)) }
+
 // listProcesses returns nil when the processes cannot be listed: then only a note
 // is missing, and the cause shows in what follows. Where the sandbox can list them
 // itself, no program inside is trusted with it.
@@ -112,19 +115,10 @@ func parseProcesses(list []byte) processes {
 // baseline is the moment when the environment was ready: what is younger is the
 // agent's.
 type baseline struct {
-	mark      sandbox.Mark // only for a sealed verifier
-	processes processes    // nil for an agent that is trusted
-}
-
-// takeBaseline is called before the agent is set up.
-func takeBaseline(ctx context.Context, sb sandbox.Sandbox, trusted, sealed bool) (b baseline, err error) {
-	if !trusted {
-		b.processes = listProcesses(ctx, sb)
-	}
-	if sealed {
-		b.mark, err = sb.Mark(ctx)
-	}
-	return b, err
+	processes processes // nil for an agent that is trusted
+	// root: the agent works as root, or it is not known that it does not. Known only for a
+	// sealed verifier.
+	root bool
 }
 
 // left returns which processes were started since and still run, nil when there
@@ -141,7 +135,7 @@ func (b *baseline) left(ctx context.Context, sb sandbox.Sandbox) *jobdir.LeftNot
 	if len(left) == 0 {
 		return nil
 	}
-	names := slices.Sorted(maps.Values(left))
+	names := left.names()
 	return &jobdir.LeftNote{Processes: len(names), Names: names[:min(len(names), maxNames)]}
 }
 
@@ -160,27 +154,28 @@ func killTree(ctx context.Context, sb sandbox.Sandbox, mark sandbox.Mark, reason
 }
 
 // setBaseline notes what runs before the agent.
-func (a *attempt) setBaseline(ctx context.Context) (err error) {
+func (a *attempt) setBaseline(ctx context.Context) {
 	a.notes.SealedVerifier = a.r.SealedVerifier
-	a.baseline, err = takeBaseline(ctx, a.sandbox(), a.trusted, a.r.SealedVerifier)
-	return err
+	if !a.trusted || a.r.SealedVerifier {
+		a.baseline.processes = listProcesses(ctx, a.sandbox())
+	}
+	if a.r.SealedVerifier {
+		a.baseline.root = a.agentIsRoot(ctx)
+	}
 }
 
-// noteLeft notes which processes an agent that ended by itself has left
-// running. They stay, since tasks rely on them; but they can write wherever
-// the tests do.
+// noteLeft notes which processes an agent has left running. What it left when it ended by
+// itself stays, since tasks rely on it; but it can write wherever the tests do. Where it
+// was ended by force, what processes from before it have started is not known to be theirs
+// alone: an agent that may can make them start something.
 func (a *attempt) noteLeft(ctx context.Context, s *stage) {
 	a.notes.AgentLeft = nil
-	if !s.killed {
-		a.notes.AgentLeft = a.baseline.left(ctx, a.sandbox())
+	if a.trusted || s.killed && a.notes.Supervision == sandbox.SupervisionEngine { // there everything was started anew
+		return
 	}
-}
-
-// killBeforeSeal ends everything that was started since the environment was
-// ready, for a sealed verifier.
-func (a *attempt) killBeforeSeal(ctx context.Context) (err error) {
-	if sb := a.sandbox(); a.r.SealedVerifier && sb != nil {
-		a.notes.AgentKilled, err = killTree(ctx, sb, a.baseline.mark, "sealed verifier")
+	a.notes.AgentLeft = a.baseline.left(ctx, a.sandbox())
+	if k := a.notes.AgentKilled; s.killed && k != nil && k.ProvenGone && a.notes.AgentLeft != nil {
+		k.ProvenGone = false
+		k.Error = fmt.Sprintf("processes from before the agent have started others since, which are spared: %d", a.notes.AgentLeft.Processes)
 	}
-	return err
 }

@@ -22,7 +22,7 @@ func (a *attempt) judge(ctx context.Context, s *stage) error {
 	a.enter(phaseVerification)
 	v := a.addVerdict(s)
 	err := a.timed(ctx, s.results, a.limits.verifier(s.step), errVerifierLimit, func(ctx context.Context) (err error) {
-		if err := a.killBeforeSeal(ctx); err != nil {
+		if err := a.endBeforeSeal(ctx, s); err != nil {
 			return err
 		}
 		if separate(a.task, s.step) {

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -82,18 +83,39 @@ func (s *seal) begin(ctx context.Context) error {
 	return err
 }
 
-// testsUser asks the shell of the tests' user for its number.
+// testsUser is the number of the tests' user.
 func (s *seal) testsUser(ctx context.Context) (int64, error) {
+	uid, err := UserID(ctx, s.sb, s.spec.User)
+	if unknown, ok := errors.AsType[*unknownUserError](err); ok {
+		return 0, exception.Errorf(exception.VerifierSealError, "the reward channel cannot be sealed: the tests' %v", unknown)
+	}
+	return uid, err
+}
+
+// UserID asks the shell of a user for the user's number. An empty name is the sandbox's own
+// user.
+func UserID(ctx context.Context, sb sandbox.Sandbox, user string) (int64, error) {
 	out := bounded.NewTail(64)
-	status, err := s.sb.Exec(ctx, sandbox.Command{Shell: `echo "$EUID"`, User: s.spec.User, Stdout: out})
+	status, err := sb.Exec(ctx, sandbox.Command{Shell: `echo "$EUID"`, User: user, Stdout: out})
 	if err != nil {
-		return 0, fmt.Errorf("asking for the tests' user: %w", err)
+		return 0, fmt.Errorf("asking for the number of user %q: %w", user, err)
 	}
 	uid, err := strconv.ParseInt(strings.TrimSpace(out.String()), 10, 64)
 	if status.Code != 0 || err != nil {
-		return 0, exception.Errorf(exception.VerifierSealError, "the reward channel cannot be sealed: the tests' user %q has no number: exit code %d: %s", s.spec.User, status.Code, strings.TrimSpace(out.String()))
+		return 0, &unknownUserError{user, status.Code, strings.TrimSpace(out.String())}
 	}
 	return uid, nil
+}
+
+// unknownUserError says that a user has no number.
+type unknownUserError struct {
+	user string
+	code int
+	said string
+}
+
+func (e *unknownUserError) Error() string {
+	return fmt.Sprintf("user %q has no number: exit code %d: %s", e.user, e.code, e.said)
 }
 
 // checkDir looks from outside: an agent can have put another directory where

@@ -50,6 +50,7 @@ type Main interface {
 type Container interface {
 	sandbox.Sandbox
 	sandbox.Stopper
+	sandbox.Restarter
 	sandbox.ProcessLister
 	sandbox.Supervised
 	sandbox.Imaged

@@ -136,6 +136,15 @@ func (s *Project) KillTree(ctx context.Context, since sandbox.Mark, grace time.D
 	return s.main.KillTree(ctx, since, grace)
 }
 
+// EndAll ends everything in main, see sandbox.Restarter. Other services stay.
+func (s *Project) EndAll(ctx context.Context, grace time.Duration) error {
+	return s.main.EndAll(ctx, grace)
+}
+
+// StartServices starts main's own command again. It does not wait for the engine's
+// health check.
+func (s *Project) StartServices(ctx context.Context) error { return s.main.StartServices(ctx) }
+
 // Processes lists what runs in main.
 func (s *Project) Processes(ctx context.Context) ([]sandbox.Process, error) {
 	return s.main.Processes(ctx)

@@ -113,11 +113,19 @@ type supervision struct {
 	client  *guest.Client
 	conn    *connection
 	service *entrypoint.Process // what runs beside the commands; nil for nothing
+	begin   func(context.Context) *entrypoint.Process
+	settle  func(context.Context) error // waits until an entrypoint runs as it will; nil for none
 }
 
-// begin starts a service, which ends with the container. env is the container's.
-func (s *supervision) begin(ctx context.Context, what service, env []string) {
-	if len(what.argv) > 0 {
-		s.service = entrypoint.Start(ctx, s.client, sandbox.Command{Argv: what.argv, Env: env, User: what.user, Dir: what.dir}, what.stdin)
+// start starts what runs beside the commands, which ends with the container.
+func (s *supervision) start(ctx context.Context) { s.service = s.begin(ctx) }
+
+// beginner starts a service, if there is one. env is the container's.
+func (what service) beginner(g entrypoint.Guest, env []string) func(context.Context) *entrypoint.Process {
+	return func(ctx context.Context) *entrypoint.Process {
+		if len(what.argv) == 0 {
+			return nil
+		}
+		return entrypoint.Start(ctx, g, sandbox.Command{Argv: what.argv, Env: env, User: what.user, Dir: what.dir}, what.stdin)
 	}
 }

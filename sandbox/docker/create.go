@@ -191,8 +191,16 @@ func (b *Backend) enter(ctx context.Context, c *Container, img compose.Image, wi
 	if err := c.openGate(ctx); err != nil {
 		return err
 	}
-	if withEntrypoint && sup != nil {
+	if !withEntrypoint || sup == nil {
+		return nil
+	}
+	sup.service.Watch()
+	sup.settle = func(ctx context.Context) error {
+		if err := b.settle(ctx, c.id, img, sup); err != nil {
+			return err
+		}
 		sup.service.Watch()
+		return nil
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ import (
 // it without CAP_SYS_PTRACE, which engines do not give.
 const (
 	guestDir  = "/.proctor"
-	guestName = "proctor-guest"
+	guestName = sandbox.HelperName
 	guestPath = guestDir + "/" + guestName
 )
 
@@ -208,10 +208,7 @@ func supervised(o *client.ContainerCreateOptions, img compose.Image, w way, prog
 			command = img.Cmd
 		}
 	}
-	s.argv = slices.Concat(first, command)
-	if slices.Equal(s.argv, entrypoint.KeepAlive()) {
-		s.argv = nil // nobody needs it
-	}
+	s.argv = entrypoint.Instead(slices.Concat(first, command), guestPath)
 	config.Entrypoint, config.Cmd = []string{guestPath}, nil
 	if w == byCopy {
 		config.Cmd = []string{guest.CopiedMode}

@@ -60,8 +60,8 @@ func (l *launch) started(ctx context.Context, env []string) error {
 	if err != nil {
 		return &guestError{l.way, err}
 	}
-	l.sup = &supervision{client: g, conn: l.conn}
-	l.sup.begin(ctx, l.service, env)
+	l.sup = &supervision{client: g, conn: l.conn, begin: l.service.beginner(g, env)}
+	l.sup.start(ctx)
 	return nil
 }
 

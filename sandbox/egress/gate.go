@@ -99,6 +99,28 @@ func (g *Gate) SetPolicy(ctx context.Context, policy Policy) error {
 	return g.connect(ctx)
 }
 
+// Renew does something while there is no relay, and starts another one when that is
+// done without an error. Connections end.
+func (g *Gate) Renew(ctx context.Context, meanwhile func() error) error {
+	select {
+	case g.switching <- struct{}{}:
+		defer func() { <-g.switching }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	g.mu.Lock()
+	old := g.link
+	g.mu.Unlock()
+	old.stop()
+	if err := meanwhile(); err != nil {
+		return err
+	}
+	if err := old.wait(ctx); err != nil {
+		return fmt.Errorf("waiting for the relay of the egress proxy: %w", err)
+	}
+	return g.connect(ctx)
+}
+
 // Shut ends all connections and lets the relay end. It does not wait for the
 // relay, and may be called repeatedly.
 func (g *Gate) Shut() {

@@ -196,11 +196,22 @@ func (i *Inlets) Listen(ctx context.Context, o ListenOptions) (net.Listener, err
 	return in, nil
 }
 
+// Close closes those that there are. Others may be added afterwards.
+func (i *Inlets) Close() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.close()
+}
+
 // Shut closes them all.
 func (i *Inlets) Shut() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.shut = true
+	i.close()
+}
+
+func (i *Inlets) close() {
 	for _, in := range i.all {
 		_ = in.Close()
 	}

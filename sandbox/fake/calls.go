@@ -32,6 +32,9 @@ const (
 	OpDestroy  Op = "destroy"
 	opCollect  Op = "collect"
 	OpListen   Op = "listen"
+	// OpEndAll and OpServices are the methods of sandbox.Restarter.
+	OpEndAll   Op = "endall"
+	OpServices Op = "services"
 	// OpNetwork is SetNetwork.
 	OpNetwork Op = "network"
 )

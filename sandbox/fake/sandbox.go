@@ -44,9 +44,10 @@ type Sandbox struct {
 }
 
 var (
-	_ sandbox.Sandbox  = (*Sandbox)(nil)
-	_ sandbox.Resetter = (*Sandbox)(nil)
-	_ sandbox.Stopper  = (*Sandbox)(nil)
+	_ sandbox.Sandbox   = (*Sandbox)(nil)
+	_ sandbox.Resetter  = (*Sandbox)(nil)
+	_ sandbox.Restarter = (*Sandbox)(nil)
+	_ sandbox.Stopper   = (*Sandbox)(nil)
 
 	_ sandbox.NetworkSwitcher = (*Sandbox)(nil)
 )
@@ -269,6 +270,20 @@ func (s *Sandbox) KillTree(ctx context.Context, since sandbox.Mark, _ time.Durat
 		s.endAll(errKilled, func(p *proc) bool { return p.number > born })
 		return nil
 	})
+}
+
+// EndAll ends the handlers of all commands, and of what they left.
+func (s *Sandbox) EndAll(ctx context.Context, _ time.Duration) error {
+	return s.do(ctx, &Call{Op: OpEndAll}, func() error {
+		s.shut(anyDoor)
+		s.endAll(errKilled, func(*proc) bool { return true })
+		return nil
+	})
+}
+
+// StartServices does nothing: there are none.
+func (s *Sandbox) StartServices(ctx context.Context) error {
+	return s.do(ctx, &Call{Op: OpServices}, func() error { return nil })
 }
 
 // Upload unpacks a tar stream.

@@ -385,7 +385,20 @@ func (c *Client) Mark(ctx context.Context) (sandbox.Mark, error) {
 // KillTree ends everything born since the mark and returns when it is proven
 // gone.
 func (c *Client) KillTree(ctx context.Context, since sandbox.Mark, grace time.Duration) error {
-	q := killRequest{mark: string(since), grace: orDefault(grace)}
+	if since == everything {
+		return errors.New("ending processes: the mark is empty")
+	}
+	return c.kill(ctx, string(since), grace)
+}
+
+// KillAll ends every process but the supervisor, however old, and returns when it is
+// proven that none is left.
+func (c *Client) KillAll(ctx context.Context, grace time.Duration) error {
+	return c.kill(ctx, everything, grace)
+}
+
+func (c *Client) kill(ctx context.Context, since string, grace time.Duration) error {
+	q := killRequest{mark: since, grace: orDefault(grace)}
 	if _, err := c.ask(ctx, reqKillTree, q.encode(), cancel); err != nil {
 		return fmt.Errorf("ending processes: %w", err)
 	}

@@ -71,10 +71,13 @@ func (s *server) processes(c *service) error {
 	return nil
 }
 
-// killTree ends everything born since a mark. What a process from before the
+// killTree ends everything born since a mark, or whatever there is. What a process from before the
 // mark has started stays with it: a service continues forking its workers, and
 // as long as it is spared there is no end to them.
 func (s *server) killTree(c *service, q killRequest) reply {
+	if q.mark == everything {
+		return replyOf(s.finish(s.ours, q.grace, c.canceled))
+	}
 	s.mu.Lock()
 	there, ok := s.marks[q.mark]
 	s.mu.Unlock()

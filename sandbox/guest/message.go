@@ -24,6 +24,9 @@ type execRequest struct {
 	powerless bool
 }
 
+// everything is the mark of a killRequest that spares nothing but the supervisor.
+const everything = ""
+
 // killRequest asks to end processes. mark is for reqKillTree alone.
 type killRequest struct {
 	mark  string

@@ -6,7 +6,9 @@ import (
 	"os"
 	"strconv"
 
+	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/egress/tunnel"
+	"github.com/proctor-run/proctor/sandbox/internal/entrypoint"
 	"github.com/proctor-run/proctor/sandbox/internal/native"
 )
 
@@ -21,7 +23,7 @@ const RelayMode = "relay"
 const CopiedMode = "copied"
 
 // programName is what the program is started as in sandboxes.
-const programName = "proctor-guest"
+const programName = sandbox.HelperName
 
 // Main is the supervisor. It serves the client at the other ends of stdin and
 // stdout until stdin ends, then kills everything and returns the exit code.
@@ -36,9 +38,9 @@ func Main(stdin, stdout *os.File, stderr io.Writer, build string) int {
 	return supervise(stdin, stdout, stderr, build, native.Scores{})
 }
 
-// Program is the guest program: the relay when args, without the program's
-// name, say so, and the supervisor otherwise, see Main, which first makes the
-// sandbox when args say that, see package native. It returns the exit code.
+// Program is the guest program: the relay, or what only waits, when args, without
+// the program's name, say so, and the supervisor otherwise, see Main, which first
+// makes the sandbox when args say that, see package native. It returns the exit code.
 func Program(args []string, stdin, stdout *os.File, stderr io.Writer, build string) int {
 	switch {
 	case len(args) == 0:
@@ -46,6 +48,8 @@ func Program(args []string, stdin, stdout *os.File, stderr io.Writer, build stri
 	case len(args) == 1 && args[0] == CopiedMode:
 		_, _ = fmt.Fprintln(stderr, "proctor guest:", execSealed())
 		return 1
+	case len(args) == 1 && args[0] == entrypoint.WaitMode:
+		return wait(stderr)
 	case len(args) == 1 && args[0] == native.Mode:
 		scores, err := native.Init()
 		if err != nil {
@@ -59,6 +63,7 @@ func Program(args []string, stdin, stdout *os.File, stderr io.Writer, build stri
 		_, _ = fmt.Fprintf(stderr, "proctor guest: unknown arguments %q\n", args)
 		return 2
 	}
+	hide()
 	if err := tunnel.Relay(stdin, stdout, port); err != nil {
 		_, _ = fmt.Fprintln(stderr, "proctor guest: relaying:", err)
 		return 1

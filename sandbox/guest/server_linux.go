@@ -89,7 +89,7 @@ func newServer(stdout *os.File) (*server, error) {
 	if s.init || os.Geteuid() == 0 {
 		// Commands that run as the same user must not trace the supervisor,
 		// nor reach its memory, descriptors and program through /proc.
-		_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+		hide()
 	}
 	var err error
 	if s.proc, err = openProc(); err != nil {

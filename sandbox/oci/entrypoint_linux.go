@@ -2,9 +2,11 @@ package oci
 
 import (
 	"context"
+	"slices"
 
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/internal/entrypoint"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/runtimes"
 )
 
 // enter runs the image's entrypoint beside the commands, as a container engine
@@ -16,7 +18,7 @@ func (s *Sandbox) enter(ctx context.Context, base *base) error {
 		return nil
 	}
 	p := entrypoint.Start(ctx, s.client, sandbox.Command{
-		Argv: append(append([]string(nil), base.entrypoint...), entrypoint.KeepAlive()...),
+		Argv: slices.Concat(base.entrypoint, entrypoint.Waiting(runtimes.GuestPath)),
 		Env:  append([]string{"HOSTNAME=" + s.hostname}, base.env...),
 		User: base.user, Dir: base.workdir,
 	}, false)
@@ -29,6 +31,7 @@ func (s *Sandbox) enter(ctx context.Context, base *base) error {
 		s.backend.services.Store(base.image, true)
 	}
 	p.Watch()
+	s.service = p
 	return nil
 }
 

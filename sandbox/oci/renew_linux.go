@@ -47,6 +47,7 @@ var (
 	_ sandbox.Sandbox         = (*renewable)(nil)
 	_ sandbox.Resetter        = (*renewable)(nil)
 	_ sandbox.Snapshotter     = (*renewable)(nil)
+	_ sandbox.Restarter       = (*renewable)(nil)
 	_ sandbox.NetworkSwitcher = (*renewable)(nil)
 	_ sandbox.Owner           = (*renewable)(nil)
 )
@@ -108,6 +109,35 @@ func (r *renewable) KillTree(ctx context.Context, since sandbox.Mark, grace time
 		return err
 	}
 	return s.KillTree(ctx, since, grace)
+}
+
+// EndAll ends every process but the supervisor, see sandbox.Restarter.
+func (r *renewable) EndAll(ctx context.Context, grace time.Duration) error {
+	return r.staying(ctx, "ending everything", func(ctx context.Context, s *Sandbox) error { return s.endAll(ctx, grace) })
+}
+
+// StartServices starts the image's entrypoint again.
+func (r *renewable) StartServices(ctx context.Context) error {
+	return r.staying(ctx, "starting services", func(ctx context.Context, s *Sandbox) error { return s.enter(ctx, r.base) })
+}
+
+// staying does something with what runs now, which stays meanwhile.
+func (r *renewable) staying(ctx context.Context, what string, do func(context.Context, *Sandbox) error) error {
+	release, err := r.hold(ctx)
+	if err != nil {
+		return fmt.Errorf("%s in sandbox %q: %w", what, r.id, err)
+	}
+	defer release()
+	s, err := r.running()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := r.until(ctx)
+	defer cancel()
+	if err := do(ctx, s); err != nil {
+		return fmt.Errorf("%s in sandbox %q: %w", what, r.id, err)
+	}
+	return nil
 }
 
 // Upload unpacks a tar stream below dir.

@@ -16,6 +16,7 @@ import (
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/egress"
 	"github.com/proctor-run/proctor/sandbox/guest"
+	"github.com/proctor-run/proctor/sandbox/internal/entrypoint"
 	"github.com/proctor-run/proctor/sandbox/internal/usernet"
 	"github.com/proctor-run/proctor/sandbox/oci/internal/cgroup"
 	"github.com/proctor-run/proctor/sandbox/oci/internal/network"
@@ -45,8 +46,9 @@ type Sandbox struct {
 	process *runtimes.Process
 	net     *usernet.Net // nil unless the network is the sandbox's own
 	client  *guest.Client
-	first   *os.File     // pidfd of the sandbox's first process on the host, or nil
-	gate    *egress.Gate // nil for none
+	first   *os.File            // pidfd of the sandbox's first process on the host, or nil
+	service *entrypoint.Process // the image's entrypoint; nil for none
+	gate    *egress.Gate        // nil for none
 	inlets  egress.Inlets
 	env     []string // of every command
 
@@ -117,6 +119,17 @@ func (s *Sandbox) Mark(ctx context.Context) (sandbox.Mark, error) { return s.cli
 // KillTree ends everything born since the mark.
 func (s *Sandbox) KillTree(ctx context.Context, since sandbox.Mark, grace time.Duration) error {
 	return s.client.KillTree(ctx, since, grace)
+}
+
+// endAll ends every process but the guest.
+func (s *Sandbox) endAll(ctx context.Context, grace time.Duration) error {
+	s.service.Release()
+	s.inlets.Close()
+	end := func() error { return s.client.KillAll(ctx, grace) }
+	if s.gate == nil {
+		return end()
+	}
+	return s.gate.Renew(ctx, end)
 }
 
 // Upload unpacks a tar stream below dir.

@@ -77,9 +77,7 @@ var killObligations = []obligation{
 		}
 	}},
 	{"an ended context is returned as its cause", 0, func(t *testing.T, s *suite) {
-		ctx, cancel := context.WithCancelCause(call(t))
-		cancel(errCause)
-		if _, err := s.shared(t).Mark(ctx); !errors.Is(err, errCause) {
+		if _, err := s.shared(t).Mark(endedContext(t)); !errors.Is(err, errCause) {
 			t.Errorf("Mark: got error %v, want the context's cause", err)
 		}
 	}},
@@ -89,6 +87,14 @@ var killObligations = []obligation{
 		killTree(t, sb, m)
 		killTree(t, sb, m)
 	}},
+}
+
+// endedContext is one that has ended with errCause.
+func endedContext(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithCancelCause(call(t))
+	cancel(errCause)
+	return ctx
 }
 
 func mark(t *testing.T, sb sandbox.Sandbox) sandbox.Mark {

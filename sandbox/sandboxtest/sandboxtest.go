@@ -153,6 +153,7 @@ func Run(t *testing.T, cfg Config) {
 		{"Switching", switchObligations, true},
 		{"Listener", listenObligations, true},
 		{"Destroy", destroyObligations, false},
+		{"Restarter", restartObligations, true},
 		{"Abilities", abilityObligations, false},
 		{"Snapshots", snapshotObligations, false},
 		{"Hardened", hardenedObligations, false},

@@ -8,7 +8,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/proctor-run/proctor/internal/bounded"
@@ -16,16 +18,46 @@ import (
 	"github.com/proctor-run/proctor/sandbox"
 )
 
-// KeepAlive is the command of a container: it waits, and reaps orphans, whoever
-// kills its sleep. As a first process it cannot be killed from inside.
+// KeepAlive is the command of a container that has no supervisor: it waits, and reaps
+// orphans, whoever kills its sleep. As a first process it cannot be killed from inside.
 func KeepAlive() []string {
 	return []string{"sh", "-c", "while :; do sleep infinity & wait $!; done"}
+}
+
+const (
+	// WaitMode is the argument that makes the guest program one that only waits, and reaps
+	// what is orphaned to it. Nothing in the sandbox is executed for it, so that it does
+	// not matter what becomes of the programs there, and nobody there can trace it.
+	WaitMode = "wait"
+	// WaitName is the name of its process in lists of processes.
+	WaitName = "proctor-waits"
+)
+
+// Waiting is what stands in the place of [KeepAlive] in a sandbox with a supervisor: a
+// shell command as well, since entrypoints look at what they are given, which becomes the
+// guest program at that path. So no program of the sandbox is executed while it waits.
+func Waiting(guestPath string) []string {
+	return []string{"sh", "-c", "exec " + guestPath + " " + WaitMode}
+}
+
+// Instead is a command line that ends in [KeepAlive] with [Waiting] in its place; any other
+// is returned as it is, and nil for [KeepAlive] alone, which nobody needs.
+func Instead(argv []string, guestPath string) []string {
+	keepAlive := KeepAlive()
+	before := len(argv) - len(keepAlive)
+	if before < 0 || !slices.Equal(argv[before:], keepAlive) {
+		return argv
+	}
+	if before == 0 {
+		return nil
+	}
+	return slices.Concat(argv[:before], Waiting(guestPath))
 }
 
 // KeptOutput is how much of the end of an entrypoint's output is kept, in bytes.
 const KeptOutput = 8 << 10
 
-// Guest is the supervisor in a sandbox.
+// Guest is the supervisor in a sandbox, the Client of package guest.
 type Guest interface {
 	// ExecAlone runs a command that says of itself all that there is to say.
 	ExecAlone(ctx context.Context, cmd sandbox.Command) (sandbox.ExitStatus, error)
@@ -38,24 +70,25 @@ type Guest interface {
 
 // Process is one that was started. It lives no longer than its sandbox.
 type Process struct {
-	guest Guest
-	done  chan struct{} // closed when it has ended
-	said  *bounded.Tail // complete once done
-	code  int           // once done
-	err   error         // once done: the sandbox has ended first
+	guest    Guest
+	done     chan struct{} // closed when it has ended
+	released atomic.Bool
+	said     *bounded.Tail // complete once done
+	code     int           // once done
+	err      error         // once done: the sandbox has ended first
 }
 
 // Start starts a command, which has standard input without content where stdin
 // is set, and none otherwise.
-func Start(ctx context.Context, guest Guest, cmd sandbox.Command, stdin bool) *Process {
-	p := &Process{guest: guest, done: make(chan struct{}), said: bounded.NewTail(KeptOutput)}
+func Start(ctx context.Context, g Guest, cmd sandbox.Command, stdin bool) *Process {
+	p := &Process{guest: g, done: make(chan struct{}), said: bounded.NewTail(KeptOutput)}
 	cmd.Stdout = p.said
 	if stdin {
-		cmd.Stdin = silence{guest.Done()}
+		cmd.Stdin = silence{g.Done()}
 	}
 	go func() { // ends with the process, at the latest with the sandbox
 		defer close(p.done)
-		st, err := guest.ExecAlone(context.WithoutCancel(ctx), cmd)
+		st, err := g.ExecAlone(context.WithoutCancel(ctx), cmd)
 		p.code, p.err = st.Code, err
 	}()
 	return p
@@ -142,19 +175,17 @@ func (p *Process) Settle(ctx context.Context, stays bool) (waits bool, err error
 // started reports whether there is a process besides the supervisor.
 func started(procs []sandbox.Process) bool { return len(procs) > 1 }
 
-// waiting reports whether a shell's child is the sleep of [KeepAlive]. A sleep of
-// the entrypoint's own is taken for it: then no more is waited for, which is all.
+// waiting reports whether an entrypoint has come to the command that waits.
 func waiting(procs []sandbox.Process) bool {
-	shells := map[int]bool{}
-	for _, p := range procs {
-		shells[p.PID] = !p.Dead && p.Name == "sh"
+	return slices.ContainsFunc(procs, func(p sandbox.Process) bool { return !p.Dead && p.Name == WaitName })
+}
+
+// Release lets the sandbox outlive the process, however that ends: who calls it is going
+// to end everything.
+func (p *Process) Release() {
+	if p != nil {
+		p.released.Store(true)
 	}
-	for _, p := range procs {
-		if !p.Dead && p.Name == "sleep" && shells[p.PPID] {
-			return true
-		}
-	}
-	return false
 }
 
 // Watch ends the sandbox when the process ends by itself, as a container ends
@@ -163,7 +194,7 @@ func waiting(procs []sandbox.Process) bool {
 func (p *Process) Watch() {
 	go func() { // ends with the process
 		<-p.done
-		if ended, code, said := p.Ended(); ended && code <= 128 {
+		if ended, code, said := p.Ended(); ended && code <= 128 && !p.released.Load() {
 			p.guest.Abandon(&sandbox.LostError{Reason: (&EndedError{Code: code, Said: said}).Error()})
 		}
 	}()

@@ -3,6 +3,8 @@
 // alone.
 package runtimes
 
+import "github.com/proctor-run/proctor/sandbox"
+
 // Names of the runtimes.
 const (
 	GVisor = "gvisor"
@@ -12,4 +14,4 @@ const (
 )
 
 // GuestArg0 is the base name of os.Args[0] of the guest supervisor.
-const GuestArg0 = "proctor-guest"
+const GuestArg0 = sandbox.HelperName
