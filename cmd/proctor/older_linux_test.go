@@ -16,7 +16,8 @@ import (
 //go:embed testdata/hostile/older.sh
 var olderAgent string
 
-// patientTests write no reward, and give time to forge one. They use no program.
+// patientTests write that the task is not solved, and give time to forge that. They use no
+// program.
 const patientTests = "#!/bin/bash\necho 0 >/logs/verifier/reward.txt\nexec 3<> <(:)\nread -r -t 2 -u 3\n:\n"
 
 // loops is what has something run that is older than an agent, and calls sleep.
@@ -26,17 +27,16 @@ const loops = "while :; do sleep 0.2; done"
 var olderProcesses = []struct {
 	name   string
 	docker bool // on Docker only
+	toml   string
 	files  map[string]string
 }{
-	{"an entrypoint", true, map[string]string{
+	{"an entrypoint", true, "", map[string]string{
 		"environment/Dockerfile": "FROM debian:bookworm-slim\nENTRYPOINT [\"sh\",\"-c\",\"(" + loops + ") & exec \\\"$@\\\"\",\"sh\"]\nWORKDIR /app\n",
 	}},
-	{"a compose service", true, map[string]string{
+	{"a compose service", true, "", map[string]string{
 		"environment/docker-compose.yaml": "services:\n  main:\n    init: false\n    command: [sh, -c, '" + loops + "']\n",
 	}},
-	{"a health check's daemon", false, map[string]string{
-		"task.toml": "[environment.healthcheck]\ncommand = \"setsid sh -c '" + loops + "' >/dev/null 2>&1 &\"\n",
-	}},
+	{"a health check's daemon", false, "[environment.healthcheck]\ncommand = \"setsid sh -c '" + loops + "' >/dev/null 2>&1 &\"\n", nil},
 }
 
 // TestOlderProcesses: what a process from before the agent starts for it does not go unseen,
@@ -58,20 +58,15 @@ func TestOlderProcesses(t *testing.T) {
 					if !o.docker && !sealed {
 						e.oneIsEnough(t)
 					}
-					b := newHostileBench(t, e, o.files["task.toml"]+"[agent]\ntimeout_sec = 6.0\n")
-					files := map[string]string{"tests/test.sh": patientTests}
-					for name, text := range o.files {
-						if name != "task.toml" {
-							files[name] = text
-						}
-					}
-					writeFiles(t, *b.cfg.Task.Path, files)
-					b.cfg.Agent.Kwargs.Set("run", value.Str(olderAgent))
-					b.SealedVerifier = sealed
-					res, notes := b.run(t)
-					if b.file(t, "artifacts/started") == "" {
-						t.Fatal("the agent has not made an older process start anything")
-					}
+					b, res, notes := prepared(t, "started", func(seconds int) *hostileBench {
+						b := newHostileBench(t, e, o.toml)
+						b.cfg.Agent.OverrideTimeoutSec = new(float64(seconds))
+						writeFiles(t, *b.cfg.Task.Path, map[string]string{"tests/test.sh": patientTests})
+						writeFiles(t, *b.cfg.Task.Path, o.files)
+						b.cfg.Agent.Kwargs.Set("run", value.Str(olderAgent))
+						b.SealedVerifier = sealed
+						return b
+					})
 					if sealed {
 						checkSealed(t, b, res, notes)
 						return

@@ -40,21 +40,18 @@ func TestReplacedPrograms(t *testing.T) {
 				if e.name != sandbox.BackendDocker {
 					e.oneIsEnough(t)
 				}
-				limit := "6.0"
-				if c.ends {
-					limit = "600.0" // it is not waited for
-				}
-				b := newHostileBench(t, e, "[agent]\ntimeout_sec = "+limit+"\n")
-				writeFiles(t, *b.cfg.Task.Path, map[string]string{"tests/test.sh": failingTests})
-				b.cfg.Agent.Kwargs.Set("run", value.Str(replacingAgent))
-				b.SealedVerifier = c.sealed
-				if c.ends {
-					b.cfg.Agent.Env = jobdir.EnvOf("ENDS", "yes")
-				}
-				res, notes := b.run(t)
-				if b.file(t, "artifacts/replaced") == "" {
-					t.Fatal("the agent has not replaced anything")
-				}
+				b, res, notes := prepared(t, "replaced", func(seconds int) *hostileBench {
+					b := newHostileBench(t, e, "")
+					if c.ends {
+						b.cfg.Agent.Env = jobdir.EnvOf("ENDS", "yes")
+						seconds = 600 // it is not waited for
+					}
+					b.cfg.Agent.OverrideTimeoutSec = new(float64(seconds))
+					writeFiles(t, *b.cfg.Task.Path, map[string]string{"tests/test.sh": failingTests})
+					b.cfg.Agent.Kwargs.Set("run", value.Str(replacingAgent))
+					b.SealedVerifier = c.sealed
+					return b
+				})
 				got := outcomeText(jobdir.RecordOf(res))
 				switch {
 				case c.ends && !c.sealed: // it may stay, and everybody sees that it did

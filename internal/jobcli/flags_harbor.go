@@ -33,7 +33,7 @@ func DefineHarborAgent(fs *pflag.FlagSet, f *Flags) {
 func DefineVerifier(fs *pflag.FlagSet, f *Flags) {
 	o := &f.Set
 	flags.List(fs, &o.VerifierEnv, "ve", "", "variable `KEY=VALUE` for the verifier; repeatable", "verifier-env")
-	fs.BoolVar(&f.Sealed, "sealed-verifier", false, "let nobody but the tests write the reward: kill what the agent left running, and refuse reward files that others may have written")
+	fs.BoolVar(&f.Sealed, "sealed-verifier", false, "let nobody but the tests write the reward: end everything in the sandbox before they begin, and refuse reward files that others may have written")
 	fs.BoolVar(&o.DisableVerification, "disable-verification", false, "run the agents and verify nothing")
 	fs.Bool("enable-verification", true, "has no effect")
 	flags.List(fs, &o.VerifierKwargs, "verifier-kwarg", "", "setting `key=value` of a verifier in Python; refused")

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -118,6 +119,44 @@ func TestEntrypointThatEndsLater(t *testing.T) {
 			t.Fatalf("got error %v", err)
 		}
 		_, err = sb.Exec(t.Context(), sandbox.Command{Shell: "true"})
+	}
+}
+
+// TestServicesBeginAgain: EndAll ends what runs beside the commands without an end of the
+// sandbox, however that takes it, and StartServices starts it again.
+func TestServicesBeginAgain(t *testing.T) {
+	t.Parallel()
+	const (
+		service = `trap "exit 0" TERM; echo ran >>/ran; while :; do sleep 0.1; done`
+		runs    = `for i in $(seq 300); do [ "$(wc -l </ran)" = %d ] && break; sleep 0.1; done; cat /ran`
+	)
+	b := newBackend(t)
+	for name, sb := range map[string]sandbox.Sandbox{
+		"an entrypoint": create(t, b, buildSpec(writeFiles(t, map[string]string{
+			"Dockerfile": freshFrom() + "ENTRYPOINT [\"sh\",\"-c\"," + strconv.Quote(service) + "]\n",
+		}))),
+		"a compose service": up(t, b, composeSpec(t, map[string]string{
+			"docker-compose.yaml": "services:\n  main:\n    init: false\n    command: [sh, -c, '" + service + "']\n",
+		})),
+	} {
+		restarter, ok := sandbox.As[sandbox.Restarter](sb)
+		if !ok {
+			t.Fatalf("%s: the sandbox is no Restarter", name)
+		}
+		for n := 1; n <= 3; n++ {
+			if got, want := output(t, sb, sandbox.Command{Shell: fmt.Sprintf(runs, n)}), strings.TrimSpace(strings.Repeat("ran\n", n)); got != want {
+				t.Errorf("%s: got %q, want %q", name, got, want)
+			}
+			if err := restarter.EndAll(t.Context(), time.Second); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if got := output(t, sb, sandbox.Command{Shell: `grep -lsa '^trap' /proc/[0-9]*/cmdline | wc -l`}); got != "0" {
+				t.Errorf("%s: %s processes of the service are left", name, got)
+			}
+			if err := restarter.StartServices(t.Context()); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
 	}
 }
 

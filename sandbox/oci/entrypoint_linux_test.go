@@ -2,6 +2,8 @@ package oci
 
 import (
 	"errors"
+	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -95,6 +97,35 @@ func TestEntrypointBeginsAgain(t *testing.T) {
 			}()
 			if got := runs(forks[0]); got != "ran\nran" {
 				t.Errorf("in a fork: %q", got)
+			}
+		})
+	}
+}
+
+// TestEntrypointEndsAndBegins: EndAll ends the entrypoint without an end of the sandbox,
+// however that takes it, and StartServices starts it again.
+func TestEntrypointEndsAndBegins(t *testing.T) {
+	t.Parallel()
+	for _, runtime := range runtimeNames() {
+		t.Run(runtime, func(t *testing.T) {
+			t.Parallel()
+			needRuntime(t, runtime)
+			spec, _ := buildSpec(contextDir(t, map[string]string{
+				"Dockerfile": "FROM " + testBase + "\n" + `ENTRYPOINT ["sh","-c","trap 'exit 0' TERM; echo ran >>/ran; while :; do sleep 0.1; done"]` + "\n",
+			}))
+			sb := create(t, builder(t, runtime), spec)
+			restarter, _ := sandbox.As[sandbox.Restarter](sb)
+			for n := 1; n <= 3; n++ {
+				look := fmt.Sprintf(`for i in $(seq 600); do [ "$(wc -l </ran)" = %d ] && break; sleep 0.1; done; wc -l </ran`, n)
+				if got := strings.TrimSpace(say(t, sb, look)); got != strconv.Itoa(n) {
+					t.Errorf("it has run %s times, want %d", got, n)
+				}
+				if err := restarter.EndAll(t.Context(), time.Second); err != nil {
+					t.Fatal(err)
+				}
+				if err := restarter.StartServices(t.Context()); err != nil {
+					t.Fatal(err)
+				}
 			}
 		})
 	}
