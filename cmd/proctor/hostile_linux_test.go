@@ -97,6 +97,12 @@ func newHostileBench(t *testing.T, e environment, toml string, change ...func(*b
 	}
 }
 
+// called names the trial: a compose project is called as its trial is.
+func (b *hostileBench) called(name string) {
+	b.cfg.TrialName = name
+	b.dir = filepath.Join(b.cfg.TrialsDir, name)
+}
+
 func (b *hostileBench) run(t *testing.T) (*jobdir.TrialResult, jobdir.Notes) {
 	t.Helper()
 	res, err := b.Run(t.Context(), b.cfg, 1)

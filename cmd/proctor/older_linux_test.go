@@ -2,6 +2,8 @@ package main
 
 import (
 	_ "embed"
+	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -60,6 +62,7 @@ func TestOlderProcesses(t *testing.T) {
 					}
 					b, res, notes := prepared(t, "started", func(seconds int) *hostileBench {
 						b := newHostileBench(t, e, o.toml)
+						b.called(fmt.Sprintf("older__%07d", rand.N(10_000_000)))
 						b.cfg.Agent.OverrideTimeoutSec = new(float64(seconds))
 						writeFiles(t, *b.cfg.Task.Path, map[string]string{"tests/test.sh": patientTests})
 						writeFiles(t, *b.cfg.Task.Path, o.files)
@@ -71,15 +74,26 @@ func TestOlderProcesses(t *testing.T) {
 						checkSealed(t, b, res, notes)
 						return
 					}
-					if k := notes.AgentKilled; k == nil || k.ProvenGone || k.Error == "" {
-						t.Errorf("killed: %+v", k)
-					}
-					if notes.AgentLeft == nil || !slices.ContainsFunc(notes.Verification.Suspicions, func(s string) bool { return strings.Contains(s, "running") }) {
-						t.Errorf("left %+v, evidence %+v", notes.AgentLeft, notes.Verification)
-					}
+					checkUnsealed(t, res, notes)
 				})
 			}
 		}
+	}
+}
+
+// checkUnsealed: what the older process has started is seen, and not called gone. With gVisor
+// the older process itself can have ended with it: what is stopped in its process group, in
+// order to be killed, hangs up the group.
+func checkUnsealed(t *testing.T, res *jobdir.TrialResult, notes jobdir.Notes) {
+	t.Helper()
+	left, k := notes.AgentLeft, notes.AgentKilled
+	suspected := slices.ContainsFunc(notes.Verification.Suspicions, func(s string) bool { return strings.Contains(s, "running") })
+	if seen := left != nil && suspected && k != nil && !k.ProvenGone && k.Error != ""; seen {
+		return
+	}
+	gone := notes.Runtime == "gvisor" && left == nil && k != nil && k.ProvenGone
+	if got := outcomeText(jobdir.RecordOf(res)); !gone || got != `{"reward":0.0} AgentTimeoutError` {
+		t.Errorf("outcome %s: killed %+v, left %+v, evidence %+v", got, k, left, notes.Verification)
 	}
 }
 
