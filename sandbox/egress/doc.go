@@ -36,5 +36,6 @@
 // what came out of that, but never to loopback, link-local, unspecified and
 // multicast addresses: it runs in the host's network, where these lead to
 // services of the host. When a tunnel begins with TLS, the server name that
-// the client asks for must be allowed too.
+// the client asks for must be allowed too; what begins like TLS and cannot be
+// read is refused.
 package egress

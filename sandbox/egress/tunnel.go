@@ -83,8 +83,11 @@ func (s *session) upward(v *visit, up net.Conn, touch func()) error {
 		touch()
 		first = append(first, buf[:n]...)
 		name, short := serverName(first)
+		if like, _ := likeTLS(first); like && err != nil && errors.Is(short, errShortHello) {
+			short = fmt.Errorf("%w: it ends before its end", errNoHello)
+		}
 		switch {
-		case errors.Is(short, errLongHello):
+		case errors.Is(short, errLongHello), errors.Is(short, errNoHello):
 			v.allowed, v.reason = false, short.Error()
 			return short
 		case short == nil || err != nil:
