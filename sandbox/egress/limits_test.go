@@ -26,6 +26,7 @@ func (c pipeClient) CloseWrite() error { return c.Close() }
 func inBubble(log io.Writer) (p *Proxy, client net.Conn, accepted chan net.Conn, done chan struct{}) {
 	accepted = make(chan net.Conn, 1)
 	p = NewProxy(allow("good.test"), Upstream{
+		Own: nowhere,
 		Lookup: func(context.Context, string) ([]netip.Addr, error) {
 			return []netip.Addr{netip.MustParseAddr("203.0.113.1")}, nil
 		},

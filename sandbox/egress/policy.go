@@ -136,10 +136,3 @@ func parseTarget(hostport string, defaultPort uint16) (target, error) {
 	}
 	return t, nil
 }
-
-// forbidden recognises addresses that lead to this machine itself or to its links.
-func forbidden(addr netip.Addr) bool {
-	addr = addr.Unmap()
-	return !addr.IsValid() || addr.IsLoopback() || addr.IsLinkLocalUnicast() || addr.IsUnspecified() || addr.IsMulticast() ||
-		addr.IsInterfaceLocalMulticast() || addr.Is4() && (addr.As4()[0] == 0 || addr == netip.AddrFrom4([4]byte{255, 255, 255, 255}))
-}

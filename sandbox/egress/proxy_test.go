@@ -43,8 +43,12 @@ func (w *world) put(name, addr string) {
 	w.names[name], w.addrs[public] = public, addr
 }
 
+// nowhere is this machine's own.
+func nowhere(netip.Addr) bool { return false }
+
 func (w *world) upstream() Upstream {
 	return Upstream{
+		Own: nowhere,
 		Lookup: func(_ context.Context, host string) ([]netip.Addr, error) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -539,6 +543,7 @@ func TestCloseEndsADialUnderWay(t *testing.T) {
 	t.Parallel()
 	dialing, ended := make(chan struct{}), make(chan error, 1)
 	s := serve(t, Policy{}, Upstream{
+		Own: nowhere,
 		Lookup: func(context.Context, string) ([]netip.Addr, error) {
 			return []netip.Addr{netip.MustParseAddr("203.0.113.1")}, nil
 		},
@@ -571,6 +576,7 @@ func FuzzRequest(f *testing.F) {
 	f.Add([]byte("POST http://good.test/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n"))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		up := Upstream{
+			Own: nowhere,
 			Lookup: func(_ context.Context, host string) ([]netip.Addr, error) {
 				if host != "good.test" {
 					t.Errorf("%q is resolved", host)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 )
@@ -24,8 +25,15 @@ type Upstream struct {
 	// in order; nil means those of the host's resolv.conf(5). They may be
 	// services of the host: only questions about names reach them.
 	NameServers func() []netip.AddrPort
-	// Local lets loopback and link-local addresses be dialled too. It gives
-	// sandboxes the services of the host, and is meant for tests.
+	// Machine lets this machine's own addresses at its interfaces be dialled, and
+	// the networks that are attached to it alone, those of containers. Loopback,
+	// link-local addresses and the metadata of clouds are not.
+	Machine bool
+	// Own reports whether an address is one of those; nil means that this machine's
+	// interfaces and routes are looked at.
+	Own func(netip.Addr) bool
+	// Local lets all addresses be dialled, loopback and link-local ones too. It
+	// gives sandboxes the services of the host, and is meant for tests.
 	Local bool
 }
 
@@ -37,7 +45,7 @@ const (
 )
 
 // errForbidden is returned for addresses that are never dialled.
-var errForbidden = errors.New("the address is one of this machine or its links, which no sandbox reaches")
+var errForbidden = errors.New("the address is one of this machine, its links and networks, or its cloud's metadata, which no sandbox reaches")
 
 // connect resolves a host once and dials what came out, in order.
 func (u Upstream) connect(ctx context.Context, t target) (net.Conn, error) {
@@ -88,9 +96,22 @@ func (u Upstream) dial(ctx context.Context, to netip.AddrPort) (net.Conn, error)
 }
 
 // Refuses reports whether no sandbox reaches an address: it leads to this machine
-// itself or to its links. It is the one rule for the proxy and for sandboxes
-// with a network of their own.
-func (u Upstream) Refuses(addr netip.Addr) bool { return !u.Local && forbidden(addr) }
+// itself, to its links, to networks that are attached to it alone or to the metadata
+// of its cloud, also as an IPv4 address inside of an IPv6 one. It is the one rule for
+// the proxy and for sandboxes with a network of their own.
+func (u Upstream) Refuses(addr netip.Addr) bool {
+	if u.Local {
+		return false
+	}
+	return slices.ContainsFunc(meanings(addr), func(a netip.Addr) bool { return forbidden(a) || !u.Machine && u.owns(a) })
+}
+
+func (u Upstream) owns(addr netip.Addr) bool {
+	if u.Own != nil {
+		return u.Own(addr)
+	}
+	return ownAddress(addr)
+}
 
 // Connect dials an address, without asking Refuses; network is "tcp" or "udp".
 func (u Upstream) Connect(ctx context.Context, network string, to netip.AddrPort) (net.Conn, error) {

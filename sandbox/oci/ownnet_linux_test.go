@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -82,6 +83,65 @@ func listenLoopback(t testing.TB) net.Listener {
 	}
 	t.Cleanup(func() { _ = l.Close() })
 	return l
+}
+
+// TestOwnAddresses: a service on all addresses of this machine is not reached from
+// a public sandbox, and with Machine it is.
+func TestOwnAddresses(t *testing.T) {
+	t.Parallel()
+	own := interfaceAddress(t)
+	l, err := net.Listen("tcp", "0.0.0.0:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(c, "word-of-the-machine\n")
+			_ = c.Close()
+		}
+	}()
+	at := fmt.Sprintf("/dev/tcp/%s/%d", own, l.Addr().(*net.TCPAddr).Port)
+	for _, name := range runtimeNames() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			needRuntime(t, name)
+			needTUN(t)
+			for _, reached := range []bool{false, true} {
+				opts := testOptions(t, name)
+				opts.Egress.Machine = reached
+				s := create(t, newBackend(t, opts), sandbox.Spec{})
+				got, err := tell(t, s, "/bin/bash", "-c", "(cat <"+at+") 2>/dev/null || echo refused")
+				if want := map[bool]string{false: "refused\n", true: "word-of-the-machine\n"}[reached]; err != nil || got != want {
+					t.Errorf("Machine %v: got %q, %v", reached, got, err)
+				}
+			}
+		})
+	}
+}
+
+// interfaceAddress is an address of this machine that is not its loopback's.
+func interfaceAddress(t testing.TB) netip.Addr {
+	t.Helper()
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range all {
+		n, ok := a.(*net.IPNet)
+		if !ok {
+			continue
+		}
+		if own, ok := netip.AddrFromSlice(n.IP.To4()); ok && own.IsGlobalUnicast() {
+			return own
+		}
+	}
+	t.Skip("this machine has no address but its loopback's")
+	return netip.Addr{}
 }
 
 // noTraffic sends a secret over the host's loopback while the sandbox listens,

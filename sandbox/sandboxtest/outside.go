@@ -58,7 +58,7 @@ var outsideObligations = []obligation{
 			t.Errorf("interfaces besides lo: %q", got)
 		}
 	}},
-	{"a public sandbox does not reach the host's loopback, nor its links", processes | outside, func(t *testing.T, s *suite) {
+	{"a public sandbox does not reach the host's loopback, its own addresses, its links, nor what its cloud tells it", processes | outside, func(t *testing.T, s *suite) {
 		sb := s.public(t)
 		var visits atomic.Int64
 		for _, at := range []string{"127.0.0.1:0", "[::1]:0"} {
@@ -69,10 +69,16 @@ var outsideObligations = []obligation{
 		}
 		// Would these addresses be dialled, they would lead to a server.
 		port := watch(t, "127.0.0.1:0", &visits)
-		for _, to := range []string{"169.254.169.254", "169.254.0.1", "224.0.0.1", "255.255.255.255", "fe80::1", "ff02::1", "::ffff:169.254.169.254"} {
+		for _, to := range []string{
+			"169.254.169.254", "169.254.0.1", "224.0.0.1", "255.255.255.255", "fe80::1", "ff02::1", "::ffff:169.254.169.254",
+			"100.100.100.200", "168.63.129.16", "192.0.0.192", "fd00:ec2::254", "fd20:ce::254", "64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::1",
+		} {
 			s.cfg.World.PutAddr(netip.MustParseAddr(to).Unmap(), fmt.Sprintf("127.0.0.1:%d", port))
 			isUnreached(t, sb, to+"/80")
 		}
+		own := netip.MustParseAddr("198.18.255.9")
+		s.cfg.World.PutOwn(own, fmt.Sprintf("127.0.0.1:%d", port))
+		isUnreached(t, sb, own.String()+"/80")
 		if n := visits.Load(); n != 0 {
 			t.Errorf("%d connections came to servers of the host", n)
 		}

@@ -20,6 +20,7 @@ type World struct {
 	mu    sync.Mutex
 	names map[string]netip.Addr
 	addrs map[netip.Addr]string
+	own   map[netip.Addr]bool
 	// datagrams leads to the servers of UDP.
 	datagrams map[netip.Addr]string
 	server    netip.AddrPort // of names, once there is one
@@ -51,6 +52,18 @@ func (w *World) PutAddr(outside netip.Addr, addr string) {
 	w.addrs[outside] = addr
 }
 
+// PutOwn makes an address one of this machine's, that leads to a server which
+// listens on addr.
+func (w *World) PutOwn(own netip.Addr, addr string) {
+	w.PutAddr(own, addr)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.own == nil {
+		w.own = map[netip.Addr]bool{}
+	}
+	w.own[own] = true
+}
+
 // Address is what a name that was Put resolves to.
 func (w *World) Address(name string) netip.Addr {
 	w.mu.Lock()
@@ -71,6 +84,12 @@ func (w *World) Serve(t testing.TB, name string) {
 // Upstream is what an egress proxy reaches the world through.
 func (w *World) Upstream() egress.Upstream {
 	return egress.Upstream{
+		// The addresses of the world are not those of this machine's networks.
+		Own: func(addr netip.Addr) bool {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return w.own[addr]
+		},
 		Lookup: func(_ context.Context, host string) ([]netip.Addr, error) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
