@@ -43,7 +43,7 @@ func (o backendOptions) in(env *Env) sandboxes.Options {
 
 // environmentSettings are the settings that environments have.
 func environmentSettings() []string {
-	return []string{trial.KeepContainers, "mirror", "pids_limit", "runtime"}
+	return []string{trial.KeepContainers, "mirror", "network", "pids_limit", "runtime"}
 }
 
 // checkSettings refuses settings, given as --ek, that no environment has.
@@ -111,6 +111,11 @@ func optionsOf(cfg jobdir.EnvironmentConfig, runtime string) (backendOptions, er
 		}
 		o.PIDs = n
 	}
+	if v, ok := cfg.Kwargs.Get("network"); ok {
+		if err := o.setNetwork(v); err != nil {
+			return o, err
+		}
+	}
 	if v, ok := cfg.Kwargs.Get("mirror"); ok {
 		list, isList := v.(value.List)
 		if !isList {
@@ -128,4 +133,18 @@ func optionsOf(cfg jobdir.EnvironmentConfig, runtime string) (backendOptions, er
 		}
 	}
 	return o, nil
+}
+
+// setNetwork opens the network of sandboxes further than it is by itself.
+func (o *backendOptions) setNetwork(v value.Value) error {
+	switch name, _ := v.(value.Str); name {
+	case "machine":
+		o.Egress.Machine = true
+	case "host":
+		o.HostNetwork, o.Egress.Machine = true, true
+	default:
+		return withHint(usageErrorf("environment setting network: want machine or host, have %s", value.Repr(v)),
+			"machine lets sandboxes reach this machine's own addresses and its containers' networks, host lets public sandboxes share this machine's network")
+	}
+	return nil
 }

@@ -99,14 +99,14 @@ func Diagnose(ctx context.Context, o Options) []Diagnosis {
 	return append(all, diagnoseNetwork())
 }
 
-// diagnoseNetwork says whether public sandboxes of the runtimes are apart from this
-// machine's network.
+// diagnoseNetwork says whether public sandboxes of the runtimes have a network of
+// their own.
 func diagnoseNetwork() Diagnosis {
 	d := Diagnosis{Kind: KindNetwork, Name: "own", Available: true}
 	if fix, err := OwnNetwork(); err != nil {
 		reason, _ := sandbox.Why(err)
 		d.Available, d.Fix = false, fix
-		d.Detail = fmt.Sprintf("public sandboxes of -e sandbox and -e host share this machine's network: %s", reason)
+		d.Detail = fmt.Sprintf("public sandboxes of -e sandbox and -e host reach others through an HTTP proxy only, unless --ek network=host gives them this machine's network: %s", reason)
 	}
 	return d
 }

@@ -39,6 +39,10 @@ func Open(ctx context.Context, environment string, o Options) (b sandbox.Backend
 		err := exitcode.Usagef("environment %s cannot harden its sandboxes: %w", name, sandbox.ErrUnsupported)
 		return nil, nil, errors.Join(err, closeBackend())
 	}
+	if o.HostNetwork && name != sandbox.BackendSandbox && name != sandbox.BackendHost {
+		err := exitcode.Usagef("environment %s cannot let its sandboxes share this machine's network: %w", name, sandbox.ErrUnsupported)
+		return nil, nil, errors.Join(exitcode.WithHint(err, "network=host is for -e sandbox and -e host"), closeBackend())
+	}
 	if o.Keep && !b.Capabilities().Keep {
 		err := exitcode.WithHint(exitcode.Usagef("--no-delete: environment %s cannot keep sandboxes, whose processes end with this program: %w", name, sandbox.ErrUnsupported),
 			"use -e docker; 'proctor trial attach' follows a trial while it runs")
@@ -289,6 +293,7 @@ func ociOptions(ctx context.Context, name string, o Options) (opts oci.Options, 
 		Runtime:    o.Runtime,
 		PIDs:       o.PIDs,
 		Hardened:   o.Hardened,
+		ShareHost:  o.HostNetwork,
 		Now:        clock.Or(o.Now),
 		Egress:     o.Egress,
 		Mask:       slices.Concat(o.Mask, []string{dirs.State, dirs.Cache}),

@@ -31,6 +31,11 @@ type Options struct {
 	// sandbox and host enforce it with other runtimes than gvisor where cgroups can
 	// be written.
 	PIDs int64
+	// HostNetwork lets public sandboxes of environments sandbox and host share this
+	// machine's network, its loopback services and abstract sockets included. Other
+	// environments have no such network, and hardened sandboxes must not have it: they
+	// are refused.
+	HostNetwork bool
 	// Hardened makes every sandbox as if its Spec asked for it, see sandbox.Spec. A
 	// backend that cannot is refused.
 	Hardened bool

@@ -102,6 +102,9 @@ func (b *Backend) accept(spec sandbox.Spec) error {
 	if spec.Resources.GPUs > 0 {
 		return fmt.Errorf("%d GPUs: %w", spec.Resources.GPUs, sandbox.ErrUnsupported)
 	}
+	if spec.Hardened && b.networkKind(spec.Network) == network.Host {
+		return fmt.Errorf("a hardened sandbox in this machine's network (network=host): %w", sandbox.ErrUnsupported)
+	}
 	return validMounts(spec.Mounts)
 }
 
@@ -119,8 +122,8 @@ func (b *Backend) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbo
 	if err := b.accept(spec); err != nil {
 		return nil, fmt.Errorf("creating sandbox %q: %w", spec.Name, err)
 	}
-	if b.networkKind(spec.Network) == network.Host && spec.Warn != nil {
-		spec.Warn(b.sharedNetwork())
+	if warning := b.networkWarning(spec.Network); warning != "" && spec.Warn != nil {
+		spec.Warn(warning)
 	}
 	base, err := b.base(ctx, spec)
 	if err != nil {

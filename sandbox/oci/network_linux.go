@@ -20,16 +20,12 @@ var (
 // public reports whether a sandbox reaches everything at first.
 func public(n sandbox.Network) bool { return n.Mode == "" || n.Mode == sandbox.NetworkPublic }
 
-// proxied reports whether a sandbox has an egress proxy. A network namespace cannot
-// be changed while processes are in it: where a policy will be switched there is
-// a proxy from the first, and the sandbox's own network is opened and shut.
-func proxied(n sandbox.Network) bool { return n.Switchable || n.Mode == sandbox.NetworkAllowlist }
-
 // openGate starts the egress proxy of a sandbox that needs it.
 func (s *Sandbox) openGate(ctx context.Context, n sandbox.Network) (err error) {
-	if !proxied(n) {
+	if !s.backend.proxied(n) {
 		return nil
 	}
+	s.wayOut = public(n) && !n.Switchable
 	s.gate, err = egress.Open(ctx, egress.Options{
 		Exec: s.client.Exec, Relay: relay(),
 		Policy: egress.Policy{Mode: n.Mode, Hosts: n.Hosts}, Log: n.Log, Upstream: s.backend.opts.Egress, Now: s.backend.opts.Now,
@@ -71,7 +67,7 @@ func (s *Sandbox) awaitRelays(ctx context.Context) error {
 // Network.Switchable. Where sandboxes have no network of their own, public means
 // everything that the egress proxy reaches.
 func (s *Sandbox) SetNetwork(ctx context.Context, mode sandbox.NetworkMode, hosts []string) error {
-	if s.gate == nil {
+	if s.gate == nil || s.wayOut {
 		return fmt.Errorf("switching the network of sandbox %q, which was not created for it: %w", s.id, sandbox.ErrUnsupported)
 	}
 	s.mu.Lock()

@@ -48,6 +48,10 @@ type Options struct {
 	PIDs int64
 	// Hardened makes every sandbox as if its Spec asked for it.
 	Hardened bool
+	// ShareHost lets public sandboxes share this machine's network, its loopback
+	// services and abstract sockets included. Those whose network will be switched
+	// do not, and hardened ones are refused.
+	ShareHost bool
 	// Mask lists further absolute host paths that backend host must not show:
 	// the jobs directory, the tasks with their solutions.
 	Mask []string

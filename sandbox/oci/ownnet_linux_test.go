@@ -213,19 +213,20 @@ func tell(t testing.TB, s sandbox.Sandbox, argv ...string) (string, error) {
 	return out.String(), err
 }
 
-// TestSharedNetwork: without a TUN device a public sandbox has the host's network,
-// which is said, and no raw sockets.
+// TestSharedNetwork: where the setting says so a public sandbox has the host's
+// network, which is said, and no raw sockets. A hardened one is refused.
 func TestSharedNetwork(t *testing.T) {
 	t.Parallel()
 	for _, name := range runtimeNames() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			needRuntime(t, name)
-			b := newBackend(t, testOptions(t, name))
-			b.noTUN = errors.New("no device")
+			opts := testOptions(t, name)
+			opts.ShareHost = true
+			b := newBackend(t, opts)
 			var warned []string
 			s := create(t, b, sandbox.Spec{Warn: func(m string) { warned = append(warned, m) }})
-			if len(warned) != 1 || !strings.Contains(warned[0], "no device") {
+			if len(warned) != 1 || !strings.Contains(warned[0], "network=host") {
 				t.Errorf("warnings: %q", warned)
 			}
 			const netRaw = 1 << unix.CAP_NET_RAW
@@ -235,6 +236,61 @@ func TestSharedNetwork(t *testing.T) {
 			}
 			if got := say(t, s, "cat /etc/resolv.conf"); got != hostfile.Small("/etc/resolv.conf") {
 				t.Errorf("resolv.conf: %q", got)
+			}
+			if _, err := b.Create(t.Context(), sandbox.Spec{Hardened: true, Network: sandbox.Network{Mode: sandbox.NetworkPublic}}); !errors.Is(err, sandbox.ErrUnsupported) {
+				t.Errorf("a hardened one: %v", err)
+			}
+		})
+	}
+}
+
+// askProxy is a web client of bash alone that asks the proxy.
+const askProxy = `p=${HTTP_PROXY#http://}; exec 3<>"/dev/tcp/${p%:*}/${p#*:}"; printf 'GET http://good.test/ HTTP/1.0\r\n\r\n' >&3; cat <&3`
+
+// TestProxiedNetwork: without a TUN device a public sandbox reaches others through
+// the proxy and nothing else, which is said.
+func TestProxiedNetwork(t *testing.T) {
+	t.Parallel()
+	for _, name := range runtimeNames() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			needRuntime(t, name)
+			world := &sandboxtest.World{}
+			world.Serve(t, "good.test")
+			opts := testOptions(t, name)
+			opts.Egress = world.Upstream()
+			b := newBackend(t, opts)
+			b.noTUN = errors.New("no device")
+			var warned []string
+			program := filepath.Join("/probe", probeArg0)
+			s := create(t, b, sandbox.Spec{
+				Warn:   func(m string) { warned = append(warned, m) },
+				Mounts: []sandbox.Mount{{Source: staticProgram(t), Target: program, ReadOnly: true}},
+			})
+			if len(warned) != 1 || !strings.Contains(warned[0], "no device") || !strings.Contains(warned[0], "HTTP_PROXY") || !strings.Contains(warned[0], "--ek network=host") {
+				t.Errorf("warnings: %q", warned)
+			}
+			if got := say(t, s, askProxy); !strings.HasSuffix(got, "hello from good.test\n") {
+				t.Errorf("through the proxy: %q", got)
+			}
+			if got, err := tell(t, s, "/bin/bash", "-c", "(echo >/dev/tcp/"+world.Address("good.test").String()+"/80) 2>/dev/null || echo refused"); err != nil || got != "refused\n" {
+				t.Errorf("without the proxy: %q, %v", got, err)
+			}
+			host := listenLoopback(t)
+			if got, err := tell(t, s, "/bin/bash", "-c", fmt.Sprintf("(echo >/dev/tcp/127.0.0.1/%d) 2>/dev/null || echo refused", host.Addr().(*net.TCPAddr).Port)); err != nil || got != "refused\n" {
+				t.Errorf("the host's loopback: %q, %v", got, err)
+			}
+			abstract := "proctor-test-" + filepath.Base(opts.StateDir)
+			l, err := net.Listen("unix", "@"+abstract)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = l.Close() }()
+			if got, err := tell(t, s, program, "abstract", abstract); err != nil || !strings.Contains(got, "failed:") {
+				t.Errorf("an abstract socket of the host is reached: %q, %v", got, err)
+			}
+			if err := s.(sandbox.NetworkSwitcher).SetNetwork(t.Context(), sandbox.NetworkNone, nil); !errors.Is(err, sandbox.ErrUnsupported) {
+				t.Errorf("switching: %v", err)
 			}
 		})
 	}

@@ -32,7 +32,7 @@ type prepared struct {
 // late is its record, the variables, user and working directory of its commands,
 // and its mounts.
 func (b *Backend) Prepare(ctx context.Context, spec sandbox.Spec) (sandbox.Prepared, error) {
-	if proxied(spec.Network) || spec.Image.ForceBuild {
+	if b.proxied(spec.Network) || spec.Image.ForceBuild {
 		return nil, fmt.Errorf("preparing a sandbox with a network or an image of its own: %w", sandbox.ErrUnsupported)
 	}
 	if b.opts.Hardened || spec.Hardened {

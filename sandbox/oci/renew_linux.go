@@ -224,7 +224,7 @@ func (r *renewable) reset(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if proxied(r.spec.Network) {
+	if r.backend.proxied(r.spec.Network) {
 		// Two lives would write to one log of connections.
 		r.old = append(r.old, old)
 		if err := r.replace(nil, old.Destroy(ctx)); err != nil {

@@ -49,6 +49,7 @@ type Sandbox struct {
 	first   *os.File            // pidfd of the sandbox's first process on the host, or nil
 	service *entrypoint.Process // the image's entrypoint; nil for none
 	gate    *egress.Gate        // nil for none
+	wayOut  bool                // gate is there in place of a network of the sandbox's own, and allows everything
 	inlets  egress.Inlets
 	env     []string // of every command
 
