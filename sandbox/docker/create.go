@@ -39,6 +39,11 @@ func (b *Backend) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbo
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("creating sandbox %q: %w", spec.Name, context.Cause(ctx))
 	}
+	mounts, err := engine.ReadOnlyBelow(spec.Mounts)
+	if err != nil {
+		return nil, fmt.Errorf("creating sandbox %q: %w", spec.Name, err)
+	}
+	spec.Mounts = mounts
 	if spec.Compose != nil {
 		p, err := b.projects.Create(ctx, spec)
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/internal/rootfs"
 	"github.com/proctor-run/proctor/sandbox/oci/internal/hostfile"
 )
 
@@ -90,16 +91,16 @@ func detachedTree(m sandbox.Mount) (int, error) {
 	if err != nil {
 		return -1, &os.PathError{Op: "open_tree", Path: m.Source, Err: err}
 	}
-	attr := unix.MountAttr{Propagation: unix.MS_PRIVATE}
+	var flags uintptr
 	if m.ReadOnly {
-		attr.Attr_set = unix.MOUNT_ATTR_RDONLY
+		flags = unix.MS_RDONLY
 	}
 	if m.Guarded {
-		attr.Attr_set |= unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
+		flags |= unix.MS_NOSUID | unix.MS_NODEV
 	}
-	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &attr); err != nil {
+	if err := rootfs.SetTree(fd, flags, unix.MS_PRIVATE); err != nil {
 		_ = unix.Close(fd)
-		return -1, &os.PathError{Op: "mount_setattr", Path: m.Source, Err: err}
+		return -1, err
 	}
 	return fd, nil
 }

@@ -37,18 +37,26 @@ func TestOrdinaryUser(t *testing.T) { //nolint:tparallel // each user's run fill
 	for name, uid := range users {
 		t.Run(name, func(t *testing.T) {
 			for _, tests := range runs {
-				cmd := exec.Command(program, "-test.run="+tests, "-test.v")
-				cmd.Dir = "/"
-				cmd.Env = append(os.Environ(), testTUN+"="+tun)
-				cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
-				out, err := cmd.CombinedOutput()
-				if err != nil {
-					t.Errorf("%v:\n%s", err, out)
-				}
-				t.Logf("%d tests passed, %d skipped", strings.Count(string(out), "--- PASS"), strings.Count(string(out), "--- SKIP"))
+				asUser(t, program, uid, tests, testTUN+"="+tun)
 			}
+			// Without the device the host's network is what there is.
+			asUser(t, program, uid, "^TestHostSys$", testTUN+"=/dev/null/none", testGroup+"="+ownedGroup(t, uid))
 		})
 	}
+}
+
+// asUser runs tests of this program as another user.
+func asUser(t *testing.T, program string, uid int, tests string, env ...string) {
+	t.Helper()
+	cmd := exec.Command(program, "-test.run="+tests, "-test.v")
+	cmd.Dir = "/"
+	cmd.Env = append(os.Environ(), env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("%v:\n%s", err, out)
+	}
+	t.Logf("%d tests passed, %d skipped", strings.Count(string(out), "--- PASS"), strings.Count(string(out), "--- SKIP"))
 }
 
 // userWithRange finds a user to whom /etc/subuid and /etc/subgid give ids.

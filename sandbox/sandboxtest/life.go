@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -197,6 +198,37 @@ var mountObligations = []obligation{
 		}
 		readHost(t, filepath.Join(host, "f"), "kept")
 		notOnHost(t, filepath.Join(host, "g"))
+	}},
+	{"ReadOnly is held for what is mounted below", mounted | processes, func(t *testing.T, s *suite) {
+		host, target := t.TempDir(), s.dir()
+		sub := submount(t, host)
+		writeHost(t, filepath.Join(sub, "f"), "kept")
+		deep := submount(t, sub)
+		sb := s.mount(t, sandbox.Mount{Source: host, Target: target, ReadOnly: true})
+		inside := path.Join(target, filepath.Base(sub))
+		if got := output(t, sb, sh("cat "+inside+"/f")); got != "kept" {
+			t.Errorf("what is mounted below is not seen: got %q", got)
+		}
+		further := path.Join(inside, filepath.Base(deep))
+		for _, command := range []string{"echo x >" + inside + "/f", "echo y >" + inside + "/g", "echo z >" + further + "/h"} {
+			if r := exec(t, sb, sh(command)); r.Code == 0 {
+				t.Errorf("%s: writing below a read-only mount succeeded", command)
+			}
+		}
+		readHost(t, filepath.Join(sub, "f"), "kept")
+		notOnHost(t, filepath.Join(sub, "g"))
+		notOnHost(t, filepath.Join(deep, "h"))
+	}},
+	{"Guarded is held for what is mounted below", mounted | guarded | processes | otherUser, func(t *testing.T, s *suite) {
+		host, target := t.TempDir(), s.dir()
+		sub := submount(t, host)
+		sb := s.mount(t, sandbox.Mount{Source: host, Target: target, Guarded: true})
+		inside := path.Join(target, filepath.Base(sub))
+		output(t, sb, sh("chmod 755 "+target+" "+inside+" && cp \"$(command -v id)\" "+inside+"/id && chmod 4755 "+inside+"/id"))
+		got := output(t, sb, sandbox.Command{Argv: []string{inside + "/id", "-u"}, User: s.cfg.User.Name})
+		if want := strconv.Itoa(s.cfg.User.UID); got != want {
+			t.Errorf("a set-uid program runs as %s, want %s", got, want)
+		}
 	}},
 	{"mounts are made in order, one inside another", mounted, func(t *testing.T, s *suite) {
 		outer, inner, target := t.TempDir(), t.TempDir(), s.dir()

@@ -46,7 +46,7 @@ func (s *Setup) enter() error {
 		return err
 	}
 	if s.ReadOnlyRoot {
-		if err := r.restrict("/", unix.MS_RDONLY); err != nil {
+		if err := r.restrict("/", unix.MS_RDONLY, rootfs.RestrictOne); err != nil {
 			return fmt.Errorf("making the root file system read-only: %w", err)
 		}
 	}
@@ -91,29 +91,20 @@ func (r root) bind(m Mount) error {
 		return fmt.Errorf("binding %q: %w", m.Source, err)
 	}
 	if flags := m.Flags &^ unix.MS_REC; flags != 0 {
-		return r.restrict(m.Target, flags)
+		return r.restrict(m.Target, flags, rootfs.Restrict)
 	}
 	return nil
 }
 
-// restrict adds flags to what is mounted at a path. Those that it has stay: in
-// a user namespace they must.
-func (r root) restrict(name string, flags uintptr) error {
+// restrict adds flags to what is mounted at a path: with rootfs.Restrict also to what
+// is mounted below it.
+func (r root) restrict(name string, flags uintptr, how func(fd int, flags uintptr) error) error {
 	fd, err := rootfs.Lookup(r.fd, name, rootfs.MakeNothing)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = unix.Close(fd) }()
-	var st unix.Statfs_t
-	if err := unix.Fstatfs(fd, &st); err != nil {
-		return fmt.Errorf("looking at the mount: %w", err)
-	}
-	const kept = unix.MS_RDONLY | unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
-	flags |= uintptr(st.Flags) & kept // the same bits; the kernel keeps what says when times are updated
-	if err := unix.Mount("", rootfs.Descriptor(fd), "", unix.MS_REMOUNT|unix.MS_BIND|flags, ""); err != nil {
-		return fmt.Errorf("restricting the mount: %w", err)
-	}
-	return nil
+	return how(fd, flags)
 }
 
 func isDir(fd int) bool {
@@ -174,7 +165,7 @@ func (r root) freeze(name string) error {
 	if err := unix.Mount(rootfs.Descriptor(fd), rootfs.Descriptor(fd), "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
 		return fmt.Errorf("binding it: %w", err)
 	}
-	return r.restrict(name, unix.MS_RDONLY)
+	return r.restrict(name, unix.MS_RDONLY, rootfs.Restrict)
 }
 
 // pivot makes the directory the root of the process and its namespace, and the

@@ -10,21 +10,19 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/proctor-run/proctor/sandbox/internal/mountinfo"
 	"github.com/proctor-run/proctor/sandbox/internal/rootfs"
 )
 
 // host is the part of the host that planning looks at.
 type host struct {
 	files  fs.ReadLinkFS // "/"
-	mounts []mountPoint
+	mounts []mountinfo.Mount
 	// locked: the plan is carried out in a user namespace. There a directory
 	// can be put into an overlay only if nothing is mounted below it, and
 	// what belongs to unmapped users can only be replaced, not changed.
 	locked bool
 }
-
-// mountPoint is a line of /proc/self/mountinfo.
-type mountPoint struct{ path, fsType string }
 
 // written are directories that commands running as root commonly put files
 // into. In a user namespace the host's belong to nobody.
@@ -42,7 +40,7 @@ const copyLimit = 1 << 20
 // top. Paths in extra are absolute. Locked says that the plan is carried out in a user
 // namespace.
 func Host(extra []string, locked bool, fresh func(rootfs.Attributes) rootfs.Tree) (*Plan, error) {
-	mounts, err := hostMounts()
+	mounts, err := mountinfo.Read()
 	if err != nil {
 		return nil, err
 	}
@@ -91,8 +89,8 @@ func fsName(name string) string {
 type hostPlanner struct {
 	host
 	plan   *Plan
-	hidden map[string]bool // resolved masks that exist
-	cuts   []mountPoint    // mounts that have to be parts, or to be left out
+	hidden map[string]bool   // resolved masks that exist
+	cuts   []mountinfo.Mount // mounts that have to be parts, or to be left out
 }
 
 func (p *hostPlanner) lstat(name string) (fs.FileInfo, error) { return p.files.Lstat(fsName(name)) }
@@ -184,10 +182,10 @@ func (p *hostPlanner) ownWritten() {
 
 // findCuts selects the mount points that a single overlay of "/" cannot deal
 // with: all in a user namespace, otherwise those with a part of the system.
-func (p *hostPlanner) findCuts() []mountPoint {
-	var cuts []mountPoint
+func (p *hostPlanner) findCuts() []mountinfo.Mount {
+	var cuts []mountinfo.Mount
 	for _, m := range p.mounts {
-		if m.path != "/" && (p.locked || (partOfSystem(m) && !p.isHidden(m.path) && p.isDir(m.path))) {
+		if m.Path != "/" && (p.locked || (partOfSystem(m) && !p.isHidden(m.Path) && p.isDir(m.Path))) {
 			cuts = append(cuts, m)
 		}
 	}
@@ -201,20 +199,20 @@ func (p *hostPlanner) isDir(name string) bool {
 
 // partOfSystem recognises mounts that programs of the host need to run. Other disks
 // are not shown.
-func partOfSystem(m mountPoint) bool {
+func partOfSystem(m mountinfo.Mount) bool {
 	types := []string{"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "erofs", "squashfs", "overlay", "virtiofs", "9p"}
 	tops := []string{"usr", "var", "opt", "etc", "srv", "nix", "gnu", "bin", "sbin", "lib", "lib32", "lib64"}
-	return slices.Contains(types, m.fsType) && slices.Contains(tops, strings.SplitN(m.path[1:], "/", 2)[0])
+	return slices.Contains(types, m.Type) && slices.Contains(tops, strings.SplitN(m.Path[1:], "/", 2)[0])
 }
 
 func (p *hostPlanner) cutBelow(dir string) bool {
 	prefix := strings.TrimSuffix(dir, "/") + "/"
-	return slices.ContainsFunc(p.cuts, func(m mountPoint) bool { return strings.HasPrefix(m.path, prefix) })
+	return slices.ContainsFunc(p.cuts, func(m mountinfo.Mount) bool { return strings.HasPrefix(m.Path, prefix) })
 }
 
-func (p *hostPlanner) cutAt(dir string) (m mountPoint, ok bool) {
+func (p *hostPlanner) cutAt(dir string) (m mountinfo.Mount, ok bool) {
 	for _, c := range p.cuts {
-		if c.path == dir { // the last one mounted is the one seen
+		if c.Path == dir { // the last one mounted is the one seen
 			m, ok = c, true
 		}
 	}

@@ -9,19 +9,19 @@ import (
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 
+	"github.com/proctor-run/proctor/sandbox/internal/mountinfo"
 	"github.com/proctor-run/proctor/sandbox/internal/rootfs"
 	"github.com/proctor-run/proctor/sandbox/oci/internal/network"
 )
 
-func testHost(mounts ...mountPoint) host {
+func testHost(mounts ...mountinfo.Mount) host {
 	dir := &fstest.MapFile{Mode: fs.ModeDir | 0o755}
 	link := func(to string) *fstest.MapFile {
 		return &fstest.MapFile{Data: []byte(to), Mode: fs.ModeSymlink | 0o777}
 	}
 	text := func(s string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(s), Mode: 0o644} }
-	return host{mounts: append([]mountPoint{{"/", "ext4"}}, mounts...), files: fstest.MapFS{
+	return host{mounts: append([]mountinfo.Mount{{Path: "/", Type: "ext4"}}, mounts...), files: fstest.MapFS{
 		"bin": link("usr/bin"), "usr/bin/true": text("x"), "var/run": link("/run"), "run/docker.sock": text(""),
 		"etc/passwd":               text("root:x:0:0::/root:/bin/sh\nann:x:1000:1000::/people/ann:/bin/sh\njob:x:120:120::/var/lib/job:/bin/sh\nbin:x:2:2::/bin:/bin/sh\nevil:x:1001:1:x:/usr:/bin/sh\n"),
 		"etc/group":                text("root:x:0:\nann:x:1000:\n"),
@@ -65,7 +65,7 @@ func whiteouts(t rootfs.Tree) []string {
 
 func TestPlanHostMasks(t *testing.T) {
 	t.Parallel()
-	plan := planTest(t, testHost(mountPoint{"/proc", "proc"}, mountPoint{"/dev", "devtmpfs"}), "/jobs", "/nowhere")
+	plan := planTest(t, testHost(mountinfo.Mount{Path: "/proc", Type: "proc"}, mountinfo.Mount{Path: "/dev", Type: "devtmpfs"}), "/jobs", "/nowhere")
 	want := []string{
 		"/data/jobs", "/dev", "/etc/shadow", "/etc/ssh/ssh_host_rsa_key", "/home", "/people/ann", "/proc", "/root", "/run", "/tmp",
 		"/var/lib/job/.ssh",
@@ -91,13 +91,13 @@ func TestPlanHostParts(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name   string
-		mounts []mountPoint
+		mounts []mountinfo.Mount
 		locked bool
 		want   []string
 	}{
-		{"disk with programs", []mountPoint{{"/usr", "ext4"}}, false, []string{"/data", "/etc", "/people", "/usr", "/var"}},
-		{"other disk", []mountPoint{{"/data", "ext4"}}, false, []string{"/"}},
-		{"locked", []mountPoint{{"/proc", "proc"}, {"/var/lib/job", "tmpfs"}}, true, []string{"/data", "/etc", "/people", "/usr"}},
+		{"disk with programs", []mountinfo.Mount{{Path: "/usr", Type: "ext4"}}, false, []string{"/data", "/etc", "/people", "/usr", "/var"}},
+		{"other disk", []mountinfo.Mount{{Path: "/data", Type: "ext4"}}, false, []string{"/"}},
+		{"locked", []mountinfo.Mount{{Path: "/proc", Type: "proc"}, {Path: "/var/lib/job", Type: "tmpfs"}}, true, []string{"/data", "/etc", "/people", "/usr"}},
 		{"locked without mounts", nil, true, []string{"/"}},
 	}
 	for _, tt := range tests {
@@ -134,7 +134,7 @@ func TestPlanHostParts(t *testing.T) {
 // A tree is created from parents to children, so it must hold all parents.
 func TestTreeHasParents(t *testing.T) {
 	t.Parallel()
-	plan := planTest(t, testHost(mountPoint{"/usr", "ext4"}))
+	plan := planTest(t, testHost(mountinfo.Mount{Path: "/usr", Type: "ext4"}))
 	for _, tr := range []rootfs.Tree{plan.fresh, plan.hide, plan.skeleton} {
 		for name := range maps.Keys(tr) {
 			for dir := name; dir != "/"; {
@@ -159,33 +159,6 @@ func TestResolve(t *testing.T) {
 	for name, want := range map[string]string{"/a/b": "/a/b", "/rel/b": "/a/b", "/abs": "/a/b", "/": "/", "/up/a": "/a", "/loop": "", "/none": "", "/a/none": ""} {
 		if got, ok := resolve(files, name); got != want || ok != (want != "") {
 			t.Errorf("resolve(%q) = %q, %v, want %q", name, got, ok, want)
-		}
-	}
-}
-
-func TestParseMountInfo(t *testing.T) {
-	t.Parallel()
-	got := parseMountInfo("22 27 0:21 / /proc rw shared:1 master:2 - proc proc rw\n" +
-		"28 27 0:25 / /with\\040blank\\134 ro - tmpfs none ro,size=4k\nbroken\n1 2 - \n")
-	want := []mountPoint{{"/proc", "proc"}, {`/with blank\`, "tmpfs"}}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-// The kernel escapes blanks, newlines and backslashes in octal.
-func TestUnescapeMount(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		want := rapid.StringOf(rapid.RuneFrom([]rune{'a', '0', '7', ' ', '\t', '\n', '\\', 'é'})).Draw(t, "path")
-		escaped := strings.NewReplacer(" ", `\040`, "\t", `\011`, "\n", `\012`, `\`, `\134`).Replace(want)
-		if got := unescapeMount(escaped); got != want {
-			t.Errorf("unescaping %q: got %q, want %q", escaped, got, want)
-		}
-	})
-	for _, odd := range []string{`\`, `\0`, `\04`, `\999`, `a\b`} {
-		if got := unescapeMount(odd); got != odd {
-			t.Errorf("%q became %q", odd, got)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package runtimes
 
 import (
+	"os"
 	"strconv"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
@@ -123,9 +124,11 @@ func (b *spec) specMounts() []specs.Mount {
 		{Destination: "/dev/pts", Type: "devpts", Source: "devpts", Options: pts},
 		{Destination: "/dev/shm", Type: "tmpfs", Source: "shm", Options: []string{"nosuid", "noexec", "nodev", "mode=1777", "size=67108864"}},
 		{Destination: "/dev/mqueue", Type: "mqueue", Source: "mqueue", Options: []string{"nosuid", "noexec", "nodev"}},
-		b.sysMount(),
-		{Destination: GuestPath, Type: "bind", Source: b.Guest, Options: []string{"bind", "ro", "nosuid", "nodev"}},
 	}
+	mounts = append(mounts, b.sysMounts()...)
+	mounts = append(mounts, specs.Mount{
+		Destination: GuestPath, Type: "bind", Source: b.Guest, Options: []string{"bind", "ro", "nosuid", "nodev"},
+	})
 	mounts = append(mounts, b.writableMounts()...)
 	for _, m := range b.Mounts {
 		mode := "rw"
@@ -175,14 +178,23 @@ func (b *spec) readOnly() []string {
 	return paths
 }
 
-// sysMount shows /sys read-only. A new sysfs belongs to the network namespace,
+// sysMounts show /sys read-only. A new sysfs belongs to the network namespace,
 // so that the root of a user namespace can mount one only together with a
-// network namespace of its own; otherwise it can just bind the host's.
-func (b *spec) sysMount() specs.Mount {
-	if b.Users != nil && b.Network == network.Host && !b.emulated {
-		return specs.Mount{Destination: "/sys", Type: "none", Source: "/sys", Options: []string{"rbind", "nosuid", "noexec", "nodev", "ro"}}
+// network namespace of its own; otherwise it can just bind the host's, with all that
+// the host has mounted there. Of that the control groups are kept out: the caller may
+// write to some, and they tell what runs on the host.
+func (b *spec) sysMounts() []specs.Mount {
+	options := []string{"nosuid", "noexec", "nodev", "ro"}
+	if b.Users == nil || b.Network != network.Host || b.emulated {
+		return []specs.Mount{{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: options}}
 	}
-	return specs.Mount{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: []string{"nosuid", "noexec", "nodev", "ro"}}
+	mounts := []specs.Mount{{Destination: "/sys", Type: "none", Source: "/sys", Options: append([]string{"rbind"}, options...)}}
+	if info, err := os.Stat(cgroup.Root); err == nil && info.IsDir() {
+		mounts = append(mounts, specs.Mount{
+			Destination: cgroup.Root, Type: "tmpfs", Source: "tmpfs", Options: append([]string{"mode=755", "size=4k"}, options...),
+		})
+	}
+	return mounts
 }
 
 func (b *spec) limits() *specs.LinuxResources {

@@ -29,6 +29,8 @@ type launch struct {
 	// HideUnified covers the second cgroup hierarchy of systems that have
 	// both, which crun refuses.
 	HideUnified bool `json:"hide_unified,omitempty"`
+	// Bound is what a program mounts in the sandbox, with its restrictions.
+	Bound []rootfs.Bound `json:"bound,omitempty"`
 	// TUN makes the device of the network namespace that the sandbox has then;
 	// IPv6: it has addresses of both kinds.
 	TUN  string `json:"tun,omitempty"`
@@ -53,8 +55,16 @@ func (l *launch) mountAll() error {
 			return fmt.Errorf("covering %q: %w", unifiedDir, err)
 		}
 	}
-	if err := l.Mount(); err != nil || !l.Builtin || len(l.Again()) == 0 {
+	if err := l.Mount(); err != nil {
 		return err
+	}
+	for _, m := range l.Bound {
+		if err := m.Show(); err != nil {
+			return fmt.Errorf("preparing the mount of %q: %w", m.Source, err)
+		}
+	}
+	if !l.Builtin || len(l.Again()) == 0 {
+		return nil
 	}
 	return withoutMounts(l.Config, l.Again())
 }

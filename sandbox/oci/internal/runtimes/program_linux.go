@@ -2,7 +2,14 @@ package runtimes
 
 import (
 	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
 
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+
+	"github.com/proctor-run/proctor/sandbox/internal/rootfs"
 	"github.com/proctor-run/proctor/sandbox/oci/internal/cgroup"
 )
 
@@ -26,6 +33,28 @@ func (program) specOf(b *Bundle) *spec {
 		s.cgroupsPath = cgroup.Path(b.ID)
 	}
 	return s
+}
+
+// bound has the binds with restrictions made below dir, from where the program takes
+// them: its words are for a mount and not for those below it, or only newer versions
+// know them. Those below keep what they have when they are bound again; that the mount
+// itself does, the program has to be told.
+func bound(s *specs.Spec, dir string) []rootfs.Bound {
+	var all []rootfs.Bound
+	for i := range s.Mounts {
+		m := &s.Mounts[i]
+		if !slices.Contains(m.Options, "rbind") {
+			continue
+		}
+		flags := mountOf(m.Destination, m.Type, m.Source, m.Options).Flags &^ unix.MS_REC
+		if flags == 0 {
+			continue
+		}
+		b := rootfs.Bound{Source: m.Source, At: filepath.Join(dir, strconv.Itoa(i)), Flags: flags}
+		m.Source = b.At
+		all = append(all, b)
+	}
+	return all
 }
 
 // runc is also what has its command line.

@@ -66,6 +66,7 @@ const (
 	fileConfig = "config.json" // of the OCI bundle
 	filePID    = "pid"         // the runtime writes the first process here
 	dirRuntime = "run"         // the runtime's own state
+	dirBound   = "bound"       // in the sandbox's mount namespace: what a program mounts
 )
 
 // Targets lists where Mounts lie in the sandbox.
@@ -96,7 +97,11 @@ func (b *spec) run(argv []string) []string {
 
 // prepare writes what a program reads, or the helper that becomes it.
 func (b *spec) prepare(l *launch) (Start, error) {
-	if err := writeJSON(b.at(fileConfig), b.config()); err != nil {
+	config := b.config()
+	if !b.emulated {
+		l.Bound = bound(config, filepath.Join(l.Trees, dirBound))
+	}
+	if err := writeJSON(b.at(fileConfig), config); err != nil {
 		return nil, err
 	}
 	if b.Users != nil {
