@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/proctor-run/proctor/internal/bounded"
 )
@@ -86,16 +87,50 @@ func writeTree(w *tar.Writer, dir string, executable []string) error {
 		return err
 	}
 	defer func() { _ = root.Close() }()
-	return fs.WalkDir(root.FS(), ".", func(name string, _ fs.DirEntry, err error) error {
-		if err != nil || name == "." {
+	way := bounded.NewWay(root)
+	defer way.Close()
+	return writeEntries(w, way, ".", executable)
+}
+
+// writeEntries writes what is in the directory at the end of the way, whose name is dir,
+// in the order of names.
+func writeEntries(w *tar.Writer, way *bounded.Way, dir string, executable []string) error {
+	here, err := way.Here()
+	if err != nil {
+		return err
+	}
+	entries, err := fs.ReadDir(here.FS(), ".")
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		name := path.Join(dir, e.Name())
+		if err := bounded.CheckPath(name); err != nil {
 			return err
 		}
-		info, err := root.Lstat(name)
+		if here, err = way.Here(); err != nil {
+			return err
+		}
+		info, err := here.Lstat(e.Name())
 		if err != nil {
 			return err
 		}
-		return writeEntry(w, root, name, info, slices.Contains(executable, name))
-	})
+		if err := writeEntry(w, here, name, info, slices.Contains(executable, name)); err != nil {
+			return err
+		}
+		if !info.IsDir() {
+			continue
+		}
+		if err := way.Enter(e.Name()); err != nil {
+			return err
+		}
+		err = writeEntries(w, way, name, executable)
+		way.Leave()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // writeHeader begins an entry of an archive.
@@ -106,16 +141,16 @@ func writeHeader(w *tar.Writer, h *tar.Header) error {
 	return nil
 }
 
-func writeEntry(w *tar.Writer, root *os.Root, name string, info fs.FileInfo, executable bool) error {
+func writeEntry(w *tar.Writer, dir *os.Root, name string, info fs.FileInfo, executable bool) error {
 	switch {
 	case info.Mode()&fs.ModeSymlink != 0:
-		target, err := root.Readlink(name)
+		target, err := dir.Readlink(info.Name())
 		if err != nil {
 			return err
 		}
 		return writeHeader(w, &tar.Header{Typeflag: tar.TypeSymlink, Name: name, Linkname: target, Mode: 0o777, ModTime: info.ModTime()})
 	case info.Mode().IsRegular() || executable: // which has to be a file
-		f, err := bounded.OpenAt(root, name)
+		f, err := bounded.OpenAt(dir, info.Name())
 		if err != nil {
 			return err
 		}
@@ -222,6 +257,8 @@ func download(ctx context.Context, sb Sandbox, src string, take func(*tar.Reader
 }
 
 func extract(r *tar.Reader, root *os.Root, limits DownloadLimits) error {
+	way := bounded.NewWay(root)
+	defer way.Close()
 	for entries := 0; ; entries++ {
 		h, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -234,36 +271,47 @@ func extract(r *tar.Reader, root *os.Root, limits DownloadLimits) error {
 			return fmt.Errorf("%q: %w", h.Name, errDownloadTooLarge)
 		}
 		limits.Bytes -= h.Size
-		if err := extractEntry(root, h, r); err != nil {
+		if err := extractEntry(root, way, h, r); err != nil {
 			return err
 		}
 	}
 }
 
-func extractEntry(root *os.Root, h *tar.Header, r io.Reader) error {
-	name := filepath.FromSlash(path.Clean(h.Name))
+// extractEntry writes an entry below root. way leads to the directory of the last one.
+func extractEntry(root *os.Root, way *bounded.Way, h *tar.Header, r io.Reader) error {
+	name := path.Clean(h.Name)
 	if name == "." {
 		return nil
 	}
-	if !filepath.IsLocal(name) {
+	if !filepath.IsLocal(filepath.FromSlash(name)) {
 		return fmt.Errorf("download entry %q leaves its directory", h.Name)
 	}
-	if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+	if err := bounded.CheckPath(name); err != nil {
+		return fmt.Errorf("download entry %w", err)
+	}
+	parent, base := path.Split(name)
+	parent = path.Clean(parent)
+	dir, err := way.To(parent, 0o755)
+	if errors.Is(err, syscall.ENOTDIR) { // a link that was there, which may lead inside root
+		way.Close()
+		dir, base, err = root, filepath.FromSlash(name), root.MkdirAll(filepath.FromSlash(parent), 0o755)
+	}
+	if err != nil {
 		return err
 	}
 	switch h.Typeflag {
 	case tar.TypeDir:
-		return root.MkdirAll(name, hostMode(h, 0o700))
+		return dir.MkdirAll(base, hostMode(h, 0o700))
 	case tar.TypeReg:
-		return writeHostFile(root, name, h, r)
+		return writeHostFile(dir, base, h, r)
 	case tar.TypeSymlink:
 		if !staysInside(name, h.Linkname) {
 			return nil
 		}
-		if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := dir.Remove(base); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		return root.Symlink(h.Linkname, name)
+		return dir.Symlink(h.Linkname, base)
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/sandbox/internal/frames"
 )
 
@@ -35,18 +36,9 @@ func (s *server) download(c *service, p string) error {
 	out := bufio.NewWriterSize(&callWriter{s: s, c: c}, frames.MaxData)
 	w := packer{tw: tar.NewWriter(out), buf: make([]byte, frames.MaxData)}
 	if fi.IsDir() {
-		w.root, err = os.OpenRoot(p)
-		if err == nil {
-			err = w.dir(".")
-		}
+		err = w.from(p, func() error { return w.dir(".") })
 	} else {
-		w.root, err = os.OpenRoot(path.Dir(p))
-		if err == nil {
-			err = w.entry(path.Base(p), path.Base(p))
-		}
-	}
-	if w.root != nil {
-		defer func() { _ = w.root.Close() }()
+		err = w.from(path.Dir(p), func() error { return w.entry(path.Base(p)) })
 	}
 	if err != nil {
 		return err
@@ -81,11 +73,23 @@ func (w *callWriter) Write(p []byte) (int, error) {
 	return sent, nil
 }
 
-// packer writes what lies below root as a tar stream.
+// packer writes what lies below a directory as a tar stream.
 type packer struct {
-	root *os.Root
-	tw   *tar.Writer
-	buf  []byte
+	way *bounded.Way // to the directory whose entries are written
+	tw  *tar.Writer
+	buf []byte
+}
+
+// from has pack write what is in or below a directory.
+func (w *packer) from(dir string, pack func() error) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	w.way = bounded.NewWay(root)
+	defer w.way.Close()
+	return pack()
 }
 
 // ofKernel reports whether a directory lies in a file system that is a view of
@@ -103,35 +107,51 @@ func ofKernel(dir *os.File) bool {
 	return false
 }
 
-// dir writes the content of a directory, in the order of names. File systems
-// of the kernel below the one that was asked for are empty directories.
+// dir writes the content of the directory at hand, whose name is dir, in the order
+// of names. File systems of the kernel below the one that was asked for are empty
+// directories.
 func (w *packer) dir(dir string) error {
-	f, err := w.root.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY, 0)
-	if err != nil {
-		return ignoreVanished(err)
-	}
-	if dir != "." && ofKernel(f) {
-		_ = f.Close()
-		return nil
-	}
-	names, err := f.Readdirnames(-1)
-	_ = f.Close()
+	names, err := w.names(dir == ".")
 	if err != nil {
 		return ignoreVanished(err)
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		full := path.Join(dir, name)
-		if err := w.entry(full, full); err != nil {
+		if err := w.entry(path.Join(dir, name)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// entry writes one name and, for a directory, what is in it.
-func (w *packer) entry(file, name string) error {
-	fi, err := w.root.Lstat(file)
+// names lists the directory at hand.
+func (w *packer) names(first bool) ([]string, error) {
+	here, err := w.way.Here()
+	if err != nil {
+		return nil, err
+	}
+	f, err := here.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	if !first && ofKernel(f) {
+		return nil, nil
+	}
+	return f.Readdirnames(-1)
+}
+
+// entry writes an entry of the directory at hand and, for a directory, what is in it.
+func (w *packer) entry(name string) error {
+	if err := bounded.CheckPath(name); err != nil {
+		return err
+	}
+	base := path.Base(name)
+	here, err := w.way.Here()
+	if err != nil {
+		return ignoreVanished(err)
+	}
+	fi, err := here.Lstat(base)
 	if err != nil {
 		return ignoreVanished(err)
 	}
@@ -142,10 +162,14 @@ func (w *packer) entry(file, name string) error {
 		if err := w.tw.WriteHeader(h); err != nil {
 			return fmt.Errorf("packing %q: %w", name, err)
 		}
-		return w.dir(file)
+		if err := w.way.Enter(base); err != nil {
+			return ignoreVanished(err)
+		}
+		defer w.way.Leave()
+		return w.dir(name)
 	case os.ModeSymlink:
 		h.Typeflag = tar.TypeSymlink
-		if h.Linkname, err = w.root.Readlink(file); err != nil {
+		if h.Linkname, err = here.Readlink(base); err != nil {
 			return ignoreVanished(err)
 		}
 		if err := w.tw.WriteHeader(h); err != nil {
@@ -153,7 +177,7 @@ func (w *packer) entry(file, name string) error {
 		}
 		return nil
 	case 0:
-		return w.file(file, fi, h)
+		return w.file(here, fi, h)
 	default:
 		return nil
 	}
@@ -161,8 +185,8 @@ func (w *packer) entry(file, name string) error {
 
 // file writes as many bytes as the header says, also when the file grows or
 // shrinks meanwhile.
-func (w *packer) file(file string, fi os.FileInfo, h *tar.Header) error {
-	f, err := w.root.OpenFile(file, os.O_RDONLY|unix.O_NONBLOCK, 0)
+func (w *packer) file(dir *os.Root, fi os.FileInfo, h *tar.Header) error {
+	f, err := dir.OpenFile(fi.Name(), os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return ignoreVanished(err)
 	}
@@ -172,14 +196,14 @@ func (w *packer) file(file string, fi os.FileInfo, h *tar.Header) error {
 	}
 	h.Typeflag, h.Size = tar.TypeReg, fi.Size()
 	if err := w.tw.WriteHeader(h); err != nil {
-		return fmt.Errorf("packing %q: %w", file, err)
+		return fmt.Errorf("packing %q: %w", h.Name, err)
 	}
 	n, err := io.CopyBuffer(onlyWriter{w.tw}, io.LimitReader(f, h.Size), w.buf)
 	if err == nil {
 		_, err = io.CopyN(onlyWriter{w.tw}, zeros{}, h.Size-n)
 	}
 	if err != nil {
-		return fmt.Errorf("packing %q: %w", file, err)
+		return fmt.Errorf("packing %q: %w", h.Name, err)
 	}
 	return nil
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/proctor-run/proctor/internal/bounded"
 )
 
 // errMissing marks a download whose path is not there.
@@ -31,7 +33,9 @@ func (s *server) upload(c *service, dir string) error {
 	}
 	defer func() { _ = root.Close() }()
 	in := &callReader{s: s, c: c}
-	if err := (&unpacker{root: root}).unpack(tar.NewReader(in)); err != nil {
+	u := unpacker{root: root, way: bounded.NewWay(root)}
+	defer u.way.Close()
+	if err := u.unpack(tar.NewReader(in)); err != nil {
 		return err
 	}
 	if _, err := io.Copy(io.Discard, in); err != nil {
@@ -80,6 +84,7 @@ func (r *callReader) Read(p []byte) (int, error) {
 // and times at the end, so that a read-only one can be filled.
 type unpacker struct {
 	root *os.Root
+	way  *bounded.Way // to the directory of the last entry
 	dirs []*tar.Header
 }
 
@@ -93,13 +98,17 @@ func (u *unpacker) unpack(tr *tar.Reader) error {
 			return fmt.Errorf("reading the archive: %w", err)
 		}
 		if err := u.entry(h, tr); err != nil {
-			return fmt.Errorf("entry %q: %w", h.Name, err)
+			return fmt.Errorf("entry %.80q: %w", h.Name, err)
 		}
 	}
 	for i := len(u.dirs) - 1; i >= 0; i-- {
 		h := u.dirs[i]
-		if err := u.attributes(path.Clean(h.Name), h); err != nil {
-			return fmt.Errorf("entry %q: %w", h.Name, err)
+		dir, base, err := u.at(h.Name, 0)
+		if err == nil {
+			err = attributes(dir, base, h)
+		}
+		if err != nil {
+			return fmt.Errorf("entry %.80q: %w", h.Name, err)
 		}
 	}
 	return nil
@@ -114,18 +123,23 @@ func (u *unpacker) entry(h *tar.Header, body io.Reader) error {
 		}
 		return nil
 	}
-	if err := u.root.MkdirAll(path.Dir(name), 0o755); err != nil {
+	dir, base, err := u.at(name, 0o755)
+	if err != nil {
 		return err
 	}
 	switch h.Typeflag {
 	case tar.TypeReg:
-		return u.file(name, h, body)
+		return unpackFile(dir, base, h, body)
 	case tar.TypeDir:
-		return u.dir(name, h)
+		if err := unpackDir(dir, base); err != nil {
+			return err
+		}
+		u.dirs = append(u.dirs, h)
+		return nil
 	case tar.TypeSymlink:
-		err := u.replacing(name, func() error { return u.root.Symlink(h.Linkname, name) })
+		err := replacing(dir, base, func() error { return dir.Symlink(h.Linkname, base) })
 		if err == nil {
-			err = u.own(name, h)
+			err = chown(dir, base, h)
 		}
 		return err
 	case tar.TypeLink:
@@ -133,7 +147,7 @@ func (u *unpacker) entry(h *tar.Header, body io.Reader) error {
 		if target == name {
 			return nil
 		}
-		return u.replacing(name, func() error { return u.root.Link(target, name) })
+		return replacing(u.root, name, func() error { return u.root.Link(target, name) })
 	case tar.TypeXGlobalHeader:
 		return nil
 	default:
@@ -141,12 +155,33 @@ func (u *unpacker) entry(h *tar.Header, body io.Reader) error {
 	}
 }
 
+// at returns the directory that an entry is in, and its name there. Where perm is not 0
+// it is made if it is missing. Through links it is found from the top.
+func (u *unpacker) at(name string, perm os.FileMode) (dir *os.Root, base string, err error) {
+	if err := bounded.CheckPath(name); err != nil {
+		return nil, "", err
+	}
+	parent, base := path.Split(name)
+	parent = path.Clean(parent)
+	dir, err = u.way.To(parent, perm)
+	if !errors.Is(err, unix.ENOTDIR) {
+		return dir, base, err
+	}
+	u.way.Close() // who goes through links may take directories of the way away
+	if perm != 0 {
+		if err := u.root.MkdirAll(parent, perm); err != nil {
+			return nil, "", err
+		}
+	}
+	return u.root, name, nil
+}
+
 // replacing makes something new under a name; what has the name goes first,
 // so that nothing is written through a link.
-func (u *unpacker) replacing(name string, make func() error) error {
+func replacing(dir *os.Root, name string, make func() error) error {
 	err := make()
 	if errors.Is(err, os.ErrExist) {
-		if err := u.root.RemoveAll(name); err != nil {
+		if err := dir.RemoveAll(name); err != nil {
 			return err
 		}
 		err = make()
@@ -154,10 +189,10 @@ func (u *unpacker) replacing(name string, make func() error) error {
 	return err
 }
 
-func (u *unpacker) file(name string, h *tar.Header, body io.Reader) error {
+func unpackFile(dir *os.Root, name string, h *tar.Header, body io.Reader) error {
 	var f *os.File
-	err := u.replacing(name, func() (err error) {
-		f, err = u.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	err := replacing(dir, name, func() (err error) {
+		f, err = dir.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 		return err
 	})
 	if err != nil {
@@ -172,52 +207,46 @@ func (u *unpacker) file(name string, h *tar.Header, body io.Reader) error {
 	}
 	err = errors.Join(err, f.Close())
 	if err == nil {
-		err = u.times(name, h)
+		err = times(dir, name, h)
 	}
 	return err
 }
 
-func (u *unpacker) dir(name string, h *tar.Header) error {
-	err := u.root.Mkdir(name, 0o700)
-	if errors.Is(err, os.ErrExist) {
-		fi, lerr := u.root.Lstat(name)
-		switch {
-		case lerr != nil:
-			return lerr
-		case fi.IsDir():
-			err = nil
-		default:
-			if err = u.root.Remove(name); err == nil {
-				err = u.root.Mkdir(name, 0o700)
-			}
-		}
+func unpackDir(dir *os.Root, name string) error {
+	err := dir.Mkdir(name, 0o700)
+	if !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	fi, err := dir.Lstat(name)
+	if err != nil || fi.IsDir() {
+		return err
+	}
+	if err := dir.Remove(name); err != nil {
+		return err
+	}
+	return dir.Mkdir(name, 0o700)
+}
+
+func attributes(dir *os.Root, name string, h *tar.Header) error {
+	err := chown(dir, name, h)
+	if err == nil {
+		err = dir.Chmod(name, fileMode(h))
 	}
 	if err == nil {
-		u.dirs = append(u.dirs, h)
+		err = times(dir, name, h)
 	}
 	return err
 }
 
-func (u *unpacker) attributes(name string, h *tar.Header) error {
-	err := u.own(name, h)
-	if err == nil {
-		err = u.root.Chmod(name, fileMode(h))
-	}
-	if err == nil {
-		err = u.times(name, h)
-	}
-	return err
+func chown(dir *os.Root, name string, h *tar.Header) error {
+	return ignoreOwner(dir.Lchown(name, h.Uid, h.Gid))
 }
 
-func (u *unpacker) own(name string, h *tar.Header) error {
-	return ignoreOwner(u.root.Lchown(name, h.Uid, h.Gid))
-}
-
-func (u *unpacker) times(name string, h *tar.Header) error {
+func times(dir *os.Root, name string, h *tar.Header) error {
 	if h.ModTime.IsZero() || h.ModTime.Unix() == 0 {
 		return nil // a header without a time
 	}
-	return u.root.Chtimes(name, h.ModTime, h.ModTime)
+	return dir.Chtimes(name, h.ModTime, h.ModTime)
 }
 
 // ignoreOwner lets owners be where they cannot be given: without root, and in

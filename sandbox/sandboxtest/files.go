@@ -149,6 +149,8 @@ var downloadObligations = []obligation{
 		upload(t, sb, dir, pack(t, tree))
 		same(t, s, download(t, sb, dir), tree)
 	}},
+	{"a deep tree comes whole", 0, deepTree},
+	{"a tree deeper than a name can tell is an error that says so", 0, tooDeepTree},
 	{"an error of the writer is returned", 0, func(t *testing.T, s *suite) {
 		sb, dir := s.shared(t), s.dir()
 		upload(t, sb, dir, pack(t, map[string]entry{"f": file(0o644, strings.Repeat("x", 8<<20))}))
