@@ -38,8 +38,8 @@ const answerLimit = killLimit + 20*time.Second
 // could not end everything.
 const killLimit = 20 * time.Second
 
-// errGone is returned by calls when the supervisor has ended without Close.
-var errGone = errors.New("the guest supervisor is gone")
+// ErrGone is returned by calls when the supervisor has ended without Close.
+var ErrGone = errors.New("the guest supervisor is gone")
 
 // errSilent is returned by calls that were ended and whose end the supervisor
 // did not confirm.
@@ -48,12 +48,13 @@ var errSilent = errors.New("the guest supervisor does not answer, processes may 
 // Client speaks to one supervisor. Its methods may be called concurrently and
 // have the semantics of sandbox.Sandbox.
 type Client struct {
-	opts Options
-	in   io.ReadCloser
-	out  io.WriteCloser
-	w    *frames.Writer
-	bufs frames.Pool
-	done chan struct{} // closed when reading has ended
+	opts  Options
+	in    io.ReadCloser
+	out   io.WriteCloser
+	w     *frames.Writer
+	bufs  frames.Pool
+	done  chan struct{} // closed when reading has ended
+	heard atomic.Uint64 // frames from the supervisor
 
 	mu     sync.Mutex
 	calls  map[uint32]*call
@@ -178,6 +179,7 @@ func (c *Client) read() {
 	for {
 		f, err := frames.Read(r, &c.bufs, replyLimit)
 		if err == nil {
+			c.heard.Add(1)
 			err = c.dispatch(f)
 		}
 		if err != nil {
@@ -251,6 +253,11 @@ func (c *Client) begin(ctx context.Context, typ frames.Type, payload []byte, e e
 	}
 	go func() { // ends with the call or, when it is stuck in a write, with Close
 		defer c.running.Done()
+		if typ == reqMark || typ == reqKillTree || typ == reqProcesses {
+			sent := make(chan struct{})
+			close(sent)
+			c.running.Go(func() { c.listen(k, sent) })
+		}
 		c.watch(ctx, k, e)
 	}()
 	return k, nil
@@ -274,7 +281,10 @@ func (c *Client) watch(ctx context.Context, k *call, e ending) {
 	// The limit runs also while the write below waits.
 	limit := time.AfterFunc(e.limit, func() { close(k.abandoned) })
 	defer limit.Stop()
+	sent := make(chan struct{})
+	c.running.Go(func() { c.listen(k, sent) })
 	_ = c.send(e.typ, k.id, e.payload)
+	close(sent)
 	<-k.over
 }
 
@@ -313,9 +323,9 @@ func (c *Client) goneLocked() error {
 	case c.abandoned:
 		return c.err
 	case errors.Is(c.err, io.EOF):
-		return errGone
+		return ErrGone
 	default:
-		return fmt.Errorf("%w: %w", errGone, c.err)
+		return fmt.Errorf("%w: %w", ErrGone, c.err)
 	}
 }
 

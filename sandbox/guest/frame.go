@@ -37,6 +37,7 @@ const (
 	reqCredit                           // uint32: bytes of output consumed
 	reqProcesses                        // nothing: list the processes
 	reqOwn                              // ownRequest: give files to a user
+	reqPing                             // nothing: say that there is somebody
 )
 
 const (
@@ -44,6 +45,7 @@ const (
 	repStderr                         // bytes of standard error
 	repCredit                         // uint32: bytes of reqData consumed
 	repDone                           // reply: the call is over
+	repPong                           // nothing: there is somebody
 )
 
 // replyLimit is for what comes from inside.

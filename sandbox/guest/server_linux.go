@@ -155,6 +155,9 @@ func (s *server) dispatch(f frames.Frame) error {
 			return fmt.Errorf("%w: call %d is begun twice", frames.ErrProtocol, f.ID)
 		}
 		return s.start(f)
+	case reqPing:
+		go func() { _ = s.w.Send(repPong, f.ID, nil) }() // a broken pipe ends serve as well
+		return nil
 	}
 	if c == nil {
 		return nil // of a call that is over

@@ -111,15 +111,19 @@ func (s *Sandbox) Exec(ctx context.Context, cmd sandbox.Command) (sandbox.ExitSt
 	if s.gate != nil {
 		cmd = s.gate.Command(cmd, s.env)
 	}
-	return s.client.Exec(ctx, cmd)
+	st, err := s.client.Exec(ctx, cmd)
+	return st, lost(err)
 }
 
 // Mark notes which processes exist now.
-func (s *Sandbox) Mark(ctx context.Context) (sandbox.Mark, error) { return s.client.Mark(ctx) }
+func (s *Sandbox) Mark(ctx context.Context) (sandbox.Mark, error) {
+	m, err := s.client.Mark(ctx)
+	return m, lost(err)
+}
 
 // KillTree ends everything born since the mark.
 func (s *Sandbox) KillTree(ctx context.Context, since sandbox.Mark, grace time.Duration) error {
-	return s.client.KillTree(ctx, since, grace)
+	return lost(s.client.KillTree(ctx, since, grace))
 }
 
 // endAll ends every process but the guest.
@@ -135,12 +139,12 @@ func (s *Sandbox) endAll(ctx context.Context, grace time.Duration) error {
 
 // Upload unpacks a tar stream below dir.
 func (s *Sandbox) Upload(ctx context.Context, dir string, tar io.Reader) error {
-	return s.client.Upload(ctx, dir, tar)
+	return lost(s.client.Upload(ctx, dir, tar))
 }
 
 // Download writes path as a tar stream.
 func (s *Sandbox) Download(ctx context.Context, path string, tar io.Writer) error {
-	return s.client.Download(ctx, path, tar)
+	return lost(s.client.Download(ctx, path, tar))
 }
 
 // Own changes owners, see sandbox.Owner. The sandbox's root is the user.
@@ -148,7 +152,7 @@ func (s *Sandbox) Own(ctx context.Context, dir string) error {
 	if s.backend.root {
 		return nil
 	}
-	return s.client.Own(ctx, dir, 0, 0)
+	return lost(s.client.Own(ctx, dir, 0, 0))
 }
 
 // Destroy kills everything in the sandbox, waits until it is gone and removes

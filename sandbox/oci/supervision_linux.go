@@ -2,8 +2,11 @@ package oci
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/guest"
 )
 
 var (
@@ -13,7 +16,19 @@ var (
 
 // Processes lists what runs in the sandbox, as its first process sees it.
 func (s *Sandbox) Processes(ctx context.Context) ([]sandbox.Process, error) {
-	return s.client.Processes(ctx)
+	procs, err := s.client.Processes(ctx)
+	return procs, lost(err)
+}
+
+// lost types the error of a call whose supervisor has ended, which nobody here ended:
+// gVisor keeps no signal from it, and a machine that is short of memory may kill it.
+func lost(err error) error {
+	if !errors.Is(err, guest.ErrGone) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", &sandbox.LostError{
+		Reason: "its supervisor was ended, by something in the sandbox or for want of memory",
+	}, err)
 }
 
 // Supervision is sandbox.SupervisionGuest.

@@ -3,7 +3,9 @@ package sandboxtest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/proctor-run/proctor/sandbox"
 )
@@ -93,6 +95,7 @@ var killObligations = []obligation{
 			t.Errorf("Mark: got error %v, want the context's cause", err)
 		}
 	}},
+	{"signals to the first process are without effect, or the sandbox is lost", processes, attacksSupervisor},
 	{"with nothing born since it returns, repeatedly", 0, func(t *testing.T, s *suite) {
 		sb := s.shared(t)
 		m := mark(t, sb)
@@ -107,6 +110,31 @@ func endedContext(t *testing.T) context.Context {
 	ctx, cancel := context.WithCancelCause(call(t))
 	cancel(errCause)
 	return ctx
+}
+
+// attacksSupervisor sends the signals that a program cannot hold, or does not expect, to
+// the first process of the sandbox.
+func attacksSupervisor(t *testing.T, s *suite) {
+	for _, signal := range []string{"KILL", "34", "STOP"} {
+		t.Run(signal, func(t *testing.T) {
+			sb, tag := s.fresh(t), s.tag()
+			m := mark(t, sb)
+			cmd := tagged(tag, fmt.Sprintf(`(setsid sleep 86400 >/dev/null 2>&1 &); kill -%s 1; sleep 86400; :`, signal))
+			cmd.Timeout, cmd.Grace = time.Second, shortGrace
+			st, err := sb.Exec(call(t), cmd)
+			killed := sb.KillTree(call(t), m, shortGrace)
+			_, again := sb.Mark(call(t))
+			if err == nil && st.TimedOut && killed == nil && again == nil {
+				gone(t, sb, tag)
+				return
+			}
+			for _, err := range []error{err, killed, again} {
+				if _, ok := errors.AsType[*sandbox.LostError](err); !ok {
+					t.Errorf("Exec, KillTree or Mark: got error %v, want all to work or the sandbox to be lost", err)
+				}
+			}
+		})
+	}
 }
 
 func mark(t *testing.T, sb sandbox.Sandbox) sandbox.Mark {
