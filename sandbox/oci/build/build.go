@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/proctor-run/proctor/sandbox"
@@ -136,7 +138,15 @@ func (b *Builder) build(ctx context.Context, req Request) (image.Image, error) {
 			return image.Image{}, atLine(ref.line, "", err)
 		}
 	}
-	key, err := finalKey(files, b.arch, bases)
+	dir, err := filepath.Abs(req.ContextDir)
+	if err != nil {
+		return image.Image{}, fmt.Errorf("building %q: %w", req.Name, err)
+	}
+	cached := ""
+	if strings.Contains(string(text), "--mount") { // its type can be a variable
+		cached = dir
+	}
+	key, err := finalKey(files, cached, b.arch, bases)
 	if err != nil {
 		return image.Image{}, err
 	}
@@ -147,7 +157,7 @@ func (b *Builder) build(ctx context.Context, req Request) (image.Image, error) {
 			return image.Image{}, err
 		}
 		defer root.close()
-		w := &worker{builder: b, req: req, context: root, bases: bases, say: say, total: p.steps()}
+		w := &worker{builder: b, req: req, contextDir: dir, context: root, bases: bases, say: say, total: p.steps()}
 		st, err := p.evaluate(ctx, w)
 		if err != nil {
 			return image.Image{}, err

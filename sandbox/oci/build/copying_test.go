@@ -232,6 +232,34 @@ E
 	}
 }
 
+// TestCachesAreOfOneContext: nothing that a build leaves in a cache gets into the image of
+// another context, whatever id it gives and however equal the two are.
+func TestCachesAreOfOneContext(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	const cached = "FROM debian\nRUN --mount=type=cache,id=shared,target=/c x\n"
+	for i := range 2 {
+		if _, err := b.do(cached, nil); err != nil {
+			t.Fatal(err)
+		}
+		if len(b.steps) != i+1 || len(b.caches) != i+1 || slices.Index(b.caches, b.caches[i]) != i {
+			t.Errorf("after build %d: %d steps were run, with the caches %q", i, len(b.steps), b.caches)
+		}
+	}
+	b = newBench(t)
+	dir := t.TempDir()
+	fill(t, dir, map[string]string{"Dockerfile": cached})
+	for _, text := range []string{cached, cached + "RUN --mount=type=cache,id=shared,target=/c y\n"} {
+		fill(t, dir, map[string]string{"Dockerfile": text})
+		if _, err := b.Build(t.Context(), Request{ContextDir: dir}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(b.steps) != 2 || len(b.caches) != 2 || b.caches[0] != b.caches[1] {
+		t.Errorf("a context's own: %d steps were run, with the caches %q", len(b.steps), b.caches)
+	}
+}
+
 func TestWriteBelow(t *testing.T) {
 	t.Parallel()
 	src := t.TempDir()

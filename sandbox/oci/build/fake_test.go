@@ -28,6 +28,7 @@ type bench struct {
 	mu       sync.Mutex // guards what follows
 	made     map[string]image.Image
 	commits  int
+	caches   []string // that were opened, by their ids
 	steps    []Step
 	commands []sandbox.Command
 	placed   []string // entries of uploads: "name mode uid:gid content"
@@ -95,6 +96,9 @@ func (b *bench) Pull(_ context.Context, ref string, _ func(string)) (image.Image
 }
 
 func (b *bench) OpenCache(ctx context.Context, id string, sharing image.Sharing) (*image.Cache, error) {
+	b.mu.Lock()
+	b.caches = append(b.caches, id)
+	b.mu.Unlock()
 	store, err := image.Open(b.t.TempDir(), image.Options{Offline: true})
 	if err != nil {
 		return nil, err

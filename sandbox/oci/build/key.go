@@ -22,8 +22,9 @@ const (
 	finalPrefix = "proctor.invalid/build/1:"
 )
 
-// finalKey names the image of a whole context.
-func finalKey(files *buildcontext.Context, arch string, bases map[string]image.Image) (string, error) {
+// finalKey names the image of a whole context. Of one whose steps may have used a cache
+// it is the context's alone: dir is its directory then, and else empty.
+func finalKey(files *buildcontext.Context, dir, arch string, bases map[string]image.Image) (string, error) {
 	content, err := files.Hash("linux/" + arch)
 	if err != nil {
 		return "", err
@@ -32,6 +33,9 @@ func finalKey(files *buildcontext.Context, arch string, bases map[string]image.I
 	_, _ = fmt.Fprintf(h, "%s\n", content)
 	for _, ref := range slices.Sorted(maps.Keys(bases)) {
 		_, _ = fmt.Fprintf(h, "%q %s\n", ref, bases[ref].ID)
+	}
+	if dir != "" {
+		_, _ = fmt.Fprintf(h, "in %q\n", dir)
 	}
 	return finalPrefix + hex.EncodeToString(h.Sum(nil)), nil
 }

@@ -140,10 +140,12 @@ func (w *worker) mountOf(ctx context.Context, m *instructions.Mount, target stri
 	return mount{}, unsupported("a mount of this type")
 }
 
-// cacheMount keeps its content between builds. Mode and owner are those of the
-// first use, as they are with BuildKit.
+// cacheMount keeps its content between builds of the same context. Builds of others do
+// not see it, whatever id they give, nor the steps that were run with it: who wrote a
+// Dockerfile is not to be trusted with what others install. Mode and owner are those of
+// the first use, as they are with BuildKit.
 func (w *worker) cacheMount(ctx context.Context, m *instructions.Mount, target string, mode fs.FileMode, o owner) mount {
-	id := cmp.Or(m.CacheID, target)
+	id := fmt.Sprintf("%q %q", w.contextDir, cmp.Or(m.CacheID, target))
 	sharing := image.Sharing(cmp.Or(string(m.CacheSharing), string(image.SharedCache)))
 	return mount{
 		id: id, target: target, readOnly: m.ReadOnly, key: fmt.Sprintf("cache %q %q %t %v %v", id, target, m.ReadOnly, mode, o),

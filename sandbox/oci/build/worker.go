@@ -15,12 +15,14 @@ import (
 type worker struct {
 	builder *Builder
 	req     Request
-	context *contextTree
-	bases   map[string]image.Image
-	say     func(string)
-	total   int // steps
-	at      int
-	now     string // the instruction at work, shortened
+	// contextDir is that of req, absolute.
+	contextDir string
+	context    *contextTree
+	bases      map[string]image.Image
+	say        func(string)
+	total      int // steps
+	at         int
+	now        string // the instruction at work, shortened
 }
 
 var _ executor = (*worker)(nil)
