@@ -12,6 +12,7 @@ import (
 
 	"github.com/proctor-run/proctor/internal/need"
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/sandboxtest"
 )
 
 // Each script leaves processes that hide, and says "ready". $0 is a path that
@@ -93,6 +94,14 @@ func TestHostileProcessesAreEnded(t *testing.T) {
 			<-other //nolint:errcheck // it was ended
 		})
 	}
+}
+
+func TestMemoryShortage(t *testing.T) {
+	t.Parallel()
+	need.Patience(t) // it takes a minute
+	spec := base()
+	spec.Resources = sandbox.Resources{MemoryMB: 96, PIDs: 2000}
+	sandboxtest.MemoryShortage(t, create(t, newBackend(t), spec))
 }
 
 // await is a sink that waits for a text.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -44,7 +45,16 @@ func (p process) bornSince(q key) bool {
 
 // procDir reads /proc through a descriptor that was opened at the start, so
 // that nothing mounted over it later hides a process.
-type procDir struct{ dir *os.File }
+type procDir struct {
+	dir *os.File
+	// room is how many bytes of names a list of processes is asked for at a time.
+	room atomic.Int64
+}
+
+const (
+	firstRoom = 64 << 10
+	mostRoom  = 4 << 20 // more than a kernel's most processes take
+)
 
 func openProc() (*procDir, error) {
 	dir, err := os.Open("/proc")
@@ -55,7 +65,9 @@ func openProc() (*procDir, error) {
 	if err := unix.Fstatfs(int(dir.Fd()), &st); err != nil || st.Type != unix.PROC_SUPER_MAGIC {
 		return nil, errors.Join(errors.New("/proc is not a proc file system"), err, dir.Close())
 	}
-	return &procDir{dir: dir}, nil
+	p := &procDir{dir: dir}
+	p.room.Store(firstRoom)
+	return p, nil
 }
 
 // census is a list of the processes that there were, and what is needed to know
@@ -67,23 +79,19 @@ type census struct {
 	last int
 	// missed: some processes ended before they were looked at.
 	missed bool
+	// pieces: the list was made in several steps, between which anything can have happened.
+	pieces bool
 }
 
 // scan lists the processes.
 func (p *procDir) scan() (census, error) {
 	var c census
 	before := p.lastPID()
-	// A descriptor of its own: concurrent scans must not share an offset.
-	fd, err := unix.Openat(int(p.dir.Fd()), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	names, pieces, err := p.names()
 	if err != nil {
 		return c, fmt.Errorf("listing processes: %w", err)
 	}
-	dir := os.NewFile(uintptr(fd), "/proc")
-	names, err := dir.Readdirnames(-1)
-	_ = dir.Close()
-	if err != nil {
-		return c, fmt.Errorf("listing processes: %w", err)
-	}
+	c.pieces = pieces
 	buf := make([]byte, 4096)
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
@@ -106,15 +114,43 @@ func (p *procDir) scan() (census, error) {
 	return c, nil
 }
 
+// names lists what is in /proc, and reports whether that took several steps.
+func (p *procDir) names() (names []string, pieces bool, err error) {
+	// A descriptor of its own: concurrent scans must not share an offset.
+	fd, err := unix.Openat(int(p.dir.Fd()), ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, false, os.NewSyscallError("openat", err)
+	}
+	defer func() { _ = unix.Close(fd) }()
+	buf := make([]byte, p.room.Load())
+	for steps := 0; ; steps++ {
+		n, err := unix.Getdents(fd, buf)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return nil, false, os.NewSyscallError("getdents", err)
+		}
+		if n == 0 {
+			return names, steps > 1, nil
+		}
+		if steps == 1 { // the next list is to be made in one
+			p.room.Store(min(2*int64(len(buf)), mostRoom))
+		}
+		_, _, names = unix.ParseDirent(buf[:n], -1, names)
+	}
+}
+
 // still reports whether nothing was born and nothing has ended from before an
 // earlier census until after this one. Then whoever lives after this one is in
 // it: who is not was being forked already before the earlier one, by a parent
 // that lived through all of that, and who was listed there alive. Where the
-// kernel does not tell what it gave out last, lists are made in one step, and a
-// process that is not in this one has a parent that is, and that the earlier
-// one shows to have been alive.
+// kernel does not tell what it gave out last, which is gVisor, a list that is asked
+// for in one step shows one moment: it is made under the lock that a birth needs. A
+// process that is not in this one has a parent that is, and that the earlier one
+// shows to have been alive.
 func (c *census) still(earlier *census) bool {
-	if earlier == nil || c.last < 0 || c.last != earlier.last || c.missed || len(c.procs) != len(earlier.procs) {
+	if earlier == nil || c.last < 0 || c.last != earlier.last || c.missed || c.last == 0 && (c.pieces || earlier.pieces) || len(c.procs) != len(earlier.procs) {
 		return false
 	}
 	dead := make(map[key]bool, len(earlier.procs))

@@ -44,6 +44,8 @@ func TestProof(t *testing.T) {
 		"nothing happened":             {[]census{of(9, spared), of(9, spared)}, true},
 		"in the order of the kernel":   {[]census{of(9, spared, alive), of(9, alive, spared)}, true},
 		"the kernel does not tell":     {[]census{of(0, spared), of(0, spared)}, true},
+		"lists in pieces":              {[]census{of(0, spared), {procs: []process{spared}, pieces: true}, of(0, spared)}, false},
+		"pieces where it tells":        {[]census{of(9, spared), {procs: []process{spared}, pieces: true, last: 9}}, true},
 		"one list":                     {[]census{of(9, spared)}, false},
 		"births while a list was made": {[]census{of(-1, spared), of(-1, spared), of(-1, spared), of(-1, spared), of(-1, spared)}, false},
 		"births between the lists":     {[]census{of(9, spared), of(10, spared), of(11, spared), of(12, spared)}, false},
@@ -176,4 +178,25 @@ func pids(procs []process) []int {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// TestListsInOneStep: a list that was too long for one step is asked for in one the next
+// time, and every list is whole.
+func TestListsInOneStep(t *testing.T) {
+	t.Parallel()
+	p, err := openProc()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.room.Store(256)
+	for range 20 {
+		names, pieces, err := p.names()
+		if err != nil || !slices.Contains(names, "self") || !slices.Contains(names, "uptime") {
+			t.Fatalf("%d names, %v", len(names), err)
+		}
+		if !pieces {
+			return
+		}
+	}
+	t.Errorf("after 20 lists with room for %d bytes they still come in pieces", p.room.Load())
 }

@@ -35,7 +35,12 @@ const programName = sandbox.HelperName
 // fast enough is not seen, so that every call that ends processes fails: it
 // cannot be proven that nothing is left.
 func Main(stdin, stdout *os.File, stderr io.Writer, build string) int {
-	return supervise(stdin, stdout, stderr, build, native.Scores{})
+	scores, err := native.Spare()
+	if err != nil {
+		_, _ = fmt.Fprintln(stderr, "proctor guest:", err)
+		return 1
+	}
+	return supervise(stdin, stdout, stderr, build, scores)
 }
 
 // Program is the guest program: the relay, or what only waits, when args, without

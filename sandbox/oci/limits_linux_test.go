@@ -2,14 +2,13 @@ package oci
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/proctor-run/proctor/internal/need"
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/sandboxtest"
 )
 
 // TestMemoryLimit: what takes more memory than the limit is killed, and the
@@ -85,36 +84,19 @@ func start200(out io.Writer) sandbox.Command {
 	return sandbox.Command{Argv: []string{"dash", "-c", "for i in $(seq 200); do sleep 600 & done; echo all"}, Stdout: out, Stderr: out}
 }
 
-// TestMemoryShortage: hundreds of small processes that take all memory together
-// are killed, and not the supervisor, which is larger than any of them.
 func TestMemoryShortage(t *testing.T) {
 	t.Parallel()
 	need.Root(t)
-	b := newBackend(t, testOptions(t, RuntimeNative))
-	need.That(t, "cgroups", b.Capabilities().MemoryLimit, "needs a cgroup file system that can be written")
-	s := create(t, b, sandbox.Spec{Resources: sandbox.Resources{MemoryMB: 96, PIDs: 2000}})
-	// Short of memory, everything in the sandbox is slow.
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	mark, err := s.Mark(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out bytes.Buffer
-	// What it says does not matter: it is killed, or cannot start more.
-	// Memory of their own each: what is only read from files is read again and
-	// again for a minute before anything is killed.
-	const script = `x=$(head -c 300000 /dev/zero | tr '\0' x); for i in $(seq 500); do (y=$x$x; sleep 600; :) & done 2>/dev/null; wait -n`
-	_, err = s.Exec(ctx, sandbox.Command{Shell: script, Stdout: &out})
-	if err != nil {
-		t.Fatalf("the supervisor is gone: %v", err)
-	}
-	if err := s.KillTree(ctx, mark, 0); err != nil {
-		t.Fatal(err)
-	}
-	// While it starts a command the supervisor has the command's score.
-	const lower = `until [ "$(cat /proc/1/oom_score_adj)" -lt "$(cat /proc/self/oom_score_adj)" ]; do sleep 0.02; done`
-	if st, err := s.Exec(ctx, sandbox.Command{Shell: lower, Timeout: time.Minute}); err != nil || st.Code != 0 {
-		t.Errorf("the supervisor's score does not get below a command's: %+v, %v", st, err)
+	for _, name := range limitingRuntimes() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			needRuntime(t, name)
+			if name != RuntimeNative { // they begin their first process as Docker does
+				need.Patience(t)
+			}
+			b := newBackend(t, testOptions(t, name))
+			need.That(t, "cgroups", b.Capabilities().MemoryLimit, "needs a cgroup file system that can be written")
+			sandboxtest.MemoryShortage(t, create(t, b, sandbox.Spec{Resources: sandbox.Resources{MemoryMB: 96, PIDs: 2000}}))
+		})
 	}
 }

@@ -27,7 +27,7 @@ func Init() (Scores, error) {
 	if err := keepDescriptors(); err != nil {
 		return Scores{}, err
 	}
-	scores, err := spare()
+	scores, err := Spare()
 	if err != nil {
 		return Scores{}, err
 	}

@@ -19,10 +19,10 @@ const (
 	apart = 500
 )
 
-// spare makes the kernel kill any command before the guest. The guest has the
+// Spare makes the kernel kill any command before the guest. The guest has the
 // lowest score where it may, and commands what the caller has; otherwise
 // commands get a higher one.
-func spare() (Scores, error) {
+func Spare() (Scores, error) {
 	const file = "/proc/self/oom_score_adj"
 	text, err := os.ReadFile(file)
 	if err != nil {
