@@ -43,7 +43,7 @@ func (o backendOptions) in(env *Env) sandboxes.Options {
 
 // environmentSettings are the settings that environments have.
 func environmentSettings() []string {
-	return []string{trial.KeepContainers, "mirror", "network", "pids_limit", "runtime"}
+	return []string{trial.KeepContainers, "mirror", "network", "pids_limit", "runtime", "show"}
 }
 
 // checkSettings refuses settings, given as --ek, that no environment has.
@@ -116,23 +116,38 @@ func optionsOf(cfg jobdir.EnvironmentConfig, runtime string) (backendOptions, er
 			return o, err
 		}
 	}
-	if v, ok := cfg.Kwargs.Get("mirror"); ok {
-		list, isList := v.(value.List)
-		if !isList {
-			list = value.List{v}
-		}
-		for _, item := range list {
-			dir, isText := item.(value.Str)
-			if !isText {
-				return o, usageErrorf("environment setting mirror: want a directory or a list of them, have %s", value.Repr(item))
-			}
-			if err := checkMirror(string(dir)); err != nil {
-				return o, err
-			}
-			o.Mirrors = append(o.Mirrors, string(dir))
+	var err error
+	if o.Mirrors, err = textsOf(cfg, "mirror", "directory"); err != nil {
+		return o, err
+	}
+	for _, dir := range o.Mirrors {
+		if err := checkMirror(dir); err != nil {
+			return o, err
 		}
 	}
-	return o, nil
+	o.Show, err = textsOf(cfg, "show", "path")
+	return o, err
+}
+
+// textsOf reads a setting that is a text or a list of texts.
+func textsOf(cfg jobdir.EnvironmentConfig, key, kind string) ([]string, error) {
+	v, ok := cfg.Kwargs.Get(key)
+	if !ok {
+		return nil, nil
+	}
+	list, isList := v.(value.List)
+	if !isList {
+		list = value.List{v}
+	}
+	var texts []string
+	for _, item := range list {
+		text, isText := item.(value.Str)
+		if !isText {
+			return nil, usageErrorf("environment setting %s: want a %s or a list of them, have %s", key, kind, value.Repr(item))
+		}
+		texts = append(texts, string(text))
+	}
+	return texts, nil
 }
 
 // setNetwork opens the network of sandboxes further than it is by itself.

@@ -29,8 +29,16 @@ func Open(ctx context.Context, environment string, o Options) (b sandbox.Backend
 		return nil, nil, err
 	}
 	b, closeBackend, err = New(ctx, name, o)
+	if errors.Is(err, oci.ErrShow) {
+		return nil, nil, exitcode.Usagef("environment %s: %w", name, err)
+	}
 	if err != nil {
 		return nil, nil, unusable(name, err)
+	}
+	if len(o.Show) > 0 && !b.Capabilities().OwnRoot {
+		err := exitcode.Usagef("environment %s: setting show: %q is not shown, as its sandboxes have the files of an image: %w",
+			name, o.Show[0], sandbox.ErrUnsupported)
+		return nil, nil, errors.Join(err, closeBackend())
 	}
 	if err := check(ctx, o, b); err != nil {
 		return nil, nil, errors.Join(unusable(name, err), closeBackend())
@@ -56,7 +64,7 @@ func Open(ctx context.Context, environment string, o Options) (b sandbox.Backend
 		o.Notice("left behind by a killed run: " + line)
 	}
 	if b.Capabilities().OwnRoot {
-		o.Notice("-e " + name + " shows this machine's own files to the agent (home directories and credentials masked): for demos and trusted agents only")
+		o.Notice("-e " + name + " shows this machine's own files to the agent (its programs and their settings, and what --ek show names): for demos and trusted agents only")
 	}
 	return b, closeBackend, nil
 }
@@ -297,6 +305,7 @@ func ociOptions(ctx context.Context, name string, o Options) (opts oci.Options, 
 		Now:        clock.Or(o.Now),
 		Egress:     o.Egress,
 		Mask:       slices.Concat(o.Mask, []string{dirs.State, dirs.Cache}),
+		Show:       o.Show,
 	}
 	if opts.OwnRoot {
 		return opts, func() error { return nil }, nil

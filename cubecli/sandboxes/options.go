@@ -52,6 +52,9 @@ type Options struct {
 	Mirrors []string
 	// Mask lists absolute host paths that environment host must not show.
 	Mask []string
+	// Show lists absolute host paths that environment host shows beside the
+	// system's own files.
+	Show []string
 	// Egress is how the egress proxy reaches the world; the zero value is this
 	// machine's resolver and network.
 	Egress egress.Upstream

@@ -49,6 +49,9 @@ func New(opts Options) (*Backend, error) {
 	if !filepath.IsAbs(opts.StateDir) || !filepath.IsAbs(opts.Executable) {
 		return nil, fmt.Errorf("state directory %q, executable %q: want absolute paths", opts.StateDir, opts.Executable)
 	}
+	if err := checkShow(opts); err != nil {
+		return nil, err
+	}
 	if opts.Guest == "" {
 		opts.Guest = opts.Executable
 	}
@@ -242,7 +245,22 @@ func (b *Backend) plan(hostname string, kind network.Kind, base *base) (*rootpla
 	if !b.opts.OwnRoot {
 		return rootplan.Image(base.layers, fresh), nil
 	}
-	return rootplan.Host(append(slices.Clone(b.opts.Mask), b.opts.StateDir), !b.root, fresh)
+	return rootplan.Host(hidden(b.opts), b.opts.Show, !b.root, fresh)
+}
+
+// hidden are the caller's own paths that backend host never shows.
+func hidden(opts Options) []string { return append(slices.Clone(opts.Mask), opts.StateDir) }
+
+// checkShow refuses what the caller wants shown and must not have, before there is a
+// sandbox.
+func checkShow(opts Options) error {
+	if !opts.OwnRoot || len(opts.Show) == 0 {
+		return nil
+	}
+	if err := rootplan.CheckShow(hidden(opts), opts.Show); err != nil {
+		return fmt.Errorf("%w: %w", ErrShow, err)
+	}
+	return nil
 }
 
 // validMounts refuses what a runtime would mount somewhere else than asked.

@@ -123,6 +123,39 @@ func TestHostMasks(t *testing.T) {
 	}
 }
 
+// TestHostShow: what is on this machine beside its system is seen when it is asked for.
+func TestHostShow(t *testing.T) {
+	t.Parallel()
+	for _, name := range runtimeNames() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			needRuntime(t, name)
+			tool, err := os.MkdirTemp("/var/lib", "proctor-show-")
+			if errors.Is(err, fs.ErrPermission) { // an ordinary user's own files are elsewhere
+				tool = stateDir(t)
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = os.RemoveAll(tool) })
+			if err := errors.Join(os.WriteFile(filepath.Join(tool, "seen"), []byte("tool"), 0o644), os.Mkdir(filepath.Join(tool, "jobs"), 0o755),
+				os.WriteFile(filepath.Join(tool, "jobs", "solution"), nil, 0o644), os.Chmod(tool, 0o755)); err != nil {
+				t.Fatal(err)
+			}
+			opts := testOptions(t, name)
+			opts.Mask = []string{filepath.Join(tool, "jobs")}
+			say(t, create(t, newBackend(t, opts), sandbox.Spec{}), "! test -e "+tool)
+			opts.Show = []string{tool}
+			if got := say(t, create(t, newBackend(t, opts), sandbox.Spec{}), "cat "+tool+"/seen && ! test -e "+tool+"/jobs/solution"); got != "tool" {
+				t.Errorf("got %q", got)
+			}
+			opts.Show = opts.Mask
+			if _, err := New(opts); !errors.Is(err, ErrShow) || !strings.Contains(err.Error(), opts.Mask[0]) {
+				t.Errorf("showing the jobs: %v", err)
+			}
+		})
+	}
+}
+
 func TestHostDockerfile(t *testing.T) {
 	t.Parallel()
 	needRuntime(t, RuntimeRunc)

@@ -3,9 +3,10 @@
 //
 // Two backends share the machinery. "sandbox" puts a writable layer on the
 // layers of an image that package image has unpacked. "host" puts it on the
-// host's own root file system, with home directories and credentials masked;
-// it isolates what commands write, but shows them most of what the machine
-// has, and is meant for demonstrations, task authors and trusted agents.
+// host's own root file system, of which it shows the programs and their settings
+// and what Options.Show names, without credentials; it isolates what commands
+// write, but shows them what the machine has installed, and is meant for
+// demonstrations, task authors and trusted agents.
 //
 // Begin with [New]. A program that uses the package must call [Reexec] first
 // thing in main, because the runtime that is built in, gVisor, and the helper

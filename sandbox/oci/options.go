@@ -1,6 +1,7 @@
 package oci
 
 import (
+	"errors"
 	"log/slog"
 	"time"
 
@@ -22,6 +23,9 @@ const (
 // sandbox. A program that is its own guest knows by it that it has to call
 // guest.Main.
 const GuestArg0 = runtimes.GuestArg0 // "proctor-guest"
+
+// ErrShow is the error of paths in Options.Show that must not be shown.
+var ErrShow = errors.New("setting show")
 
 // Options of a backend.
 type Options struct {
@@ -55,6 +59,10 @@ type Options struct {
 	// Mask lists further absolute host paths that backend host must not show:
 	// the jobs directory, the tasks with their solutions.
 	Mask []string
+	// Show lists absolute host paths that backend host shows beside the system's own
+	// files, such as a tool in "/opt". One that is masked, or that holds keys or
+	// sockets of this machine, is refused.
+	Show []string
 	// Images is where backend "sandbox" takes images from.
 	Images *image.Store
 	// Egress is how the egress proxy of sandboxes reaches the world; the zero

@@ -35,29 +35,51 @@ var written = []string{
 // copyLimit bounds a file that is copied into a skeleton.
 const copyLimit = 1 << 20
 
-// Host lays out backend host's root: everything of this machine's root that is not
-// below one of extra or of the paths that are always masked, with what fresh has on
-// top. Paths in extra are absolute. Locked says that the plan is carried out in a user
-// namespace.
-func Host(extra []string, locked bool, fresh func(rootfs.Attributes) rootfs.Tree) (*Plan, error) {
+// Host lays out backend host's root: of this machine's root what is listed and what
+// show names, without what lies below one of extra or of the paths that are masked, and
+// with what fresh has on top. Paths in extra and show are absolute. Locked says that
+// the plan is carried out in a user namespace.
+func Host(extra, show []string, locked bool, fresh func(rootfs.Attributes) rootfs.Tree) (*Plan, error) {
 	mounts, err := mountinfo.Read()
 	if err != nil {
 		return nil, err
 	}
+	files, err := hostFiles()
+	if err != nil {
+		return nil, err
+	}
+	h := host{files: files, mounts: mounts, locked: locked}
+	p := hostPlanner{host: h}
+	return planHost(h, extra, show, fresh(p.below))
+}
+
+// CheckShow refuses paths that Host would refuse to show.
+func CheckShow(extra, show []string) error {
+	files, err := hostFiles()
+	if err != nil {
+		return err
+	}
+	_, err = showable(files, show, extra)
+	return err
+}
+
+func hostFiles() (fs.ReadLinkFS, error) {
 	files, ok := os.DirFS("/").(fs.ReadLinkFS)
 	if !ok {
 		return nil, errors.New("the host's file system cannot be read")
 	}
-	h := host{files: files, mounts: mounts, locked: locked}
-	p := hostPlanner{host: h}
-	return planHost(h, hostMasks(files, extra), fresh(p.below))
+	return files, nil
 }
 
-// planHost lays out backend host's root: everything of the host's root that is
-// not below one of masks, with what fresh has on top.
-func planHost(h host, masks []string, fresh rootfs.Tree) (*Plan, error) {
-	p := &hostPlanner{host: h, plan: &Plan{fresh: fresh, hide: rootfs.Tree{}}, hidden: map[string]bool{}}
-	p.hideMasks(masks)
+// planHost is Host for any host.
+func planHost(h host, extra, show []string, fresh rootfs.Tree) (*Plan, error) {
+	shown, err := showable(h.files, show, extra)
+	if err != nil {
+		return nil, err
+	}
+	p := &hostPlanner{host: h, plan: &Plan{fresh: fresh, hide: rootfs.Tree{}}, hidden: map[string]bool{}, shown: shown}
+	p.hideUnlisted(unlisted(h.files, shown))
+	p.hideMasks(slices.Concat(extra, secretMasks(h.files)), slices.Concat(replaced, homeMasks(h.files)), shown)
 	if h.locked {
 		p.ownWritten()
 	}
@@ -89,7 +111,8 @@ func fsName(name string) string {
 type hostPlanner struct {
 	host
 	plan   *Plan
-	hidden map[string]bool   // resolved masks that exist
+	hidden map[string]bool   // what is not listed, and resolved masks that exist
+	shown  selection         // what the caller asked for
 	cuts   []mountinfo.Mount // mounts that have to be parts, or to be left out
 }
 
@@ -103,11 +126,39 @@ func (p *hostPlanner) below(dir string) (rootfs.Entry, bool) {
 	return rootfs.Stat(info), true
 }
 
-func (p *hostPlanner) hideMasks(masks []string) {
+// hideUnlisted hides paths, links themselves and not what they lead to.
+func (p *hostPlanner) hideUnlisted(names []string) {
+	for _, name := range names {
+		p.hidden[name] = true
+		p.plan.hide.Whiteout(name, p.below)
+	}
+	for _, name := range emptied {
+		if info, err := p.lstat(name); err == nil && info.IsDir() && p.hidden[name] {
+			p.plan.fresh.Put(name, rootfs.Stat(info), p.below)
+		}
+	}
+}
+
+// hideMasks hides what masks name. Those that may yield do so to what of shown is the
+// masked path or lies below it, and to nothing else: what is shown of a directory does
+// not uncover what is masked in it.
+func (p *hostPlanner) hideMasks(firm, yielding []string, shown selection) {
 	var resolved []string
-	for _, m := range masks {
+	for _, m := range firm {
 		if r, ok := resolve(p.files, m); ok && r != "/" {
 			resolved = append(resolved, r)
+		}
+	}
+	for _, m := range yielding {
+		r, ok := resolve(p.files, m)
+		if !ok || r == "/" {
+			continue
+		}
+		switch inside := shown.inside(r); {
+		case len(inside) == 0:
+			resolved = append(resolved, r)
+		case !inside.whole(r):
+			p.hideUnlisted(inside.others(p.files, r))
 		}
 	}
 	slices.Sort(resolved) // what holds others comes first
@@ -185,7 +236,7 @@ func (p *hostPlanner) ownWritten() {
 func (p *hostPlanner) findCuts() []mountinfo.Mount {
 	var cuts []mountinfo.Mount
 	for _, m := range p.mounts {
-		if m.Path != "/" && (p.locked || (partOfSystem(m) && !p.isHidden(m.Path) && p.isDir(m.Path))) {
+		if m.Path != "/" && (p.locked || (p.partOfSystem(m) && !p.isHidden(m.Path) && p.isDir(m.Path))) {
 			cuts = append(cuts, m)
 		}
 	}
@@ -197,12 +248,15 @@ func (p *hostPlanner) isDir(name string) bool {
 	return err == nil && info.IsDir()
 }
 
-// partOfSystem recognises mounts that programs of the host need to run. Other disks
-// are not shown.
-func partOfSystem(m mountinfo.Mount) bool {
-	types := []string{"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "erofs", "squashfs", "overlay", "virtiofs", "9p"}
+// partOfSystem recognises mounts that programs of the host need to run, and disks that
+// hold what the caller wants shown. Other disks are not shown.
+func (p *hostPlanner) partOfSystem(m mountinfo.Mount) bool {
+	disks := []string{"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs", "erofs", "squashfs", "overlay", "virtiofs", "9p"}
 	tops := []string{"usr", "var", "opt", "etc", "srv", "nix", "gnu", "bin", "sbin", "lib", "lib32", "lib64"}
-	return slices.Contains(types, m.Type) && slices.Contains(tops, strings.SplitN(m.Path[1:], "/", 2)[0])
+	if p.shown.whole(m.Path) || p.shown.partly(m.Path) {
+		return slices.Contains(append(disks, "tmpfs", "nfs", "nfs4"), m.Type)
+	}
+	return slices.Contains(disks, m.Type) && slices.Contains(tops, strings.SplitN(m.Path[1:], "/", 2)[0])
 }
 
 func (p *hostPlanner) cutBelow(dir string) bool {
@@ -282,7 +336,7 @@ func (p *hostPlanner) place(name string) error {
 func (p *hostPlanner) placeDir(name string, e rootfs.Entry) error {
 	p.plan.skeleton.Put(name, e, p.below)
 	m, mounted := p.cutAt(name)
-	if mounted && !partOfSystem(m) {
+	if mounted && !p.partOfSystem(m) {
 		return nil
 	}
 	if p.cutBelow(name) {

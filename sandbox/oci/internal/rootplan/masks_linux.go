@@ -1,7 +1,6 @@
 package rootplan
 
 import (
-	"bufio"
 	"io/fs"
 	"path"
 	"slices"
@@ -10,7 +9,7 @@ import (
 )
 
 // replaced are host directories that a sandbox gets empty: what belongs to the
-// running machine and its users. Order does not matter.
+// running machine and its users.
 var replaced = []string{
 	"/proc", "/sys", "/dev", "/run", "/var/run", "/tmp", "/var/tmp", "/lost+found", "/var/lock",
 	"/home", "/root", "/mnt", "/media",
@@ -37,8 +36,9 @@ var secret = []string{
 	"/var/lib/proctor",
 }
 
-// credentials are names below a home directory that hold secrets. They are
-// masked in the homes of system users, whose other files are programs' data.
+// credentials are names below a home directory that hold secrets. They are masked in
+// the homes of system users, whose other files are programs' data, and in those of
+// people that are shown.
 var credentials = []string{
 	".ssh", ".aws", ".azure", ".config", ".kube", ".docker", ".gnupg", ".netrc", ".git-credentials", ".gitconfig",
 	".npmrc", ".pypirc", ".cargo", ".m2", ".gradle", ".huggingface", ".cache", ".local", ".password-store", ".vault-token",
@@ -46,10 +46,10 @@ var credentials = []string{
 	".claude", ".claude.json", ".codex", ".gemini", ".openai",
 }
 
-// hostMasks are paths of the host, below "/" and cleaned. They may be missing on the
-// host, or be links.
-func hostMasks(root fs.FS, extra []string) []string {
-	masks := slices.Concat(replaced, extra)
+// secretMasks are the files and directories of the host that hold credentials. They
+// may be missing, or be links.
+func secretMasks(root fs.FS) []string {
+	var masks []string
 	for _, pattern := range secret {
 		if !strings.ContainsAny(pattern, "*?[") {
 			masks = append(masks, pattern)
@@ -60,22 +60,25 @@ func hostMasks(root fs.FS, extra []string) []string {
 			masks = append(masks, "/"+f)
 		}
 	}
-	return append(masks, homeMasks(root)...)
+	return masks
 }
 
-// homeMasks are the homes of people, wherever they lie, and the credentials in
-// the homes of other users.
+// homeMasks are the homes of people, wherever they lie, and the credentials in all
+// homes.
 func homeMasks(root fs.FS) []string {
-	f, err := root.Open("etc/passwd")
-	if err != nil {
-		return nil
-	}
-	defer func() { _ = f.Close() }()
 	var masks []string
+	credentialsIn := func(home string) {
+		list, _ := fs.ReadDir(root, fsName(home)) // what cannot be read has nothing to hide
+		for _, d := range list {
+			if slices.Contains(credentials, d.Name()) {
+				masks = append(masks, path.Join(home, d.Name()))
+			}
+		}
+	}
+	accounts, _ := fs.ReadFile(root, "etc/passwd") // a machine without it has no other users
 	seen := map[string]bool{}
-	lines := bufio.NewScanner(f)
-	for lines.Scan() {
-		fields := strings.Split(lines.Text(), ":")
+	for line := range strings.Lines(string(accounts)) {
+		fields := strings.Split(line, ":")
 		if len(fields) < 7 || !path.IsAbs(fields[5]) {
 			continue
 		}
@@ -87,13 +90,15 @@ func homeMasks(root fs.FS) []string {
 		seen[home] = true
 		if uid >= 1000 && uid < 65534 && home != "/" && !sharedDir(home) {
 			masks = append(masks, home)
-			continue
 		}
-		list, _ := fs.ReadDir(root, fsName(home)) // what cannot be read has nothing to hide
-		for _, d := range list {
-			if slices.Contains(credentials, d.Name()) {
-				masks = append(masks, path.Join(home, d.Name()))
-			}
+		credentialsIn(home)
+	}
+	// Homes of people whom another directory than /etc/passwd knows.
+	others, _ := fs.ReadDir(root, "home")
+	for _, d := range others {
+		if home := path.Join("/home", d.Name()); !seen[home] {
+			masks = append(masks, home)
+			credentialsIn(home)
 		}
 	}
 	return masks
