@@ -390,31 +390,35 @@ func TestBuildEnds(t *testing.T) {
 	assertNothingElse(t, b, 0)
 }
 
-// TestCacheMount: what a build leaves in a cache the next one finds, by its id
-// or its target.
+// TestCacheMount: what a build leaves in a cache the next one of the same directory finds,
+// by its id or its target, and one of another directory does not.
 func TestCacheMount(t *testing.T) {
 	t.Parallel()
 	b := builder(t, RuntimeRunc)
-	build := func(n string) sandbox.Sandbox {
-		dir := contextDir(t, map[string]string{"Dockerfile": "FROM debian:bookworm-slim\n" +
-			"RUN --mount=type=cache,target=/c --mount=type=cache,id=x,target=/d,mode=0700,uid=7,sharing=locked --mount=type=cache,id=x,target=/e,sharing=locked " +
-			"echo " + n + " >>/c/n && echo " + n + " >/d/n && stat -c '%a %u' /d >/stat && cat /c/n >/seen && cmp /d/n /e/n\n"})
+	saw := func(dir, n string) string {
+		if err := os.WriteFile(filepath.Join(dir, "Dockerfile"), []byte("FROM debian:bookworm-slim\n"+
+			"RUN --mount=type=cache,target=/c --mount=type=cache,id=x,target=/d,mode=0700,uid=7,sharing=locked --mount=type=cache,id=x,target=/e,sharing=locked "+
+			"echo "+n+" >>/c/n && echo "+n+" >/d/n && stat -c '%a %u' /d >/stat && cat /c/n >/seen && cmp /d/n /e/n\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
 		spec, _ := buildSpec(dir)
-		s, err := b.Create(t.Context(), spec)
+		sb := create(t, b, spec)
+		var out strings.Builder
+		status, err := sb.Exec(t.Context(), sandbox.Command{Argv: []string{"sh", "-c", "cat /seen /stat; ls -A /c /d /e"}, Stdout: &out})
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = s.Destroy(context.WithoutCancel(t.Context())) })
-		return s
+		if strings.Contains(out.String(), "\nn\n") {
+			t.Errorf("status %v, a cache is in the image: %q", status, out.String())
+		}
+		return out.String()
 	}
-	build("1")
-	s := build("2")
-	var out strings.Builder
-	status, err := s.Exec(t.Context(), sandbox.Command{Argv: []string{"sh", "-c", "cat /seen /stat; ls -A /c /d /e"}, Stdout: &out})
-	if err != nil {
-		t.Fatal(err)
+	dir := contextDir(t, nil)
+	saw(dir, "1")
+	if got, want := saw(dir, "2"), "1\n2\n700 7\n"; !strings.HasPrefix(got, want) {
+		t.Errorf("the second build saw %q, want %q", got, want)
 	}
-	if want := "1\n2\n700 7\n"; !strings.HasPrefix(out.String(), want) || strings.Contains(out.String(), "\nn\n") {
-		t.Errorf("status %v, the second build saw %q, want %q and no cache in the image", status, out.String(), want)
+	if got, want := saw(contextDir(t, nil), "3"), "3\n700 7\n"; !strings.HasPrefix(got, want) {
+		t.Errorf("a build of another directory saw %q, want %q", got, want)
 	}
 }
