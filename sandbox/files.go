@@ -101,7 +101,7 @@ func writeEntries(w *tar.Writer, way *bounded.Way, dir string, executable []stri
 	}
 	entries, err := fs.ReadDir(here.FS(), ".")
 	if err != nil {
-		return err
+		return fmt.Errorf("listing %q: %w", dir, err)
 	}
 	for _, e := range entries {
 		name := path.Join(dir, e.Name())

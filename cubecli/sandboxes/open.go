@@ -35,25 +35,10 @@ func Open(ctx context.Context, environment string, o Options) (b sandbox.Backend
 	if err != nil {
 		return nil, nil, unusable(name, err)
 	}
-	if len(o.Show) > 0 && !b.Capabilities().OwnRoot {
-		err := exitcode.Usagef("environment %s: setting show: %q is not shown, as its sandboxes have the files of an image: %w",
-			name, o.Show[0], sandbox.ErrUnsupported)
-		return nil, nil, errors.Join(err, closeBackend())
-	}
 	if err := check(ctx, o, b); err != nil {
 		return nil, nil, errors.Join(unusable(name, err), closeBackend())
 	}
-	if o.Hardened && !b.Capabilities().Hardened {
-		err := exitcode.Usagef("environment %s cannot harden its sandboxes: %w", name, sandbox.ErrUnsupported)
-		return nil, nil, errors.Join(err, closeBackend())
-	}
-	if o.HostNetwork && name != sandbox.BackendSandbox && name != sandbox.BackendHost {
-		err := exitcode.Usagef("environment %s cannot let its sandboxes share this machine's network: %w", name, sandbox.ErrUnsupported)
-		return nil, nil, errors.Join(exitcode.WithHint(err, "network=host is for -e sandbox and -e host"), closeBackend())
-	}
-	if o.Keep && !b.Capabilities().Keep {
-		err := exitcode.WithHint(exitcode.Usagef("--no-delete: environment %s cannot keep sandboxes, whose processes end with this program: %w", name, sandbox.ErrUnsupported),
-			"use -e docker; 'proctor trial attach' follows a trial while it runs")
+	if err := refusal(name, b.Capabilities(), o); err != nil {
 		return nil, nil, errors.Join(err, closeBackend())
 	}
 	removed, err := Collect(ctx, b)
@@ -67,6 +52,25 @@ func Open(ctx context.Context, environment string, o Options) (b sandbox.Backend
 		o.Notice("-e " + name + " shows this machine's own files to the agent (its programs and their settings, and what --ek show names): for demos and trusted agents only")
 	}
 	return b, closeBackend, nil
+}
+
+// refusal is what an environment that works cannot do of what is asked; nil for nothing.
+func refusal(name string, can sandbox.Capabilities, o Options) error {
+	refuse := func(format string, args ...any) error {
+		return exitcode.Usagef("%w: %w", fmt.Errorf(format, args...), sandbox.ErrUnsupported)
+	}
+	switch {
+	case len(o.Show) > 0 && !can.OwnRoot:
+		return refuse("environment %s: setting show: %q is not shown, as its sandboxes have the files of an image", name, o.Show[0])
+	case o.Hardened && !can.Hardened:
+		return refuse("environment %s cannot harden its sandboxes", name)
+	case o.HostNetwork && name != sandbox.BackendSandbox && name != sandbox.BackendHost:
+		return exitcode.WithHint(refuse("environment %s cannot let its sandboxes share this machine's network", name), "network=host is for -e sandbox and -e host")
+	case o.Keep && !can.Keep:
+		return exitcode.WithHint(refuse("--no-delete: environment %s cannot keep sandboxes, whose processes end with this program", name),
+			"use -e docker; 'proctor trial attach' follows a trial while it runs")
+	}
+	return nil
 }
 
 // unusable makes an environment that does not work here an error of the command line,

@@ -82,20 +82,13 @@ func (s *session) upward(v *visit, up net.Conn, touch func()) error {
 		n, err := s.in.Read(buf)
 		touch()
 		first = append(first, buf[:n]...)
-		name, short := serverName(first)
-		if like, _ := likeTLS(first); like && err != nil && errors.Is(short, errShortHello) {
-			short = fmt.Errorf("%w: it ends before its end", errNoHello)
-		}
-		switch {
-		case errors.Is(short, errLongHello), errors.Is(short, errNoHello):
-			v.allowed, v.reason = false, short.Error()
-			return short
-		case short == nil || err != nil:
-		case len(first) > 2*maxHello: // in very many small records
-			v.allowed, v.reason = false, errLongHello.Error()
-			return errLongHello
-		default:
+		name, unread := firstWords(first, err != nil)
+		if errors.Is(unread, errShortHello) {
 			continue
+		}
+		if unread != nil {
+			v.allowed, v.reason = false, unread.Error()
+			return unread
 		}
 		if name != "" {
 			if denied := v.checkName(name); denied != nil {
@@ -116,6 +109,26 @@ func (s *session) upward(v *visit, up net.Conn, touch func()) error {
 		}
 		return copyAll(up, s.in, touch)
 	}
+}
+
+// firstWords is the server name in what a client says first, empty where there is none;
+// over says that it says no more. errShortHello asks for more, any other error is a
+// reason not to send it on.
+func firstWords(first []byte, over bool) (string, error) {
+	name, err := serverName(first)
+	if !errors.Is(err, errShortHello) {
+		return name, err
+	}
+	like, _ := likeTLS(first)
+	switch {
+	case over && like:
+		return "", fmt.Errorf("%w: it ends before its end", errNoHello)
+	case over:
+		return "", nil
+	case len(first) > 2*maxHello: // in very many small records
+		return "", errLongHello
+	}
+	return "", errShortHello
 }
 
 var copyBuffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}

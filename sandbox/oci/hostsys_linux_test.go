@@ -59,11 +59,14 @@ func TestHostSys(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(group, "own"), 0o755); err != nil {
 		t.Fatalf("the group is not the user's to change: %v", err)
 	}
-	defer func() { _ = os.Remove(filepath.Join(group, "own")) }()
+	t.Cleanup(func() { _ = os.Remove(filepath.Join(group, "own")) })
 	for _, name := range []string{RuntimeNative, RuntimeRunc, RuntimeCrun} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			needRuntime(t, name)
-			s := create(t, newBackend(t, testOptions(t, name)), sandbox.Spec{})
+			opts := testOptions(t, name)
+			opts.ShareHost = true
+			s := create(t, newBackend(t, opts), sandbox.Spec{})
 			seen := 0
 			for line := range strings.Lines(say(t, s, "cat /proc/self/mountinfo")) {
 				f := strings.Fields(line)
@@ -78,11 +81,11 @@ func TestHostSys(t *testing.T) {
 			if seen == 0 {
 				t.Error("there is no /sys")
 			}
-			if got := say(t, s, "ls -A "+cgroup.Root+"; mkdir "+group+"/inside 2>/dev/null && echo made; true"); got != "" {
+			if got := say(t, s, "ls -A "+cgroup.Root+"; mkdir "+group+"/"+name+" 2>/dev/null && echo made; true"); got != "" {
 				t.Errorf("of the host's control groups: %q", got)
 			}
-			if _, err := os.Stat(filepath.Join(group, "inside")); err == nil {
-				_ = os.Remove(filepath.Join(group, "inside"))
+			if _, err := os.Stat(filepath.Join(group, name)); err == nil {
+				_ = os.Remove(filepath.Join(group, name))
 				t.Error("a group was made on the host")
 			}
 		})
