@@ -45,18 +45,6 @@ var killObligations = []obligation{
 			t.Error("a process from before the mark is gone")
 		}
 	}},
-	{"what is spared goes on", processes, func(t *testing.T, s *suite) {
-		sb, before, since, dir := s.fresh(t), s.tag(), s.tag(), s.dir()
-		upload(t, sb, dir, pack(t, nil))
-		exec(t, sb, tagged(before, `(setsid bash -c 'while :; do sleep 0.03; echo >>"$1"; done' "$0" `+dir+`/beat >/dev/null 2>&1 &)`))
-		waitAlive(t, sb, before)
-		m := mark(t, sb)
-		exec(t, sb, tagged(since, daemonScript+daemonScript))
-		waitAlive(t, sb, since)
-		killTree(t, sb, m)
-		gone(t, sb, since)
-		output(t, sb, sh(`a=$(wc -l <`+dir+`/beat); until [ "$(wc -l <`+dir+`/beat)" -gt $((a + 2)) ]; do sleep 0.05; done`))
-	}},
 	{"an Exec under way that began after the mark is ended", processes, func(t *testing.T, s *suite) {
 		sb, tag := s.shared(t), s.tag()
 		m := mark(t, sb)
