@@ -196,6 +196,9 @@ func (c *Client) read() {
 }
 
 func (c *Client) dispatch(f frames.Frame) error {
+	if f.Type == repPong {
+		return nil // that it was heard is all
+	}
 	c.mu.Lock()
 	k := c.calls[f.ID]
 	c.mu.Unlock()

@@ -212,6 +212,41 @@ func TestStuckSupervisor(t *testing.T) {
 	})
 }
 
+// TestSlowSupervisor takes a minute for what it does, and says all the while that there is
+// somebody: nothing is lost.
+func TestSlowSupervisor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		pings := 0
+		c := puppet(t, func(r io.Reader, w io.Writer) {
+			out := frames.NewWriter(w)
+			for {
+				f, err := frames.Read(r, new(frames.Pool), requestLimit)
+				if err != nil {
+					return
+				}
+				switch f.Type {
+				case reqPing:
+					pings++
+					_ = out.Send(repPong, f.ID, nil)
+				case reqKillTree:
+					time.AfterFunc(time.Minute, func() { _ = out.Send(repDone, f.ID, reply{}.encode()) })
+				}
+			}
+		})
+		for range 2 { // late answers of the first one disturb nothing
+			if err := c.KillTree(t.Context(), "mark", time.Second); err != nil {
+				t.Errorf("KillTree: %v", err)
+			}
+		}
+		_ = c.Close()
+		synctest.Wait()
+		if pings < 20 {
+			t.Errorf("it was asked %d times whether there is somebody", pings)
+		}
+	})
+}
+
 func TestCloseEndsCalls(t *testing.T) {
 	t.Parallel()
 	begun := make(chan struct{})
