@@ -100,17 +100,52 @@ func (s selection) inside(name string) selection {
 }
 
 // others are the paths at or below a directory that are not selected, without those
-// that lie below others of them.
+// that lie below others of them. The directory itself is not selected.
 func (s selection) others(files fs.FS, dir string) []string {
+	var r remains
+	for _, pattern := range s {
+		r = append(r, strings.Split(pattern[1:], "/"))
+	}
+	if dir != "/" {
+		for part := range strings.SplitSeq(dir[1:], "/") {
+			r, _ = r.enter(part)
+		}
+	}
+	return r.others(files, dir)
+}
+
+// remains are what is left of the patterns that match a directory: the parts for the
+// names below it, at least one each.
+type remains [][]string
+
+// enter is what remains for what lies below a name. The name is selected if a pattern
+// ends with it.
+func (r remains) enter(name string) (below remains, selected bool) {
+	for _, parts := range r {
+		if ok := parts[0] == name; !ok {
+			if ok, _ = path.Match(parts[0], name); !ok { // the patterns are correct
+				continue
+			}
+		}
+		if len(parts) == 1 {
+			return nil, true
+		}
+		below = append(below, parts[1:])
+	}
+	return below, false
+}
+
+func (r remains) others(files fs.FS, dir string) []string {
 	list, _ := fs.ReadDir(files, fsName(dir)) // what cannot be read is not shown either
 	var out []string
 	for _, d := range list {
 		name := path.Join(dir, d.Name())
+		below, selected := r.enter(d.Name())
 		switch {
-		case s.whole(name):
-		case d.IsDir() && s.partly(name):
-			out = append(out, s.others(files, name)...)
-		case d.Type() == fs.ModeSymlink && s.partly(name): // what it leads to is selected by itself, or is not
+		case selected:
+		case d.IsDir() && len(below) > 0:
+			out = append(out, below.others(files, name)...)
+		case d.Type() == fs.ModeSymlink && len(below) > 0: // what it leads to is selected by itself, or is not
 		default:
 			out = append(out, name)
 		}
