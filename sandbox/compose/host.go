@@ -35,7 +35,7 @@ func (p *project) hostConfig(s *types.ServiceConfig) (*container.HostConfig, err
 		Sysctls:        s.Sysctls,
 		UsernsMode:     container.UsernsMode(s.UserNSMode),
 		UTSMode:        container.UTSMode(s.Uts),
-		Resources:      resources(s),
+		Resources:      p.resources(s),
 	}
 	slices.Sort(host.ExtraHosts)
 	for _, text := range s.DNS {
@@ -123,7 +123,9 @@ func securityOptions(list []string) []string {
 	return out
 }
 
-func resources(s *types.ServiceConfig) container.Resources {
+// resources are what a service may use. One whose file does not bound its processes
+// has the bound of the sandbox.
+func (p *project) resources(s *types.ServiceConfig) container.Resources {
 	r := container.Resources{
 		CgroupParent:       s.CgroupParent,
 		Memory:             int64(s.MemLimit),
@@ -164,6 +166,9 @@ func resources(s *types.ServiceConfig) container.Resources {
 	blockIO(&r, s.BlkioConfig)
 	if s.Deploy != nil {
 		deployed(&r, s.Deploy.Resources)
+	}
+	if limit := p.spec.Resources.PIDs; r.PidsLimit == nil && limit > 0 {
+		r.PidsLimit = new(limit)
 	}
 	return r
 }

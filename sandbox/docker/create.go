@@ -33,6 +33,7 @@ const (
 // Create fetches or builds the image and starts a container of it.
 func (b *Backend) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
 	spec = hardening.Complete(spec, b.hardened, b.pids)
+	spec.Resources.PIDs = cmp.Or(spec.Resources.PIDs, b.pids)
 	if err := b.accepts(spec); err != nil {
 		return nil, fmt.Errorf("creating sandbox %q: %w", spec.Name, err)
 	}
@@ -134,7 +135,6 @@ func (b *Backend) note(img compose.Image, stays bool) {
 func (b *Backend) run(ctx context.Context, spec sandbox.Spec, img compose.Image, withEntrypoint bool, l launch) (_ *Container, err error) {
 	withEntrypoint = withEntrypoint && len(img.Entrypoint) > 0
 	name := containerName(spec.Name)
-	spec.Resources.PIDs = cmp.Or(spec.Resources.PIDs, b.pids)
 	o := options(name, spec, img, withEntrypoint)
 	l.prepare(&o, img)
 	// A request that is cut off may still create the container: it is let

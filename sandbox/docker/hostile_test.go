@@ -101,7 +101,9 @@ func TestMemoryShortage(t *testing.T) {
 	need.Patience(t) // it takes a minute
 	spec := base()
 	spec.Resources = sandbox.Resources{MemoryMB: 96, PIDs: 2000}
-	sandboxtest.MemoryShortage(t, create(t, newBackend(t), spec))
+	sb := create(t, newBackend(t), spec)
+	sandboxtest.MemoryShortage(t, sb)
+	sandboxtest.Spared(t, sb)
 }
 
 // await is a sink that waits for a text.

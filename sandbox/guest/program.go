@@ -10,6 +10,7 @@ import (
 	"github.com/proctor-run/proctor/sandbox/egress/tunnel"
 	"github.com/proctor-run/proctor/sandbox/internal/entrypoint"
 	"github.com/proctor-run/proctor/sandbox/internal/native"
+	"github.com/proctor-run/proctor/sandbox/internal/ownkernel"
 )
 
 // RelayMode is the argument that makes the guest program the relay through
@@ -40,12 +41,13 @@ func Main(stdin, stdout *os.File, stderr io.Writer, build string) int {
 		_, _ = fmt.Fprintln(stderr, "proctor guest:", err)
 		return 1
 	}
-	return supervise(stdin, stdout, stderr, build, scores)
+	return supervise(stdin, stdout, stderr, build, scores, 0)
 }
 
 // Program is the guest program: the relay, or what only waits, when args, without
 // the program's name, say so, and the supervisor otherwise, see Main, which first
-// makes the sandbox when args say that, see package native. It returns the exit code.
+// makes the sandbox when args say that, see package native, or knows what a sandbox
+// with a kernel of its own needs, see package ownkernel. It returns the exit code.
 func Program(args []string, stdin, stdout *os.File, stderr io.Writer, build string) int {
 	switch {
 	case len(args) == 0:
@@ -61,7 +63,9 @@ func Program(args []string, stdin, stdout *os.File, stderr io.Writer, build stri
 			_, _ = fmt.Fprintln(stderr, "proctor guest: making the sandbox:", err)
 			return 1
 		}
-		return supervise(stdin, stdout, stderr, build, scores)
+		return supervise(stdin, stdout, stderr, build, scores, 0)
+	case len(args) == 2 && args[0] == ownkernel.Mode:
+		return onOwnKernel(stdin, stdout, stderr, build, args[1])
 	}
 	port, ok := relayPort(args)
 	if !ok {

@@ -16,9 +16,13 @@ import (
 	"github.com/proctor-run/proctor/sandbox/internal/native"
 )
 
-// supervise is Main. scores say whom the kernel kills when memory is short.
-func supervise(stdin, stdout *os.File, stderr io.Writer, build string, scores native.Scores) int {
+// supervise is Main. scores say whom the kernel kills when memory is short, and memory
+// how many bytes commands may have if the supervisor has to see to that; otherwise 0.
+func supervise(stdin, stdout *os.File, stderr io.Writer, build string, scores native.Scores, memory int64) int {
 	s, err := newServer(stdout)
+	if err == nil {
+		err = s.boundMemory(memory)
+	}
 	if err == nil {
 		err = s.guardMemory(scores)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/internal/hardening"
+	"github.com/proctor-run/proctor/sandbox/internal/ownkernel"
 	"github.com/proctor-run/proctor/sandbox/internal/rootfs"
 	"github.com/proctor-run/proctor/sandbox/oci/internal/cgroup"
 	"github.com/proctor-run/proctor/sandbox/oci/internal/network"
@@ -69,7 +70,7 @@ func New(opts Options) (*Backend, error) {
 	root := runtimes.HostRoot()
 	return &Backend{
 		opts: opts, runtime: r, owner: owner, root: root,
-		cgroups: root && r.Limits() && cgroup.Writable(), noTUN: network.Try(tunPath),
+		cgroups: root && cgroup.Writable(), noTUN: network.Try(tunPath),
 	}, nil
 }
 
@@ -84,13 +85,13 @@ func (b *Backend) Name() string {
 // Runtime is the name of the runtime in use.
 func (b *Backend) Runtime() string { return b.runtime.Name() }
 
-// Capabilities are those of this machine: limits are enforced with native, runc
-// and crun by root where the cgroup file system can be written.
+// Capabilities are those of this machine: limits are enforced by root where the
+// cgroup file system can be written, and that of processes with gVisor by anybody.
 func (b *Backend) Capabilities() sandbox.Capabilities {
 	return sandbox.Capabilities{
 		Mounted: true, OwnRoot: b.opts.OwnRoot, Build: !b.opts.OwnRoot, NoNetwork: true, Allowlist: true, SwitchNetwork: true,
 		GuardedMounts: true, Hardened: true,
-		CPULimit: b.cgroups, MemoryLimit: b.cgroups, PIDsLimit: b.cgroups && cgroup.CountsPIDs(cgroup.Root),
+		CPULimit: b.cgroups, MemoryLimit: b.cgroups, PIDsLimit: b.runtime.OwnKernel() || b.cgroups && cgroup.CountsPIDs(cgroup.Root),
 	}
 }
 
@@ -241,7 +242,13 @@ func (b *Backend) resources(spec sandbox.Spec) sandbox.Resources {
 
 // plan lays out the root file system.
 func (b *Backend) plan(hostname string, kind network.Kind, base *base) (*rootplan.Plan, error) {
-	fresh := func(below rootfs.Attributes) rootfs.Tree { return network.Identity(hostname, kind, below) }
+	fresh := func(below rootfs.Attributes) rootfs.Tree {
+		t := network.Identity(hostname, kind, below)
+		if _, ok := below("/tmp"); ok && b.runtime.OwnKernel() && !base.layer {
+			t.File(ownkernel.Placeholder, 0o600, nil, below)
+		}
+		return t
+	}
 	if !b.opts.OwnRoot {
 		return rootplan.Image(base.layers, fresh), nil
 	}

@@ -3,11 +3,16 @@ package oci
 import (
 	"bytes"
 	"io"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/proctor-run/proctor/internal/need"
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/cgroup"
 	"github.com/proctor-run/proctor/sandbox/sandboxtest"
 )
 
@@ -36,8 +41,52 @@ func TestMemoryLimit(t *testing.T) {
 	}
 }
 
+// TestProcessorLimit: what wants more of a processor than it may have is held up.
+func TestProcessorLimit(t *testing.T) {
+	t.Parallel()
+	need.Root(t)
+	for _, name := range limitingRuntimes() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			needRuntime(t, name)
+			b := newBackend(t, testOptions(t, name))
+			need.That(t, "cgroups", b.Capabilities().CPULimit, "needs a cgroup file system that can be written")
+			s := create(t, b, sandbox.Spec{Resources: sandbox.Resources{CPUs: 0.2}})
+			say(t, s, `for i in 1 2 3 4; do timeout 60 sh -c "while :; do :; done" >/dev/null 2>&1 & done`)
+			// On a busy machine nobody gets more than that for a while.
+			for deadline := time.Now().Add(time.Minute); throttled(t, s.ID()) < 3; time.Sleep(50 * time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatal("four loops were not held up in a minute")
+				}
+			}
+		})
+	}
+}
+
+// throttled is how often the kernel has let a sandbox wait because it had used up its
+// time (sched-bwc: cpu.stat, in both versions of control groups).
+func throttled(t *testing.T, id string) int {
+	t.Helper()
+	for _, dir := range cgroup.Dirs(id) {
+		data, _ := os.ReadFile(filepath.Join(dir, "cpu.stat")) // of other groups there is none
+		for line := range strings.Lines(string(data)) {
+			if n, ok := strings.CutPrefix(strings.TrimSpace(line), "nr_throttled "); ok {
+				times, err := strconv.Atoi(n)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return times
+			}
+		}
+	}
+	t.Fatalf("no group of %s has counted periods", id)
+	return 0
+}
+
 // limitingRuntimes enforce the limits of sandbox.Resources.
-func limitingRuntimes() []string { return []string{RuntimeNative, RuntimeRunc, RuntimeCrun} }
+func limitingRuntimes() []string {
+	return []string{RuntimeNative, RuntimeRunc, RuntimeCrun, RuntimeGVisor}
+}
 
 // TestPIDsLimit: who starts more processes than there may be cannot, and the
 // sandbox continues.
@@ -96,7 +145,11 @@ func TestMemoryShortage(t *testing.T) {
 			}
 			b := newBackend(t, testOptions(t, name))
 			need.That(t, "cgroups", b.Capabilities().MemoryLimit, "needs a cgroup file system that can be written")
-			sandboxtest.MemoryShortage(t, create(t, b, sandbox.Spec{Resources: sandbox.Resources{MemoryMB: 96, PIDs: 2000}}))
+			s := create(t, b, sandbox.Spec{Resources: sandbox.Resources{MemoryMB: 96, PIDs: 2000}})
+			sandboxtest.MemoryShortage(t, s)
+			if name != RuntimeGVisor { // its kernel does not kill for memory, the supervisor does
+				sandboxtest.Spared(t, s)
+			}
 		})
 	}
 }

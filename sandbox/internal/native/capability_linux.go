@@ -38,7 +38,23 @@ func (s *Setup) drop(keep uint64) error {
 	if err != nil {
 		return err
 	}
-	have := (s.Capabilities | keep) & held
+	return hold((s.Capabilities | keep) & held)
+}
+
+// Drop gives up one capability, in all threads and for whatever is executed.
+func Drop(capability uintptr) error {
+	if err := allThreads(unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, capability, 0); err != nil {
+		return fmt.Errorf("dropping capability %d: %w", capability, err)
+	}
+	held, err := permitted()
+	if err != nil {
+		return err
+	}
+	return hold(held &^ (1 << capability))
+}
+
+// hold keeps no capability but some that the process has.
+func hold(have uint64) error {
 	header, data := capabilitySets(have, 0)
 	if err := allThreads(unix.SYS_CAPSET, uintptr(unsafe.Pointer(header)), uintptr(unsafe.Pointer(data)), 0); err != nil { //nolint:gosec // the call's arguments
 		return fmt.Errorf("dropping capabilities: %w", err)

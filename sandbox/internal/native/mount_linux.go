@@ -42,6 +42,14 @@ func (s *Setup) enter() error {
 			}
 		}
 	}
+	for _, m := range s.Mounts {
+		if !m.Seal {
+			continue
+		}
+		if err := r.restrict(m.Target, unix.MS_RDONLY, rootfs.RestrictOne); err != nil {
+			return fmt.Errorf("making %q read-only: %w", m.Target, err)
+		}
+	}
 	if err := r.protect(s.Masked, s.ReadOnly); err != nil {
 		return err
 	}

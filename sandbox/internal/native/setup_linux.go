@@ -50,6 +50,8 @@ type Mount struct {
 	// and MS_NOEXEC are meant, and MS_REC for what is mounted below it.
 	Flags uintptr `json:"flags"`
 	Data  string  `json:"data,omitempty"`
+	// Seal: it becomes read-only when all mounts are made.
+	Seal bool `json:"seal,omitempty"`
 }
 
 // setupLimit bounds a Setup; planning copies small files of the host into it.

@@ -24,12 +24,12 @@ const (
 // Writable reports whether root can make groups with CPU and memory limits.
 func Writable() bool {
 	if !unified(Root) {
-		return writableDir(filepath.Join(Root, "cpu")) && writableDir(filepath.Join(Root, "memory"))
+		return writable(filepath.Join(Root, "cpu")) && writable(filepath.Join(Root, "memory"))
 	}
 	// Controllers can be passed on from the real root only; a container's root
 	// group is full of processes.
 	controllers, err := os.ReadFile(filepath.Join(Root, "cgroup.subtree_control"))
-	if err != nil || !writableDir(Root) {
+	if err != nil || !writable(Root) {
 		return false
 	}
 	have := strings.Fields(string(controllers))
@@ -40,7 +40,7 @@ func Writable() bool {
 
 // CountsPIDs reports whether groups bound how many processes there are.
 func CountsPIDs(root string) bool {
-	if writableDir(filepath.Join(root, "pids")) {
+	if writable(filepath.Join(root, "pids")) {
 		return true
 	}
 	return containsAll(strings.Fields(hostfile.Small(filepath.Join(root, "cgroup.controllers"))), "pids")
@@ -64,7 +64,7 @@ func unified(dir string) bool {
 	return unix.Statfs(dir, &st) == nil && st.Type == unix.CGROUP2_SUPER_MAGIC
 }
 
-func writableDir(dir string) bool { return unix.Access(dir, unix.W_OK) == nil }
+func writable(name string) bool { return unix.Access(name, unix.W_OK) == nil }
 
 // Dirs lists the groups of a sandbox that are left.
 func Dirs(id string) []string {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -18,14 +19,13 @@ import (
 
 // Groups are the control groups of a sandbox that no other runtime makes.
 type Groups struct {
-	// dirs are those of version 1, one for each controller, and where this
-	// process is instead.
-	dirs []groupDir
+	dirs []groupDir // those of version 1, one for each controller
 	// unified is that of version 2: processes are started in it.
 	unified *os.File
 }
 
-type groupDir struct{ dir, home string }
+// groupDir is a group, and the caller's own in its hierarchy.
+type groupDir struct{ controller, dir, home string }
 
 // CPUPeriod is the period of limits of CPU time in microseconds, the kernel's default.
 const CPUPeriod = 100_000
@@ -33,31 +33,51 @@ const CPUPeriod = 100_000
 // CPUQuota is the time that a period has for that many processors.
 func CPUQuota(cpus float64) int64 { return int64(math.Max(1000, cpus*CPUPeriod)) }
 
+// Wanted says which groups a sandbox has.
+type Wanted struct {
+	Resources sandbox.Resources
+	// Devices: nodes of devices that containers do not have cannot be opened.
+	Devices bool
+	// Shown: there are groups without a limit too, which count what is used.
+	Shown bool
+}
+
 // Make makes the groups of a sandbox below a cgroup file system's root.
 // What it leaves when it fails is found by the sandbox's id.
-func Make(root, id string, r sandbox.Resources) (*Groups, error) {
+func Make(root, id string, w Wanted) (*Groups, error) {
+	r := w.Resources
 	if unified(root) {
 		return makeUnified(root, id, r)
 	}
 	g := &Groups{}
 	homes := homeGroups(root)
+	memory := limitFile("memory.limit_in_bytes", r.MemoryMB<<20)
+	if CountsSwap(root) {
+		memory = append(memory, limitFile("memory.memsw.limit_in_bytes", Swapped(r.MemoryMB<<20))...)
+	}
 	for _, c := range []struct {
 		controller string
 		files      [][2]string
+		always     bool
 	}{
-		{"pids", limitFile("pids.max", r.PIDs)},
-		{"memory", limitFile("memory.limit_in_bytes", r.MemoryMB<<20)},
-		{"cpu", limitFile("cpu.cfs_quota_us", quotaOf(r))},
-		{"devices", deviceFiles},
+		{"pids", limitFile("pids.max", r.PIDs), w.Shown},
+		{"memory", memory, w.Shown},
+		{"cpu", limitFile("cpu.cfs_quota_us", quotaOf(r)), w.Shown},
+		{"cpuacct", nil, w.Shown},
+		{"devices", deviceFiles, false},
 	} {
-		if len(c.files) == 0 || !writableDir(filepath.Join(root, c.controller)) {
+		wanted := c.always || len(c.files) > 0
+		if c.controller == "devices" {
+			wanted = w.Devices
+		}
+		if !wanted || !writable(filepath.Join(root, c.controller)) {
 			continue // what must be enforced was looked for before
 		}
 		dir := filepath.Join(root, c.controller, parentGroup, id)
 		if err := makeGroup(dir, c.files); err != nil {
 			return nil, err
 		}
-		g.dirs = append(g.dirs, groupDir{dir, homes[c.controller]})
+		g.dirs = append(g.dirs, groupDir{c.controller, dir, homes[c.controller]})
 	}
 	return g, nil
 }
@@ -67,6 +87,19 @@ func quotaOf(r sandbox.Resources) int64 {
 		return 0
 	}
 	return CPUQuota(r.CPUs)
+}
+
+// Swapped is how much memory and swap together a sandbox has with a limit of its
+// memory, in the same unit: as much again, as containers of engines have.
+func Swapped(memory int64) int64 { return 2 * memory }
+
+// CountsSwap reports whether groups bound what is swapped out.
+func CountsSwap(root string) bool {
+	if !unified(root) {
+		return writable(filepath.Join(root, "memory", "memory.memsw.limit_in_bytes"))
+	}
+	found, _ := filepath.Glob(filepath.Join(root, "*", "memory.swap.max")) // the pattern is correct
+	return len(found) > 0
 }
 
 // limitFile sets a limit; none without one.
@@ -150,11 +183,15 @@ func unifiedLimits(root string, r sandbox.Resources) ([][2]string, error) {
 	if !CountsPIDs(root) {
 		pids = nil
 	}
+	memory := limitFile("memory.max", r.MemoryMB<<20)
+	if CountsSwap(root) {
+		memory = append(memory, limitFile("memory.swap.max", r.MemoryMB<<20)...)
+	}
 	var files [][2]string
 	for _, c := range []struct {
 		controller string
 		limits     [][2]string
-	}{{"pids", pids}, {"memory", limitFile("memory.max", r.MemoryMB<<20)}, {"cpu", cpu}} {
+	}{{"pids", pids}, {"memory", memory}, {"cpu", cpu}} {
 		if len(c.limits) == 0 {
 			continue
 		}
@@ -171,7 +208,11 @@ func unifiedLimits(root string, r sandbox.Resources) ([][2]string, error) {
 // Enter puts the calling thread into the groups of version 1, so that what it
 // starts is born there. That is much cheaper than to move a process: the
 // kernel has to keep all others from forking meanwhile, and waits for it.
+// Without groups it does nothing.
 func (g *Groups) Enter() error {
+	if g == nil {
+		return nil
+	}
 	for _, d := range g.dirs {
 		if err := writeGroup(d.dir, "tasks", "0"); err != nil {
 			return err
@@ -183,6 +224,9 @@ func (g *Groups) Enter() error {
 // Leave brings the calling thread back to where the process is. A thread that
 // cannot leave does not matter: it ends with the sandbox.
 func (g *Groups) Leave() {
+	if g == nil {
+		return
+	}
 	for _, d := range g.dirs {
 		if d.home != "" {
 			_ = writeGroup(d.home, "tasks", "0")
@@ -206,13 +250,20 @@ func homeGroups(root string) map[string]string {
 	return homes
 }
 
-// Unified is the directory of the group of version 2, in which processes are to be
-// started; nil with groups of version 1.
-func (g *Groups) Unified() *os.File { return g.unified }
+// Unified reports whether it is one group of version 2.
+func (g *Groups) Unified() bool { return g != nil && g.unified != nil }
 
-// Close closes what Unified returns.
+// StartIn has a command started in the group of version 2; those of version 1 belong
+// to the thread that starts it, see Enter.
+func (g *Groups) StartIn(cmd *exec.Cmd) {
+	if g.Unified() {
+		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(g.unified.Fd())
+	}
+}
+
+// Close closes what StartIn uses.
 func (g *Groups) Close() {
-	if g != nil && g.unified != nil {
+	if g.Unified() {
 		_ = g.unified.Close() // nothing was written
 	}
 }

@@ -7,6 +7,7 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/proctor-run/proctor/sandbox/internal/hardening"
+	"github.com/proctor-run/proctor/sandbox/internal/ownkernel"
 	"github.com/proctor-run/proctor/sandbox/oci/internal/cgroup"
 	"github.com/proctor-run/proctor/sandbox/oci/internal/network"
 )
@@ -28,23 +29,28 @@ type spec struct {
 	// cgroupsPath is the group of the sandbox, in which devices are refused; empty
 	// for none.
 	cgroupsPath string
+	// groupsShown: the runtime shows the sandbox its groups.
+	groupsShown bool
 }
 
 // capabilities are those that container engines give by default, or for a
 // hardened sandbox those that its guest takes from its commands.
 func (b *spec) capabilities() []string {
+	var caps []string
+	if b.emulated { // the guest sets limits, and gives it up
+		caps = append(caps, "CAP_SYS_ADMIN")
+	}
 	if b.Hardened {
-		var caps []string
 		for _, name := range append(hardening.Supervisor(), hardening.Taker) {
 			caps = append(caps, "CAP_"+name)
 		}
 		return caps
 	}
-	caps := []string{
+	caps = append(caps,
 		"CAP_AUDIT_WRITE", "CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID",
 		"CAP_KILL", "CAP_NET_BIND_SERVICE", "CAP_SETFCAP",
 		"CAP_SETGID", "CAP_SETPCAP", "CAP_SETUID", "CAP_SYS_CHROOT",
-	}
+	)
 	// Raw sockets would show the traffic of the host.
 	if b.Network != network.Host {
 		caps = append(caps, "CAP_NET_RAW")
@@ -66,7 +72,7 @@ func (b *spec) config() *specs.Spec {
 		Hostname: b.Hostname,
 		Root:     &specs.Root{Path: b.Root.Dir, Readonly: b.Hardened},
 		Process: &specs.Process{
-			Args: []string{GuestPath},
+			Args: b.guestArgs(),
 			Env:  []string{"PATH=" + defaultPath},
 			Cwd:  "/",
 			Capabilities: &specs.LinuxCapabilities{
@@ -91,6 +97,21 @@ func (b *spec) config() *specs.Spec {
 	return s
 }
 
+// guestArgs start the guest.
+func (b *spec) guestArgs() []string {
+	if !b.emulated {
+		return []string{GuestPath}
+	}
+	l := ownkernel.Limits{PIDs: max(b.Resources.PIDs, 0)}
+	if b.Limited {
+		l.Memory = b.Resources.MemoryMB << 20
+	}
+	if b.Limited && b.Resources.CPUs > 0 {
+		l.CPUQuota, l.CPUPeriod = cgroup.CPUQuota(b.Resources.CPUs), cgroup.CPUPeriod
+	}
+	return []string{GuestPath, ownkernel.Mode, l.String()}
+}
+
 // ownMounts tells gVisor that the writable directories of a hardened sandbox are
 // seen by nobody else, so that what is written there can stay in its own kernel as
 // what is written to a writable root does.
@@ -109,6 +130,9 @@ func (b *spec) namespaces() []specs.LinuxNamespace {
 	}
 	if b.Network == network.None {
 		ns = append(ns, specs.LinuxNamespace{Type: specs.NetworkNamespace})
+	}
+	if b.groupsShown && !b.emulated {
+		ns = append(ns, specs.LinuxNamespace{Type: specs.CgroupNamespace})
 	}
 	return ns
 }
@@ -186,7 +210,14 @@ func (b *spec) readOnly() []string {
 func (b *spec) sysMounts() []specs.Mount {
 	options := []string{"nosuid", "noexec", "nodev", "ro"}
 	if b.Users == nil || b.Network != network.Host || b.emulated {
-		return []specs.Mount{{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: options}}
+		mounts := []specs.Mount{{Destination: "/sys", Type: "sysfs", Source: "sysfs", Options: options}}
+		if b.groupsShown {
+			if b.emulated { // until the guest has set the limits
+				options = []string{"nosuid", "noexec", "nodev"}
+			}
+			mounts = append(mounts, specs.Mount{Destination: cgroup.Root, Type: "cgroup", Source: "cgroup", Options: options})
+		}
+		return mounts
 	}
 	mounts := []specs.Mount{{Destination: "/sys", Type: "none", Source: "/sys", Options: append([]string{"rbind"}, options...)}}
 	if info, err := os.Stat(cgroup.Root); err == nil && info.IsDir() {
@@ -211,6 +242,10 @@ func (b *spec) limits() *specs.LinuxResources {
 	if b.Resources.MemoryMB > 0 {
 		bytes := b.Resources.MemoryMB << 20
 		r.Memory = &specs.LinuxMemory{Limit: &bytes}
+		if cgroup.CountsSwap(cgroup.Root) {
+			swapped := cgroup.Swapped(bytes)
+			r.Memory.Swap = &swapped
+		}
 	}
 	if b.Resources.PIDs > 0 {
 		r.Pids = &specs.LinuxPids{Limit: b.Resources.PIDs}

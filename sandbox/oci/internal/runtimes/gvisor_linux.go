@@ -9,7 +9,10 @@ import (
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
+	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/internal/ownkernel"
 	"github.com/proctor-run/proctor/sandbox/internal/rootfs"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/cgroup"
 	"github.com/proctor-run/proctor/sandbox/oci/internal/network"
 )
 
@@ -26,7 +29,7 @@ func (gvisor) Snapshots() bool { return false }
 // LateMounts: its kernel knows only what it was started with.
 func (gvisor) LateMounts() bool { return false }
 
-func (gvisor) Limits() bool { return false }
+func (gvisor) OwnKernel() bool { return true }
 
 // Static: gVisor executes the program where there are no libraries.
 func (gvisor) Static() bool { return true }
@@ -53,11 +56,49 @@ func (gvisor) Prepare(b *Bundle) (Start, error) {
 		// nothing that it has written.
 		argv = append(argv, "--overlay2=root:dir="+b.Dir)
 	}
-	s := &spec{Bundle: b, emulated: true}
+	s := &spec{Bundle: b, emulated: true, groupsShown: true}
 	l := b.launch()
-	l.Argv, l.Builtin = s.run(append(argv, "--ignore-cgroups")), true
+	// The groups are not gVisor's to make; what is seen in the sandbox are its own.
+	l.Argv, l.Builtin = s.run(append(argv, "--ignore-cgroups", "--in-sandbox-cgroup=v2")), true
 	l.Config = b.at(fileConfig)
-	return s.prepare(l)
+	if _, err := s.prepare(l); err != nil {
+		return nil, err
+	}
+	return func() (*Process, error) { return startGVisor(l, b) }, nil
+}
+
+const (
+	// sentryMemory is what gVisor needs beside what the sandbox has, in MiB: for itself
+	// and for tasks. The guest ends commands when memory runs out; what they fill until
+	// then is in it.
+	sentryMemory = 256 + ownkernel.Tasks*ownkernel.TaskMemory>>20
+	// sentryTasks are tasks of this machine that gVisor needs for itself, and
+	// tasksEach what it needs for one of the sandbox.
+	sentryTasks, tasksEach = 512, 4
+)
+
+// startGVisor starts gVisor in groups of this machine.
+func startGVisor(l *launch, b *Bundle) (*Process, error) {
+	if !b.Limited {
+		return startRuntime(l, b, nil)
+	}
+	groups, err := cgroup.Make(cgroup.Root, b.ID, cgroup.Wanted{Resources: around(b.Resources)})
+	if err != nil {
+		return nil, err
+	}
+	defer groups.Close()
+	return startRuntime(l, b, groups)
+}
+
+// around are limits of gVisor that leave the sandbox its own.
+func around(r sandbox.Resources) sandbox.Resources {
+	if r.MemoryMB > 0 {
+		r.MemoryMB += sentryMemory
+	}
+	if r.PIDs > 0 {
+		r.PIDs = sentryTasks + tasksEach*r.PIDs
+	}
+	return r
 }
 
 // withoutMounts takes the mounts of directories from a config.json that others show

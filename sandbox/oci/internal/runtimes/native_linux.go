@@ -39,7 +39,7 @@ func (nativeRuntime) Snapshots() bool { return true }
 
 func (nativeRuntime) LateMounts() bool { return true }
 
-func (nativeRuntime) Limits() bool { return true }
+func (nativeRuntime) OwnKernel() bool { return false }
 
 func (nativeRuntime) Static() bool { return false }
 
@@ -119,12 +119,13 @@ type nativeStart struct {
 // limited starts the guest in its groups.
 func (n nativeStart) limited() (*Process, error) {
 	if n.bundle.Limited {
-		g, err := cgroup.Make(cgroup.Root, n.bundle.ID, n.bundle.Resources)
+		g, err := cgroup.Make(cgroup.Root, n.bundle.ID, cgroup.Wanted{Resources: n.bundle.Resources, Devices: true, Shown: true})
 		if err != nil {
 			return nil, err
 		}
 		defer g.Close()
 		n.groups = g
+		n.launch.native.Mounts = append(n.launch.native.Mounts, groupMounts(g.View())...)
 	}
 	return n.start()
 }
@@ -203,9 +204,12 @@ func (n *nativeStart) prepare(cmd *exec.Cmd, pidfd *int) error {
 	if n.launch.native.Loopback {
 		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWNET
 	}
-	if n.groups != nil && n.groups.Unified() != nil {
-		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(n.groups.Unified().Fd())
+	if n.groups != nil && !n.groups.Unified() {
+		// The namespace begins where the thread is, which has entered its groups.
+		// With version 2 the process is born in its group and its thread is not.
+		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWCGROUP
 	}
+	n.groups.StartIn(cmd)
 	return nil
 }
 
@@ -225,18 +229,24 @@ func (n *nativeStart) enter(p *Process) (err error) {
 	if err := native.LimitThread(n.launch.native.Capabilities); err != nil {
 		return fmt.Errorf("limiting what the sandbox can do: %w", err)
 	}
-	if n.groups == nil {
-		return nil
-	}
 	return n.groups.Enter()
 }
 
 // leave takes the thread out of the sandbox's groups, which could not be removed
 // with it.
-func (n *nativeStart) leave() {
-	if n.groups != nil {
-		n.groups.Leave()
+func (n *nativeStart) leave() { n.groups.Leave() }
+
+// groupMounts show a sandbox its control groups.
+func groupMounts(view []cgroup.Shown) []native.Mount {
+	const safe = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
+	var mounts []native.Mount
+	if len(view) > 0 && view[0].Target != cgroup.Root {
+		mounts = append(mounts, native.Mount{Target: cgroup.Root, Type: "tmpfs", Source: "tmpfs", Flags: safe, Data: "mode=755,size=64k", Seal: true})
 	}
+	for _, v := range view {
+		mounts = append(mounts, native.Mount{Target: v.Target, Source: v.Source, Flags: safe | unix.MS_RDONLY})
+	}
+	return mounts
 }
 
 // arrange does what the guest waits for, from outside, and tells it what to make.

@@ -17,6 +17,7 @@ import (
 	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/sandbox/internal/native"
 	"github.com/proctor-run/proctor/sandbox/internal/rootfs"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/cgroup"
 )
 
 // diagnosticsLimit bounds what is kept of a runtime's standard error.
@@ -86,9 +87,9 @@ type Process struct {
 }
 
 // startRuntime starts the runtime of a sandbox in a mount namespace that only
-// the sandbox has. As root the namespace belongs to the thread that starts the
-// runtime, and no other process is needed.
-func startRuntime(l *launch, b *Bundle) (*Process, error) {
+// the sandbox has, and in groups unless it makes some itself. As root the namespace
+// belongs to the thread that starts the runtime, and no other process is needed.
+func startRuntime(l *launch, b *Bundle, groups *cgroup.Groups) (*Process, error) {
 	ids := b.Users
 	p := &Process{stderr: bounded.NewTail(diagnosticsLimit), done: make(chan struct{}), pidFile: filepath.Join(b.Dir, filePID)}
 	cmd, err := runtimeCommand(l, filepath.Join(b.Dir, fileLaunch), ids, b.Executable)
@@ -106,12 +107,18 @@ func startRuntime(l *launch, b *Bundle) (*Process, error) {
 	p.cmd, p.Stdin, p.Stdout = cmd, stdin, stdout
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = guestIn, guestOut, p.stderr
 	cmd.WaitDelay = time.Second // for what still holds standard error
+	groups.StartIn(cmd)
 
-	enter := func() (err error) { p.device, err = l.enterAsRoot(); return err }
+	enter := func() (err error) {
+		if p.device, err = l.enterAsRoot(); err != nil {
+			return err
+		}
+		return groups.Enter()
+	}
 	if ids != nil {
 		enter = func() error { return nil } // the helper does it
 	}
-	err = p.startOnThread(enter, func() {})
+	err = p.startOnThread(enter, groups.Leave)
 	_ = guestIn.Close()
 	_ = guestOut.Close()
 	if err == nil && ids != nil {

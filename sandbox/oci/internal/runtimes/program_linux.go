@@ -22,7 +22,7 @@ func (program) Snapshots() bool { return true }
 
 func (program) LateMounts() bool { return true }
 
-func (program) Limits() bool { return true }
+func (program) OwnKernel() bool { return false }
 
 func (program) Static() bool { return false }
 
@@ -30,7 +30,7 @@ func (program) Static() bool { return false }
 func (program) specOf(b *Bundle) *spec {
 	s := &spec{Bundle: b}
 	if b.Limited {
-		s.cgroupsPath = cgroup.Path(b.ID)
+		s.cgroupsPath, s.groupsShown = cgroup.Path(b.ID), true
 	}
 	return s
 }

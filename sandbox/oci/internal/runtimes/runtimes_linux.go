@@ -23,8 +23,9 @@ type Runtime interface {
 	// LateMounts: mounts that root makes in the namespaces of a running sandbox are
 	// seen in it.
 	LateMounts() bool
-	// Limits: those of control groups hold for what runs in a sandbox.
-	Limits() bool
+	// OwnKernel: a sandbox has a kernel of its own, which counts processes, and in which
+	// the guest sees to the rest, see package ownkernel.
+	OwnKernel() bool
 	// Static: the program of Bundle.Executable must need no shared libraries.
 	Static() bool
 	// Prepare writes what the start of a sandbox needs into its directory.
@@ -109,7 +110,7 @@ func (b *spec) prepare(l *launch) (Start, error) {
 			return nil, err
 		}
 	}
-	return func() (*Process, error) { return startRuntime(l, b.Bundle) }, nil
+	return func() (*Process, error) { return startRuntime(l, b.Bundle, nil) }, nil
 }
 
 func writeJSON(name string, v any) error {

@@ -1,0 +1,198 @@
+package guest
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/proctor-run/proctor/sandbox/internal/native"
+	"github.com/proctor-run/proctor/sandbox/internal/ownkernel"
+)
+
+// groups is where gVisor's kernel shows control groups of version 2.
+const groups = "/sys/fs/cgroup"
+
+// onOwnKernel is Main in a sandbox with a kernel of its own.
+func onOwnKernel(stdin, stdout *os.File, stderr io.Writer, build, limits string) int {
+	l, err := ownkernel.ParseLimits(limits)
+	if err == nil {
+		err = settle(l)
+	}
+	if err != nil {
+		_, _ = fmt.Fprintln(stderr, "proctor guest: making the sandbox:", err)
+		return 1
+	}
+	return supervise(stdin, stdout, stderr, build, native.Scores{}, l.Memory)
+}
+
+// settle sets the limits in the sandbox's control group and leaves of all groups that
+// one to be seen, read-only. Who can mount is nobody from then on.
+func settle(l ownkernel.Limits) error {
+	if err := os.Remove(ownkernel.Placeholder); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	own, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return err
+	}
+	_, path, ok := strings.Cut(strings.TrimSpace(string(own)), "0::")
+	if !ok {
+		return fmt.Errorf("the process is in no control group: %.200q", own)
+	}
+	group := filepath.Join(groups, filepath.Clean("/"+path))
+	for _, f := range []struct {
+		name, value string
+		wanted      bool
+	}{
+		{"pids.max", strconv.FormatInt(l.PIDs, 10), l.PIDs > 0},
+		{"memory.max", strconv.FormatInt(l.Memory, 10), l.Memory > 0},
+		{"cpu.max", fmt.Sprintf("%d %d", l.CPUQuota, l.CPUPeriod), l.CPUQuota > 0},
+	} {
+		if !f.wanted {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(group, f.name), []byte(f.value), 0); err != nil {
+			return fmt.Errorf("setting a limit: %w", err)
+		}
+	}
+	if err := unix.Mount(group, groups, "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("showing the sandbox's control group: %w", err)
+	}
+	const safe = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
+	if err := unix.Mount("", groups, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|safe, ""); err != nil {
+		return fmt.Errorf("protecting the sandbox's control group: %w", err)
+	}
+	return native.Drop(unix.CAP_SYS_ADMIN)
+}
+
+// boundMemory ends commands whenever there is more in memory than there may be, as a
+// kernel would. Here no kernel does: the one outside knows of no process of the
+// sandbox, and gVisor's does not enforce such limits.
+func (s *server) boundMemory(limit int64) error {
+	if limit <= 0 {
+		return nil
+	}
+	var u usage // opened before a command can mount something over it
+	var err error
+	if u.memory, err = os.Open(groups + "/memory.current"); err != nil {
+		return fmt.Errorf("bounding memory: %w", err)
+	}
+	if u.tasks, err = os.Open(groups + "/pids.current"); err != nil {
+		return fmt.Errorf("bounding memory: %w", err)
+	}
+	if u.supervisor, err = readCount(u.memory); err != nil {
+		return fmt.Errorf("bounding memory: %w", err)
+	}
+	go s.watchMemory(u, limit) // until the process ends
+	return nil
+}
+
+// usage is where gVisor's kernel says what the sandbox uses.
+type usage struct {
+	memory, tasks *os.File
+	// supervisor is how many bytes were in use before any command, by its program mostly.
+	supervisor int64
+}
+
+// bytes are in use: the commands', and what gVisor needs for them that it is not given.
+func (u usage) bytes() (int64, error) {
+	used, err := readCount(u.memory)
+	if err != nil {
+		return 0, err
+	}
+	tasks, err := readCount(u.tasks)
+	return max(used-u.supervisor, 0) + max(tasks-ownkernel.Tasks, 0)*ownkernel.TaskMemory, err
+}
+
+const (
+	// fastest is how much memory commands may fill in a second, so that it is looked
+	// at it before they have filled what is left.
+	fastest = 4 << 30
+	// soonest and latest bound how long it is not looked at.
+	soonest, latest = 5 * time.Millisecond, 250 * time.Millisecond
+	// freeing is how long it takes until memory of who has ended is not counted any more.
+	freeing = 20 * time.Millisecond
+)
+
+// pauseBefore is how long it takes at least to fill what is left.
+func pauseBefore(left int64) time.Duration {
+	return min(max(time.Duration(left)*time.Second/fastest, soonest), latest)
+}
+
+func (s *server) watchMemory(u usage, limit int64) {
+	for {
+		used, err := u.bytes()
+		if err != nil {
+			return // the kernel is about to end
+		}
+		if used <= limit {
+			time.Sleep(pauseBefore(limit - used))
+			continue
+		}
+		s.free(used - limit)
+		time.Sleep(freeing)
+	}
+}
+
+func readCount(f *os.File) (int64, error) {
+	buf := make([]byte, 32)
+	n, err := f.ReadAt(buf, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return 0, err
+	}
+	return strconv.ParseInt(strings.TrimSpace(string(buf[:n])), 10, 64)
+}
+
+// free ends the processes with the most memory besides the supervisor, until those
+// that it has ended had that many bytes together.
+func (s *server) free(bytes int64) {
+	all := s.holders()
+	slices.SortFunc(all, func(a, b holder) int { return cmp.Compare(b.bytes, a.bytes) })
+	for _, h := range all {
+		if bytes <= 0 {
+			return
+		}
+		_ = unix.Kill(h.pid, unix.SIGKILL) // an error means that it has ended
+		bytes -= h.bytes
+	}
+}
+
+// holder is a process that holds memory.
+type holder struct {
+	pid   int
+	bytes int64
+}
+
+func (s *server) holders() []holder {
+	names, _, err := s.proc.names()
+	if err != nil {
+		return nil
+	}
+	var all []holder
+	buf := make([]byte, 256)
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil || pid == s.self {
+			continue
+		}
+		text, err := s.proc.read(name+"/statm", buf)
+		fields := strings.Fields(string(text))
+		if err != nil || len(fields) < 2 {
+			continue // it has ended
+		}
+		if pages, err := strconv.ParseInt(fields[1], 10, 64); err == nil && pages > 0 {
+			all = append(all, holder{pid, pages * int64(os.Getpagesize())})
+		}
+	}
+	return all
+}
