@@ -274,6 +274,32 @@ networks:
 	}
 }
 
+// TestProcessesAreBounded: a service whose file does not bound its processes has the
+// sandbox's bound.
+func TestProcessesAreBounded(t *testing.T) {
+	t.Parallel()
+	e, b := newProjectEngine(t)
+	spec := specOf(t, map[string]string{"docker-compose.yaml": `
+services:
+  main: {}
+  free: {image: img, pids_limit: -1}
+  small: {image: img, deploy: {resources: {limits: {pids: 9}}}}
+`})
+	spec.Resources.PIDs = 123
+	sb, err := b.Create(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for service, want := range map[string]string{"main": "123", "free": "-1", "small": "9"} {
+		if got := member(t, e.Created(t, spec.Compose.Project+"-"+service+"-1"), "HostConfig.PidsLimit"); got != want {
+			t.Errorf("service %s may have %s processes, want %s", service, got, want)
+		}
+	}
+	if err := sb.Destroy(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 // member is the JSON of a field, found by a path of names.
 func member(t testing.TB, body map[string]any, path string) string {
 	t.Helper()

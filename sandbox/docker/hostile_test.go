@@ -106,6 +106,11 @@ func TestMemoryShortage(t *testing.T) {
 	sandboxtest.Spared(t, sb)
 }
 
+func TestAbuse(t *testing.T) {
+	t.Parallel()
+	sandboxtest.Abuse(t, sandboxtest.AbuseConfig{Backend: newBackend(t), Spec: base()})
+}
+
 // await is a sink that waits for a text.
 type await struct {
 	text string

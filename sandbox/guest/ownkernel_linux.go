@@ -68,7 +68,7 @@ func settle(l ownkernel.Limits) error {
 	if err := unix.Mount(group, groups, "", unix.MS_BIND, ""); err != nil {
 		return fmt.Errorf("showing the sandbox's control group: %w", err)
 	}
-	const safe = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
+	const safe = unix.MS_NOSUID | unix.MS_NOEXEC
 	if err := unix.Mount("", groups, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|safe, ""); err != nil {
 		return fmt.Errorf("protecting the sandbox's control group: %w", err)
 	}
@@ -126,7 +126,8 @@ const (
 
 // pauseBefore is how long it takes at least to fill what is left.
 func pauseBefore(left int64) time.Duration {
-	return min(max(time.Duration(left)*time.Second/fastest, soonest), latest)
+	filled := time.Duration(float64(left) / fastest * float64(time.Second))
+	return min(max(filled, soonest), latest)
 }
 
 func (s *server) watchMemory(u usage, limit int64) {

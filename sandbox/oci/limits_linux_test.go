@@ -153,3 +153,20 @@ func TestMemoryShortage(t *testing.T) {
 		})
 	}
 }
+
+func TestAbuse(t *testing.T) {
+	t.Parallel()
+	need.Root(t)
+	for _, name := range limitingRuntimes() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			needRuntime(t, name)
+			if name == RuntimeRunc || name == RuntimeCrun { // they enforce what native does
+				need.Patience(t)
+			}
+			b := newBackend(t, testOptions(t, name))
+			need.That(t, "cgroups", b.Capabilities().MemoryLimit, "needs a cgroup file system that can be written")
+			sandboxtest.Abuse(t, sandboxtest.AbuseConfig{Backend: b, OwnKernel: name == RuntimeGVisor})
+		})
+	}
+}

@@ -27,7 +27,7 @@ func TestMountOf(t *testing.T) {
 	if m := mountOf("/b", "bind", "/a", []string{"rbind", "rprivate", "ro"}); m.Flags != unix.MS_REC|unix.MS_RDONLY || m.Data != "" {
 		t.Errorf("%+v", m)
 	}
-	for _, name := range (&spec{emulated: true, Bundle: &Bundle{}}).capabilities() {
+	for _, name := range (&spec{cgroupsPath: "/x", Bundle: &Bundle{}}).capabilities() {
 		if _, ok := capabilityNumbers[name]; !ok {
 			t.Errorf("capability %s has no number", name)
 		}
