@@ -28,8 +28,8 @@ type Options struct {
 	Runtime string
 	// PIDs is how many processes and threads a sandbox may have where its
 	// resources do not say; 0 means 4096, less means no limit. Environments
-	// sandbox and host enforce it with other runtimes than gvisor where cgroups can
-	// be written.
+	// sandbox and host enforce it with gvisor, and with other runtimes where root
+	// can write to cgroups.
 	PIDs int64
 	// HostNetwork lets public sandboxes of environments sandbox and host share this
 	// machine's network, its loopback services and abstract sockets included. Other

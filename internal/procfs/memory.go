@@ -8,9 +8,15 @@ import (
 
 // ParseMemTotal reads how much memory a machine has, in KiB, of the text of
 // /proc/meminfo.
-func ParseMemTotal(text []byte) (int64, error) {
+func ParseMemTotal(text []byte) (int64, error) { return parseMemory(text, "MemTotal:") }
+
+// ParseAnonPages reads how much of it belongs to no file, in KiB. With gVisor's kernel
+// that is all that is not read from a file, memory that is shared included.
+func ParseAnonPages(text []byte) (int64, error) { return parseMemory(text, "AnonPages:") }
+
+func parseMemory(text []byte, name string) (int64, error) {
 	for line := range bytes.Lines(text) {
-		rest, ok := bytes.CutPrefix(line, []byte("MemTotal:"))
+		rest, ok := bytes.CutPrefix(line, []byte(name))
 		if !ok {
 			continue
 		}
@@ -24,5 +30,5 @@ func ParseMemTotal(text []byte) (int64, error) {
 		}
 		return kib, nil
 	}
-	return 0, fmt.Errorf("expected a line such as \"MemTotal: 2048 kB\"")
+	return 0, fmt.Errorf("expected a line such as \"%s 2048 kB\"", name)
 }

@@ -22,4 +22,7 @@ func TestParseMemTotal(t *testing.T) {
 			t.Errorf("%q: got %d, %v", text, got, err)
 		}
 	}
+	if got, err := procfs.ParseAnonPages([]byte("MemTotal: 9 kB\nAnonPages:      12 kB\n")); got != 12 || err != nil {
+		t.Errorf("got %d, %v", got, err)
+	}
 }

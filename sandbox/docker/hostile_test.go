@@ -108,7 +108,7 @@ func TestMemoryShortage(t *testing.T) {
 
 func TestAbuse(t *testing.T) {
 	t.Parallel()
-	sandboxtest.Abuse(t, sandboxtest.AbuseConfig{Backend: newBackend(t), Spec: base()})
+	sandboxtest.Abuse(t, sandboxtest.AbuseConfig{Backend: newBackend(t), Spec: base(), Long: need.Required("patience")})
 }
 
 // await is a sink that waits for a text.

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/proctor-run/proctor/internal/procfs"
 	"github.com/proctor-run/proctor/sandbox/internal/native"
 	"github.com/proctor-run/proctor/sandbox/internal/ownkernel"
 )
@@ -82,31 +83,40 @@ func (s *server) boundMemory(limit int64) error {
 	if limit <= 0 {
 		return nil
 	}
-	var u usage // opened before a command can mount something over it
+	u := usage{proc: s.proc}
 	var err error
-	if u.memory, err = os.Open(groups + "/memory.current"); err != nil {
+	if u.tasks, err = os.Open(groups + "/pids.current"); err != nil { // before a command can mount something over it
 		return fmt.Errorf("bounding memory: %w", err)
 	}
-	if u.tasks, err = os.Open(groups + "/pids.current"); err != nil {
-		return fmt.Errorf("bounding memory: %w", err)
-	}
-	if u.supervisor, err = readCount(u.memory); err != nil {
+	if u.supervisor, err = u.memory(); err != nil {
 		return fmt.Errorf("bounding memory: %w", err)
 	}
 	go s.watchMemory(u, limit) // until the process ends
 	return nil
 }
 
-// usage is where gVisor's kernel says what the sandbox uses.
+// usage reads what gVisor's kernel says of what the sandbox uses.
 type usage struct {
-	memory, tasks *os.File
-	// supervisor is how many bytes were in use before any command, by its program mostly.
+	proc  *procDir
+	tasks *os.File
+	// supervisor is how many bytes were in use before any command.
 	supervisor int64
+}
+
+// memory is how many bytes are in use that were not read from files, as files are read
+// again: that the group counts them too is not how much a sandbox needs.
+func (u usage) memory() (int64, error) {
+	text, err := u.proc.read("meminfo", make([]byte, 4096))
+	if err != nil {
+		return 0, err
+	}
+	kib, err := procfs.ParseAnonPages(text)
+	return kib << 10, err
 }
 
 // bytes are in use: the commands', and what gVisor needs for them that it is not given.
 func (u usage) bytes() (int64, error) {
-	used, err := readCount(u.memory)
+	used, err := u.memory()
 	if err != nil {
 		return 0, err
 	}
@@ -120,8 +130,9 @@ const (
 	fastest = 4 << 30
 	// soonest and latest bound how long it is not looked at.
 	soonest, latest = 5 * time.Millisecond, 250 * time.Millisecond
-	// freeing is how long it takes until memory of who has ended is not counted any more.
-	freeing = 20 * time.Millisecond
+	// freeing is how long it takes until memory of who has ended is not counted any more,
+	// and dying how long they are waited for.
+	freeing, dying = 20 * time.Millisecond, 250 * time.Millisecond
 )
 
 // pauseBefore is how long it takes at least to fill what is left.
@@ -140,7 +151,10 @@ func (s *server) watchMemory(u usage, limit int64) {
 			time.Sleep(pauseBefore(limit - used))
 			continue
 		}
-		s.free(used - limit)
+		killed := s.free(used - limit)
+		for patience := dying; patience > 0 && s.anyAlive(killed); patience -= soonest {
+			time.Sleep(soonest)
+		}
 		time.Sleep(freeing)
 	}
 }
@@ -155,17 +169,26 @@ func readCount(f *os.File) (int64, error) {
 }
 
 // free ends the processes with the most memory besides the supervisor, until those
-// that it has ended had that many bytes together.
-func (s *server) free(bytes int64) {
+// that it has ended had that many bytes together. It returns those.
+func (s *server) free(bytes int64) []holder {
 	all := s.holders()
 	slices.SortFunc(all, func(a, b holder) int { return cmp.Compare(b.bytes, a.bytes) })
-	for _, h := range all {
+	for i, h := range all {
 		if bytes <= 0 {
-			return
+			return all[:i]
 		}
 		_ = unix.Kill(h.pid, unix.SIGKILL) // an error means that it has ended
 		bytes -= h.bytes
 	}
+	return all
+}
+
+func (s *server) anyAlive(some []holder) bool {
+	buf := make([]byte, 4096)
+	return slices.ContainsFunc(some, func(h holder) bool {
+		p, err := s.proc.stat(h.pid, buf)
+		return err == nil && !p.dead()
+	})
 }
 
 // holder is a process that holds memory.

@@ -70,7 +70,7 @@ func (gvisor) Prepare(b *Bundle) (Start, error) {
 const (
 	// sentryMemory is what gVisor needs beside what the sandbox has, in MiB: for itself
 	// and for tasks. The guest ends commands when memory runs out; what they fill until
-	// then is in it.
+	// then is in it, and what they have mapped of files may be as much as they have.
 	sentryMemory = 256 + ownkernel.Tasks*ownkernel.TaskMemory>>20
 	// sentryTasks are tasks of this machine that gVisor needs for itself, and
 	// tasksEach what it needs for one of the sandbox.
@@ -93,7 +93,7 @@ func startGVisor(l *launch, b *Bundle) (*Process, error) {
 // around are limits of gVisor that leave the sandbox its own.
 func around(r sandbox.Resources) sandbox.Resources {
 	if r.MemoryMB > 0 {
-		r.MemoryMB += sentryMemory
+		r.MemoryMB += r.MemoryMB + sentryMemory
 	}
 	if r.PIDs > 0 {
 		r.PIDs = sentryTasks + tasksEach*r.PIDs
