@@ -108,7 +108,10 @@ func TestMemoryShortage(t *testing.T) {
 
 func TestAbuse(t *testing.T) {
 	t.Parallel()
-	sandboxtest.Abuse(t, sandboxtest.AbuseConfig{Backend: newBackend(t), Spec: base(), Long: need.Required("patience")})
+	sandboxtest.Abuse(t, sandboxtest.AbuseConfig{
+		Backend: newBackend(t), Spec: sandbox.Spec{Image: sandbox.Image{Ref: testImage}, Labels: labels(t)}, Now: time.Now,
+		Long: need.Required("patience"),
+	})
 }
 
 // await is a sink that waits for a text.

@@ -163,9 +163,13 @@ func readCount(f *os.File) (int64, error) {
 	buf := make([]byte, 32)
 	n, err := f.ReadAt(buf, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return 0, err
+		return 0, fmt.Errorf("reading a number: %w", err)
 	}
-	return strconv.ParseInt(strings.TrimSpace(string(buf[:n])), 10, 64)
+	count, err := strconv.ParseInt(strings.TrimSpace(string(buf[:n])), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("reading a number: %w", err)
+	}
+	return count, nil
 }
 
 // free ends the processes with the most memory besides the supervisor, until those

@@ -166,7 +166,7 @@ func TestAbuse(t *testing.T) {
 			}
 			b := newBackend(t, testOptions(t, name))
 			need.That(t, "cgroups", b.Capabilities().MemoryLimit, "needs a cgroup file system that can be written")
-			sandboxtest.Abuse(t, sandboxtest.AbuseConfig{Backend: b, OwnKernel: name == RuntimeGVisor, Long: need.Required("patience")})
+			sandboxtest.Abuse(t, sandboxtest.AbuseConfig{Backend: b, OwnKernel: name == RuntimeGVisor, Now: time.Now, Long: need.Required("patience")})
 		})
 	}
 }

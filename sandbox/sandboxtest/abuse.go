@@ -46,6 +46,8 @@ type AbuseConfig struct {
 	Spec sandbox.Spec
 	// OwnKernel: sandboxes have a kernel of their own, whose settings are theirs.
 	OwnKernel bool
+	// Now is the clock.
+	Now func() time.Time
 	// Long asks also for what takes minutes.
 	Long bool
 }
@@ -57,7 +59,7 @@ type AbuseConfig struct {
 func Abuse(t *testing.T, cfg AbuseConfig) {
 	t.Helper()
 	neighbour := abused(t, cfg, "neighbour")
-	alone := measure(t, neighbour, doneAfter(2*time.Second))
+	alone := cfg.measure(t, neighbour, doneAfter(2*time.Second))
 	for _, a := range abuses {
 		t.Run(a.name, func(t *testing.T) { //nolint:paralleltest // one after the other: each has the machine
 			if !cfg.Long && (a.long || a.forks && cfg.OwnKernel) {
@@ -71,7 +73,7 @@ func Abuse(t *testing.T, cfg AbuseConfig) {
 				defer close(done)
 				a.commit(t, abused(t, cfg, "abuser"), a.forks)
 			}()
-			beside := measure(t, neighbour, done)
+			beside := cfg.measure(t, neighbour, done)
 			t.Logf("95th percentile of the neighbour's commands: %v, alone %v", beside.Round(time.Microsecond), alone.Round(time.Microsecond))
 		})
 	}
@@ -110,7 +112,7 @@ func (a abuse) commit(t *testing.T, sb sandbox.Sandbox, mayBeLeft bool) {
 		return
 	}
 	var out bytes.Buffer
-	var to io.Writer = io.Discard
+	to := io.Discard
 	if a.silent {
 		to = &out
 	}
@@ -141,7 +143,7 @@ func doneAfter(d time.Duration) <-chan struct{} {
 
 // measure runs commands one after the other until done is closed, and returns the 95th
 // percentile of what they took.
-func measure(t *testing.T, sb sandbox.Sandbox, done <-chan struct{}) time.Duration {
+func (cfg AbuseConfig) measure(t *testing.T, sb sandbox.Sandbox, done <-chan struct{}) time.Duration {
 	t.Helper()
 	if sb == nil {
 		<-done
@@ -149,13 +151,13 @@ func measure(t *testing.T, sb sandbox.Sandbox, done <-chan struct{}) time.Durati
 	}
 	var took []time.Duration
 	for {
-		began := time.Now()
+		began := cfg.Now()
 		if st, err := sb.Exec(t.Context(), sandbox.Command{Argv: []string{"true"}}); err != nil || st.Code != 0 {
 			t.Errorf("the neighbour's command: %+v, %v", st, err)
 			<-done
 			return 0
 		}
-		took = append(took, time.Since(began))
+		took = append(took, cfg.Now().Sub(began))
 		select {
 		case <-done:
 			slices.Sort(took)

@@ -42,13 +42,8 @@ func (s *Setup) enter() error {
 			}
 		}
 	}
-	for _, m := range s.Mounts {
-		if !m.Seal {
-			continue
-		}
-		if err := r.restrict(m.Target, unix.MS_RDONLY, rootfs.RestrictOne); err != nil {
-			return fmt.Errorf("making %q read-only: %w", m.Target, err)
-		}
+	if err := r.seal(s.Mounts); err != nil {
+		return err
 	}
 	if err := r.protect(s.Masked, s.ReadOnly); err != nil {
 		return err
@@ -113,6 +108,19 @@ func (r root) restrict(name string, flags uintptr, how func(fd int, flags uintpt
 	}
 	defer func() { _ = unix.Close(fd) }()
 	return how(fd, flags)
+}
+
+// seal makes the mounts read-only that were not while others were made in them.
+func (r root) seal(mounts []Mount) error {
+	for _, m := range mounts {
+		if !m.Seal {
+			continue
+		}
+		if err := r.restrict(m.Target, unix.MS_RDONLY, rootfs.RestrictOne); err != nil {
+			return fmt.Errorf("making %q read-only: %w", m.Target, err)
+		}
+	}
+	return nil
 }
 
 func isDir(fd int) bool {
