@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,10 +36,13 @@ func onOwnKernel(stdin, stdout *os.File, stderr io.Writer, build, limits string)
 }
 
 // settle sets the limits in the sandbox's control group and leaves of all groups that
-// one to be seen, read-only. Who can mount is nobody from then on.
+// one to be seen, read-only. From then on nothing in the sandbox can mount.
 func settle(l ownkernel.Limits) error {
-	if err := os.Remove(ownkernel.Placeholder); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	// Where something is mounted on /tmp it is not seen, and a read-only one would refuse.
+	if _, err := os.Lstat(ownkernel.Placeholder); err == nil {
+		if err := os.Remove(ownkernel.Placeholder); err != nil {
+			return err
+		}
 	}
 	own, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {

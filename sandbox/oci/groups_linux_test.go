@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/proctor-run/proctor/internal/need"
 	"github.com/proctor-run/proctor/sandbox"
 )
 
@@ -12,73 +11,52 @@ import (
 // container of an engine, and can change nothing there.
 func TestLimitsAreShown(t *testing.T) {
 	t.Parallel()
-	need.Root(t)
-	for _, name := range limitingRuntimes() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			needRuntime(t, name)
-			b := newBackend(t, testOptions(t, name))
-			need.That(t, "cgroups", b.Capabilities().MemoryLimit, "needs a cgroup file system that can be written")
-			s := create(t, b, sandbox.Spec{Resources: sandbox.Resources{MemoryMB: 300, CPUs: 1.5, PIDs: 200}})
-			const limits = `cd /sys/fs/cgroup; if test -e memory.max; then cat memory.max cpu.max pids.max
+	eachLimiting(t, func(t *testing.T, _ string, b *Backend) {
+		s := create(t, b, sandbox.Spec{Resources: sandbox.Resources{MemoryMB: 300, CPUs: 1.5, PIDs: 200}})
+		const limits = `cd /sys/fs/cgroup; if test -e memory.max; then cat memory.max cpu.max pids.max
 else cat memory/memory.limit_in_bytes cpu/cpu.cfs_quota_us cpu/cpu.cfs_period_us pids/pids.max; fi`
-			if got, want := strings.Fields(say(t, s, limits)), "314572800 150000 100000 200"; strings.Join(got, " ") != want {
-				t.Errorf("limits %q, want %s", got, want)
-			}
-			const used = `cd /sys/fs/cgroup; for f in memory.current memory/memory.usage_in_bytes; do test -e $f && cat $f; done; true`
-			if got := strings.TrimSpace(say(t, s, used)); len(got) < 6 || len(got) > 9 {
-				t.Errorf("memory in use: %q, want some megabytes", got)
-			}
-			const change = `cd /sys/fs/cgroup; mkdir memory/x pids/x cpu/x; test -e memory.max && mkdir x; echo max > pids.max; echo -1 > memory/memory.limit_in_bytes
+		if got, want := strings.Fields(say(t, s, limits)), "314572800 150000 100000 200"; strings.Join(got, " ") != want {
+			t.Errorf("limits %q, want %s", got, want)
+		}
+		const used = `cd /sys/fs/cgroup; for f in memory.current memory/memory.usage_in_bytes; do test -e $f && cat $f; done; true`
+		if got := strings.TrimSpace(say(t, s, used)); len(got) < 6 || len(got) > 9 {
+			t.Errorf("memory in use: %q, want some megabytes", got)
+		}
+		const change = `cd /sys/fs/cgroup; mkdir memory/x pids/x cpu/x; test -e memory.max && mkdir x; echo max > pids.max; echo -1 > memory/memory.limit_in_bytes
 echo 1000 > pids/pids.max; echo $$ > cgroup.procs; mount -o remount,rw /sys/fs/cgroup; umount /sys/fs/cgroup/memory; umount /sys/fs/cgroup; true`
-			say(t, s, "("+change+") 2>/dev/null")
-			if got := say(t, s, limits); len(strings.Fields(got)) != 4 || !strings.Contains(got, "314572800") || !strings.Contains(got, "200\n") {
-				t.Errorf("limits %q after a try to change them", got)
-			}
-			if got := say(t, s, "ls -d /sys/fs/cgroup/x /sys/fs/cgroup/*/x 2>/dev/null; true"); got != "" {
-				t.Errorf("groups were made: %q", got)
-			}
-		})
-	}
+		say(t, s, "("+change+") 2>/dev/null")
+		if got := say(t, s, limits); len(strings.Fields(got)) != 4 || !strings.Contains(got, "314572800") || !strings.Contains(got, "200\n") {
+			t.Errorf("limits %q after a try to change them", got)
+		}
+		if got := say(t, s, "ls -d /sys/fs/cgroup/x /sys/fs/cgroup/*/x 2>/dev/null; true"); got != "" {
+			t.Errorf("groups were made: %q", got)
+		}
+	})
 }
 
 // TestGroupsAreNamedFromInside: a sandbox does not see where this machine has its
 // groups.
 func TestGroupsAreNamedFromInside(t *testing.T) {
 	t.Parallel()
-	need.Root(t)
-	for _, name := range limitingRuntimes() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			needRuntime(t, name)
-			b := newBackend(t, testOptions(t, name))
-			need.That(t, "cgroups", b.Capabilities().MemoryLimit, "needs a cgroup file system that can be written")
-			s := create(t, b, sandbox.Spec{Resources: sandbox.Resources{MemoryMB: 300}})
-			if got := say(t, s, "grep -E ':(memory|cpu|pids|devices|cpuacct):' /proc/self/cgroup; true"); strings.Contains(got, s.ID()) {
-				t.Errorf("groups %q", got)
-			}
-		})
-	}
+	eachLimiting(t, func(t *testing.T, _ string, b *Backend) {
+		s := create(t, b, sandbox.Spec{Resources: sandbox.Resources{MemoryMB: 300}})
+		if got := say(t, s, "grep -E ':(memory|cpu|pids|devices|cpuacct):' /proc/self/cgroup; true"); strings.Contains(got, s.ID()) {
+			t.Errorf("groups %q", got)
+		}
+	})
 }
 
 // TestTemporaryFilesAreOnDisk: what lies in /tmp does not count as memory.
 func TestTemporaryFilesAreOnDisk(t *testing.T) {
 	t.Parallel()
-	need.Root(t)
-	for _, name := range limitingRuntimes() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			needRuntime(t, name)
-			b := newBackend(t, testOptions(t, name))
-			need.That(t, "cgroups", b.Capabilities().MemoryLimit, "needs a cgroup file system that can be written")
-			s := create(t, b, sandbox.Spec{Resources: sandbox.Resources{MemoryMB: 200}})
-			const fill = `ls -A /tmp; dd if=/dev/zero of=/tmp/big bs=1M count=400 2>/dev/null; stat -c %s /tmp/big; stat -c %a /tmp`
-			if got, want := say(t, s, fill), "419430400\n1777\n"; got != want {
-				t.Errorf("%q, want %q", got, want)
-			}
-			if got := say(t, s, "head -c 20M /dev/zero | tail -c 20M | wc -c"); strings.TrimSpace(got) != "20971520" {
-				t.Errorf("%q: memory is short beside a large file", got)
-			}
-		})
-	}
+	eachLimiting(t, func(t *testing.T, _ string, b *Backend) {
+		s := create(t, b, sandbox.Spec{Resources: sandbox.Resources{MemoryMB: 200}})
+		const fill = `ls -A /tmp; dd if=/dev/zero of=/tmp/big bs=1M count=400 2>/dev/null; stat -c %s /tmp/big; stat -c %a /tmp`
+		if got, want := say(t, s, fill), "419430400\n1777\n"; got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+		if got := say(t, s, "head -c 20M /dev/zero | tail -c 20M | wc -c"); strings.TrimSpace(got) != "20971520" {
+			t.Errorf("%q: memory is short beside a large file", got)
+		}
+	})
 }

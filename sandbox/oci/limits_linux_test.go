@@ -20,47 +20,33 @@ import (
 // sandbox continues.
 func TestMemoryLimit(t *testing.T) {
 	t.Parallel()
-	for _, name := range limitingRuntimes() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			needRuntime(t, name)
-			b := newBackend(t, testOptions(t, name))
-			need.Root(t)
-			need.That(t, "cgroups", b.Capabilities().MemoryLimit, "needs a cgroup file system that can be written")
-			s := create(t, b, sandbox.Spec{Resources: sandbox.Resources{MemoryMB: 64, CPUs: 1}})
-			var out bytes.Buffer
-			st, err := s.Exec(t.Context(), sandbox.Command{Shell: "head -c 200M /dev/zero | tail | wc -c", Stdout: &out})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if strings.TrimSpace(out.String()) == "209715200" {
-				t.Errorf("200 MB were held in 64 MB: %v, %s", st, out.String())
-			}
-			say(t, s, "true")
-		})
-	}
+	eachLimiting(t, func(t *testing.T, _ string, b *Backend) {
+		s := create(t, b, sandbox.Spec{Resources: sandbox.Resources{MemoryMB: 64, CPUs: 1}})
+		var out bytes.Buffer
+		st, err := s.Exec(t.Context(), sandbox.Command{Shell: "head -c 200M /dev/zero | tail | wc -c", Stdout: &out})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.TrimSpace(out.String()) == "209715200" {
+			t.Errorf("200 MB were held in 64 MB: %v, %s", st, out.String())
+		}
+		say(t, s, "true")
+	})
 }
 
 // TestProcessorLimit: what wants more of a processor than it may have is held up.
 func TestProcessorLimit(t *testing.T) {
 	t.Parallel()
-	need.Root(t)
-	for _, name := range limitingRuntimes() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			needRuntime(t, name)
-			b := newBackend(t, testOptions(t, name))
-			need.That(t, "cgroups", b.Capabilities().CPULimit, "needs a cgroup file system that can be written")
-			s := create(t, b, sandbox.Spec{Resources: sandbox.Resources{CPUs: 0.2}})
-			say(t, s, `for i in 1 2 3 4; do timeout 60 sh -c "while :; do :; done" >/dev/null 2>&1 & done`)
-			// On a busy machine nobody gets more than that for a while.
-			for deadline := time.Now().Add(time.Minute); throttled(t, s.ID()) < 3; time.Sleep(50 * time.Millisecond) {
-				if time.Now().After(deadline) {
-					t.Fatal("four loops were not held up in a minute")
-				}
+	eachLimiting(t, func(t *testing.T, _ string, b *Backend) {
+		s := create(t, b, sandbox.Spec{Resources: sandbox.Resources{CPUs: 0.2}})
+		say(t, s, `for i in 1 2 3 4; do timeout 60 sh -c "while :; do :; done" >/dev/null 2>&1 & done`)
+		// On a busy machine nobody gets more than that for a while.
+		for deadline := time.Now().Add(time.Minute); throttled(t, s.ID()) < 3; time.Sleep(50 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("four loops were not held up in a minute")
 			}
-		})
-	}
+		}
+	})
 }
 
 // throttled is how often the kernel has let a sandbox wait because it had used up its
@@ -83,6 +69,37 @@ func throttled(t *testing.T, id string) int {
 	return 0
 }
 
+// eachLimiting runs a test for each runtime that enforces limits, with its backend.
+func eachLimiting(t *testing.T, test func(t *testing.T, name string, b *Backend)) {
+	t.Helper()
+	for _, name := range limitingRuntimes() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			needRuntime(t, name)
+			b := newBackend(t, testOptions(t, name))
+			need.Root(t)
+			can := b.Capabilities()
+			need.That(t, "cgroups", can.CPULimit && can.MemoryLimit && can.PIDsLimit, "needs a cgroup file system that can be written")
+			test(t, name, b)
+		})
+	}
+}
+
+// TestCommandsCannotMount: root's commands have the capabilities that they have in
+// containers of engines, and no others, though a guest has had more.
+func TestCommandsCannotMount(t *testing.T) {
+	t.Parallel()
+	eachLimiting(t, func(t *testing.T, _ string, b *Backend) {
+		s := create(t, b, sandbox.Spec{})
+		got := say(t, s, "grep -E '^Cap(Inh|Prm|Eff|Bnd|Amb)' /proc/self/status; grep ^CapBnd /proc/1/status")
+		const none, engines = "0000000000000000", "00000000a80425fb"
+		want := "CapInh:\t" + none + "\nCapPrm:\t" + engines + "\nCapEff:\t" + engines + "\nCapBnd:\t" + engines + "\nCapAmb:\t" + none + "\nCapBnd:\t" + engines + "\n"
+		if got != want {
+			t.Errorf("got\n%swant\n%s", got, want)
+		}
+	})
+}
+
 // limitingRuntimes enforce the limits of sandbox.Resources.
 func limitingRuntimes() []string {
 	return []string{RuntimeNative, RuntimeRunc, RuntimeCrun, RuntimeGVisor}
@@ -92,39 +109,32 @@ func limitingRuntimes() []string {
 // sandbox continues.
 func TestPIDsLimit(t *testing.T) {
 	t.Parallel()
-	need.Root(t)
-	for _, name := range limitingRuntimes() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			needRuntime(t, name)
-			b := newBackend(t, testOptions(t, name))
-			need.That(t, "cgroups", b.Capabilities().PIDsLimit, "needs a cgroup file system that can be written")
-			s := create(t, b, sandbox.Spec{Resources: sandbox.Resources{PIDs: 64}})
-			var out bytes.Buffer
-			mark, err := s.Mark(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := s.Exec(t.Context(), start200(&out)); err != nil {
-				t.Fatal(err)
-			}
-			if !strings.Contains(out.String(), "Cannot fork") {
-				t.Errorf("200 processes were started where 64 may be:\n%s", out.String())
-			}
-			if err := s.KillTree(t.Context(), mark, 0); err != nil {
-				t.Fatal(err)
-			}
-			say(t, s, "true")
-			unlimited := create(t, b, sandbox.Spec{Resources: sandbox.Resources{PIDs: -1}})
-			out.Reset()
-			if _, err := unlimited.Exec(t.Context(), start200(&out)); err != nil {
-				t.Fatal(err)
-			}
-			if out.String() != "all\n" {
-				t.Errorf("no limit: %q, want that all are started", out.String())
-			}
-		})
-	}
+	eachLimiting(t, func(t *testing.T, _ string, b *Backend) {
+		s := create(t, b, sandbox.Spec{Resources: sandbox.Resources{PIDs: 64}})
+		var out bytes.Buffer
+		mark, err := s.Mark(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Exec(t.Context(), start200(&out)); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(out.String(), "Cannot fork") {
+			t.Errorf("200 processes were started where 64 may be:\n%s", out.String())
+		}
+		if err := s.KillTree(t.Context(), mark, 0); err != nil {
+			t.Fatal(err)
+		}
+		say(t, s, "true")
+		unlimited := create(t, b, sandbox.Spec{Resources: sandbox.Resources{PIDs: -1}})
+		out.Reset()
+		if _, err := unlimited.Exec(t.Context(), start200(&out)); err != nil {
+			t.Fatal(err)
+		}
+		if out.String() != "all\n" {
+			t.Errorf("no limit: %q, want that all are started", out.String())
+		}
+	})
 }
 
 // start200 starts 200 processes, by a shell that does not wait and try again when
@@ -135,38 +145,24 @@ func start200(out io.Writer) sandbox.Command {
 
 func TestMemoryShortage(t *testing.T) {
 	t.Parallel()
-	need.Root(t)
-	for _, name := range limitingRuntimes() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			needRuntime(t, name)
-			if name != RuntimeNative { // they begin their first process as Docker does
-				need.Patience(t)
-			}
-			b := newBackend(t, testOptions(t, name))
-			need.That(t, "cgroups", b.Capabilities().MemoryLimit, "needs a cgroup file system that can be written")
-			s := create(t, b, sandbox.Spec{Resources: sandbox.Resources{MemoryMB: 96, PIDs: 2000}})
-			sandboxtest.MemoryShortage(t, s)
-			if name != RuntimeGVisor { // its kernel does not kill for memory, the supervisor does
-				sandboxtest.Spared(t, s)
-			}
-		})
-	}
+	eachLimiting(t, func(t *testing.T, name string, b *Backend) {
+		if name != RuntimeNative { // they begin their first process as Docker does
+			need.Patience(t)
+		}
+		s := create(t, b, sandbox.Spec{Resources: sandbox.Resources{MemoryMB: 96, PIDs: 2000}})
+		sandboxtest.MemoryShortage(t, s)
+		if name != RuntimeGVisor { // its kernel does not kill for memory, the supervisor does
+			sandboxtest.Spared(t, s)
+		}
+	})
 }
 
 func TestAbuse(t *testing.T) {
 	t.Parallel()
-	need.Root(t)
-	for _, name := range limitingRuntimes() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			needRuntime(t, name)
-			if name == RuntimeRunc || name == RuntimeCrun { // they enforce what native does
-				need.Patience(t)
-			}
-			b := newBackend(t, testOptions(t, name))
-			need.That(t, "cgroups", b.Capabilities().MemoryLimit, "needs a cgroup file system that can be written")
-			sandboxtest.Abuse(t, sandboxtest.AbuseConfig{Backend: b, OwnKernel: name == RuntimeGVisor, Now: time.Now, Long: need.Required("patience")})
-		})
-	}
+	eachLimiting(t, func(t *testing.T, name string, b *Backend) {
+		if name == RuntimeRunc || name == RuntimeCrun { // they enforce what native does
+			need.Patience(t)
+		}
+		sandboxtest.Abuse(t, sandboxtest.AbuseConfig{Backend: b, OwnKernel: name == RuntimeGVisor, Now: time.Now, Long: need.Required("patience")})
+	})
 }

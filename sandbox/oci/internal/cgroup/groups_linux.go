@@ -42,6 +42,13 @@ type Wanted struct {
 	Shown bool
 }
 
+func (w Wanted) devices() [][2]string {
+	if !w.Devices {
+		return nil
+	}
+	return deviceFiles
+}
+
 // Make makes the groups of a sandbox below a cgroup file system's root.
 // What it leaves when it fails is found by the sandbox's id.
 func Make(root, id string, w Wanted) (*Groups, error) {
@@ -58,19 +65,15 @@ func Make(root, id string, w Wanted) (*Groups, error) {
 	for _, c := range []struct {
 		controller string
 		files      [][2]string
-		always     bool
+		wanted     bool // without a limit too
 	}{
 		{"pids", limitFile("pids.max", r.PIDs), w.Shown},
 		{"memory", memory, w.Shown},
 		{"cpu", limitFile("cpu.cfs_quota_us", quotaOf(r)), w.Shown},
 		{"cpuacct", nil, w.Shown},
-		{"devices", deviceFiles, false},
+		{"devices", w.devices(), false},
 	} {
-		wanted := c.always || len(c.files) > 0
-		if c.controller == "devices" {
-			wanted = w.Devices
-		}
-		if !wanted || !writable(filepath.Join(root, c.controller)) {
+		if !c.wanted && len(c.files) == 0 || !writable(filepath.Join(root, c.controller)) {
 			continue // what must be enforced was looked for before
 		}
 		dir := filepath.Join(root, c.controller, parentGroup, id)
