@@ -296,6 +296,9 @@ func (c *wire) accept(line []byte) jsonrpc.Message {
 		_ = c.send(errorLine(req.ID, failed)) // what is wrong with the stream, reading tells, too
 		return nil
 	}
+	if req.Method == toolCall && !c.awaitInitialized() {
+		return nil
+	}
 	c.mu.Lock()
 	_, inUse := c.open[req.ID]
 	tooMany := len(c.open) >= maxOpen
@@ -317,12 +320,31 @@ func (c *wire) accept(line []byte) jsonrpc.Message {
 // codeBusy is one of the codes that are for servers to give.
 const codeBusy = -32000
 
-// note notes a request that will be handled. Whether the next one has to wait for the
-// place of this one, is seen here: not while nothing is handled because the client is
-// being initialized, as then all wait in the order in which they came. c.mu is held.
+// toolCall is the method of calls, which are done in the order in which they came.
+const toolCall = "tools/call"
+
+// awaitInitialized waits while nothing is handled because the client is being initialized:
+// what came meanwhile is then handled all at once. It reports whether the connection lasts.
+func (c *wire) awaitInitialized() bool {
+	for {
+		c.mu.Lock()
+		heldUp := c.heldUp()
+		c.mu.Unlock()
+		if !heldUp {
+			return true
+		}
+		select {
+		case <-c.answered:
+		case <-c.closed:
+			return false
+		}
+	}
+}
+
+// note notes a request that will be handled. c.mu is held.
 func (c *wire) note(req *jsonrpc.Request) {
 	holdsUp := req.Method == "initialize"
-	if req.Method == "tools/call" && !c.heldUp() {
+	if req.Method == toolCall {
 		c.next, c.placed = req.ID, make(chan struct{})
 	}
 	if req.Method == "subscriptions/listen" {

@@ -214,6 +214,31 @@ func TestLinesCancelled(t *testing.T) {
 	}
 }
 
+// TestLinesInOrder: calls are done in the order in which they came, also those that came
+// before the client was initialized.
+func TestLinesInOrder(t *testing.T) {
+	t.Parallel()
+	const calls = 50
+	g := start(t, func(cube.Action) (*cube.Observation, *cube.StepError) { return cube.Observe(cube.Text("done")), nil })
+	c := newLineClient(t, g.Player)
+	lines, want := []string{
+		`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`,
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
+	}, []string{}
+	for n := range calls {
+		args := fmt.Sprintf(`{"to":"%d"}`, n)
+		lines, want = append(lines, callLine(n+1, "walk", args)), append(want, fmt.Sprintf("walk{'to': '%d'}", n))
+	}
+	go c.write(lines...)
+	for range 1 + calls {
+		c.read().has(t, 0, "error", nil)
+	}
+	c.hangUp()
+	if diff := cmp.Diff(want, g.done()); diff != "" {
+		t.Errorf("actions (-want +got):\n%s", diff)
+	}
+}
+
 // TestLinesRefused: what waits when the agent leaves or the episode ends is refused, and
 // the call that is being done has its answer of the end alone.
 func TestLinesRefused(t *testing.T) {
