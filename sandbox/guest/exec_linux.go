@@ -144,6 +144,8 @@ func (s *server) spawn(e *execution, q execRequest, files []uintptr) error {
 		Dir: dir, Env: env, Files: files,
 		Sys: &syscall.SysProcAttr{Setsid: true, Credential: s.credential(who)},
 	}
+	s.births.RLock()
+	defer s.births.RUnlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e.killed != nil {

@@ -15,6 +15,9 @@ const (
 	// sweeps of killing before everything in the namespace is stopped at
 	// once: what flees from a sweep does not flee from that.
 	sweepsBeforeFreeze = 8
+	// tooLong for looking at all processes: they leave the supervisor so little of the
+	// processor that it does nothing but look. Then everything is stopped first.
+	tooLong = 250 * time.Millisecond
 	// sweepsBeforeProof after which everything is stopped although nothing is
 	// seen: others come and go, and keep it from being proven.
 	sweepsBeforeProof = 50
@@ -225,23 +228,22 @@ func (s *server) terminate(m match, grace time.Duration, canceled <-chan struct{
 	defer over.Stop()
 	var sure certainty
 	for nap := time.Millisecond; ; nap = min(2*nap, 20*time.Millisecond) {
-		now, err := s.proc.scan()
+		now, slow, err := s.look()
+		if slow {
+			err = s.askFrozen(m, now, asked)
+		}
 		if err != nil {
 			return false, err
 		}
-		hit := m(now.procs)
-		if proven := sure.gone(len(hit), now); proven || sure.quiet() {
-			return proven, nil
-		}
-		for _, p := range hit {
-			if !asked[p.key()] {
-				asked[p.key()] = true
-				_ = syscall.Kill(p.pid, syscall.SIGTERM)
-				_ = syscall.Kill(p.pid, syscall.SIGCONT) // a stopped one must hear it
+		if !slow {
+			hit := m(now.procs)
+			if proven := sure.gone(len(hit), now); proven || sure.quiet() {
+				return proven, nil
 			}
-		}
-		if len(hit) == 0 {
-			nap = time.Millisecond // a moment, then look again
+			ask(hit, asked)
+			if len(hit) == 0 {
+				nap = time.Millisecond // a moment, then look again
+			}
 		}
 		select {
 		case <-over.C:
@@ -253,6 +255,45 @@ func (s *server) terminate(m match, grace time.Duration, canceled <-chan struct{
 	}
 }
 
+// look lists the processes. Slow: some were not looked at, because it takes too long.
+func (s *server) look() (now census, slow bool, err error) {
+	if !s.init { // it may not stop everything
+		now, err = s.proc.scan()
+		return now, false, err
+	}
+	enough := time.NewTimer(tooLong)
+	defer enough.Stop()
+	now, all, err := s.proc.scanUntil(enough.C)
+	return now, !all, err
+}
+
+// ask asks those to end that were not asked before.
+func ask(hit []process, asked map[key]bool) {
+	for _, p := range hit {
+		if !asked[p.key()] {
+			asked[p.key()] = true
+			_ = syscall.Kill(p.pid, syscall.SIGTERM)
+			_ = syscall.Kill(p.pid, syscall.SIGCONT) // a stopped one must hear it
+		}
+	}
+}
+
+// askFrozen is ask while everything is stopped.
+func (s *server) askFrozen(m match, before census, asked map[key]bool) error {
+	return s.frozen(before, func(stay map[key]bool) (census, error) {
+		now, err := s.proc.scan()
+		if err != nil {
+			return now, err
+		}
+		hit := m(now.procs)
+		ask(hit, asked)
+		for _, p := range hit {
+			delete(stay, p.key())
+		}
+		return now, nil
+	})
+}
+
 // kill kills until nothing is left, which is proven where the supervisor is
 // process 1; elsewhere it is over when nothing is seen.
 func (s *server) kill(m match, canceled <-chan struct{}) error {
@@ -260,14 +301,15 @@ func (s *server) kill(m match, canceled <-chan struct{}) error {
 	defer over.Stop()
 	var sure certainty
 	for sweep := 0; ; sweep++ {
-		now, err := s.proc.scan()
+		now, slow, err := s.look()
 		if err != nil {
 			return err
 		}
-		hit := m(now.procs)
-		gone := sure.gone(len(hit), now) || (!s.init && sure.quiet())
-		if !gone {
-			gone, err = s.sweep(m, hit, sweep)
+		hit, gone := m(now.procs), false
+		if slow {
+			gone, err = s.killFrozen(m, now)
+		} else if gone = sure.gone(len(hit), now) || (!s.init && sure.quiet()); !gone {
+			gone, err = s.sweep(m, now, hit, sweep)
 		}
 		if gone || err != nil {
 			return err
@@ -283,10 +325,10 @@ func (s *server) kill(m match, canceled <-chan struct{}) error {
 }
 
 // sweep does what the n-th sweep of killing has to. gone is proven.
-func (s *server) sweep(m match, hit []process, n int) (gone bool, err error) {
+func (s *server) sweep(m match, now census, hit []process, n int) (gone bool, err error) {
 	switch {
 	case s.init && (n >= sweepsBeforeProof || (len(hit) > 0 && n >= sweepsBeforeFreeze)):
-		return s.killFrozen(m)
+		return s.killFrozen(m, now)
 	case len(hit) > 0:
 		return false, s.killSweep(m, hit)
 	}
@@ -362,44 +404,58 @@ func wholeGroups(procs, hit []process) []int {
 	return groups
 }
 
-// killFrozen stops every process of the namespace in one step, which none can
-// flee by forking, kills what m matches, and lets the others continue, but for
-// those that were stopped before. gone is proven: others that come and go do not
-// while it looks.
-func (s *server) killFrozen(m match) (gone bool, err error) {
-	before, err := s.proc.scan()
-	if err != nil {
-		return false, err
+// killFrozen kills what m matches while everything is stopped. gone is proven:
+// others that come and go do not while it looks.
+func (s *server) killFrozen(m match, before census) (gone bool, err error) {
+	err = s.frozen(before, func(stay map[key]bool) (now census, err error) {
+		var sure certainty
+		for range quietAfter {
+			if now, err = s.proc.scan(); err != nil {
+				return now, err
+			}
+			hit := m(now.procs)
+			for _, p := range hit {
+				_ = syscall.Kill(p.pid, syscall.SIGKILL)
+				stay[p.key()] = true
+			}
+			if gone = sure.gone(len(hit), now); gone || len(hit) > 0 {
+				break
+			}
+		}
+		return now, nil
+	})
+	return gone, err
+}
+
+// frozen has something done while every process of the namespace is stopped: in one
+// step, which none can flee by forking. It returns the processes that there are, and
+// they continue but for those that stay, which at first are those that were stopped
+// before.
+func (s *server) frozen(before census, do func(stay map[key]bool) (census, error)) (err error) {
+	s.births.Lock() // commands begin before or after
+	defer s.births.Unlock()
+	if err := s.pids.none(); err != nil {
+		return err
 	}
+	defer func() { err = errors.Join(err, s.pids.again()) }()
 	stay := map[key]bool{}
 	for _, p := range before.procs {
 		stay[p.key()] = p.state == 'T'
 	}
 	if err := syscall.Kill(-1, syscall.SIGSTOP); err != nil && !errors.Is(err, syscall.ESRCH) {
-		return false, fmt.Errorf("stopping all processes: %w", err)
+		return fmt.Errorf("stopping all processes: %w", err)
 	}
-	var now census
-	var sure certainty
-	for range quietAfter {
-		if now, err = s.proc.scan(); err != nil {
-			_ = syscall.Kill(-1, syscall.SIGCONT)
-			return false, err
-		}
-		hit := m(now.procs)
-		for _, p := range hit {
-			_ = syscall.Kill(p.pid, syscall.SIGKILL)
-			stay[p.key()] = true
-		}
-		if gone = sure.gone(len(hit), now); gone || len(hit) > 0 {
-			break
-		}
+	now, err := do(stay)
+	if err != nil {
+		_ = syscall.Kill(-1, syscall.SIGCONT)
+		return err
 	}
 	for _, p := range s.ours(now.procs) {
 		if !stay[p.key()] {
 			_ = syscall.Kill(p.pid, syscall.SIGCONT)
 		}
 	}
-	return gone, nil
+	return nil
 }
 
 // certainty says when scans that find nothing prove that nothing is left.

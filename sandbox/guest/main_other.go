@@ -7,19 +7,19 @@ import (
 	"fmt"
 	"io"
 	"os"
-
-	"github.com/proctor-run/proctor/sandbox/internal/native"
 )
 
+type processLimit struct{}
+
 // supervise fails: the supervisor runs in Linux sandboxes only.
-func supervise(_, _ *os.File, stderr io.Writer, _ string, _ native.Scores, _ int64) int {
+func supervise(_, _ *os.File, stderr io.Writer, _ string, _ bounds) int {
 	_, _ = fmt.Fprintln(stderr, "proctor guest: the supervisor runs on Linux only")
 	return 1
 }
 
 // wait fails: it is for Linux sandboxes.
 func wait(stderr io.Writer) int {
-	return supervise(nil, nil, stderr, "", native.Scores{}, 0)
+	return supervise(nil, nil, stderr, "", bounds{})
 }
 
 // onOwnKernel fails: it is for Linux sandboxes.

@@ -25,32 +25,33 @@ const groups = "/sys/fs/cgroup"
 // onOwnKernel is Main in a sandbox with a kernel of its own.
 func onOwnKernel(stdin, stdout *os.File, stderr io.Writer, build, limits string) int {
 	l, err := ownkernel.ParseLimits(limits)
+	var pids *processLimit
 	if err == nil {
-		err = settle(l)
+		pids, err = settle(l)
 	}
 	if err != nil {
 		_, _ = fmt.Fprintln(stderr, "proctor guest: making the sandbox:", err)
 		return 1
 	}
-	return supervise(stdin, stdout, stderr, build, native.Scores{}, l.Memory)
+	return supervise(stdin, stdout, stderr, build, bounds{memory: l.Memory, pids: pids})
 }
 
 // settle sets the limits in the sandbox's control group and leaves of all groups that
-// one to be seen, read-only. From then on nothing in the sandbox can mount.
-func settle(l ownkernel.Limits) error {
+// one to be seen, read-only. From then on nothing in the sandbox can mount, and only the limit of processes can be set, through what is returned.
+func settle(l ownkernel.Limits) (*processLimit, error) {
 	// Where something is mounted on /tmp it is not seen, and a read-only one would refuse.
 	if _, err := os.Lstat(ownkernel.Placeholder); err == nil {
 		if err := os.Remove(ownkernel.Placeholder); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	own, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	_, path, ok := strings.Cut(strings.TrimSpace(string(own)), "0::")
 	if !ok {
-		return fmt.Errorf("the process is in no control group: %.200q", own)
+		return nil, fmt.Errorf("the process is in no control group: %.200q", own)
 	}
 	group := filepath.Join(groups, filepath.Clean("/"+path))
 	for _, f := range []struct {
@@ -65,17 +66,50 @@ func settle(l ownkernel.Limits) error {
 			continue
 		}
 		if err := os.WriteFile(filepath.Join(group, f.name), []byte(f.value), 0); err != nil {
-			return fmt.Errorf("setting a limit: %w", err)
+			return nil, fmt.Errorf("setting a limit: %w", err)
 		}
 	}
+	pids, err := os.OpenFile(filepath.Join(group, "pids.max"), os.O_WRONLY, 0)
+	if err != nil {
+		return nil, fmt.Errorf("opening a limit: %w", err)
+	}
 	if err := unix.Mount(group, groups, "", unix.MS_BIND, ""); err != nil {
-		return fmt.Errorf("showing the sandbox's control group: %w", err)
+		return nil, fmt.Errorf("showing the sandbox's control group: %w", err)
 	}
 	const safe = unix.MS_NOSUID | unix.MS_NOEXEC
 	if err := unix.Mount("", groups, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|safe, ""); err != nil {
-		return fmt.Errorf("protecting the sandbox's control group: %w", err)
+		return nil, fmt.Errorf("protecting the sandbox's control group: %w", err)
 	}
-	return native.Drop(unix.CAP_SYS_ADMIN)
+	return &processLimit{file: pids, most: l.PIDs}, native.Drop(unix.CAP_SYS_ADMIN)
+}
+
+// processLimit bounds how many processes there are, in a kernel of the sandbox's own. Nil
+// does nothing.
+type processLimit struct {
+	file *os.File
+	most int64 // 0 is no limit
+}
+
+// none lets no process be made. There the kernel does not stop all processes in one step,
+// so that who forks all the time has a child that is not stopped.
+func (p *processLimit) none() error { return p.set("0") }
+
+// again lets processes be made as before.
+func (p *processLimit) again() error {
+	if p == nil || p.most <= 0 {
+		return p.set("max")
+	}
+	return p.set(strconv.FormatInt(p.most, 10))
+}
+
+func (p *processLimit) set(text string) error {
+	if p == nil {
+		return nil
+	}
+	if _, err := p.file.WriteAt([]byte(text), 0); err != nil {
+		return fmt.Errorf("setting the limit of processes: %w", err)
+	}
+	return nil
 }
 
 // boundMemory ends commands whenever there is more in memory than there may be, as a

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -85,11 +86,17 @@ type census struct {
 
 // scan lists the processes.
 func (p *procDir) scan() (census, error) {
-	var c census
+	c, _, err := p.scanUntil(nil)
+	return c, err
+}
+
+// scanUntil lists the processes, unless enough comes before it has looked at all; then
+// those that it has looked at, which are the oldest.
+func (p *procDir) scanUntil(enough <-chan time.Time) (c census, all bool, err error) {
 	before := p.lastPID()
 	names, pieces, err := p.names()
 	if err != nil {
-		return c, fmt.Errorf("listing processes: %w", err)
+		return c, false, fmt.Errorf("listing processes: %w", err)
 	}
 	c.pieces = pieces
 	buf := make([]byte, 4096)
@@ -98,6 +105,11 @@ func (p *procDir) scan() (census, error) {
 		if err != nil {
 			continue
 		}
+		select {
+		case <-enough:
+			return c, false, nil
+		default:
+		}
 		ps, err := p.stat(pid, buf)
 		switch {
 		case err == nil:
@@ -105,13 +117,13 @@ func (p *procDir) scan() (census, error) {
 		case vanished(err):
 			c.missed = true
 		default:
-			return c, err
+			return c, false, err
 		}
 	}
 	if c.last = before; p.lastPID() != before {
 		c.last = -1
 	}
-	return c, nil
+	return c, true, nil
 }
 
 // names lists what is in /proc, and reports whether that took several steps.

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+	"time"
 )
 
 func TestScanFindsThisProcess(t *testing.T) {
@@ -199,4 +200,24 @@ func TestListsInOneStep(t *testing.T) {
 		}
 	}
 	t.Errorf("after 20 lists with room for %d bytes they still come in pieces", p.room.Load())
+}
+
+// TestScanUntil: who may look no longer has what was looked at.
+func TestScanUntil(t *testing.T) {
+	t.Parallel()
+	p, err := openProc()
+	if err != nil {
+		t.Fatal(err)
+	}
+	enough := make(chan time.Time)
+	close(enough)
+	for _, c := range []struct {
+		until <-chan time.Time
+		all   bool
+	}{{nil, true}, {make(chan time.Time), true}, {enough, false}} {
+		now, all, err := p.scanUntil(c.until)
+		if err != nil || all != c.all || len(now.procs) > 0 != c.all {
+			t.Errorf("got %d processes, all %t, %v, want all %t", len(now.procs), all, err, c.all)
+		}
+	}
 }

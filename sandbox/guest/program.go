@@ -41,7 +41,7 @@ func Main(stdin, stdout *os.File, stderr io.Writer, build string) int {
 		_, _ = fmt.Fprintln(stderr, "proctor guest:", err)
 		return 1
 	}
-	return supervise(stdin, stdout, stderr, build, scores, 0)
+	return supervise(stdin, stdout, stderr, build, bounds{scores: scores})
 }
 
 // Program is the guest program: the relay, or what only waits, when args, without
@@ -63,7 +63,7 @@ func Program(args []string, stdin, stdout *os.File, stderr io.Writer, build stri
 			_, _ = fmt.Fprintln(stderr, "proctor guest: making the sandbox:", err)
 			return 1
 		}
-		return supervise(stdin, stdout, stderr, build, scores, 0)
+		return supervise(stdin, stdout, stderr, build, bounds{scores: scores})
 	case len(args) == 2 && args[0] == ownkernel.Mode:
 		return onOwnKernel(stdin, stdout, stderr, build, args[1])
 	}
@@ -90,4 +90,11 @@ func relayPort(args []string) (port uint16, ok bool) {
 	}
 	n, err := strconv.ParseUint(args[1], 10, 16)
 	return uint16(n), err == nil && n > 0
+}
+
+// bounds are what the supervisor sees to.
+type bounds struct {
+	scores native.Scores // whom the kernel kills when memory is short
+	memory int64         // how many bytes commands may have, 0 where another sees to that
+	pids   *processLimit // nil where another sees to that
 }

@@ -13,18 +13,17 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/proctor-run/proctor/sandbox/internal/frames"
-	"github.com/proctor-run/proctor/sandbox/internal/native"
 )
 
-// supervise is Main. scores say whom the kernel kills when memory is short, and memory
-// how many bytes commands may have if the supervisor has to see to that; otherwise 0.
-func supervise(stdin, stdout *os.File, stderr io.Writer, build string, scores native.Scores, memory int64) int {
+// supervise is Main.
+func supervise(stdin, stdout *os.File, stderr io.Writer, build string, b bounds) int {
 	s, err := newServer(stdout)
 	if err == nil {
-		err = s.boundMemory(memory)
+		s.pids = b.pids
+		err = s.boundMemory(b.memory)
 	}
 	if err == nil {
-		err = s.guardMemory(scores)
+		err = s.guardMemory(b.scores)
 	}
 	if err == nil {
 		err = s.serve(stdin, stdout, build)
@@ -49,7 +48,9 @@ type server struct {
 	oom                    *os.File // its own oom_score_adj; nil for one that commands have too
 	ownScore, commandScore []byte
 
-	powerless powerless // guarded by mu
+	pids      *processLimit
+	births    sync.RWMutex // locked while no process may be made; taken before mu
+	powerless powerless    // guarded by mu
 
 	mu       sync.Mutex
 	calls    map[uint32]*service
