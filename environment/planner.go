@@ -19,8 +19,8 @@ type Planner struct {
 	// Env is added to the task's.
 	Env harbor.Env
 	// Overrides replace what the task asks for.
-	OverrideCPUs, OverrideMemoryMB, OverrideGPUs *int
-	OverrideTPU                                  *harbor.TPU
+	OverrideCPUs, OverrideMemoryMB, OverrideStorageMB, OverrideGPUs *int
+	OverrideTPU                                                     *harbor.TPU
 	// CPUPolicy and MemoryPolicy are "auto" (also when empty), "ignore",
 	// "limit", "request" or "guarantee".
 	CPUPolicy, MemoryPolicy string

@@ -17,8 +17,12 @@ func (p *Planner) resources(table *harbor.Environment) (sandbox.Resources, error
 	if err != nil {
 		return sandbox.Resources{}, err
 	}
+	var storage int64
+	if p.Can.StorageLimit { // otherwise it is the job's to say so, once
+		storage = max(amount(overridden(p.OverrideStorageMB, table.StorageMB)), 0)
+	}
 	gpus := overridden(p.OverrideGPUs, p.Task.Config.Environment.GPUs)
-	return sandbox.Resources{CPUs: float64(cpus), MemoryMB: memory, GPUs: int(amount(gpus))}, nil
+	return sandbox.Resources{CPUs: float64(cpus), MemoryMB: memory, StorageMB: storage, GPUs: int(amount(gpus))}, nil
 }
 
 func overridden(n *int, task *value.Int) *value.Int {

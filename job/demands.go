@@ -83,6 +83,40 @@ func (s *Session) NoteProcessors(p *Prepared) {
 	}
 }
 
+// NoteStorage adds a warning if tasks bound what may be written and the backend, which is
+// open, does not.
+func (s *Session) NoteStorage(p *Prepared) {
+	if s.backend == nil || s.backend.Capabilities().StorageLimit {
+		return
+	}
+	if text := p.unboundStorage(); text != "" {
+		p.Warnings = append(p.Warnings, fmt.Sprintf("%s; environment %s does not bound it", text, s.backend.Name()))
+	}
+}
+
+// unboundStorage says which task has a limit of storage, and how many others do; it is
+// empty if none does.
+func (p *Prepared) unboundStorage() string {
+	text, tasks := "", map[string]bool{}
+	p.eachRemaining(func(t *jobdir.TrialConfig, task *harbor.Config) {
+		limit := task.Environment.StorageMB
+		if override := t.Environment.OverrideStorageMB; override != nil {
+			limit = new(value.NewInt(int64(*override)))
+		}
+		if limit == nil || limit.Sign() <= 0 {
+			return
+		}
+		if text == "" {
+			text = fmt.Sprintf("task %q has %s MiB of storage (storage_mb)", t.Task.BaseName(), limit)
+		}
+		tasks[TaskKey(t.Task)] = true
+	})
+	if text == "" {
+		return ""
+	}
+	return text + moreLike(len(tasks)-1)
+}
+
 // tooManyProcessors says which task asks for more processors than there are, and how
 // many others do; it is empty if none does.
 func (p *Prepared) tooManyProcessors(have int) string {

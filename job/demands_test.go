@@ -84,3 +84,30 @@ func TestTooManyProcessors(t *testing.T) {
 		})
 	}
 }
+
+func TestUnboundStorage(t *testing.T) {
+	t.Parallel()
+	storage := func(n string) string { return "[environment]\nstorage_mb = " + n + "\n" }
+	for _, c := range []struct {
+		name     string
+		tasks    []string
+		override *int
+		want     string
+	}{
+		{"none", []string{"", storage("0"), storage("-1")}, nil, ""},
+		{"one", []string{"", storage("10240")}, nil, `task "b" has 10240 MiB of storage (storage_mb)`},
+		{"several", []string{storage("1"), storage("2"), storage("3")}, nil, `task "a" has 1 MiB of storage (storage_mb) (and 2 more like it)`},
+		{"by override", []string{""}, new(7), `task "a" has 7 MiB of storage (storage_mb)`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := demanding(t, c.tasks...)
+			for i := range p.Trials {
+				p.Trials[i].Environment.OverrideStorageMB = c.override
+			}
+			if got := p.unboundStorage(); got != c.want {
+				t.Errorf("warning is %q, want %q", got, c.want)
+			}
+		})
+	}
+}

@@ -135,8 +135,9 @@ type Capabilities struct {
 	Volumes bool
 	// GuardedMounts: Mount.Guarded is held.
 	GuardedMounts bool
-	// CPULimit, MemoryLimit and PIDsLimit: the limits of Resources are enforced.
-	CPULimit, MemoryLimit, PIDsLimit bool
+	// CPULimit, MemoryLimit, StorageLimit and PIDsLimit: the limits of Resources are
+	// enforced.
+	CPULimit, MemoryLimit, StorageLimit, PIDsLimit bool
 	// Keep: Spec.Keep is carried out, and sandboxes are Stoppers.
 	Keep bool
 	// GPUs and TPUs can be given to a sandbox.
@@ -258,7 +259,11 @@ type Mount struct {
 type Resources struct {
 	CPUs     float64
 	MemoryMB int64
-	GPUs     int
+	// StorageMB is what may be written to the root file system, in MiB. Where no file
+	// system sees to that, what the trial has mounted for its logs counts too, it is looked
+	// at from time to time, and when it is more all commands are ended.
+	StorageMB int64
+	GPUs      int
 	// PIDs is how many processes and threads there may be at once; 0 is
 	// DefaultPIDs where a backend can enforce it, and less means no limit.
 	PIDs int64

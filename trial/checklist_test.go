@@ -149,7 +149,14 @@ func environmentRows() []row {
 			}
 		}
 	}
-	const sized = "[environment]\ncpus = 2\nmemory_mb = 512\n"
+	stored := func(storage int64) func(*testing.T, *bench, *jobdir.TrialResult) {
+		return func(t *testing.T, b *bench, _ *jobdir.TrialResult) {
+			if got := specs(b)[0].Resources.StorageMB; got != storage {
+				t.Errorf("storage is %d MiB, want %d", got, storage)
+			}
+		}
+	}
+	const sized = "[environment]\ncpus = 2\nmemory_mb = 512\nstorage_mb = 100\n"
 	const check = "[environment.healthcheck]\ncommand = \"well\"\ninterval_sec = 1.0\n"
 	return []row{
 		{name: "row 36 variable of the environment", task: toml("[environment.env]\nA = \"${MISSING}\"\n"), fake: rules(granted),
@@ -189,6 +196,10 @@ func environmentRows() []row {
 			change: func(c *jobdir.TrialConfig) {
 				c.Environment.OverrideCPUs, c.Environment.OverrideMemoryMB = new(1), new(64)
 			}},
+		{name: "row 43 storage", task: toml(sized), fake: without(func(c *sandbox.Capabilities) { c.StorageLimit = true }), rewards: one, check: stored(100)},
+		{name: "row 43 storage by override", task: toml(sized), fake: without(func(c *sandbox.Capabilities) { c.StorageLimit = true }), rewards: one, check: stored(7),
+			change: func(c *jobdir.TrialConfig) { c.Environment.OverrideStorageMB = new(7) }},
+		{name: "row 43 storage that is not bounded", task: toml(sized), fake: without(func(*sandbox.Capabilities) {}), rewards: one, check: stored(0)},
 		{name: "row 43 ignore", task: toml(sized), fake: rules(granted), rewards: one, check: limits(0, 0),
 			change: func(c *jobdir.TrialConfig) {
 				c.Environment.CPUEnforcementPolicy, c.Environment.MemoryEnforcementPolicy = "ignore", "ignore"

@@ -97,7 +97,7 @@ func (p *planner) environment() *environment.Planner {
 		Lookup:       p.r.Lookup,
 		Env:          cfg.Env.Map,
 		OverrideCPUs: cfg.OverrideCPUs, OverrideMemoryMB: cfg.OverrideMemoryMB,
-		OverrideGPUs: cfg.OverrideGPUs, OverrideTPU: cfg.OverrideTPU,
+		OverrideStorageMB: cfg.OverrideStorageMB, OverrideGPUs: cfg.OverrideGPUs, OverrideTPU: cfg.OverrideTPU,
 		CPUPolicy: cfg.CPUEnforcementPolicy, MemoryPolicy: cfg.MemoryEnforcementPolicy,
 		Warn: p.warn,
 	}

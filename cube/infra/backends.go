@@ -127,6 +127,9 @@ func resourcesOf(cfg *ContainerConfig, can sandbox.Capabilities) sandbox.Resourc
 	if can.MemoryLimit {
 		r.MemoryMB = int64(cfg.RAMGB * 1024)
 	}
+	if can.StorageLimit {
+		r.StorageMB = int64(cfg.DiskGB * 1024)
+	}
 	if cfg.GPU {
 		r.GPUs = 1
 	}

@@ -25,7 +25,7 @@ type ContainerConfig struct {
 	RAMGB    float64 `json:"ram_gb" default:"4.0"`
 	CPUCores float64 `json:"cpu_cores" default:"2.0"`
 	GPU      bool    `json:"gpu" default:"false"`
-	DiskGB   float64 `json:"disk_gb" default:"10.0"` // a wish: most backends cannot limit it
+	DiskGB   float64 `json:"disk_gb" default:"10.0"` // no limit with Docker
 	Ports    []int   `json:"ports" cube:"nullable"`  // to be reachable from outside
 }
 

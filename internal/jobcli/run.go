@@ -65,6 +65,7 @@ func (p *Program) watch(ctx context.Context, f *Flags, s *job.Session, prepared 
 		return nil, err
 	}
 	s.NoteProcessors(prepared)
+	s.NoteStorage(prepared)
 	if err := s.CheckTasks(prepared); err != nil {
 		return nil, exitcode.WithHint(exitcode.Usagef("%w", err), "choose Docker with -e docker, or leave the task out with -x")
 	}

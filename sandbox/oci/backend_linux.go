@@ -86,12 +86,14 @@ func (b *Backend) Name() string {
 func (b *Backend) Runtime() string { return b.runtime.Name() }
 
 // Capabilities are those of this machine: limits are enforced by root where the
-// cgroup file system can be written, and that of processes with gVisor by anybody.
+// cgroup file system can be written, that of storage by root, and those of storage and
+// processes with gVisor by anybody.
 func (b *Backend) Capabilities() sandbox.Capabilities {
 	return sandbox.Capabilities{
 		Mounted: true, OwnRoot: b.opts.OwnRoot, Build: !b.opts.OwnRoot, NoNetwork: true, Allowlist: true, SwitchNetwork: true,
 		GuardedMounts: true, Hardened: true,
-		CPULimit: b.cgroups, MemoryLimit: b.cgroups, PIDsLimit: b.runtime.OwnKernel() || b.cgroups && cgroup.CountsPIDs(cgroup.Root),
+		StorageLimit: b.root || b.runtime.OwnKernel(),
+		CPULimit:     b.cgroups, MemoryLimit: b.cgroups, PIDsLimit: b.runtime.OwnKernel() || b.cgroups && cgroup.CountsPIDs(cgroup.Root),
 	}
 }
 
@@ -147,7 +149,7 @@ func (b *Backend) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbo
 // start makes a sandbox on a base, and runs the image's entrypoint in it. What it
 // leaves when it fails has a record.
 func (b *Backend) start(ctx context.Context, spec sandbox.Spec, base *base) (*Sandbox, error) {
-	return b.startWith(ctx, spec, base, (*Sandbox).enter)
+	return b.startWith(ctx, spec, base, (*Sandbox).begin)
 }
 
 // startWith makes a sandbox and does what comes then.
@@ -228,7 +230,12 @@ func (b *Backend) prepare(s *Sandbox, spec sandbox.Spec, base *base) (runtimes.S
 	}
 	for _, p := range bundle.Root.Parts {
 		s.parts = append(s.parts, p.Path)
+		if !b.runtime.OwnKernel() { // which bounds what it keeps
+			s.written = append(s.written, p.Upper)
+		}
 	}
+	s.storage = bundle.Resources.StorageMB << 20
+	s.noteLogs(spec.Mounts)
 	return b.runtime.Prepare(bundle)
 }
 

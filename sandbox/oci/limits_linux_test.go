@@ -2,6 +2,7 @@ package oci
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -10,8 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/proctor-run/proctor/internal/need"
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/internal/native"
 	"github.com/proctor-run/proctor/sandbox/oci/internal/cgroup"
 	"github.com/proctor-run/proctor/sandbox/sandboxtest"
 )
@@ -164,5 +168,50 @@ func TestAbuse(t *testing.T) {
 			need.Patience(t)
 		}
 		sandboxtest.Abuse(t, sandboxtest.AbuseConfig{Backend: b, OwnKernel: name == RuntimeGVisor, Now: time.Now, Long: need.Required("patience")})
+	})
+}
+
+// TestStorageLimit: what writes more than it may does not fill the disk, and the sandbox
+// continues.
+func TestStorageLimit(t *testing.T) {
+	t.Parallel()
+	eachLimiting(t, func(t *testing.T, name string, b *Backend) {
+		logs := t.TempDir()
+		s := create(t, b, sandbox.Spec{
+			Resources: sandbox.Resources{StorageMB: 32},
+			Mounts:    []sandbox.Mount{{Source: logs, Target: "/logs", Guarded: true}},
+		})
+		fill := func(file, size string, full bool) {
+			t.Helper()
+			script := "head -c " + size + " /dev/zero > " + file + " || exit 28; sleep 300"
+			st, err := s.Exec(t.Context(), sandbox.Command{Shell: script, Timeout: 4 * time.Minute})
+			want := 128 + int(unix.SIGTERM)
+			if full { // its file system says so
+				want = 28
+			}
+			if err != nil || st.Code != want || st.TimedOut {
+				t.Errorf("writing %s: got %+v, %v, want exit code %d", file, st, err, want)
+			}
+		}
+		fill("/root/much", "96M", name == RuntimeGVisor)
+		say(t, s, "rm -f /root/much; echo little > /root/little")
+		fill("/logs/much", "192M", false)
+		say(t, s, "rm -f /logs/much; cat /root/little")
+	})
+}
+
+// TestOpenFilesLimit: there may be as many as in containers of engines, whatever the
+// caller's own limit is.
+func TestOpenFilesLimit(t *testing.T) {
+	t.Parallel()
+	eachLimiting(t, func(t *testing.T, _ string, b *Backend) {
+		s := create(t, b, sandbox.Spec{})
+		most, err := native.MostOpenFiles(true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := say(t, s, "ulimit -n; ulimit -Hn"), fmt.Sprintf("%d\n%[1]d\n", most); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	})
 }

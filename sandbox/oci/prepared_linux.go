@@ -106,12 +106,13 @@ func (p *prepared) adopt(ctx context.Context, spec sandbox.Spec) error {
 		if err := s.mountLate(spec.Mounts); err != nil {
 			return err
 		}
+		s.noteLogs(spec.Mounts)
 	}
 	opts := p.base.guestOptions(p.backend.opts.Build, spec)
 	s.env = opts.Env
 	s.client.SetDefaults(opts.Env, opts.User, opts.Workdir)
 	// The entrypoint sees the mounts, as it does in a sandbox that was created.
-	return s.enter(ctx, p.base)
+	return s.begin(ctx, p.base)
 }
 
 // Memory is the proportional set size of its processes.

@@ -21,6 +21,7 @@ import (
 	"github.com/proctor-run/proctor/sandbox/oci/internal/cgroup"
 	"github.com/proctor-run/proctor/sandbox/oci/internal/network"
 	"github.com/proctor-run/proctor/sandbox/oci/internal/runtimes"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/storage"
 )
 
 const (
@@ -42,6 +43,8 @@ type Sandbox struct {
 	hostname string
 	parts    []string // of the root file system, by their paths in the sandbox
 	stack    []*layer // of snapshots that it stands on
+	storage  int64    // bytes that may be written, 0 for no limit
+	written  []string // where that is, as far as it has to be watched
 
 	process *runtimes.Process
 	net     *usernet.Net // nil unless the network is the sandbox's own
@@ -52,6 +55,9 @@ type Sandbox struct {
 	wayOut  bool                // gate is there in place of a network of the sandbox's own, and allows everything
 	inlets  egress.Inlets
 	env     []string // of every command
+
+	watch   *storage.Watch     // over written; nil for none
+	watched context.CancelFunc // ends it
 
 	busy chan struct{} // held by the Destroy that is at work
 	mu   sync.Mutex
@@ -110,6 +116,9 @@ func (s *Sandbox) ID() string { return s.id }
 func (s *Sandbox) Exec(ctx context.Context, cmd sandbox.Command) (sandbox.ExitStatus, error) {
 	if s.gate != nil {
 		cmd = s.gate.Command(cmd, s.env)
+	}
+	if s.watch != nil {
+		defer s.watch.Begin(ctx)()
 	}
 	st, err := s.client.Exec(ctx, cmd)
 	return st, lost(err)
@@ -205,6 +214,9 @@ func (s *Sandbox) destroy(ctx context.Context) error {
 func (s *Sandbox) end(ctx context.Context) error {
 	if s.process == nil {
 		return nil
+	}
+	if s.watched != nil {
+		s.watched()
 	}
 	if s.client != nil {
 		_ = s.client.Close()

@@ -21,6 +21,10 @@ type Scores struct {
 // Mode is the argument that makes the guest program call Init before it serves.
 const Mode = "init"
 
+// OpenFiles is how many files a process may have open, where the caller may let it: what
+// container engines give theirs, and what a kernel allows at most by default.
+const OpenFiles = 1 << 20
+
 // SetupFD is the descriptor from which the Setup is read. The process waits
 // there, so that the outer half can put it into control groups, map its users and
 // connect its network before anything happens.

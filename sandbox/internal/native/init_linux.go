@@ -1,6 +1,7 @@
 package native
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -25,6 +26,9 @@ func Init() (Scores, error) {
 		}
 	}
 	if err := keepDescriptors(); err != nil {
+		return Scores{}, err
+	}
+	if err := boundOpenFiles(); err != nil {
 		return Scores{}, err
 	}
 	scores, err := Spare()
@@ -86,6 +90,44 @@ func keepDescriptors() error {
 		}
 	}
 	return nil
+}
+
+// boundOpenFiles sets how many files each process of the sandbox may have open.
+func boundOpenFiles() error {
+	own, err := openFiles()
+	if err != nil {
+		return err
+	}
+	err = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: OpenFiles, Max: OpenFiles})
+	if errors.Is(err, syscall.EPERM) {
+		err = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: own, Max: own})
+	}
+	if err != nil {
+		return fmt.Errorf("setting the limit of open files: %w", err)
+	}
+	return nil
+}
+
+// openFiles is how many files the process may have open itself, at most OpenFiles.
+func openFiles() (uint64, error) {
+	var own syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &own); err != nil {
+		return 0, fmt.Errorf("reading the limit of open files: %w", err)
+	}
+	return min(own.Max, OpenFiles), nil
+}
+
+// MostOpenFiles is how many files the process may let others have open: OpenFiles, or as
+// many as it may have itself if it is not root of the machine or may not set more.
+func MostOpenFiles(root bool) (uint64, error) {
+	have, err := permitted()
+	if err != nil {
+		return 0, err
+	}
+	if root && have&(1<<unix.CAP_SYS_RESOURCE) != 0 {
+		return OpenFiles, nil
+	}
+	return openFiles()
 }
 
 // loopbackUp is "ip link set lo up" (netdevice(7)).

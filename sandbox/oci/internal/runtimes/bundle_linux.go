@@ -7,6 +7,7 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/proctor-run/proctor/sandbox/internal/hardening"
+	"github.com/proctor-run/proctor/sandbox/internal/native"
 	"github.com/proctor-run/proctor/sandbox/internal/ownkernel"
 	"github.com/proctor-run/proctor/sandbox/oci/internal/cgroup"
 	"github.com/proctor-run/proctor/sandbox/oci/internal/network"
@@ -79,6 +80,7 @@ func (b *spec) config() *specs.Spec {
 				Bounding: caps, Effective: caps, Permitted: caps,
 			},
 			NoNewPrivileges: b.Hardened,
+			Rlimits:         b.rlimits(),
 		},
 		Mounts: b.specMounts(),
 		Linux: &specs.Linux{
@@ -95,6 +97,15 @@ func (b *spec) config() *specs.Spec {
 		s.Linux.Seccomp = refusedCalls()
 	}
 	return s
+}
+
+// rlimits are how many files each process may have open.
+func (b *spec) rlimits() []specs.POSIXRlimit {
+	most, err := native.MostOpenFiles(HostRoot())
+	if err != nil {
+		return nil // they have what the caller has
+	}
+	return []specs.POSIXRlimit{{Type: "RLIMIT_NOFILE", Hard: most, Soft: most}}
 }
 
 // guestArgs start the guest.

@@ -54,7 +54,11 @@ func (gvisor) Prepare(b *Bundle) (Start, error) {
 		// The sentry's own overlay on top of the host's, which then only
 		// holds mount points, is many times faster: it asks the host for
 		// nothing that it has written.
-		argv = append(argv, "--overlay2=root:dir="+b.Dir)
+		overlay := "--overlay2=root:dir=" + b.Dir
+		if b.Resources.StorageMB > 0 {
+			overlay += fmt.Sprintf(",size=%dm", b.Resources.StorageMB)
+		}
+		argv = append(argv, overlay)
 	}
 	s := &spec{Bundle: b, emulated: true, groupsShown: true}
 	l := b.launch()

@@ -1,0 +1,2 @@
+// Package storage watches how much sandboxes have written, where no file system bounds it.
+package storage
