@@ -19,6 +19,8 @@ type abuse struct {
 	silent bool
 	// long: it takes more than seconds.
 	long bool
+	// spoils: afterwards no command can be run, and files can be read.
+	spoils bool
 	// own: it is about settings that are the sandbox's own with a kernel of its own.
 	own bool
 }
@@ -34,6 +36,8 @@ var abuses = []abuse{
 mount $try /tmp/m 2>/dev/null && echo "mount $try"; done; umount /proc 2>/dev/null && echo "umount /proc"; true`},
 	{name: "settings of the kernel", silent: true, own: true, script: `for f in /proc/sys/kernel/core_pattern /proc/sys/kernel/hostname /proc/sys/vm/drop_caches /proc/sysrq-trigger /sys/kernel/mm/ksm/run; do
 test -e $f && (echo 1 > $f) 2>/dev/null && echo "wrote $f"; done; true`},
+	{name: "signals to everything", own: true, script: `for s in STOP TERM KILL; do kill -$s 1; sleep 0.2; kill -$s -1; done 2>/dev/null`},
+	{name: "no program is left", spoils: true, script: `cd /usr/bin; exec 2>/dev/null; rm -f $(ls | grep -vx rm | grep -vx bash); rm -f /bin/sh /bin/bash /usr/bin/*`},
 	{name: "files without end", long: true, script: `mkdir /tmp/many; cd /tmp/many; for i in $(seq 200); do mkdir $i; (cd $i; seq 1000 | xargs touch); done; ls | wc -l >/dev/null`},
 }
 
@@ -122,6 +126,12 @@ func (a abuse) commit(t *testing.T, sb sandbox.Sandbox) {
 	}
 	if err := sb.KillTree(t.Context(), mark, 0); err != nil {
 		t.Error(err)
+		return
+	}
+	if a.spoils {
+		if err := sb.Download(t.Context(), "/etc/passwd", io.Discard); err != nil {
+			t.Errorf("afterwards no file can be read: %v", err)
+		}
 		return
 	}
 	out.Reset()

@@ -74,7 +74,7 @@ func (u *usage) add(ctx context.Context, dir *os.File) {
 func openDir(dir *os.File, name string) (*os.File, error) {
 	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, err
+		return nil, os.NewSyscallError("openat", err)
 	}
 	return os.NewFile(uintptr(fd), name), nil
 }
@@ -89,7 +89,7 @@ func (p *place) is(dir *os.File) bool {
 func (u *usage) enter(dir *os.File) (*place, error) {
 	var own unix.Stat_t
 	if err := unix.Fstat(int(dir.Fd()), &own); err != nil {
-		return nil, err
+		return nil, os.NewSyscallError("fstat", err)
 	}
 	p := &place{dev: own.Dev, ino: own.Ino}
 	for {
