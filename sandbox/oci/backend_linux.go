@@ -230,7 +230,8 @@ func (b *Backend) prepare(s *Sandbox, spec sandbox.Spec, base *base) (runtimes.S
 	}
 	for _, p := range bundle.Root.Parts {
 		s.parts = append(s.parts, p.Path)
-		if !b.runtime.OwnKernel() { // which bounds what it keeps
+		// A kernel of its own bounds its root, and not what a hardened sandbox can write to.
+		if !b.runtime.OwnKernel() || spec.Hardened {
 			s.written = append(s.written, p.Upper)
 		}
 	}
@@ -243,6 +244,7 @@ func (b *Backend) prepare(s *Sandbox, spec sandbox.Spec, base *base) (runtimes.S
 // it has none.
 func (b *Backend) resources(spec sandbox.Spec) sandbox.Resources {
 	r := spec.Resources
+	r.StorageMB = min(r.StorageMB, 1<<40) // more than bytes can count
 	r.PIDs = cmp.Or(r.PIDs, b.opts.PIDs, sandbox.DefaultPIDs)
 	return r
 }

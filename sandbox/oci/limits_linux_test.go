@@ -200,6 +200,20 @@ func TestStorageLimit(t *testing.T) {
 	})
 }
 
+// TestHardenedStorageLimit: the directories that a hardened sandbox can write to are bounded
+// with every runtime.
+func TestHardenedStorageLimit(t *testing.T) {
+	t.Parallel()
+	eachLimiting(t, func(t *testing.T, _ string, b *Backend) {
+		s := create(t, b, sandbox.Spec{Hardened: true, Network: sandbox.Network{Mode: sandbox.NetworkNone}, Resources: sandbox.Resources{StorageMB: 32}})
+		st, err := s.Exec(t.Context(), sandbox.Command{Shell: "head -c 96M /dev/zero > /root/much || exit 28; sleep 300", Timeout: 4 * time.Minute})
+		if err != nil || st.TimedOut || st.Code != 28 && st.Code != 128+int(unix.SIGTERM) {
+			t.Errorf("writing much: got %+v, %v", st, err)
+		}
+		say(t, s, "rm /root/much")
+	})
+}
+
 // TestOpenFilesLimit: there may be as many as in containers of engines, whatever the
 // caller's own limit is.
 func TestOpenFilesLimit(t *testing.T) {

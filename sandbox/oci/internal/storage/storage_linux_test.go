@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -145,4 +146,62 @@ func TestBegin(t *testing.T) {
 	}
 	cancel()
 	<-ended
+}
+
+// TestMovedWhileMeasured: what is moved or removed does not keep the rest from being counted.
+func TestMovedWhileMeasured(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(dir string) error
+		ups    int
+		at     string // where the walk goes on then
+	}{
+		"moved":           {func(dir string) error { return os.Rename(dir+"/a/b/c", dir+"/z/c") }, 1, "a/b"},
+		"removed":         {func(dir string) error { return os.Remove(dir + "/a/b/c") }, 1, "a/b"},
+		"moved with more": {func(dir string) error { return os.Rename(dir+"/a/b", dir+"/z/b") }, 2, "a"},
+		"replaced": {func(dir string) error {
+			return errors.Join(os.Rename(dir+"/a", dir+"/z/a"), os.MkdirAll(dir+"/a/b/c", 0o700))
+		}, 3, "."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			if err := errors.Join(os.MkdirAll(dir+"/a/b/c", 0o700), os.Mkdir(dir+"/z", 0o700)); err != nil {
+				t.Fatal(err)
+			}
+			root, err := os.Open(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = root.Close() }()
+			var u usage
+			top, err := u.enter(root, "")
+			w := walk{root: root, dir: root, stack: []*place{top}}
+			for _, name := range []string{"a", "b", "c"} {
+				if err != nil {
+					t.Fatal(err)
+				}
+				var next *os.File
+				if next, err = openDir(w.dir, name); err == nil {
+					w.to(next)
+					top, err = u.enter(next, name)
+					w.stack = append(w.stack, top)
+				}
+			}
+			if err := errors.Join(err, c.change(dir)); err != nil {
+				t.Fatal(err)
+			}
+			for range c.ups {
+				w.up()
+			}
+			want, err := os.Stat(filepath.Join(dir, c.at))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := w.dir.Stat(); err != nil || !os.SameFile(got, want) || !w.stack[len(w.stack)-1].is(w.dir) {
+				t.Errorf("it goes on at %v, %v, want %s", got, err, c.at)
+			}
+			w.to(root)
+		})
+	}
 }

@@ -20,54 +20,90 @@ func (w *Watch) measure(ctx context.Context) (u usage) {
 		if err != nil {
 			continue // it is going
 		}
-		u.add(ctx, os.NewFile(uintptr(fd), dir))
+		root := os.NewFile(uintptr(fd), dir)
+		u.add(ctx, root)
+		_ = root.Close() // nothing was written
 	}
 	return u
 }
 
-// place is a directory that is being looked at.
+// add counts what is below a directory.
+func (u *usage) add(ctx context.Context, root *os.File) {
+	top, err := u.enter(root, "")
+	if err != nil {
+		return
+	}
+	w := walk{root: root, dir: root, stack: []*place{top}}
+	defer func() { w.to(root) }()
+	for ctx.Err() == nil {
+		here := w.stack[len(w.stack)-1]
+		n := len(here.below)
+		if n == 0 && len(w.stack) == 1 {
+			return
+		}
+		if n == 0 {
+			w.up()
+			continue
+		}
+		name := here.below[n-1]
+		here.below = here.below[:n-1]
+		next, err := openDir(w.dir, name)
+		if err != nil {
+			continue // it was removed
+		}
+		w.to(next)
+		below, err := u.enter(next, name)
+		if err != nil {
+			return
+		}
+		w.stack = append(w.stack, below)
+	}
+}
+
+// walk is the way to the directory that is being looked at. Two are open at a time, however
+// deep they lie.
+type walk struct {
+	root, dir *os.File
+	stack     []*place
+}
+
+// place is a directory on the way.
 type place struct {
+	name     string
 	dev, ino uint64
 	below    []string // directories in it that are still to be looked at
 }
 
-// add counts what is below a directory, and closes it. One directory is open at a time,
-// however deep they lie.
-func (u *usage) add(ctx context.Context, dir *os.File) {
-	defer func() { _ = dir.Close() }() // nothing was written
-	top, err := u.enter(dir)
-	if err != nil {
-		return
+func (w *walk) to(next *os.File) {
+	if w.dir != w.root {
+		_ = w.dir.Close() // nothing was written
 	}
-	for stack := []*place{top}; ctx.Err() == nil; {
-		here := stack[len(stack)-1]
-		name := ".."
-		if n := len(here.below); n > 0 {
-			name, here.below = here.below[n-1], here.below[:n-1]
-		} else if len(stack) == 1 {
+	w.dir = next
+}
+
+// up goes to the directory above. Whoever moves or removes the one below meanwhile does
+// not keep the others from being counted.
+func (w *walk) up() {
+	w.stack = w.stack[:len(w.stack)-1]
+	if next, err := openDir(w.dir, ".."); err == nil {
+		if w.stack[len(w.stack)-1].is(next) {
+			w.to(next)
 			return
 		}
-		next, err := openDir(dir, name)
-		if err != nil && name == ".." {
-			return // it was moved away or removed, and nobody knows to where
-		}
-		if err != nil {
-			continue // it was removed
-		}
-		_ = dir.Close() // nothing was written
-		dir = next
-		if name == ".." {
-			stack = stack[:len(stack)-1]
-			if up := stack[len(stack)-1]; !up.is(dir) {
-				return
-			}
+		_ = next.Close() // nothing was written
+	}
+	w.to(w.root)
+	for i, p := range w.stack[1:] {
+		next, err := openDir(w.dir, p.name)
+		if err == nil && p.is(next) {
+			w.to(next)
 			continue
 		}
-		below, err := u.enter(dir)
-		if err != nil {
-			return
+		if err == nil {
+			_ = next.Close() // nothing was written
 		}
-		stack = append(stack, below)
+		w.stack = w.stack[:i+1]
+		return
 	}
 }
 
@@ -85,13 +121,13 @@ func (p *place) is(dir *os.File) bool {
 	return err == nil && st.Dev == p.dev && st.Ino == p.ino
 }
 
-// enter counts what is in a directory.
-func (u *usage) enter(dir *os.File) (*place, error) {
+// enter counts what is in a directory of that name.
+func (u *usage) enter(dir *os.File, name string) (*place, error) {
 	var own unix.Stat_t
 	if err := unix.Fstat(int(dir.Fd()), &own); err != nil {
 		return nil, os.NewSyscallError("fstat", err)
 	}
-	p := &place{dev: own.Dev, ino: own.Ino}
+	p := &place{name: name, dev: own.Dev, ino: own.Ino}
 	for {
 		names, err := dir.Readdirnames(1024)
 		for _, name := range names {
