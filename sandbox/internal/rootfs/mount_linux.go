@@ -182,7 +182,7 @@ func (l *Root) mountPart(i int) error {
 		}
 	}
 	target := filepath.Join(l.Dir, p.Path)
-	err := mountOverlay(target, *p, l.options())
+	err := l.mountWritable(target, *p)
 	if !errors.Is(err, unix.EINVAL) {
 		return err
 	}
@@ -190,7 +190,22 @@ func (l *Root) mountPart(i int) error {
 	if memErr := l.moveToMemory(); memErr != nil {
 		return errors.Join(err, memErr)
 	}
-	return mountOverlay(target, *p, l.options())
+	return l.mountWritable(target, *p)
+}
+
+// mountWritable mounts an overlay that is written to. What is thrown away with the sandbox
+// need not reach the disk: the kernel would write all that it holds for the disk's file
+// system, of whomever, before the overlay is gone (Documentation/filesystems/overlayfs.rst,
+// "Volatile mount").
+func (l *Root) mountWritable(target string, p Part) error {
+	if l.Layer {
+		return mountOverlay(target, p, l.options())
+	}
+	err := mountOverlay(target, p, append(l.options(), "volatile"))
+	if errors.Is(err, unix.EINVAL) { // Linux before 5.10, or another reason
+		err = mountOverlay(target, p, l.options())
+	}
+	return err
 }
 
 // stack puts Stack on Lower.
