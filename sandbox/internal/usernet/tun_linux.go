@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 
@@ -112,6 +113,8 @@ func addLocalRoute(h *netlink.Handle, dev netlink.Link, own netip.Addr) error {
 type tun struct {
 	file *os.File
 	raw  syscall.RawConn
+	// reading is held by ReadPacket: who leaves a file that was closed meanwhile closes it.
+	reading sync.Mutex
 }
 
 // OpenDevice takes over the file.
@@ -124,6 +127,8 @@ func OpenDevice(file *os.File) (Device, error) {
 }
 
 func (t *tun) ReadPacket(bufs [][]byte) (n int, err error) {
+	t.reading.Lock()
+	defer t.reading.Unlock()
 	waitErr := t.raw.Read(func(fd uintptr) bool {
 		for {
 			n, err = unix.Readv(int(fd), bufs)
@@ -159,6 +164,10 @@ func (t *tun) Close() error {
 	if err := t.file.SetReadDeadline(long); err != nil {
 		return errors.Join(err, t.file.Close())
 	}
-	go func() { _ = t.file.Close() }() // ends by itself
+	go func() { // ends by itself
+		t.reading.Lock()
+		defer t.reading.Unlock()
+		_ = t.file.Close()
+	}()
 	return nil
 }
