@@ -70,6 +70,6 @@ func dockerGuest(o Options) func(ctx context.Context, arch string) (string, erro
 		if small := builtGuest(ctx, o, dirs.Cache); small != "" {
 			return small, nil
 		}
-		return staticProgram(ctx, o, self, dirs.Cache)
+		return staticGuest(self)
 	}
 }

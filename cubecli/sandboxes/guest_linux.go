@@ -41,7 +41,7 @@ func builtGuest(ctx context.Context, o Options, cache string) string {
 	}
 	path := filepath.Join(cache, buildsDir, key, smallGuest.name)
 	now := clock.Or(o.Now)()
-	if isGuest(path, now) {
+	if inUse(path, now) {
 		return path
 	}
 	failed := path + ".failed"
@@ -58,8 +58,8 @@ func builtGuest(ctx context.Context, o Options, cache string) string {
 	return path
 }
 
-// isGuest reports whether the program is there, and notes that it is in use.
-func isGuest(path string, now time.Time) bool {
+// inUse reports whether the program is there, and notes that it is in use.
+func inUse(path string, now time.Time) bool {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() {
 		return false
@@ -111,9 +111,15 @@ func removeOldBuilds(dir string, now time.Time) {
 		return
 	}
 	for _, d := range list {
-		path := filepath.Join(dir, d.Name(), smallGuest.name)
-		if info, err := os.Stat(path); err == nil && now.Sub(info.ModTime()) > buildLife {
-			_ = os.RemoveAll(filepath.Dir(path)) // if it fails it is tried after the next build
+		unused, used := false, false
+		for _, h := range []helper{smallGuest, gvisorProgram} {
+			if info, err := os.Stat(filepath.Join(dir, d.Name(), h.name)); err == nil {
+				unused = now.Sub(info.ModTime()) > buildLife
+				used = used || !unused
+			}
+		}
+		if unused && !used {
+			_ = os.RemoveAll(filepath.Join(dir, d.Name())) // if it fails it is tried after the next build
 		}
 	}
 }

@@ -134,7 +134,7 @@ func TestOldBuilds(t *testing.T) {
 		}
 	}
 	used := filepath.Join(dir, "used", smallGuest.name)
-	if !isGuest(used, now) {
+	if !inUse(used, now) {
 		t.Fatal("the one in use is not found")
 	}
 	removeOldBuilds(dir, now.Add(buildLife*3/4))

@@ -51,8 +51,8 @@ var hooked atomic.Bool
 
 // Reexec has to be called first thing in main or TestMain by programs that
 // call neither Main nor TestMain of this package. A program that opens
-// sandboxes is executed again, inside them and as the built-in OCI runtime;
-// then Reexec does that work and exits. Otherwise it returns at once.
+// sandboxes is executed again, to make them and inside them; then Reexec does that
+// work and exits. Otherwise it returns at once.
 func Reexec() {
 	if code, handled := oci.Main(os.Args, os.Stdin, os.Stdout, os.Stderr, version.Current().ID()); handled {
 		os.Exit(code)

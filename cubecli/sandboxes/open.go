@@ -239,11 +239,25 @@ func newOCIOf(name string) func(context.Context, Options) (sandbox.Backend, func
 }
 
 func ociRuntimes(ctx context.Context, o Options) ([]oci.RuntimeStatus, error) {
+	o.Runtime = oci.RuntimeNative // gVisor's program is looked for below
 	opts, closeStore, err := ociOptions(ctx, sandbox.BackendHost, o)
 	if err != nil {
 		return nil, err
 	}
-	return oci.Runtimes(ctx, opts), closeStore()
+	dirs, err := FindDirectories(o.getenv)
+	if err != nil {
+		return nil, errors.Join(err, closeStore())
+	}
+	var lacking error
+	opts.GVisor, lacking = gvisorOf(ctx, o, opts.Executable, dirs.Cache)
+	all := oci.Runtimes(ctx, opts)
+	for i := range all {
+		if r := &all[i]; r.Name == oci.RuntimeGVisor && lacking != nil {
+			r.Available = false
+			r.Reason, r.Fix = sandbox.Why(lacking)
+		}
+	}
+	return all, closeStore()
 }
 
 // Runtimes says which runtimes can be used on this machine.
@@ -275,6 +289,23 @@ func RuntimesOf(ctx context.Context, environment string, o Options) ([]oci.Runti
 // network of their own on this machine, and otherwise why not, and what to do.
 func OwnNetwork() (fix string, err error) { return oci.OwnNetwork() }
 
+// ociPrograms are programs that sandboxes need besides this one; those that are empty are
+// this one.
+type ociPrograms struct{ guest, gvisor string }
+
+func findPrograms(ctx context.Context, name string, o Options, self, cache string) (p ociPrograms, err error) {
+	// The host's own files have the libraries that this program may need.
+	if p.guest = guestOf(ctx, o, self, cache); p.guest == "" && name != sandbox.BackendHost {
+		if p.guest, err = staticGuest(self); err != nil {
+			return p, err
+		}
+	}
+	if o.Runtime == "" || o.Runtime == oci.RuntimeGVisor {
+		p.gvisor, err = gvisorOf(ctx, o, self, cache)
+	}
+	return p, err
+}
+
 // ociOptions are the options of the daemonless backends on this machine.
 func ociOptions(ctx context.Context, name string, o Options) (opts oci.Options, closeStore func() error, err error) {
 	dirs, err := FindDirectories(o.getenv)
@@ -285,22 +316,18 @@ func ociOptions(ctx context.Context, name string, o Options) (opts oci.Options, 
 	if err != nil {
 		return opts, nil, fmt.Errorf("finding the program: %w", err)
 	}
-	// The host's own files have the libraries that this program may need.
-	needsStatic := name != sandbox.BackendHost || o.Runtime == "" || o.Runtime == oci.RuntimeGVisor
-	if needsStatic && !o.Cleaning {
-		if self, err = staticProgram(ctx, o, self, dirs.Cache); err != nil {
+	var programs ociPrograms
+	if !o.Cleaning {
+		if programs, err = findPrograms(ctx, name, o, self, dirs.Cache); err != nil {
 			return opts, nil, err
 		}
-	}
-	guest := ""
-	if !o.Cleaning {
-		guest = guestOf(ctx, o, self, dirs.Cache)
 	}
 	opts = oci.Options{
 		OwnRoot:    name == sandbox.BackendHost,
 		StateDir:   filepath.Join(dirs.State, "sandboxes"),
 		Executable: self,
-		Guest:      guest,
+		Guest:      programs.guest,
+		GVisor:     programs.gvisor,
 		Build:      version.Current().ID(),
 		Runtime:    o.Runtime,
 		PIDs:       o.PIDs,

@@ -45,7 +45,7 @@ func DefineVerifier(fs *pflag.FlagSet, f *Flags) {
 func (p *Program) DefineEnvironment(fs *pflag.FlagSet, f *Flags) {
 	o := &f.Set
 	flags.Optional(fs, &o.EnvironmentType, p.parseEnvironment, "env", "e", "`environment` where trials run: "+p.environmentsUsage()+" (default auto)")
-	fs.StringVar(&f.Runtime, "runtime", "", "OCI `runtime` of sandbox and host: gvisor and native (built in), runc, crun (default gvisor)")
+	fs.StringVar(&f.Runtime, "runtime", "", "OCI `runtime` of sandbox and host: gvisor, native, runc, crun (default gvisor)")
 	DefineHardening(fs, &f.Hardened, &f.AllowRemoteEngine)
 }
 

@@ -53,9 +53,7 @@ func New(opts Options) (*Backend, error) {
 	if err := checkShow(opts); err != nil {
 		return nil, err
 	}
-	if opts.Guest == "" {
-		opts.Guest = opts.Executable
-	}
+	opts.Guest, opts.GVisor = cmp.Or(opts.Guest, opts.Executable), cmp.Or(opts.GVisor, opts.Executable)
 	if opts.Log == nil {
 		opts.Log = slog.New(slog.DiscardHandler)
 	}
@@ -207,7 +205,8 @@ func (b *Backend) prepare(s *Sandbox, spec sandbox.Spec, base *base) (runtimes.S
 		mounts = append(slices.Clone(mounts), more...)
 	}
 	bundle := &runtimes.Bundle{
-		ID: s.id, Dir: s.dir, Hostname: s.hostname, Guest: b.opts.Guest, Executable: b.opts.Executable, Mounts: mounts, Hardened: spec.Hardened,
+		ID: s.id, Dir: s.dir, Hostname: s.hostname, Guest: b.opts.Guest, Executable: b.opts.Executable, GVisor: b.opts.GVisor, Build: b.opts.Build,
+		Mounts: mounts, Hardened: spec.Hardened,
 		Network: b.networkKind(spec.Network), TUN: tunPath, Layer: base.layer, Limited: b.cgroups, Resources: b.resources(spec),
 	}
 	if !b.root {

@@ -3,6 +3,7 @@ package oci
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -82,9 +83,22 @@ func TestRuntimes(t *testing.T) {
 			t.Errorf("%s cannot be used, but there is no reason or fix: %+v", st.Name, st)
 		}
 		if st.Name == RuntimeGVisor && !st.Available {
-			t.Errorf("the built-in runtime cannot be used: %s", st.Reason)
+			t.Errorf("gVisor cannot be used: %s", st.Reason)
 		}
 	}
+}
+
+// TestOtherBuild: a gVisor of another build is told, as an old one beside a new program.
+func TestOtherBuild(t *testing.T) {
+	t.Parallel()
+	needRuntime(t, RuntimeGVisor)
+	opts := testOptions(t, RuntimeGVisor)
+	opts.Build = "another"
+	err := newBackend(t, opts).Check(t.Context())
+	if !errors.Is(err, sandbox.ErrUnavailable) || !strings.Contains(err.Error(), fmt.Sprintf("is of build %q and was executed by build %q", testBuild, opts.Build)) {
+		t.Errorf("got %v", err)
+	}
+	assertNothingLeft(t, opts.StateDir)
 }
 
 func TestHostMasks(t *testing.T) {

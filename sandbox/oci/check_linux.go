@@ -43,7 +43,7 @@ func Runtimes(ctx context.Context, opts Options) []RuntimeStatus {
 		status := RuntimeStatus{Name: name}
 		b, err := New(opts)
 		if err == nil {
-			status.Path = b.runtime.Path()
+			status.Path = b.runtimePath()
 			err = b.Check(ctx)
 		}
 		status.Available = err == nil
@@ -57,9 +57,18 @@ func Runtimes(ctx context.Context, opts Options) []RuntimeStatus {
 	return all
 }
 
+// runtimePath is where the runtime's program is; empty when it is not installed, or this
+// one.
+func (b *Backend) runtimePath() string {
+	if b.runtime.Name() == RuntimeGVisor && b.opts.GVisor != b.opts.Executable {
+		return b.opts.GVisor
+	}
+	return b.runtime.Path()
+}
+
 func fixFor(name, path string) string {
 	if name != RuntimeGVisor && name != RuntimeNative && path == "" {
-		return fmt.Sprintf("install the package %q, or use the built-in runtime %q", name, RuntimeGVisor)
+		return fmt.Sprintf("install the package %q, or use the runtime %q", name, RuntimeGVisor)
 	}
 	return "use another runtime, or -e docker"
 }
@@ -73,9 +82,9 @@ func lacking(err error, fix, missing string, args ...any) error {
 // can be told.
 func (b *Backend) explain(err error) error {
 	const otherwise = ", or run as root, or use -e docker"
-	if dynamic, _ := needsLibraries(b.opts.Executable); dynamic && b.runtime.Static() {
+	if dynamic, _ := needsLibraries(b.opts.GVisor); dynamic && b.runtime.Name() == RuntimeGVisor {
 		return lacking(err, "build it with CGO_ENABLED=0, or choose another runtime, or use -e docker",
-			"%q needs shared libraries, and the built-in gVisor executes it where there are none", b.opts.Executable)
+			"%q needs shared libraries, and gVisor executes it where there are none", b.opts.GVisor)
 	}
 	if b.root {
 		if errors.Is(err, unix.EPERM) {

@@ -9,8 +9,8 @@
 // demonstrations, task authors and trusted agents.
 //
 // Begin with [New]. A program that uses the package must call [Reexec] first
-// thing in main, because the runtime that is built in, gVisor, and the helper
-// that sets up user namespaces are the program itself, executed again.
+// thing in main, because the helper that sets up user namespaces is the program
+// itself, executed again. gVisor is a program of its own, see package runsc.
 //
 // # How a sandbox is made
 //

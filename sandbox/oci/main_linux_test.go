@@ -12,6 +12,7 @@ import (
 	"github.com/proctor-run/proctor/internal/need"
 	"github.com/proctor-run/proctor/internal/programtest"
 	"github.com/proctor-run/proctor/sandbox/guest"
+	"github.com/proctor-run/proctor/sandbox/oci/runsc"
 )
 
 const testBuild = "test"
@@ -28,6 +29,9 @@ const testStatic = "PROCTOR_TEST_STATIC"
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == GuestArg0 {
 		os.Exit(guest.Program(os.Args[1:], os.Stdin, os.Stdout, os.Stderr, testBuild))
+	}
+	if code, handled := runsc.Reexec(os.Args, testBuild); handled {
+		os.Exit(code)
 	}
 	if code, handled := Reexec(os.Args); handled {
 		os.Exit(code)

@@ -38,6 +38,10 @@ type Options struct {
 	// Executable is the absolute path of the running program (os.Executable).
 	// It must call Reexec.
 	Executable string
+	// GVisor is the absolute path of a program that calls runsc.Reexec, such as
+	// proctor-runsc; empty means Executable, which does so then. It must need no shared
+	// libraries. It is used with RuntimeGVisor.
+	GVisor string
 	// Guest is the absolute path of the program that is PID 1 in sandboxes,
 	// started as GuestArg0. Empty means Executable. It must need no shared
 	// libraries that images may lack.
@@ -78,7 +82,7 @@ type Options struct {
 // RuntimeStatus says whether a runtime can be used on this machine.
 type RuntimeStatus struct {
 	Name      string // RuntimeGVisor, RuntimeNative, RuntimeRunc or RuntimeCrun
-	Path      string // of the program; empty when it is not installed, or built in
+	Path      string // of the program; empty when it is not installed, or this one
 	Available bool
 	Reason    string // why not, empty when available
 	Fix       string // what to do about it

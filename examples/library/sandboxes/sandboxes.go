@@ -17,6 +17,7 @@ import (
 	"github.com/proctor-run/proctor/sandbox/oci"
 	"github.com/proctor-run/proctor/sandbox/oci/build"
 	"github.com/proctor-run/proctor/sandbox/oci/image"
+	"github.com/proctor-run/proctor/sandbox/oci/runsc"
 )
 
 // Inner does the work of the helpers that backend "sandbox" runs, which are this
@@ -28,6 +29,9 @@ import (
 func Inner(args []string) (code int, inner bool) {
 	if len(args) > 0 && filepath.Base(args[0]) == oci.GuestArg0 {
 		return guest.Program(args[1:], os.Stdin, os.Stdout, os.Stderr, version), true
+	}
+	if code, inner := runsc.Reexec(args, version); inner {
+		return code, true
 	}
 	return oci.Reexec(args)
 }

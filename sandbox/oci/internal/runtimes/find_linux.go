@@ -46,7 +46,7 @@ func installed(name string) (string, error) {
 	}
 	return "", &sandbox.UnavailableError{
 		Err: fmt.Errorf("runtime %q is not installed", name),
-		Fix: fmt.Sprintf("install the package %q, or use the built-in runtime %q", name, GVisor),
+		Fix: fmt.Sprintf("install the package %q, or use the runtime %q", name, GVisor),
 	}
 }
 

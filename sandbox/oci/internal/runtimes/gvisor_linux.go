@@ -16,7 +16,7 @@ import (
 	"github.com/proctor-run/proctor/sandbox/oci/internal/network"
 )
 
-// gvisor is the program itself, executed again.
+// gvisor is Bundle.GVisor.
 type gvisor struct{}
 
 func (gvisor) Name() string { return GVisor }
@@ -30,9 +30,6 @@ func (gvisor) Snapshots() bool { return false }
 func (gvisor) LateMounts() bool { return false }
 
 func (gvisor) OwnKernel() bool { return true }
-
-// Static: gVisor executes the program where there are no libraries.
-func (gvisor) Static() bool { return true }
 
 func (gvisor) Prepare(b *Bundle) (Start, error) {
 	kind := "host"

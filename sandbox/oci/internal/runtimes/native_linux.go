@@ -41,8 +41,6 @@ func (nativeRuntime) LateMounts() bool { return true }
 
 func (nativeRuntime) OwnKernel() bool { return false }
 
-func (nativeRuntime) Static() bool { return false }
-
 // Prepare writes something down only for the helper.
 func (nativeRuntime) Prepare(b *Bundle) (Start, error) {
 	bn := &spec{Bundle: b}

@@ -36,7 +36,7 @@ type launch struct {
 	// IPv6: it has addresses of both kinds.
 	TUN  string `json:"tun,omitempty"`
 	IPv6 bool   `json:"ipv6,omitempty"`
-	// Argv of the runtime. Builtin: it is the program itself as runsc.
+	// Argv of the runtime. Builtin: it is the helper itself, as gVisor.
 	Argv    []string `json:"argv"`
 	Builtin bool     `json:"builtin,omitempty"`
 	// Config is the file of the OCI bundle, for Builtin.
@@ -92,7 +92,7 @@ type Process struct {
 func startRuntime(l *launch, b *Bundle, groups *cgroup.Groups) (*Process, error) {
 	ids := b.Users
 	p := &Process{stderr: bounded.NewTail(diagnosticsLimit), done: make(chan struct{}), pidFile: filepath.Join(b.Dir, filePID)}
-	cmd, err := runtimeCommand(l, filepath.Join(b.Dir, fileLaunch), ids, b.Executable)
+	cmd, err := runtimeCommand(l, b)
 	if err != nil {
 		return nil, err
 	}
@@ -140,16 +140,17 @@ func startRuntime(l *launch, b *Bundle, groups *cgroup.Groups) (*Process, error)
 	return p, nil
 }
 
-func runtimeCommand(l *launch, launchFile string, ids *Users, executable string) (*exec.Cmd, error) {
-	argv, path := l.Argv, l.Argv[0]
-	if l.Builtin {
-		path = executable
-	}
+func runtimeCommand(l *launch, b *Bundle) (*exec.Cmd, error) {
+	ids := b.Users
+	argv, path, env := l.Argv, l.Argv[0], runtimeEnv()
 	if ids != nil {
-		argv, path = []string{launchArg0, launchFile}, executable
+		argv, path = []string{launchArg0, filepath.Join(b.Dir, fileLaunch)}, b.Executable
+	}
+	if l.Builtin {
+		path, env = b.GVisor, append(env, buildVar+"="+b.Build)
 	}
 	// The end of the sandbox is its Destroy, not a context.
-	cmd := &exec.Cmd{Path: path, Args: argv, Env: runtimeEnv(), Dir: "/"}
+	cmd := &exec.Cmd{Path: path, Args: argv, Env: env, Dir: "/"}
 	// Signals of the terminal are for the caller, who then destroys the sandbox.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	if ids == nil {

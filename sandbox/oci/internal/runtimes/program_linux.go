@@ -24,8 +24,6 @@ func (program) LateMounts() bool { return true }
 
 func (program) OwnKernel() bool { return false }
 
-func (program) Static() bool { return false }
-
 // specOf is a bundle for a program, which makes the groups itself.
 func (program) specOf(b *Bundle) *spec {
 	s := &spec{Bundle: b}

@@ -11,7 +11,6 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
-	"gvisor.dev/gvisor/runsc/cli/maincli"
 
 	"github.com/proctor-run/proctor/sandbox/internal/native"
 )
@@ -27,11 +26,27 @@ const (
 	waitForMap = "--wait-for-map"
 )
 
+// Helpers are what a program can be executed again for.
+type Helpers struct {
+	// Remove removes the directory of a sandbox; nil in a program that does not.
+	Remove func(dir string) error
+	// GVisor is gVisor's main, which exits by itself; nil in a program without it.
+	GVisor func()
+	// Build is the build of the program that has GVisor.
+	Build string
+}
+
+// buildVar is the environment variable that tells gVisor's program of which build the
+// program is that executes it.
+const buildVar = "PROCTOR_BUILD"
+
+// errNoGVisor is the error of a program that was taken for gVisor's.
+var errNoGVisor = errors.New("this program has no gVisor")
+
 // Reexec is to be called first thing in main, with os.Args. When the program
 // was executed as one of this package's helpers it does the helper's work and
-// returns the exit code for the caller to exit with. remove removes the directory of
-// a sandbox.
-func Reexec(args []string, remove func(dir string) error) (code int, handled bool) {
+// returns the exit code for the caller to exit with.
+func Reexec(args []string, h Helpers) (code int, handled bool) {
 	if len(args) == 0 {
 		return 0, false
 	}
@@ -39,12 +54,11 @@ func Reexec(args []string, remove func(dir string) error) (code int, handled boo
 	var err error
 	switch {
 	case args[0] == runscExe || isRunsc(name):
-		maincli.Main() // exits by itself
-		return 0, true
+		err = h.becomeGVisor()
 	case name == launchArg0:
-		err = runLaunch(args[1:])
-	case name == removeArg0:
-		err = runRemove(args[1:], remove)
+		err = h.runLaunch(args[1:])
+	case name == removeArg0 && h.Remove != nil:
+		err = runRemove(args[1:], h.Remove)
 	default:
 		return 0, false
 	}
@@ -65,13 +79,26 @@ func Refused(err error) bool {
 	return (strings.Contains(text, launchArg0+": ") || strings.Contains(text, "making the sandbox: ")) && strings.Contains(text, unix.EPERM.Error())
 }
 
+// becomeGVisor returns only with an error.
+func (h Helpers) becomeGVisor() error {
+	if h.GVisor == nil {
+		return errNoGVisor
+	}
+	want, ok := os.LookupEnv(buildVar)
+	if ok && want != h.Build {
+		return fmt.Errorf("gVisor's program is of build %q and was executed by build %q: both must be of the same", h.Build, want)
+	}
+	h.GVisor()
+	return nil
+}
+
 func isRunsc(name string) bool {
 	return name == runscArg0 || strings.HasPrefix(name, runscArg0+"-")
 }
 
 // runLaunch is the helper in a user and mount namespace of its own. It becomes
 // the runtime.
-func runLaunch(args []string) error {
+func (h Helpers) runLaunch(args []string) error {
 	// The signal at the parent's death is asked for by one thread, and kept
 	// by an execution on that thread.
 	runtime.LockOSThread()
@@ -97,8 +124,7 @@ func runLaunch(args []string) error {
 	}
 	if l.Builtin {
 		os.Args = l.Argv //nolint:forbidigo // this process is the runtime from here on
-		maincli.Main()   // exits by itself
-		return nil
+		return h.becomeGVisor()
 	}
 	return fmt.Errorf("executing %q: %w", l.Argv[0], syscall.Exec(l.Argv[0], l.Argv, os.Environ())) //nolint:forbidigo // this process is the runtime from here on
 }

@@ -26,8 +26,6 @@ type Runtime interface {
 	// OwnKernel: a sandbox has a kernel of its own, which counts processes, and in which
 	// the guest sees to the rest, see package ownkernel.
 	OwnKernel() bool
-	// Static: the program of Bundle.Executable must need no shared libraries.
-	Static() bool
 	// Prepare writes what the start of a sandbox needs into its directory.
 	Prepare(b *Bundle) (Start, error)
 }
@@ -45,7 +43,12 @@ type Bundle struct {
 	Guest    string // path of the guest program
 	// Executable is the path of the running program, for its helpers.
 	Executable string
-	Mounts     []sandbox.Mount
+	// GVisor is the path of a program whose Helpers have gVisor, which must need no shared
+	// libraries: it is executed where there are none.
+	GVisor string
+	// Build is that of both programs.
+	Build  string
+	Mounts []sandbox.Mount
 	// Hardened: the root file system is read-only but for Root.Writable, there is a
 	// "/tmp" of its own unless Mounts have one, and the guest has no capability that
 	// it does not need.

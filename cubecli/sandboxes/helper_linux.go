@@ -22,50 +22,21 @@ import (
 	"github.com/proctor-run/proctor/internal/clock"
 	"github.com/proctor-run/proctor/internal/console"
 	"github.com/proctor-run/proctor/internal/version"
-	"github.com/proctor-run/proctor/sandbox"
 )
 
-// The built-in gVisor executes the program again inside a root that has no
-// files, so it needs one without shared libraries. "go run", "go test" and "go
-// build" make one that needs the C library wherever a C compiler is installed.
-// Then command proctor-sandbox, which does only what a program is executed
-// again for, is built of the same sources without it, and serves the sandboxes;
-// static programs never come here.
+// What sandboxes need beside the program lies beside it in packages. With "go run", "go
+// test" and "go build" it is built once of the same sources.
 
 // helper is a command that is built of the sources of the running program.
 type helper struct {
 	name  string // of the program
 	pkg   string
 	flags string // for the linker, besides those of the version
+	// ownModules: it is built with the versions of modules that proctor chose, also in a
+	// module of an author's that has others.
+	ownModules bool
 	// notice is for users, before what takes long.
 	notice string
-}
-
-// wholeHelper is everything that a program is executed again as.
-var wholeHelper = helper{
-	name: "proctor-sandbox", pkg: modulePath + "/cubecli/sandboxes/proctor-sandbox",
-	notice: "building a helper once without the C library, which sandboxes cannot use; this takes a minute or two",
-}
-
-// staticProgram returns a static program that can be executed as this one's
-// helpers: itself, or one built and kept below cache.
-func staticProgram(ctx context.Context, o Options, self, cache string) (string, error) {
-	dynamic, err := isDynamic(self)
-	if err != nil || !dynamic {
-		return self, err
-	}
-	key, err := buildKey(self)
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(cache, buildsDir, key, wholeHelper.name)
-	if err := wholeHelper.buildOnce(ctx, o, path); err != nil {
-		return "", &sandbox.UnavailableError{
-			Err: fmt.Errorf("this program needs shared libraries, which the built-in gVisor and images cannot use: %w", err),
-			Fix: "build it without (CGO_ENABLED=0 go build, or CGO_ENABLED=0 go test), or choose environment host with runtime runc",
-		}
-	}
-	return path, nil
 }
 
 func isDynamic(path string) (bool, error) {
@@ -161,7 +132,7 @@ func (h helper) build(ctx context.Context, o Options, path string) error {
 		return fmt.Errorf("finding a toolchain: %w", err)
 	}
 	env := append(o.Environ[:len(o.Environ):len(o.Environ)], "CGO_ENABLED=0")
-	dir, err := buildDir(ctx, tool, env)
+	dir, err := h.buildDir(ctx, tool, env)
 	if err != nil {
 		return err
 	}
@@ -194,14 +165,18 @@ const modulePath = "github.com/proctor-run/proctor"
 // buildDir returns the directory to build in: the working directory (empty) where
 // it belongs to a module with the sources of this program, as in an author's
 // tests, so that the versions of all modules are those that the author chose;
-// else the sources.
-func buildDir(ctx context.Context, tool string, env []string) (string, error) {
+// else, and with modules of its own, the sources.
+func (h helper) buildDir(ctx context.Context, tool string, env []string) (string, error) {
 	_, file, _, ok := runtime.Caller(0)
 	cmd := exec.CommandContext(ctx, tool, "list", "-m", "-f", "{{.Path}}{{with .Version}}@{{.}}{{end}}\n{{.Dir}}", modulePath)
 	cmd.Env = env
 	if out, err := cmd.Output(); err == nil {
 		name, dir, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
-		if isSourceOf(file, name, dir) {
+		switch {
+		case !isSourceOf(file, name, dir):
+		case h.ownModules:
+			return dir, nil
+		default:
 			return "", nil
 		}
 	}

@@ -32,14 +32,14 @@ func TestBuildOnce(t *testing.T) {
 	var waiting sync.WaitGroup
 	for range 4 {
 		waiting.Go(func() {
-			if err := wholeHelper.buildOnce(t.Context(), o, path); err != nil {
+			if err := smallGuest.buildOnce(t.Context(), o, path); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := wholeHelper.buildOnce(gone, o, path); err == nil || !strings.Contains(err.Error(), "canceled") {
+	if err := smallGuest.buildOnce(gone, o, path); err == nil || !strings.Contains(err.Error(), "canceled") {
 		t.Errorf("waiting without a context: %v", err)
 	}
 	if err := os.WriteFile(path, nil, 0o755); err != nil {
@@ -55,7 +55,7 @@ func TestBuildOnce(t *testing.T) {
 // was built of it, also when its paths were trimmed.
 func TestIsSourceOf(t *testing.T) {
 	t.Parallel()
-	const inModule = "/cubecli/sandboxes/static_linux.go"
+	const inModule = "/cubecli/sandboxes/helper_linux.go"
 	for _, c := range []struct {
 		file, name, dir string
 		want            bool
