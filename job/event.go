@@ -19,6 +19,9 @@ const (
 	EventRetry    EventKind = "retry"   // a trial will be attempted again; Retry and Message say why
 	EventWarning  EventKind = "warning" // Message says what is wrong but does not stop the job
 	EventJobEnd   EventKind = "job_end"
+	// EventWait: a trial does not begin yet, see [Room]; Waiting is the trial, and Message
+	// says what is short.
+	EventWait EventKind = "wait"
 	// EventInstall, before the job starts: Message says what is installed of an agent.
 	EventInstall EventKind = "install"
 )
@@ -31,6 +34,7 @@ type Event struct {
 	JobName string
 	Trial   *trial.Event // for EventTrial
 	Retry   *Retry       // for EventRetry
+	Waiting *Waiting     // for EventWait
 	Message string
 	// Progress is how the job stands after the event.
 	Progress Progress
@@ -49,6 +53,12 @@ type Retry struct {
 	Attempt       int
 	ExceptionType string
 	Wait          time.Duration // until the next attempt
+}
+
+// Waiting is a trial that waits for its turn.
+type Waiting struct {
+	TrialName, TaskName string
+	Attempt             int // counts from 1
 }
 
 // Progress counts a job's trials.

@@ -26,6 +26,7 @@ func (r *Runner) startEntry(s *started, resumed bool) journal.Entry {
 		Runtime:        sandbox.RuntimeOf(r.Trials.Backend),
 		SealedVerifier: r.Trials.SealedVerifier, Hardened: r.Trials.Hardened, SecretNames: r.Trials.SecretNames,
 	}
+	e.Shared = r.Room != nil
 	if r.Recordings != nil {
 		dir, err := filepath.Abs(r.Recordings.Dir)
 		if err != nil {

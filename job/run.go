@@ -32,6 +32,9 @@ type Runner struct {
 	// begun any more, and the job ends like one that was interrupted: it can be resumed
 	// with a larger one.
 	Budget llm.Budget
+	// Room, when set, lets a trial begin only when what its task asks for is free. The
+	// number of trials that run at once bounds them as well.
+	Room *Room
 	// Recordings, when set, are what agents get in place of the answers of models. A job
 	// that was started with some goes on with them when it is resumed without; one whose
 	// trials called models does not go on with recordings, see [ErrNotReplayed].
@@ -266,11 +269,12 @@ func (r *Runner) runAll(ctx context.Context, p *Prepared, runner *trial.Runner, 
 	defer unwatch()
 
 	queue := make(chan int)
+	room := r.admission(p, m)
 	var workers sync.WaitGroup
 	for range min(p.Config.NConcurrentTrials, len(p.Remaining)) {
 		workers.Go(func() {
 			for i := range queue {
-				if err := r.runTrial(ctx, runner, p, i, m); err != nil {
+				if err := r.runTrial(ctx, runner, p, i, m, room); err != nil {
 					cancel(err)
 				}
 			}
@@ -295,7 +299,7 @@ func (r *Runner) runAll(ctx context.Context, p *Prepared, runner *trial.Runner, 
 }
 
 // runTrial runs one trial with its retries.
-func (r *Runner) runTrial(ctx context.Context, runner *trial.Runner, p *Prepared, i int, m *monitor) error {
+func (r *Runner) runTrial(ctx context.Context, runner *trial.Runner, p *Prepared, i int, m *monitor, room *admission) error {
 	ended := func() bool { return ctx.Err() != nil || m.meter.Exceeded() != nil }
 	if ended() {
 		return nil
@@ -306,13 +310,12 @@ func (r *Runner) runTrial(ctx context.Context, runner *trial.Runner, p *Prepared
 		return err
 	}
 	for retries := 0; ctx.Err() == nil; retries++ {
-		if err := m.beginTrial(cfg, first+retries, r.Trials.Lookup); err != nil {
-			return err
+		leave, err := room.enter(ctx, i, first+retries)
+		if err != nil || ended() {
+			return nil //nolint:nilerr // the job ends, and the trial was not begun
 		}
-		if err := m.place.check(); err != nil {
-			return err
-		}
-		res, err := runner.Run(ctx, cfg, first+retries)
+		res, err := r.attempt(ctx, runner, p, i, first+retries, m)
+		leave()
 		if err != nil {
 			return err
 		}
@@ -336,6 +339,17 @@ func (r *Runner) runTrial(ctx context.Context, runner *trial.Runner, p *Prepared
 		}
 	}
 	return nil
+}
+
+// attempt makes one attempt at a trial.
+func (r *Runner) attempt(ctx context.Context, runner *trial.Runner, p *Prepared, i, attempt int, m *monitor) (*jobdir.TrialResult, error) {
+	if err := m.beginTrial(p.Trials[i], attempt, r.Trials.Lookup); err != nil {
+		return nil, err
+	}
+	if err := m.place.check(); err != nil {
+		return nil, err
+	}
+	return runner.Run(ctx, p.Trials[i], attempt)
 }
 
 func (r *Runner) sleep(ctx context.Context, d time.Duration) error {

@@ -21,6 +21,7 @@ var flagWords = map[string][]string{
 	"runtime":       {"gvisor", "native", "runc", "crun"},
 	"cpus":          {"auto", "limit", "ignore"},
 	"memory":        {"auto", "limit", "ignore"},
+	"n-concurrent":  {"auto"},
 	"metric":        {"mean", "sum", "max", "min"},
 	"model-gateway": jobcli.GatewayModes(),
 	"aggregate":     {string(outcome.MeanOfAttempts), string(outcome.BestOfK)},

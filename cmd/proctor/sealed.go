@@ -28,6 +28,16 @@ func keepHardening(env *Env, asked bool, dir string) bool {
 	return asked
 }
 
+// keepAuto reports whether as many trials of a job that is resumed run at once as fit.
+func keepAuto(env *Env, dir string) bool {
+	before, _, err := journal.Before(dir)
+	if err != nil || !before.Shared {
+		return false
+	}
+	_, _ = fmt.Fprintln(env.Stderr, "proctor: the job is resumed with --n-concurrent auto, as it was started")
+	return true
+}
+
 // warnHardening says when a job's trials will not all have run alike.
 func warnHardening(env *Env, hardened bool, p *job.Prepared) {
 	start, known, err := journal.Before(p.Config.Dir())

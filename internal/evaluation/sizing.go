@@ -2,12 +2,10 @@ package evaluation
 
 import (
 	"math"
-	"os"
-	"runtime"
 	"time"
 
 	"github.com/proctor-run/proctor/harbor"
-	"github.com/proctor-run/proctor/internal/procfs"
+	"github.com/proctor-run/proctor/internal/machine"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/ownrunner"
 	"github.com/proctor-run/proctor/value"
@@ -51,13 +49,7 @@ func NeedsOf(tasks []Task, cfg jobdir.Config) Needs {
 // ThisMachine is what this machine has. Where its memory is not known, that bounds
 // nothing.
 func ThisMachine() ownrunner.Machine {
-	m := ownrunner.Machine{CPUs: runtime.NumCPU(), TotalKiB: math.MaxInt64}
-	if text, err := os.ReadFile("/proc/meminfo"); err == nil {
-		if kib, err := procfs.ParseMemTotal(text); err == nil {
-			m.TotalKiB = kib
-		}
-	}
-	return m
+	return ownrunner.Machine{CPUs: machine.CPUs(), TotalKiB: machine.MemoryKiB()}
 }
 
 func costOf(t *harbor.Task) ownrunner.Cost {

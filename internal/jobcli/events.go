@@ -87,6 +87,9 @@ func (v *jsonView) event(e job.Event) {
 	if r := e.Retry; r != nil {
 		out.Trial, out.Task, out.Attempt = r.TrialName, r.TaskName, r.Attempt
 	}
+	if w := e.Waiting; w != nil {
+		out.Trial, out.Task, out.Attempt = w.TrialName, w.TaskName, w.Attempt
+	}
 	// A reader that went away ends the run by its own signal, if at all.
 	_ = v.enc.Encode(out)
 }

@@ -1,6 +1,8 @@
 package jobcli
 
 import (
+	"strconv"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -35,6 +37,8 @@ type Flags struct {
 	Set        job.Overrides
 
 	AcceptHarmless bool
+	// Auto lets a trial begin when what its task asks for is free, see job.Room.
+	Auto bool
 	// One says that the job must be a single trial, whose agent is there this once.
 	One bool
 
@@ -121,7 +125,7 @@ func defineJob(fs *pflag.FlagSet, f *Flags) {
 	flags.Optional(fs, &o.JobName, flags.String, "job-name", "", "`name` of the job (default: the local time)")
 	flags.Optional(fs, &o.JobsDir, flags.String, "jobs-dir", "o", "`directory` that holds the jobs (default jobs)")
 	flags.Optional(fs, &o.NAttempts, flags.AtLeast(1), "n-attempts", "k", "`number` of attempts at each task (default 1)")
-	DefineConcurrency(fs, f)
+	fs.VarP(&concurrency{f}, "n-concurrent", "n", "`number` of trials that run at once, or \"auto\": as many as fit on this machine (default 4)")
 	flags.Optional(fs, &o.MaxRetries, flags.AtLeast(0), "max-retries", "r", "`number` of further attempts after an exception (default 0)")
 	flags.List(fs, &o.RetryInclude, "retry-include", "", "retry after this exception `type` only; repeatable")
 	flags.List(fs, &o.RetryExclude, "retry-exclude", "", "never retry after this exception `type`; repeatable, replaces the default list")
@@ -138,6 +142,36 @@ func DefineResult(fs *pflag.FlagSet, f *Flags) {
 	flags.Optional(fs, &f.FailUnder, flags.Float, "fail-under", "", "exit with 4 when the mean of the scores is below this `number`")
 	flags.Optional(fs, &f.FailUnderCoverage, flags.Share, "fail-under-coverage", "", "exit with 4 when a smaller `fraction` of the trials (0 to 1) has a reward")
 }
+
+// auto is what --n-concurrent takes instead of a number.
+const auto = "auto"
+
+// concurrency is --n-concurrent with a number or auto.
+type concurrency struct{ f *Flags }
+
+func (c *concurrency) Set(text string) error {
+	n := job.ThisMachine().CPUs
+	if text != auto {
+		var err error
+		if n, err = flags.AtLeast(1)(text); err != nil {
+			return err
+		}
+	}
+	c.f.Set.NConcurrent, c.f.Auto = &n, text == auto
+	return nil
+}
+
+func (c *concurrency) String() string {
+	switch {
+	case c.f == nil || c.f.Set.NConcurrent == nil:
+		return ""
+	case c.f.Auto:
+		return auto
+	}
+	return strconv.Itoa(*c.f.Set.NConcurrent)
+}
+
+func (*concurrency) Type() string { return "number" }
 
 // DefineConcurrency defines how much runs at once.
 func DefineConcurrency(fs *pflag.FlagSet, f *Flags) {

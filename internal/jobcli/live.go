@@ -38,7 +38,8 @@ type liveView struct {
 	progress job.Progress
 	before   int // trials that had ended when the job was started
 	running  []runningTrial
-	lines    int // drawn last time
+	waiting  string // the last that waits for room, and for what
+	lines    int    // drawn last time
 	drain    bool
 }
 
@@ -93,7 +94,12 @@ func (v *liveView) event(e job.Event) {
 		v.started, v.before = e.Time, e.Progress.Ended.Trials
 	case job.EventWarning, job.EventRetry, job.EventInstall:
 		v.above(eventText(e))
+	case job.EventWait:
+		v.waiting = eventText(e)
 	case job.EventTrial:
+		if e.Trial.Kind == trial.EventStart {
+			v.waiting = ""
+		}
 		v.trial(e)
 	}
 }
@@ -168,6 +174,9 @@ func (v *liveView) render() []string {
 	}
 	if v.drain {
 		lines = append(lines, "stopping: running trials are being cancelled and recorded; interrupt again to stop at once")
+	}
+	if v.waiting != "" && !v.drain {
+		lines = append(lines, v.waiting)
 	}
 	for i, r := range v.running {
 		if i == liveRows {

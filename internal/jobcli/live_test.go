@@ -159,3 +159,39 @@ func TestLinesWithoutATerminal(t *testing.T) {
 		}
 	}
 }
+
+// TestLiveWaiting: what a trial waits for is shown until one begins.
+func TestLiveWaiting(t *testing.T) {
+	t.Parallel()
+	s, now := &screen{}, time.Unix(0, 0)
+	v := stillView(s, &now)
+	v.event(job.Event{Kind: job.EventWait, Waiting: &job.Waiting{TrialName: "b__1"}, Message: "waits: nothing is free", Progress: progress(0, 2)})
+	v.draw()
+	if !strings.Contains(s.text(), "\nb__1: waits: nothing is free") {
+		t.Errorf("shown:\n%s", s.text())
+	}
+	v.event(job.Event{Kind: job.EventTrial, Trial: &trial.Event{Kind: trial.EventStart, TrialName: "b__1"}, Progress: progress(1, 2)})
+	v.draw()
+	if strings.Contains(s.text(), "waits") {
+		t.Errorf("still shown:\n%s", s.text())
+	}
+}
+
+// TestConcurrency: the last of several counts, a number or auto.
+func TestConcurrency(t *testing.T) {
+	t.Parallel()
+	f := &Flags{}
+	c := concurrency{f}
+	for _, step := range []struct {
+		text, shown string
+		auto        bool
+		fails       bool
+	}{{"3", "3", false, false}, {"auto", "auto", true, false}, {"0", "auto", true, true}, {"Auto", "auto", true, true}, {"2", "2", false, false}} {
+		if err := c.Set(step.text); (err != nil) != step.fails || c.String() != step.shown || f.Auto != step.auto {
+			t.Errorf("%q: %v, %s, %v", step.text, err, c.String(), f.Auto)
+		}
+	}
+	if err := c.Set("auto"); err != nil || *f.Set.NConcurrent != job.ThisMachine().CPUs {
+		t.Errorf("auto is %d, %v", *f.Set.NConcurrent, err)
+	}
+}

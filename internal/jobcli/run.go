@@ -64,6 +64,11 @@ func (p *Program) watch(ctx context.Context, f *Flags, s *job.Session, prepared 
 	if err := s.Open(ctx, prepared); err != nil {
 		return nil, err
 	}
+	if f.Auto {
+		if err := s.ShareMachine(); err != nil {
+			return nil, exitcode.Usagef("--n-concurrent auto: %w", err)
+		}
+	}
 	s.NoteProcessors(prepared)
 	s.NoteStorage(prepared)
 	if err := s.CheckTasks(prepared); err != nil {

@@ -58,6 +58,9 @@ func (v *lineView) event(e job.Event) {
 	if e.Kind == job.EventTrial && e.Trial.Kind != trial.EventEnd && !v.verbose {
 		return
 	}
+	if e.Kind == job.EventWait && !v.verbose {
+		return
+	}
 	text := eventText(e)
 	if text == "" {
 		return
@@ -81,6 +84,8 @@ func eventText(e job.Event) string {
 		return console.Clean(e.Message)
 	case job.EventRetry:
 		return fmt.Sprintf("%s: %s", console.Clean(e.Retry.TrialName), console.Clean(e.Message))
+	case job.EventWait:
+		return fmt.Sprintf("%s: %s", console.Clean(e.Waiting.TrialName), console.Clean(e.Message))
 	case job.EventTrial:
 		return trialText(e)
 	}

@@ -77,6 +77,8 @@ type Entry struct {
 	SecretNames []string `json:"secret_names,omitempty"`
 	// Hardened: the run's sandboxes are hardened, see sandbox.Spec.
 	Hardened bool `json:"hardened,omitempty"`
+	// Shared: a trial of the run begins when what its task asks for is free, see job.Room.
+	Shared bool `json:"n_concurrent_auto,omitempty"`
 	// ReplayModels is the directory whose recordings agents get in place of models, and
 	// ReplayStrict refuses other requests than the recorded ones; empty for none.
 	ReplayModels string `json:"replay_models,omitempty"`
