@@ -112,7 +112,8 @@ func fakeModel(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // condition reports what this machine has: [host], where -e host works; [no-network],
-// where it does and unshare gives a program a network without routes; [docker], where
+// where it does and unshare gives a program a network without routes; [own-network], where
+// root's sandboxes have one; [docker], where
 // an engine answers and has the image of the examples; [python-image], where it has
 // one with Python, too, [tmux-image] one with tmux; [rootfs], where $MIRROR has images;
 // [python3] and [tmux], where the system has them, which is what sandboxes of -e host
@@ -131,6 +132,10 @@ func condition(name string) (bool, error) {
 		// Sandboxes of -e host work within a network that has nothing.
 		if err = hostSandboxes(); err == nil {
 			err = exec.Command("unshare", "--net", "true").Run()
+		}
+	case "own-network":
+		if _, err = sandboxes.OwnNetwork(); err == nil && os.Geteuid() != 0 {
+			err = errors.New("only root can make a network to be measured")
 		}
 	case "tmux-image":
 		err = engineAnswers(terminalImage)

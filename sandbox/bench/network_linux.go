@@ -16,12 +16,15 @@ import (
 	"github.com/proctor-run/proctor/sandbox"
 )
 
-// The network between this machine and the server, of a range for benchmarks
-// (RFC 2544).
+// The network between this machine and the server's, of a range for benchmarks
+// (RFC 2544). The server is behind it, as servers elsewhere are: sandboxes do not reach
+// what is attached to this machine alone.
 const (
-	hostAddress   = "198.18.254.1"
-	serverAddress = "198.18.254.2"
-	linkPrefix    = "/30"
+	hostAddress    = "198.18.254.1"
+	gatewayAddress = "198.18.254.2"
+	linkPrefix     = "/30"
+	serverAddress  = "198.18.253.1"
+	serverPrefix   = "/32"
 	// linkName is of this machine's end of the cable; the other end is its peer.
 	linkName = "proctorbench0"
 	peerName = "proctorbench1"
@@ -75,8 +78,11 @@ func newServer(ctx context.Context) (_ *server, err error) {
 	}); err != nil {
 		return nil, fmt.Errorf("making a virtual cable: %w", err)
 	}
-	peer, err := up(peerName, serverAddress+linkPrefix)
+	peer, err := up(peerName, gatewayAddress+linkPrefix)
 	if err != nil {
+		return nil, err
+	}
+	if _, err := up("lo", serverAddress+serverPrefix); err != nil {
 		return nil, err
 	}
 	gateway := net.ParseIP(hostAddress)
@@ -100,9 +106,24 @@ func newServer(ctx context.Context) (_ *server, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := routeToServer(link); err != nil {
+		return nil, err
+	}
 	s := &server{listener: listener, link: link}
 	s.serving.Go(s.accept)
 	return s, nil
+}
+
+// routeToServer is this machine's way to the server. It goes with the interface.
+func routeToServer(link netlink.Link) error {
+	to, err := netlink.ParseIPNet(serverAddress + serverPrefix)
+	if err != nil {
+		return fmt.Errorf("address %s: %w", serverAddress, err)
+	}
+	if err := netlink.RouteAdd(&netlink.Route{LinkIndex: link.Attrs().Index, Dst: to, Gw: net.ParseIP(gatewayAddress)}); err != nil {
+		return fmt.Errorf("making a route to the server: %w", err)
+	}
+	return nil
 }
 
 // up gives an interface an address and switches it on.
