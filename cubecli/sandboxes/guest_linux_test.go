@@ -121,8 +121,12 @@ func TestOldBuilds(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	now := time.Now()
-	for name, age := range map[string]time.Duration{"old": 2 * buildLife, "used": buildLife / 2} {
-		path := filepath.Join(dir, name, smallGuest.name)
+	for name, age := range map[string]time.Duration{
+		"old/" + smallGuest.name: 2 * buildLife, "used/" + smallGuest.name: buildLife / 2,
+		"gvisor/" + smallGuest.name: 2 * buildLife, "gvisor/" + runscName: buildLife / 8,
+		"idle/" + runscName: 2 * buildLife,
+	} {
+		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -138,10 +142,9 @@ func TestOldBuilds(t *testing.T) {
 		t.Fatal("the one in use is not found")
 	}
 	removeOldBuilds(dir, now.Add(buildLife*3/4))
-	if _, err := os.Stat(filepath.Join(dir, "old")); err == nil {
-		t.Error("an old build stays")
-	}
-	if _, err := os.Stat(used); err != nil {
-		t.Errorf("a build in use: %v", err)
+	for name, stays := range map[string]bool{"old": false, "idle": false, "used": true, "gvisor": true} {
+		if _, err := os.Stat(filepath.Join(dir, name)); (err == nil) != stays {
+			t.Errorf("%s: %v, stays: %v", name, err, stays)
+		}
 	}
 }

@@ -84,7 +84,7 @@ func (h Helpers) becomeGVisor() error {
 	if h.GVisor == nil {
 		return errNoGVisor
 	}
-	want, ok := os.LookupEnv(buildVar)
+	want, ok := os.LookupEnv(buildVar) //nolint:forbidigo // it comes from the program that executes this one
 	if ok && want != h.Build {
 		return fmt.Errorf("gVisor's program is of build %q and was executed by build %q: both must be of the same", h.Build, want)
 	}
