@@ -33,7 +33,8 @@ func ownAddress(addr netip.Addr) bool {
 			}
 		}
 	}
-	return false
+	// An address that has just been given has no route of its own yet.
+	return atInterface(addr)
 }
 
 // directLinks are the interfaces through which a route reaches without a gateway.
