@@ -35,13 +35,8 @@ func overridden(n *int, task *value.Int) *value.Int {
 // amount reads a resource number; none and what is beyond any machine count as
 // 0 and as very many.
 func amount(n *value.Int) int64 {
-	if n == nil {
-		return 0
-	}
-	if v, ok := n.Int64(); ok {
-		return v
-	}
-	return int64(n.Sign()) << 40
+	const veryMany = 1 << 40
+	return value.Clamp(n, veryMany)
 }
 
 // inSentence spells a resource that begins a sentence elsewhere.

@@ -129,14 +129,7 @@ const (
 )
 
 func tokens(n *value.Int) int64 {
-	if n == nil {
-		return 0
-	}
-	small, ok := n.Int64()
-	if !ok {
-		return maxTokens
-	}
-	return min(small, maxTokens)
+	return value.Clamp(n, maxTokens)
 }
 
 // unfinished is how the job's budget kept trials from being run to their end; nil where it

@@ -19,12 +19,6 @@ type Room struct {
 	MemoryMiB int64
 }
 
-// What a trial needs whose task does not say.
-const (
-	defaultCPUs      = 1
-	defaultMemoryMiB = 2048
-)
-
 // ThisMachine is the room of this machine.
 func ThisMachine() Room { return Room{CPUs: machine.CPUs(), MemoryMiB: machine.MemoryKiB() >> 10} }
 
@@ -73,8 +67,8 @@ func needOf(t *jobdir.TrialConfig, task *harbor.Config) admit.Amount {
 		cpus, memory = task.Environment.CPUs, task.Environment.MemoryMB
 	}
 	return admit.Amount{
-		CPUs:      float64(asked(t.Environment.OverrideCPUs, cpus, defaultCPUs)),
-		MemoryMiB: asked(t.Environment.OverrideMemoryMB, memory, defaultMemoryMiB),
+		CPUs:      float64(asked(t.Environment.OverrideCPUs, cpus, machine.TaskCPUs)),
+		MemoryMiB: asked(t.Environment.OverrideMemoryMB, memory, machine.TaskMemoryMiB),
 	}
 }
 
@@ -85,13 +79,10 @@ func asked(override *int, n *value.Int, fallback int64) int64 {
 	if override != nil {
 		n = new(value.NewInt(int64(*override)))
 	}
-	if n == nil || n.Sign() <= 0 {
-		return fallback
+	if amount := value.Clamp(n, veryMany); amount > 0 {
+		return amount
 	}
-	if small, ok := n.Int64(); ok {
-		return min(small, veryMany)
-	}
-	return veryMany
+	return fallback
 }
 
 // enter waits until there is room for an attempt at a trial. leave gives it back.

@@ -1,17 +1,13 @@
 package ownrunner
 
+import "github.com/proctor-run/proctor/internal/machine"
+
 // Cost is what a trial of a task needs. Nothing, or not more than 0, is the
 // default.
 type Cost struct {
 	CPUs      float64
 	MemoryMiB int64
 }
-
-// The default cost of a task.
-const (
-	defaultCPUs      = 1.0
-	defaultMemoryMiB = 2048
-)
 
 // Machine is what trials run on.
 type Machine struct {
@@ -25,9 +21,9 @@ type Machine struct {
 func Concurrency(tasks []Cost, m Machine, limit *int) int {
 	cpus, memory := 0.0, int64(0)
 	for _, t := range tasks {
-		cpus, memory = max(cpus, orDefault(t.CPUs, defaultCPUs)), max(memory, orDefault(t.MemoryMiB, defaultMemoryMiB))
+		cpus, memory = max(cpus, orDefault(t.CPUs, machine.TaskCPUs)), max(memory, orDefault(t.MemoryMiB, machine.TaskMemoryMiB))
 	}
-	cpus, memory = orDefault(cpus, defaultCPUs), orDefault(memory, defaultMemoryMiB)
+	cpus, memory = orDefault(cpus, machine.TaskCPUs), orDefault(memory, machine.TaskMemoryMiB)
 	processors := max(m.CPUs, 1)
 	// More than one trial per CPU is never run, which also bounds the quotient.
 	byCPU := int(min(float64(processors)/cpus, float64(processors)))

@@ -31,6 +31,19 @@ func NewBigInt(n *big.Int) Int {
 // Int64 returns the value and true if it fits an int64.
 func (n Int) Int64() (int64, bool) { return n.small, n.large == nil }
 
+// Clamp returns n where it is within -most and most, and else the one of them that it is
+// beyond; 0 for nil.
+func Clamp(n *Int, most int64) int64 {
+	if n == nil {
+		return 0
+	}
+	small, fits := n.Int64()
+	if !fits {
+		return int64(n.Sign()) * most
+	}
+	return min(max(small, -most), most)
+}
+
 // Big returns the value as a new big.Int.
 func (n Int) Big() *big.Int { return new(big.Int).Set(n.big()) }
 

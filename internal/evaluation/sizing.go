@@ -59,13 +59,7 @@ func costOf(t *harbor.Task) ownrunner.Cost {
 
 // whole is a count, 0 for none; one beyond measure is as large as can be.
 func whole(n *value.Int) int64 {
-	if n == nil || n.Sign() <= 0 {
-		return 0
-	}
-	if i, fits := n.Int64(); fits {
-		return i
-	}
-	return math.MaxInt32
+	return max(value.Clamp(n, math.MaxInt64), 0)
 }
 
 // workSec is how long agent and verifier may work on a task, all of its steps together.

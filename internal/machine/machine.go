@@ -9,6 +9,12 @@ import (
 	"github.com/proctor-run/proctor/internal/procfs"
 )
 
+// What a task needs that does not say.
+const (
+	TaskCPUs      = 1
+	TaskMemoryMiB = 2048
+)
+
 // CPUs is how many processors this process may use.
 func CPUs() int { return runtime.NumCPU() }
 
