@@ -237,3 +237,10 @@ func (j *Job) timePhases(ctx context.Context) error {
 	j.Slowest = append([]SlowPhase{}, all[:min(len(all), slowestPhases)]...)
 	return nil
 }
+
+// Records are the results that were read, in the order of their directories.
+func (j *Job) Records() []scan.FileRecord {
+	records := slices.Clone(j.records)
+	slices.SortFunc(records, func(a, b scan.FileRecord) int { return cmp.Compare(a.Dir, b.Dir) })
+	return records
+}

@@ -4,7 +4,6 @@ package main
 // name, each with what there is instead (Harbor job format, section 7.3).
 // docs/commands.md lists them.
 var harborCommands = map[string]string{
-	"view":           "proctor has no viewer; 'proctor job show JOBDIR' and 'proctor trial show TRIALDIR' print the results",
 	"check":          "'proctor task check DIR' runs a task to find out whether its rewards can be trusted",
 	"analyze":        "'proctor job summarize JOBDIR' counts what a job's files tell; no model is asked",
 	"task start-env": "proctor opens no shell in a task's environment; 'proctor run -e docker --no-delete' keeps the sandbox, and says how to get in",

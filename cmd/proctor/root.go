@@ -57,7 +57,7 @@ Then run an agent of yours, given as a shell command:
 	root.SetVersionTemplate("{{.Version}}")
 	root.SetFlagErrorFunc(flagError)
 	addGroup(root, "Run", newRun(env), newJob(env), newTrial(env), newMCP(env))
-	addGroup(root, "Results", newScore(env), newVerify(env), newOutcome(env), newOwnrunner(env), newCompare(env), newTraj(env))
+	addGroup(root, "Results", newView(env), newScore(env), newVerify(env), newOutcome(env), newOwnrunner(env), newCompare(env), newTraj(env))
 	addGroup(root, "Tasks and cubes", newTask(env), newDataset(env), newCube(env))
 	addGroup(root, "Machine", newDoctor(env), newAgent(env), newImage(env), newBench(env), newGC(env))
 	root.AddCommand(newVersion(env))

@@ -23,7 +23,7 @@ const mapFile = "../../docs/architecture.md"
 var testHelpers = []string{"sandbox/sandboxtest", "sandbox/fake", "cube/cubetest", "cube/cubes", "agent/agents", "agent/installed", "llm/llmtest"}
 
 // Rooms whose packages read and write files, and run nothing.
-var formats = []string{"harbor", "jobdir", "dataset", "score", "audit", "report", "ownrunner", "value", "exception", "schema", "reward", "outcome", "atif", "cube/typed", "agent/logs"}
+var formats = []string{"harbor", "jobdir", "dataset", "score", "audit", "report", "view", "ownrunner", "value", "exception", "schema", "reward", "outcome", "atif", "cube/typed", "agent/logs"}
 
 // Rooms that only programs wire in.
 var backends = []string{"sandbox/docker", "sandbox/compose", "sandbox/oci", "sandbox/guest"}

@@ -26,6 +26,7 @@ var unused = map[string]string{
 	"agent/external": "agents.All has its agents",
 	"agent/terminus": "agents.All has its agent",
 	"agent/tools":    "agents.All has its agent",
+	"view":           "proctor view serves it: a handler of requests, which needs no example",
 }
 
 // TestModule copies examples/library into a module of its own, beside this tree

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/proctor-run/proctor/view"
+)
+
+// viewAddress is where pages are by default; another port is taken where that one is.
+const viewAddress = "127.0.0.1:7676"
+
+func newView(env *Env) *cobra.Command {
+	address := viewAddress
+	cmd := &cobra.Command{
+		Use:   "view [DIR...]",
+		Short: "Look at jobs, trials and trajectories in a browser",
+		Long: `view serves pages on which jobs, their trials, what agents did and what was
+printed can be looked at, and prints where they are. DIR is a directory of jobs,
+proctor's or Harbor's, or one job; without any it is "jobs". A job that runs
+shows itself anew.
+
+The pages are on this machine's loopback interface and load nothing from
+elsewhere. --listen puts them on another address; then the address that is printed
+has a token, without which nothing is shown. Whoever has it sees everything in
+the directories. It only reads, and an interrupt ends it.`,
+		Example: `  proctor view
+  proctor view jobs /data/harbor-jobs
+  proctor view --listen 0.0.0.0:7676 jobs`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				args = []string{"jobs"}
+			}
+			ctx, stop := interruptible(cmd.Context(), env)
+			defer stop()
+			return serveView(ctx, env, args, address, cmd.Flags().Changed("listen"))
+		},
+	}
+	cmd.Flags().StringVar(&address, "listen", address, "serve the pages at this `address`, as HOST:PORT")
+	return cmd
+}
+
+func serveView(ctx context.Context, env *Env, dirs []string, address string, asked bool) error {
+	o := view.Options{Dirs: dirs, Zone: env.Now().Location(), Now: env.Now}
+	l, err := listenView(ctx, address, asked)
+	if err != nil {
+		return usageErrorf("--listen: %w", err)
+	}
+	defer func() { _ = l.Close() }()
+	to := &url.URL{Scheme: "http", Host: l.Addr().String(), Path: "/"}
+	if tcp, ok := l.Addr().(*net.TCPAddr); !ok || !tcp.IP.IsLoopback() {
+		o.Token = rand.Text()
+		to.RawQuery = url.Values{"token": {o.Token}}.Encode()
+	}
+	s, err := view.New(o)
+	if err != nil {
+		return withHint(usageErrorf("%w", err), "name the directory that holds the jobs: proctor view DIR")
+	}
+	_, _ = fmt.Fprintf(env.Stdout, "%s\n", to)
+	if err := s.Serve(ctx, l); ctx.Err() == nil {
+		return err
+	}
+	return nil // an interrupt is how it ends
+}
+
+// listenView listens at the address, or at any port of it where nobody asked for that one
+// and it is taken.
+func listenView(ctx context.Context, address string, asked bool) (net.Listener, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil && !asked && errors.Is(err, syscall.EADDRINUSE) {
+		host, _, _ := net.SplitHostPort(address)
+		return new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(host, "0"))
+	}
+	return l, err
+}

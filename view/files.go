@@ -1,0 +1,249 @@
+package view
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"mime"
+	"net/http"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/proctor-run/proctor/internal/bounded"
+	"github.com/proctor-run/proctor/jobdir/scan"
+)
+
+type fileRow struct {
+	Name, Href, Raw, Size string
+}
+
+// mostFiles is how many files of a trial are listed.
+const mostFiles = 400
+
+// filesOf lists the files of a trial; more is how many are not listed.
+func filesOf(dir, href string) (rows []fileRow, more int, err error) {
+	root, err := bounded.OpenDir(dir)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer func() { _ = root.Close() }()
+	looked := 0
+	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		if looked++; err != nil || looked > 50*mostFiles {
+			return fs.SkipDir
+		}
+		if !d.Type().IsRegular() {
+			return nil
+		}
+		if len(rows) == mostFiles {
+			more++
+			return nil
+		}
+		row := fileRow{Name: plain(name), Href: href + "/files/" + escapePath(name), Raw: href + "/raw/" + escapePath(name)}
+		if info, err := d.Info(); err == nil {
+			row.Size = size(info.Size())
+		}
+		rows = append(rows, row)
+		return nil
+	})
+	return rows, more, err
+}
+
+// trialsOf are the names of a job's trials, in order.
+func trialsOf(dir string) []string {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil // who asks has read the job before
+	}
+	var names []string
+	for _, e := range entries {
+		if !e.IsDir() || !isName(e.Name()) {
+			continue
+		}
+		for _, file := range []string{scan.ResultFile, scan.ConfigFile} {
+			if _, err := os.Lstat(filepath.Join(dir, e.Name(), file)); err == nil {
+				names = append(names, e.Name())
+				break
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// filePage is a part of a file as text.
+type filePage struct {
+	Frame         frame
+	Name          string
+	Size          string
+	Raw           string
+	Text          string
+	Lines         []textLine
+	From, To      string // bytes
+	First         *link
+	Before, After *link
+	Last          *link
+	Binary        bool
+	Query         string
+	Href          string
+	Found         int // lines with Query in this part
+	Entries       []fileRow
+}
+
+type textLine struct {
+	N    int
+	Text string
+	Hit  bool
+}
+
+// sliceSize is how much of a file a page shows.
+const sliceSize = 256 << 10
+
+// longestLine is how much of a line is shown, in bytes.
+const longestLine = 8 << 10
+
+func (s *Server) serveFile(w http.ResponseWriter, r *http.Request) error {
+	at, trial, dir, err := s.trialOf(r)
+	if err != nil {
+		return err
+	}
+	name := r.PathValue("path")
+	href := at.trialHref(trial) + "/files/" + escapePath(name)
+	p := &filePage{
+		Frame: frame{Title: plain(path.Base(name)), Crumbs: append(s.jobCrumbs(at), crumb{plain(trial), at.trialHref(trial)})},
+		Name:  plain(name), Raw: at.trialHref(trial) + "/raw/" + escapePath(name), Href: href, Query: r.URL.Query().Get("q"),
+	}
+	f, err := openFile(dir, name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", name, err)
+	}
+	from, err := offsetOf(r, info.Size())
+	if err != nil {
+		return err
+	}
+	data, err := io.ReadAll(io.NewSectionReader(f, from, sliceSize))
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", name, err)
+	}
+	p.show(data, from, info.Size())
+	s.render(w, http.StatusOK, "file", p)
+	return nil
+}
+
+// openFile opens a file of a trial, and nothing else.
+func openFile(dir, name string) (*os.File, error) {
+	if !filepath.IsLocal(filepath.FromSlash(name)) {
+		return nil, errNoPage
+	}
+	f, err := bounded.OpenIn(dir, filepath.FromSlash(name))
+	if errors.Is(err, bounded.ErrNotRegular) || errors.Is(err, bounded.ErrLeadsOut) {
+		return nil, errNoPage
+	}
+	return f, err
+}
+
+// offsetOf is where a request wants to begin, at a multiple of the size of a part.
+func offsetOf(r *http.Request, size int64) (int64, error) {
+	last := max(size-1, 0) / sliceSize * sliceSize
+	switch text := r.URL.Query().Get("at"); text {
+	case "":
+		return 0, nil
+	case "end":
+		return last, nil
+	default:
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n < 0 {
+			return 0, &badRequestError{"at: expected a number of bytes, or end"}
+		}
+		return min(n/sliceSize*sliceSize, last), nil
+	}
+}
+
+func (p *filePage) show(data []byte, from, all int64) {
+	p.Size, p.From, p.To = size(all), size(from), size(from+int64(len(data)))
+	part := func(text string, at int64) *link {
+		return &link{text, query(p.Href, "at", strconv.FormatInt(at, 10), "q", p.Query)}
+	}
+	if from > 0 {
+		p.First, p.Before = part("first", 0), part("before", from-sliceSize)
+	}
+	if next := from + sliceSize; next < all {
+		p.After, p.Last = part("behind", next), part("last", (all-1)/sliceSize*sliceSize)
+	}
+	if p.Binary = isBinary(data); p.Binary {
+		return
+	}
+	n := 0
+	for line := range strings.Lines(plain(string(data))) {
+		n++
+		line, more := cut(strings.TrimRight(line, "\n"), longestLine)
+		if more > 0 {
+			line += " … " + size(int64(more)) + " more"
+		}
+		l := textLine{N: n, Text: line, Hit: p.Query != "" && strings.Contains(strings.ToLower(line), strings.ToLower(p.Query))}
+		if l.Hit {
+			p.Found++
+		}
+		p.Lines = append(p.Lines, l)
+	}
+}
+
+// isBinary reports whether the beginning of something is no text.
+func isBinary(data []byte) bool {
+	head := data[:min(len(data), 4096)]
+	if slices.Contains(head, 0) {
+		return true
+	}
+	wrong := 0
+	for i := 0; i < len(head); {
+		r, n := utf8.DecodeRune(head[i:])
+		if r == utf8.RuneError && n == 1 && len(head)-i > utf8.UTFMax {
+			wrong++
+		}
+		i += max(n, 1)
+	}
+	return wrong > len(head)/10
+}
+
+// images are what is shown as such, by the ends of names. Drawings that can hold scripts
+// are not among them.
+var images = map[string]string{".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp"}
+
+// serveRaw answers with a file as it is, for saving; images of the common kinds can be
+// shown in a page. Browsers never take any of it for a page or a script.
+func (s *Server) serveRaw(w http.ResponseWriter, r *http.Request) error {
+	_, _, dir, err := s.trialOf(r)
+	if err != nil {
+		return err
+	}
+	name := r.PathValue("path")
+	f, err := openFile(dir, name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", name, err)
+	}
+	kind, isImage := images[strings.ToLower(path.Ext(name))]
+	if !isImage {
+		kind = "application/octet-stream"
+		w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": path.Base(name)}))
+	}
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Content-Security-Policy", "sandbox; default-src 'none'")
+	http.ServeContent(w, r, "", info.ModTime(), f)
+	return nil
+}

@@ -1,0 +1,425 @@
+package view
+
+import (
+	"cmp"
+	"math"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/scan"
+	"github.com/proctor-run/proctor/report"
+)
+
+// jobPage is one job.
+type jobPage struct {
+	Frame                frame
+	Name                 string
+	Href                 string
+	State                report.State
+	Started, Ago, Took   string
+	Planned, WithReward  int
+	Coverage             string
+	Outcomes             []share
+	Groups               []groupRow
+	Errors               []errorRow
+	Phases               []phaseRow
+	Slowest              []slowRow
+	Flaky                []flakyRow
+	Input, Cache, Output string // tokens
+	Cost                 string
+	Suspicious           int // trials
+	Problems             []string
+	Matrix               matrix
+	Histogram            *histogram
+	Filter               filter
+	Trials               []trialRow
+	Found                int // trials that the filter lets through, of which Trials are the first
+}
+
+// share is how many trials have an outcome.
+type share struct {
+	look
+	N       int
+	Percent float64
+	Href    string // the trials with it
+	Chosen  bool
+}
+
+type groupRow struct {
+	Name       string
+	Trials     int
+	WithReward int
+	Means      []meanRow
+	Flake      string
+	Repeated   int
+}
+
+// meanRow is a mean with its interval, as text and as places on a line from 0 to 1, in
+// percent.
+type meanRow struct {
+	Reward, Mean, Low, High, Method string
+	Tasks                           int
+	Drawn                           bool // the line holds the interval
+	At, From, Width                 float64
+}
+
+type errorRow struct {
+	Type, Reason string
+	N            int
+	Href         string
+	Examples     []link
+}
+
+type link struct{ Text, Href string }
+
+type phaseRow struct {
+	Name                   string
+	Trials                 int
+	Total, Median, Longest string
+	Percent                float64 // of the time of all phases
+}
+
+type slowRow struct {
+	Took, Phase string
+	Trial       link
+	Percent     float64 // of the slowest
+}
+
+type flakyRow struct {
+	Task, Group string
+	Rewards     string
+	Href        string
+}
+
+type trialRow struct {
+	look
+	Name, Href, Task, Group string
+	Reward, Error           string
+	Started                 string
+	Cost                    string
+	x                       float64 // its reward
+	has                     bool
+	class                   jobdir.Class
+	at                      int64
+}
+
+// filter is what the trials that are listed have in common; it is part of the address.
+type filter struct{ Outcome, Error, Task string }
+
+func (f filter) any() bool { return f != filter{} }
+
+// Any reports whether something is filtered.
+func (f filter) Any() bool { return f.any() }
+
+// mostTrials is how many trials a page lists.
+const mostTrials = 500
+
+func (s *Server) serveJob(w http.ResponseWriter, r *http.Request) error {
+	at, err := s.jobOf(r)
+	if err != nil {
+		return err
+	}
+	j, err := report.ReadJob(r.Context(), at.path, s.o.Zone)
+	if err != nil {
+		return err
+	}
+	q := r.URL.Query()
+	p := &jobPage{
+		Frame: frame{Title: plain(at.name), Crumbs: []crumb{{"Jobs", "/"}}}, Name: plain(at.name), Href: at.href(),
+		State: j.State, Started: moment(j.Started), Ago: ago(s.o.Now(), j.Started), Took: took(j, s.o.Now()),
+		Planned: j.Planned, WithReward: j.WithReward, Coverage: percent(float64(j.Coverage)),
+		Filter: filter{Outcome: q.Get("outcome"), Error: q.Get("error"), Task: q.Get("task")},
+	}
+	if j.State == report.Running {
+		p.Frame.Changes = at.href() + "/changes"
+	}
+	p.fill(at, j)
+	s.render(w, http.StatusOK, "job", p)
+	return nil
+}
+
+// took is how long a job took, or takes.
+func took(j *report.Job, now time.Time) string {
+	switch {
+	case j.Started == nil:
+		return none
+	case j.Finished != nil:
+		return seconds(j.Finished.Sub(*j.Started).Seconds())
+	case j.State == report.Running:
+		return seconds(now.Sub(*j.Started).Seconds()) + " so far"
+	}
+	return none
+}
+
+func (p *jobPage) fill(at place, j *report.Job) {
+	for _, problem := range j.Problems {
+		p.Problems = append(p.Problems, plain(problem))
+	}
+	if j.Journal != nil {
+		p.Suspicious = j.Journal.Suspicious
+	}
+	p.groups(j)
+	p.errors(at, j)
+	p.phases(at, j)
+	p.digest(at, j.Digest())
+	rows := rowsOf(at, j)
+	p.outcomes(at, j, rows)
+	p.Matrix = matrixOf(rows)
+	p.Histogram = histogramOf(rows)
+	for _, row := range rows {
+		if !p.Filter.lets(&row) {
+			continue
+		}
+		if p.Found++; len(p.Trials) < mostTrials {
+			p.Trials = append(p.Trials, row)
+		}
+	}
+}
+
+func (p *jobPage) groups(j *report.Job) {
+	for _, g := range j.Groups {
+		row := groupRow{Name: plain(g.Group), Trials: g.Trials, WithReward: g.WithReward, Repeated: g.Attempts.Repeated}
+		if g.Attempts.Repeated > 0 {
+			row.Flake = percent(float64(g.Attempts.FlakeRate))
+		}
+		for _, m := range g.Means {
+			row.Means = append(row.Means, newMeanRow(m))
+		}
+		p.Groups = append(p.Groups, row)
+	}
+}
+
+func newMeanRow(m report.Mean) meanRow {
+	mean, low, high := float64(m.Mean), float64(m.Low), float64(m.High)
+	row := meanRow{
+		Reward: plain(m.Reward), Mean: decimals(mean), Low: decimals(low), High: decimals(high), Method: string(m.Method), Tasks: m.Tasks,
+		Drawn: low >= 0 && high <= 1 && low <= high && mean >= 0 && mean <= 1,
+	}
+	if row.Drawn {
+		row.At, row.From, row.Width = 100*mean, 100*low, 100*(high-low)
+	}
+	return row
+}
+
+func (p *jobPage) errors(at place, j *report.Job) {
+	const examples = 3
+	for _, e := range j.Exceptions {
+		row := errorRow{Type: plain(e.Type), Reason: string(e.ReasonCode), N: len(e.Trials), Href: query(at.href(), "error", e.Type) + "#trials"}
+		for _, name := range e.Trials[:min(examples, len(e.Trials))] {
+			row.Examples = append(row.Examples, link{plain(name), at.trialHref(name)})
+		}
+		p.Errors = append(p.Errors, row)
+	}
+}
+
+func (p *jobPage) phases(at place, j *report.Job) {
+	all := 0.0
+	for _, ph := range j.Phases {
+		all += ph.Total
+	}
+	for _, ph := range j.Phases {
+		p.Phases = append(p.Phases, phaseRow{
+			Name: string(ph.Phase), Trials: ph.Trials, Total: seconds(ph.Total), Median: seconds(ph.Median), Longest: seconds(ph.Longest),
+			Percent: ratio(ph.Total, all),
+		})
+	}
+	for _, slow := range j.Slowest {
+		p.Slowest = append(p.Slowest, slowRow{
+			Took: seconds(slow.Seconds), Phase: plain(slow.Phase), Trial: link{plain(slow.Trial), at.trialHref(slow.Trial)},
+			Percent: ratio(slow.Seconds, j.Slowest[0].Seconds),
+		})
+	}
+}
+
+// ratio is a share in percent, within what can be drawn.
+func ratio(x, of float64) float64 {
+	if !(of > 0) || !(x > 0) {
+		return 0
+	}
+	return 100 * min(x/of, 1)
+}
+
+func (p *jobPage) digest(at place, d *report.Digest) {
+	const most = 20
+	for _, f := range d.Flaky[:min(most, len(d.Flaky))] {
+		row := flakyRow{Task: plain(f.Task), Group: plain(f.Group), Href: query(at.href(), "task", f.Task) + "#trials"}
+		var texts []string
+		for _, r := range f.Values {
+			texts = append(texts, plain(rewardsText(r)))
+		}
+		row.Rewards, _ = cut(strings.Join(texts, " · "), 200)
+		p.Flaky = append(p.Flaky, row)
+	}
+	u := d.Usage
+	p.Input, p.Cache, p.Output, p.Cost = tokensJSON(u.Input), tokensJSON(u.Cache), tokensJSON(u.Output), dollars(u.Cost)
+}
+
+// rowsOf lists the trials with a result, those of a task together, and those without.
+func rowsOf(at place, j *report.Job) []trialRow {
+	var rows []trialRow
+	for _, r := range j.Records() {
+		rows = append(rows, newTrialRow(at, &r))
+	}
+	for _, dir := range j.Unfinished {
+		task, _, _ := strings.Cut(dir, "__")
+		row := trialRow{look: lookOf(report.ClassUnfinished, 0, false), Name: plain(dir), Href: at.trialHref(dir), Task: plain(task), Reward: none, Started: none, Cost: none, class: report.ClassUnfinished}
+		if j.State == report.Running {
+			row.Text = "running"
+		}
+		rows = append(rows, row)
+	}
+	slices.SortStableFunc(rows, func(a, b trialRow) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Task, b.Task), cmp.Compare(a.at, b.at))
+	})
+	return rows
+}
+
+func newTrialRow(at place, r *scan.FileRecord) trialRow {
+	x, has := firstReward(r.Rewards)
+	row := trialRow{
+		look: lookOf(r.Class(), x, has), Name: plain(r.Dir), Href: at.trialHref(r.Dir), Task: plain(r.TaskName), Group: plain(r.EvalsKey()),
+		Reward: plain(rewardsText(r.Rewards)), Error: plain(r.Exception()), Started: none, Cost: dollars(r.Usage.CostUSD),
+		x: x, has: has, class: r.Class(), at: r.StartedAt,
+	}
+	if r.StartedAt != 0 {
+		row.Started = time.UnixMicro(r.StartedAt).UTC().Format("15:04:05")
+	}
+	return row
+}
+
+func (p *jobPage) outcomes(at place, j *report.Job, rows []trialRow) {
+	byLook := map[look]int{}
+	for _, row := range rows {
+		byLook[row.look]++
+	}
+	for _, class := range []jobdir.Class{report.ClassUnreadable, report.ClassNotRun} {
+		if n := j.Outcomes[class]; n > 0 {
+			byLook[lookOf(class, 0, false)] += n
+		}
+	}
+	all := max(j.Planned, len(rows))
+	for l, n := range byLook {
+		key := l.key()
+		p.Outcomes = append(p.Outcomes, share{look: l, N: n, Percent: ratio(float64(n), float64(all)), Href: query(at.href(), "outcome", key) + "#trials", Chosen: p.Filter.Outcome == key})
+	}
+	slices.SortFunc(p.Outcomes, func(a, b share) int {
+		return cmp.Or(cmp.Compare(slices.Index(order, a.style()), slices.Index(order, b.style())), cmp.Compare(a.Text, b.Text))
+	})
+}
+
+// order is that of outcomes, the best first.
+var order = []string{"full", "part", "zero", "none", "error", "stopped", "open"}
+
+func (l look) style() string { first, _, _ := strings.Cut(l.Style, " "); return first }
+
+// key is the look in an address.
+func (l look) key() string { return strings.ReplaceAll(l.Style, " ", "-") }
+
+func (f filter) lets(row *trialRow) bool {
+	return (f.Outcome == "" || f.Outcome == row.key()) && (f.Error == "" || f.Error == row.Error) && (f.Task == "" || strings.Contains(row.Task, f.Task))
+}
+
+// matrix shows every attempt at every task.
+type matrix struct {
+	Groups []matrixGroup
+	// More is how many tasks are left out.
+	More int
+}
+
+type matrixGroup struct {
+	Name string
+	Rows []matrixRow
+}
+
+type matrixRow struct {
+	Task  string
+	Cells []trialRow
+}
+
+// mostTasks is how many rows the matrix has.
+const mostTasks = 400
+
+func matrixOf(rows []trialRow) matrix {
+	var m matrix
+	n := 0
+	for _, row := range rows {
+		if len(m.Groups) == 0 || m.Groups[len(m.Groups)-1].Name != row.Group {
+			m.Groups = append(m.Groups, matrixGroup{Name: row.Group})
+		}
+		g := &m.Groups[len(m.Groups)-1]
+		if len(g.Rows) == 0 || g.Rows[len(g.Rows)-1].Task != row.Task {
+			if n++; n > mostTasks {
+				m.More++
+				g.Rows = append(g.Rows, matrixRow{Task: row.Task})
+				continue
+			}
+			g.Rows = append(g.Rows, matrixRow{Task: row.Task})
+		}
+		if n <= mostTasks {
+			last := &g.Rows[len(g.Rows)-1]
+			last.Cells = append(last.Cells, row)
+		}
+	}
+	for i := range m.Groups {
+		m.Groups[i].Rows = slices.DeleteFunc(m.Groups[i].Rows, func(r matrixRow) bool { return len(r.Cells) == 0 })
+	}
+	m.Groups = slices.DeleteFunc(m.Groups, func(g matrixGroup) bool { return len(g.Rows) == 0 })
+	return m
+}
+
+// histogram counts rewards in intervals of the same size.
+type histogram struct {
+	Low, High string
+	Bars      []bar
+}
+
+// bar is one interval.
+type bar struct {
+	From, To string
+	N        int
+	X, Y     float64 // where it begins, and its upper end, of 100
+	Width    float64
+	Height   float64
+}
+
+// histogramOf is nil where there is nothing to be seen: less than three different rewards.
+func histogramOf(rows []trialRow) *histogram {
+	const bars = 20
+	low, high, different := math.Inf(1), math.Inf(-1), map[float64]bool{}
+	for _, row := range rows {
+		if row.has && !math.IsNaN(row.x) && !math.IsInf(row.x, 0) {
+			low, high = min(low, row.x), max(high, row.x)
+			different[row.x] = true
+		}
+	}
+	step := (high - low) / bars
+	if len(different) < 3 || !(step > 0) || math.IsInf(step, 0) {
+		return nil
+	}
+	h := &histogram{Low: decimals(low), High: decimals(high), Bars: make([]bar, bars)}
+	most := 0
+	for _, row := range rows {
+		if row.has && row.x >= low && row.x <= high {
+			b := &h.Bars[min(int((row.x-low)/step), bars-1)]
+			b.N++
+			most = max(most, b.N)
+		}
+	}
+	for i := range h.Bars {
+		b := &h.Bars[i]
+		b.From, b.To = decimals(low+float64(i)*step), decimals(low+float64(i+1)*step)
+		b.X, b.Width = float64(i)*100/bars+0.5, 100/bars-1
+		b.Height = ratio(float64(b.N), float64(most))
+		b.Y = 100 - b.Height
+	}
+	return h
+}
+
+// jobTitle is a job's name for the way to a page.
+func (s *Server) jobCrumbs(at place) []crumb {
+	return []crumb{{"Jobs", "/"}, {plain(filepath.Base(at.path)), at.href()}}
+}

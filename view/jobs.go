@@ -1,0 +1,117 @@
+package view
+
+import (
+	"cmp"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/proctor-run/proctor/report"
+)
+
+// jobsPage lists the jobs.
+type jobsPage struct {
+	Frame       frame
+	Query, Sort string
+	Sorts       []choice
+	Rows        []jobRow
+	All         int // jobs, of which Rows are those that were searched for
+	Dirs        []string
+	Problems    []string
+}
+
+// choice is one of several ways to look at a page.
+type choice struct {
+	Text, Href string
+	Chosen     bool
+}
+
+type jobRow struct {
+	Name, Href, Dir string
+	State           report.State
+	Started, Ago    string
+	Done, Total     int
+	Share           float64 // of the trials that are done, in percent
+	Errored         int
+	Headlines       []report.Headline
+	Error           string
+	at              int64
+	result, compare string
+}
+
+// Compare is what the job is called in the address of a comparison.
+func (r jobRow) Compare() string { return r.compare }
+
+// Sorts of the list.
+const (
+	sortNewest = "newest"
+	sortName   = "name"
+	sortErrors = "errors"
+	sortTrials = "trials"
+)
+
+func (s *Server) serveJobs(w http.ResponseWriter, r *http.Request) error {
+	p := &jobsPage{Frame: frame{Title: "Jobs"}, Query: r.URL.Query().Get("q"), Sort: cmp.Or(r.URL.Query().Get("sort"), sortNewest)}
+	for i, d := range s.dirs {
+		p.Dirs = append(p.Dirs, filepath.Base(d.path))
+		jobs, err := report.ReadJobs(d.path, s.o.Zone)
+		if err != nil {
+			p.Problems = append(p.Problems, s.text(err))
+			continue
+		}
+		for _, j := range jobs {
+			if d.only == "" || j.Name == d.only {
+				p.Rows = append(p.Rows, s.jobRow(i, &j))
+			}
+		}
+	}
+	p.All = len(p.Rows)
+	if words := strings.Fields(strings.ToLower(p.Query)); len(words) > 0 {
+		p.Rows = slices.DeleteFunc(p.Rows, func(row jobRow) bool { return !row.matches(words) })
+	}
+	p.order()
+	s.render(w, http.StatusOK, "jobs", p)
+	return nil
+}
+
+func (s *Server) jobRow(dir int, j *report.ListedJob) jobRow {
+	at := place{index: dir, name: j.Name}
+	row := jobRow{
+		Name: plain(j.Name), Href: at.href(), Dir: filepath.Base(s.dirs[dir].path), State: j.State, Started: moment(j.Started), Ago: ago(s.o.Now(), j.Started),
+		Done: j.Completed, Total: j.Total, Errored: j.Errored, Headlines: j.Headlines, Error: plain(j.Error), compare: strings.TrimPrefix(at.href(), "/jobs/"),
+	}
+	if j.Started != nil {
+		row.at = j.Started.UnixNano()
+	}
+	if j.Total > 0 {
+		row.Share = 100 * min(float64(j.Completed)/float64(j.Total), 1)
+	}
+	for i := range row.Headlines {
+		row.Headlines[i].Group, row.Headlines[i].Text = plain(row.Headlines[i].Group), plain(row.Headlines[i].Text)
+		row.result += " " + row.Headlines[i].Group
+	}
+	return row
+}
+
+// matches reports whether every word is in the row.
+func (r *jobRow) matches(words []string) bool {
+	text := strings.ToLower(r.Name + " " + r.Dir + " " + string(r.State) + r.result)
+	return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(text, word) })
+}
+
+// order sorts the rows; those that are equal stay the newest first.
+func (p *jobsPage) order() {
+	slices.SortStableFunc(p.Rows, func(a, b jobRow) int { return cmp.Compare(b.at, a.at) })
+	switch p.Sort {
+	case sortName:
+		slices.SortStableFunc(p.Rows, func(a, b jobRow) int { return cmp.Compare(a.Name, b.Name) })
+	case sortErrors:
+		slices.SortStableFunc(p.Rows, func(a, b jobRow) int { return cmp.Compare(b.Errored, a.Errored) })
+	case sortTrials:
+		slices.SortStableFunc(p.Rows, func(a, b jobRow) int { return cmp.Compare(b.Total, a.Total) })
+	}
+	for _, by := range []string{sortNewest, sortName, sortErrors, sortTrials} {
+		p.Sorts = append(p.Sorts, choice{Text: by, Href: query("/", "q", p.Query, "sort", by), Chosen: by == p.Sort})
+	}
+}

@@ -1,0 +1,145 @@
+// What pages do besides showing themselves: keys, a list that is searched while one
+// types, kinds of steps that are hidden, and a running job that is shown anew. Without it
+// every page works as it is.
+"use strict";
+
+const main = document.getElementById("main");
+
+// Rows that keys walk through.
+const rows = () => [...main.querySelectorAll("[data-row]")].filter((r) => r.offsetParent !== null);
+
+function walk(by) {
+  const all = rows();
+  if (all.length === 0) return;
+  const at = all.findIndex((r) => r.classList.contains("here"));
+  const next = all[at < 0 ? (by > 0 ? 0 : all.length - 1) : Math.min(Math.max(at + by, 0), all.length - 1)];
+  if (at >= 0) all[at].classList.remove("here");
+  next.classList.add("here");
+  next.scrollIntoView({ block: "nearest" });
+  const link = next.querySelector("td.name a, h3 a");
+  if (link) link.focus({ preventScroll: true });
+}
+
+function follow(selector) {
+  const link = document.querySelector(selector);
+  if (link) link.click();
+}
+
+const keys = {
+  "/": () => { const q = document.getElementById("q"); if (q) { q.focus(); q.select(); } },
+  j: () => walk(1),
+  k: () => walk(-1),
+  "[": () => follow("a[rel=prev]"),
+  "]": () => follow("a[rel=next]"),
+  t: () => follow("a[data-trajectory]"),
+  u: () => { const way = document.querySelectorAll(".way a"); if (way.length) way[way.length - 1].click(); },
+  "?": () => help.showModal(),
+};
+
+const help = document.getElementById("help");
+document.getElementById("keys").addEventListener("click", () => help.showModal());
+
+document.addEventListener("keydown", (e) => {
+  if (e.ctrlKey || e.metaKey || e.altKey || help.open) return;
+  if (e.target.closest("input:not([type=checkbox]), textarea, select")) {
+    if (e.key === "Escape") e.target.blur();
+    return;
+  }
+  const does = keys[e.key];
+  if (does) { e.preventDefault(); does(); }
+});
+
+// A list is searched while one types; Enter asks the server, so that it has an address.
+function searchWhileTyping() {
+  const input = main.querySelector("input[data-filter]");
+  if (!input) return;
+  const list = document.getElementById(input.dataset.filter);
+  if (!list) return;
+  input.addEventListener("input", () => {
+    const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
+    for (const row of list.querySelectorAll("tbody tr")) {
+      const text = row.textContent.toLowerCase();
+      row.hidden = !words.every((w) => text.includes(w));
+    }
+  });
+}
+
+// Two jobs are compared, no more and no less.
+function chooseTwo() {
+  const button = document.getElementById("compare");
+  if (!button) return;
+  const boxes = [...main.querySelectorAll("input[name=job]")];
+  const look = () => { button.disabled = boxes.filter((b) => b.checked).length !== 2; };
+  boxes.forEach((b) => b.addEventListener("change", look));
+  look();
+}
+
+// Kinds of steps that are hidden are part of the address.
+function hideKinds() {
+  const kinds = main.querySelector("[data-kinds]");
+  if (!kinds) return;
+  const hidden = new Set((new URLSearchParams(location.search).get("hide") || "").split(",").filter(Boolean));
+  const apply = () => {
+    for (const box of kinds.querySelectorAll("input")) {
+      box.checked = !hidden.has(box.value);
+      main.classList.toggle("hide-" + box.value, hidden.has(box.value));
+    }
+    for (const link of main.querySelectorAll(".turn a, .choices a")) {
+      const to = new URL(link.href);
+      if (hidden.size) to.searchParams.set("hide", [...hidden].join(",")); else to.searchParams.delete("hide");
+      link.href = to;
+    }
+  };
+  kinds.addEventListener("change", (e) => {
+    if (e.target.checked) hidden.delete(e.target.value); else hidden.add(e.target.value);
+    const here = new URL(location.href);
+    if (hidden.size) here.searchParams.set("hide", [...hidden].join(",")); else here.searchParams.delete("hide");
+    history.replaceState(null, "", here);
+    apply();
+  });
+  apply();
+}
+
+function start() {
+  searchWhileTyping();
+  chooseTwo();
+  hideKinds();
+}
+
+// What people have done to a page stays when it is shown anew.
+async function refresh() {
+  const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+  if (!answer.ok) return false;
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const open = [...main.querySelectorAll("details")].map((d) => d.open);
+  const here = rows().findIndex((r) => r.classList.contains("here"));
+  const typed = document.getElementById("q");
+  const focused = document.activeElement && document.activeElement.id;
+  main.replaceChildren(...page.getElementById("main").childNodes);
+  [...main.querySelectorAll("details")].forEach((d, i) => { if (i < open.length) d.open = open[i]; });
+  const q = document.getElementById("q");
+  if (typed && q) q.value = typed.value;
+  if (here >= 0 && rows()[here]) rows()[here].classList.add("here");
+  if (focused && document.getElementById(focused)) document.getElementById(focused).focus({ preventScroll: true });
+  start();
+  return page.body.dataset.changes !== undefined;
+}
+
+function live() {
+  const from = document.body.dataset.changes;
+  if (!from) return;
+  const sign = document.getElementById("live");
+  const stream = new EventSource(from);
+  let due = 0;
+  const show = async () => {
+    due = 0;
+    const running = await refresh().catch(() => true);
+    if (!running) { stream.close(); sign.classList.remove("on"); sign.textContent = "ended"; }
+  };
+  stream.addEventListener("open", () => { sign.classList.add("on"); sign.textContent = "live"; });
+  stream.addEventListener("error", () => { sign.classList.remove("on"); sign.textContent = "not connected"; });
+  stream.addEventListener("change", () => { if (!due) due = setTimeout(show, 400); });
+}
+
+start();
+live();

@@ -1,0 +1,327 @@
+package view
+
+import (
+	"cmp"
+	"net/http"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/proctor-run/proctor/atif"
+	"github.com/proctor-run/proctor/jobdir/traces"
+	"github.com/proctor-run/proctor/report"
+	"github.com/proctor-run/proctor/value"
+)
+
+// trajectoryPage is what an agent did, step by step.
+type trajectoryPage struct {
+	Frame                       frame
+	Name                        string
+	Trial                       link
+	Raw                         string
+	Agent, Model                string
+	Notes                       string
+	Count                       string
+	Input, Cache, Output, Cost  string
+	Parts                       []choice // the files of the trial's trajectory
+	Continued                   *link
+	Subagents                   []subagentRow
+	Steps                       []step
+	From, To                    int
+	First, Before, After, Final *link
+}
+
+type subagentRow struct {
+	ID, Agent, Count, Anchor string
+	Steps                    []step
+}
+
+type step struct {
+	ID        int
+	Anchor    string
+	Source    string
+	About     []string
+	Reasoning string
+	Message   []piece
+	Calls     []call
+	Results   []result
+	Copied    bool
+}
+
+// piece is a text or an image.
+type piece struct {
+	Text  string
+	More  string // how much of it is left out
+	Image string // where it is; empty for a text
+	Alt   string
+}
+
+type call struct {
+	Name, ID  string
+	Arguments []argument
+}
+
+type argument struct {
+	Name string
+	Text piece
+	Long bool // it needs lines of its own
+}
+
+type result struct {
+	Of        string
+	Pieces    []piece
+	Subagents []link
+}
+
+const (
+	// stepsPerPage is how many steps a page shows.
+	stepsPerPage = 100
+	// longestText is how much of a text is shown, in bytes.
+	longestText = 24 << 10
+)
+
+func (s *Server) serveTrajectory(w http.ResponseWriter, r *http.Request) error {
+	at, trial, dir, err := s.trialOf(r)
+	if err != nil {
+		return err
+	}
+	names := trajectoriesOf(dir)
+	if len(names) == 0 {
+		return errNoPage
+	}
+	name := cmp.Or(r.URL.Query().Get("file"), names[0])
+	file, ok := trajectoryNamed(dir, name)
+	if !ok {
+		return errNoPage
+	}
+	t, err := report.ReadTrajectory(file, report.AllSteps())
+	if err != nil {
+		return err
+	}
+	here := at.trialHref(trial)
+	p := &trajectoryPage{
+		Frame: frame{Title: "Trajectory", Crumbs: append(s.jobCrumbs(at), crumb{plain(trial), here})},
+		Name:  plain(name), Trial: link{plain(trial), here}, Raw: here + "/raw/" + escapePath(name),
+	}
+	for _, other := range names {
+		p.Parts = append(p.Parts, choice{Text: plain(other), Href: query(here+"/trajectory", "file", other), Chosen: other == name})
+	}
+	from, err := strconv.Atoi(cmp.Or(r.URL.Query().Get("from"), "1"))
+	if err != nil || from < 1 {
+		return &badRequestError{"from: expected the number of a step"}
+	}
+	reader := trajectoryReader{at: here, dir: path.Dir(name)}
+	p.fill(&reader, t, name, from)
+	s.render(w, http.StatusOK, "trajectory", p)
+	return nil
+}
+
+// trajectoryNamed finds a trajectory of a trial, by its path below the directory.
+func trajectoryNamed(dir, name string) (traces.File, bool) {
+	parts, _ := traces.Parts(dir) // where there is none, all files are looked at
+	files, _ := traces.Files(dir)
+	for _, f := range append(parts, files...) {
+		if rel, err := filepath.Rel(dir, f.Path()); err == nil && filepath.ToSlash(rel) == name {
+			return f, true
+		}
+	}
+	return traces.File{}, false
+}
+
+func (p *trajectoryPage) fill(reader *trajectoryReader, t *report.Trajectory, name string, from int) {
+	d := t.Document
+	p.Agent = plain(d.Agent.Name + " " + d.Agent.Version)
+	if d.Agent.ModelName != nil {
+		p.Model = plain(*d.Agent.ModelName)
+	}
+	if d.Notes != nil {
+		p.Notes = plain(*d.Notes)
+	}
+	p.Count = count(t.Totals.Steps, "step")
+	p.Input, p.Cache, p.Output = tokens(t.Totals.PromptTokens), tokens(t.Totals.CachedTokens), tokens(t.Totals.CompletionTokens)
+	if t.Totals.CostUSD != nil {
+		p.Cost = dollars(new(float64(*t.Totals.CostUSD)))
+	}
+	if next := d.ContinuedTrajectoryRef; next != nil {
+		if to := path.Join(path.Dir(name), *next); filepath.IsLocal(to) {
+			p.Continued = &link{plain(*next), query(reader.at+"/trajectory", "file", to)}
+		}
+	}
+	for i := range d.Subagents {
+		sub := &d.Subagents[i]
+		row := subagentRow{Agent: plain(sub.Agent.Name), Count: count(len(sub.Steps), "step")}
+		if sub.TrajectoryID != nil {
+			row.ID, row.Anchor = plain(*sub.TrajectoryID), "subagent-"+strconv.Itoa(i+1)
+			reader.embedded(*sub.TrajectoryID, "#"+row.Anchor)
+		}
+		for k := range sub.Steps[:min(len(sub.Steps), stepsPerPage)] {
+			row.Steps = append(row.Steps, reader.step(&sub.Steps[k], row.Anchor+"-"))
+		}
+		p.Subagents = append(p.Subagents, row)
+	}
+	p.page(reader, d.Steps, name, from)
+}
+
+// page shows the steps from one on.
+func (p *trajectoryPage) page(reader *trajectoryReader, steps []atif.Step, name string, from int) {
+	from = min(from, max(len(steps), 1))
+	to := min(from-1+stepsPerPage, len(steps))
+	p.From, p.To = from, to
+	for i := range steps[from-1 : to] {
+		p.Steps = append(p.Steps, reader.step(&steps[from-1+i], ""))
+	}
+	turn := func(text string, n int) *link {
+		return &link{text, query(reader.at+"/trajectory", "file", name, "from", strconv.Itoa(n))}
+	}
+	if from > 1 {
+		p.First, p.Before = turn("first", 1), turn("earlier", max(from-stepsPerPage, 1))
+	}
+	if to < len(steps) {
+		p.After, p.Final = turn("later", to+1), turn("last", max(len(steps)-stepsPerPage+1, 1))
+	}
+}
+
+// trajectoryReader makes steps for a page.
+type trajectoryReader struct {
+	at  string // of the trial
+	dir string // of the file, below the trial's
+	ids map[string]string
+}
+
+// embedded notes where the steps of a subagent are.
+func (t *trajectoryReader) embedded(id, href string) {
+	if t.ids == nil {
+		t.ids = map[string]string{}
+	}
+	t.ids[id] = href
+}
+
+func (t *trajectoryReader) step(s *atif.Step, prefix string) step {
+	out := step{
+		ID: s.ID, Anchor: prefix + "step-" + strconv.Itoa(s.ID), Source: string(s.Source), About: aboutStep(s), Message: t.pieces(s.Message),
+		Copied: s.IsCopiedContext != nil && *s.IsCopiedContext,
+	}
+	if s.ReasoningContent != nil {
+		out.Reasoning = plain(*s.ReasoningContent)
+	}
+	for i := range s.ToolCalls {
+		out.Calls = append(out.Calls, callOf(&s.ToolCalls[i]))
+	}
+	if s.Observation == nil {
+		return out
+	}
+	for i := range s.Observation.Results {
+		out.Results = append(out.Results, t.result(s, &s.Observation.Results[i]))
+	}
+	return out
+}
+
+// aboutStep is what is said beside a step's number.
+func aboutStep(s *atif.Step) []string {
+	var parts []string
+	if s.Timestamp != nil {
+		parts = append(parts, plain(*s.Timestamp))
+	}
+	if s.ModelName != nil {
+		parts = append(parts, plain(*s.ModelName))
+	}
+	if s.ReasoningEffort != nil {
+		parts = append(parts, "effort "+plain(value.Text(s.ReasoningEffort)))
+	}
+	m := s.Metrics
+	if m == nil {
+		return parts
+	}
+	if m.PromptTokens != nil {
+		parts = append(parts, tokens(m.PromptTokens)+" in")
+	}
+	if m.CachedTokens != nil && m.CachedTokens.Sign() != 0 {
+		parts = append(parts, tokens(m.CachedTokens)+" cached")
+	}
+	if m.CompletionTokens != nil {
+		parts = append(parts, tokens(m.CompletionTokens)+" out")
+	}
+	if m.CostUSD != nil {
+		parts = append(parts, dollars(m.CostUSD))
+	}
+	return parts
+}
+
+func callOf(c *atif.ToolCall) call {
+	const inline = 80
+	out := call{Name: plain(c.FunctionName), ID: plain(c.ID)}
+	for name, v := range c.Arguments.All() {
+		text := string(value.AppendDumps(nil, v, value.DumpsOptions{Unicode: true}))
+		if s, ok := v.(value.Str); ok {
+			text = string(s)
+		}
+		a := argument{Name: plain(name), Text: textPiece(text)}
+		a.Long = len(a.Text.Text) > inline || strings.Contains(a.Text.Text, "\n")
+		out.Arguments = append(out.Arguments, a)
+	}
+	return out
+}
+
+func (t *trajectoryReader) result(s *atif.Step, r *atif.Result) result {
+	var out result
+	if r.SourceCallID != nil && len(s.ToolCalls) > 1 {
+		out.Of = plain(*r.SourceCallID)
+		for _, c := range s.ToolCalls {
+			if c.ID == *r.SourceCallID {
+				out.Of = plain(c.FunctionName)
+			}
+		}
+	}
+	if r.Content != nil {
+		out.Pieces = t.pieces(*r.Content)
+	}
+	for _, sub := range r.Subagents {
+		switch {
+		case sub.TrajectoryPath != nil:
+			if to := path.Join(t.dir, *sub.TrajectoryPath); filepath.IsLocal(to) {
+				out.Subagents = append(out.Subagents, link{plain(*sub.TrajectoryPath), query(t.at+"/trajectory", "file", to)})
+			}
+		case sub.TrajectoryID != nil:
+			out.Subagents = append(out.Subagents, link{plain(*sub.TrajectoryID), t.ids[*sub.TrajectoryID]})
+		}
+	}
+	return out
+}
+
+func (t *trajectoryReader) pieces(c atif.Content) []piece {
+	if c.Parts == nil {
+		if strings.TrimSpace(c.Text) == "" {
+			return nil
+		}
+		return []piece{textPiece(c.Text)}
+	}
+	var all []piece
+	for _, part := range c.Parts {
+		switch {
+		case part.Type == atif.TextPart && part.Text != nil:
+			all = append(all, textPiece(*part.Text))
+		case part.Type == atif.ImagePart && part.Source != nil:
+			all = append(all, t.image(part.Source))
+		}
+	}
+	return all
+}
+
+// image is one of the trial's own; one from elsewhere is named and not loaded.
+func (t *trajectoryReader) image(s *atif.ImageSource) piece {
+	to := path.Join(t.dir, s.Path)
+	if _, shown := images[strings.ToLower(path.Ext(to))]; !shown || strings.Contains(s.Path, ":") || !filepath.IsLocal(to) {
+		return piece{Text: "[" + plain(s.MediaType+" "+s.Path) + "]"}
+	}
+	return piece{Image: t.at + "/raw/" + escapePath(to), Alt: plain(s.Path)}
+}
+
+func textPiece(text string) piece {
+	head, more := cut(plain(strings.TrimRight(text, "\r\n\t ")), longestText)
+	p := piece{Text: head}
+	if more > 0 {
+		p.More = size(int64(more))
+	}
+	return p
+}

@@ -1,0 +1,250 @@
+package view
+
+import (
+	"encoding/json"
+	"net/http"
+	"path/filepath"
+	"strings"
+
+	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/traces"
+	"github.com/proctor-run/proctor/report"
+	"github.com/proctor-run/proctor/reward"
+)
+
+// trialPage is one trial.
+type trialPage struct {
+	Frame        frame
+	look         look
+	Name         string
+	Task         link
+	Agent        string
+	Href         string
+	State        report.State
+	Took         string
+	Started      string
+	Rewards      []rewardRow
+	Cause        *causeBox
+	Steps        []stepRow
+	Timeline     []phaseBar
+	Notes        []noteRow
+	Suspicions   []string
+	Warnings     []string
+	Later        []causeBox // errors after the cause
+	Input, Cache string
+	Output, Cost string
+	Trajectories []link
+	Logs         []logRow
+	Files        []fileRow
+	More         int // files that are not listed
+	Earlier      []link
+	Before       *link // the trial before this one in the job, and the one behind it
+	After        *link
+}
+
+// Look is how the outcome is shown.
+func (p *trialPage) Look() look { return p.look }
+
+type rewardRow struct{ Name, Value string }
+
+type causeBox struct {
+	Phase, Type, Reason, Message, Traceback string
+}
+
+type stepRow struct {
+	Name, Rewards, Error string
+}
+
+// phaseBar is a phase on a line that is the whole trial, in percent.
+type phaseBar struct {
+	Name, Kind, Begins, Takes string
+	X, Width                  float64
+}
+
+type noteRow struct{ Name, Text string }
+
+type logRow struct {
+	Name, Href, Text string
+	Cut              bool
+}
+
+// logLines is how much of the end of a log the page of its trial shows.
+const logLines = 40
+
+func (s *Server) serveTrial(w http.ResponseWriter, r *http.Request) error {
+	at, name, dir, err := s.trialOf(r)
+	if err != nil {
+		return err
+	}
+	t, err := report.ReadTrial(dir, logLines)
+	if err != nil {
+		return err
+	}
+	p := &trialPage{
+		Frame: frame{Title: plain(name), Crumbs: s.jobCrumbs(at)}, Name: plain(name), Href: at.trialHref(name),
+		Task: link{plain(t.Task), query(at.href(), "task", t.Task) + "#trials"}, Agent: plain(t.Agent), State: t.State,
+	}
+	if t.State == report.Running {
+		p.Frame.Changes = at.href() + "/changes"
+	}
+	p.fill(t)
+	p.neighbours(at, name)
+	for i, f := range trajectoriesOf(dir) {
+		text := "trajectory"
+		if i > 0 {
+			text = f
+		}
+		p.Trajectories = append(p.Trajectories, link{plain(text), query(p.Href+"/trajectory", "file", f)})
+	}
+	if p.Files, p.More, err = filesOf(dir, p.Href); err != nil {
+		return err
+	}
+	s.render(w, http.StatusOK, "trial", p)
+	return nil
+}
+
+func (p *trialPage) fill(t *report.Trial) {
+	var rewards *reward.Rewards
+	if d := t.Document; d != nil {
+		if d.VerifierResult != nil {
+			rewards = d.VerifierResult.Rewards
+		}
+		record := jobdir.RecordOf(d)
+		p.Input, p.Cache, p.Output = tokens(record.Usage.NInputTokens), tokens(record.Usage.NCacheTokens), tokens(record.Usage.NOutputTokens)
+		p.Cost = dollars(record.Usage.CostUSD)
+	}
+	x, has := firstReward(rewards)
+	p.look = lookOf(t.Outcome, x, has)
+	if t.State == report.Running {
+		p.look.Text = "running"
+	}
+	for name, v := range rewards.All() {
+		p.Rewards = append(p.Rewards, rewardRow{plain(name), shortNumber(v)})
+	}
+	if t.Result != nil {
+		p.Took = seconds(t.Result.Seconds)
+	}
+	if c := t.Cause; c != nil {
+		p.Cause = &causeBox{plain(c.Phase), plain(c.Type), string(c.ReasonCode), plain(c.Message), plain(c.Traceback)}
+	}
+	for _, step := range t.Steps {
+		row := stepRow{Name: plain(step.Name), Rewards: plain(string(step.Rewards))}
+		if step.Exception != nil {
+			row.Error = plain(step.Exception.Type)
+		}
+		p.Steps = append(p.Steps, row)
+	}
+	p.timeline(t)
+	p.notes(t)
+	for _, l := range t.Logs {
+		p.Logs = append(p.Logs, logRow{Name: plain(l.File), Href: p.Href + "/files/" + escapePath(l.File) + "?at=end", Text: plain(strings.Join(l.Lines, "\n")), Cut: l.Cut})
+	}
+	for _, e := range t.Earlier {
+		p.Earlier = append(p.Earlier, link{plain(e), p.Href + "/files/" + escapePath(e)})
+	}
+}
+
+func (p *trialPage) timeline(t *report.Trial) {
+	end := 0.0
+	if t.Result != nil {
+		end = t.Result.Seconds
+	}
+	for _, ph := range t.Phases {
+		end = max(end, ph.Offset+ph.Seconds)
+	}
+	for _, ph := range t.Phases {
+		b := phaseBar{Name: plain(ph.Name), Kind: strings.ReplaceAll(string(ph.Kind), " ", "-"), Begins: seconds(ph.Offset), Takes: seconds(ph.Seconds), X: ratio(ph.Offset, end)}
+		b.Width = min(max(ratio(ph.Seconds, end), 0.5), 100-b.X)
+		p.Timeline = append(p.Timeline, b)
+	}
+}
+
+// notes are what was noted beside the result.
+func (p *trialPage) notes(t *report.Trial) {
+	n := t.Notes
+	if n == nil {
+		return
+	}
+	add := func(name, text string) {
+		if text != "" {
+			p.Notes = append(p.Notes, noteRow{name, plain(text)})
+		}
+	}
+	environment := n.Backend
+	if n.Runtime != "" {
+		environment += ", " + n.Runtime
+	}
+	add("environment", environment)
+	add("image", n.ImageDigest)
+	add("agent's code", n.AgentDigest)
+	add("supervised by", n.Supervision)
+	if n.Hardened {
+		add("sandbox", "hardened")
+	}
+	if n.SealedVerifier {
+		add("reward channel", "sealed")
+	}
+	if k := n.AgentKilled; k != nil {
+		text := "ended by force, all its processes are proven gone"
+		if !k.ProvenGone {
+			text = "ended by force, not proven gone: " + k.Error
+		}
+		add("agent", text)
+	}
+	add("kept sandbox", n.Kept)
+	add("replayed from", n.ReplayedFrom)
+	for _, x := range n.Suspicions() {
+		p.Suspicions = append(p.Suspicions, plain(x))
+	}
+	for _, x := range n.Warnings {
+		p.Warnings = append(p.Warnings, plain(x))
+	}
+	for _, e := range n.Errors {
+		if t.Cause == nil || e.Type != t.Cause.Type || e.Message != t.Cause.Message {
+			p.Later = append(p.Later, causeBox{Phase: plain(e.Phase), Type: plain(e.Type), Message: plain(e.Message)})
+		}
+	}
+}
+
+// neighbours are the trials before and behind this one by name.
+func (p *trialPage) neighbours(at place, name string) {
+	names := trialsOf(at.path)
+	for i, n := range names {
+		if n != name {
+			continue
+		}
+		if i > 0 {
+			p.Before = &link{plain(names[i-1]), at.trialHref(names[i-1])}
+		}
+		if i+1 < len(names) {
+			p.After = &link{plain(names[i+1]), at.trialHref(names[i+1])}
+		}
+	}
+}
+
+// trajectoriesOf are the trajectories of a trial, the one that its agent began with
+// first, below its directory with slashes.
+func trajectoriesOf(dir string) []string {
+	parts, err := traces.Parts(dir)
+	if err != nil || len(parts) == 0 {
+		if parts, err = traces.Files(dir); err != nil {
+			return nil // what is no trajectory is among the files
+		}
+	}
+	var names []string
+	for _, f := range parts {
+		if name, err := filepath.Rel(dir, f.Path()); err == nil && filepath.IsLocal(name) {
+			names = append(names, filepath.ToSlash(name))
+		}
+	}
+	return names
+}
+
+// indented is JSON for people.
+func indented(data json.RawMessage) string {
+	text, err := json.MarshalIndent(data, "", "  ")
+	if err != nil {
+		return string(data)
+	}
+	return string(text)
+}
