@@ -79,21 +79,17 @@ func trialsOf(dir string) []string {
 
 // filePage is a part of a file as text.
 type filePage struct {
-	Frame         frame
-	Name          string
-	Size          string
-	Raw           string
-	Text          string
-	Lines         []textLine
-	From, To      string // bytes
-	First         *link
-	Before, After *link
-	Last          *link
-	Binary        bool
-	Query         string
-	Href          string
-	Found         int // lines with Query in this part
-	Entries       []fileRow
+	Frame  frame
+	Name   string
+	Size   string
+	Raw    string
+	Text   string
+	Lines  []textLine
+	Turns  turns
+	Binary bool
+	Query  string
+	Href   string
+	Found  int // lines with Query in this part
 }
 
 type textLine struct {
@@ -171,15 +167,15 @@ func offsetOf(r *http.Request, size int64) (int64, error) {
 }
 
 func (p *filePage) show(data []byte, from, all int64) {
-	p.Size, p.From, p.To = size(all), size(from), size(from+int64(len(data)))
+	p.Size, p.Turns = size(all), turns{What: "Parts", From: size(from), To: size(from + int64(len(data)))}
 	part := func(text string, at int64) *link {
 		return &link{text, query(p.Href, "at", strconv.FormatInt(at, 10), "q", p.Query)}
 	}
 	if from > 0 {
-		p.First, p.Before = part("first", 0), part("before", from-sliceSize)
+		p.Turns.First, p.Turns.Before = part("first", 0), part("before", from-sliceSize)
 	}
 	if next := from + sliceSize; next < all {
-		p.After, p.Last = part("behind", next), part("last", (all-1)/sliceSize*sliceSize)
+		p.Turns.After, p.Turns.Last = part("behind", next), part("last", (all-1)/sliceSize*sliceSize)
 	}
 	if p.Binary = isBinary(data); p.Binary {
 		return

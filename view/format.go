@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -81,6 +82,18 @@ func dollars(usd *float64) string {
 		return fmt.Sprintf("$%.4f", *usd)
 	}
 	return fmt.Sprintf("$%.2f", *usd)
+}
+
+// figure is a number with its name.
+type figure struct{ Name, Value string }
+
+// usage is what models took; nothing where nothing is known of it.
+func usage(cost, input, cached, output string) []figure {
+	all := []figure{{"Cost", cost}, {"Tokens in", input}, {"of them cached", cached}, {"Tokens out", output}}
+	if !slices.ContainsFunc(all, func(f figure) bool { return f.Value != none }) {
+		return nil
+	}
+	return all
 }
 
 // tokens is a number of them, short.

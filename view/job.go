@@ -16,28 +16,27 @@ import (
 
 // jobPage is one job.
 type jobPage struct {
-	Frame                frame
-	Name                 string
-	Href                 string
-	State                report.State
-	Started, Ago, Took   string
-	Planned, WithReward  int
-	Coverage             string
-	Outcomes             []share
-	Groups               []groupRow
-	Errors               []errorRow
-	Phases               []phaseRow
-	Slowest              []slowRow
-	Flaky                []flakyRow
-	Input, Cache, Output string // tokens
-	Cost                 string
-	Suspicious           int // trials
-	Problems             []string
-	Matrix               matrix
-	Histogram            *histogram
-	Filter               filter
-	Trials               []trialRow
-	Found                int // trials that the filter lets through, of which Trials are the first
+	Frame               frame
+	Name                string
+	Href                string
+	State               report.State
+	Started, Ago, Took  string
+	Planned, WithReward int
+	Coverage            string
+	Outcomes            []share
+	Groups              []groupRow
+	Errors              []errorRow
+	Phases              []phaseRow
+	Slowest             []slowRow
+	Flaky               []flakyRow
+	Usage               []figure // of models
+	Suspicious          int      // trials
+	Problems            []string
+	Matrix              matrix
+	Histogram           *histogram
+	Filter              filter
+	Trials              []trialRow
+	Found               int // trials that the filter lets through, of which Trials are the first
 }
 
 // share is how many trials have an outcome.
@@ -255,7 +254,7 @@ func (p *jobPage) digest(at place, d *report.Digest) {
 		p.Flaky = append(p.Flaky, row)
 	}
 	u := d.Usage
-	p.Input, p.Cache, p.Output, p.Cost = tokensJSON(u.Input), tokensJSON(u.Cache), tokensJSON(u.Output), dollars(u.Cost)
+	p.Usage = usage(dollars(u.Cost), tokensJSON(u.Input), tokensJSON(u.Cache), tokensJSON(u.Output))
 }
 
 // rowsOf lists the trials with a result, those of a task together, and those without.

@@ -34,6 +34,19 @@ type frame struct {
 // crumb is a step of the way to a page.
 type crumb struct{ Text, Href string }
 
+// turns lead from a part of something long to the others.
+type turns struct {
+	What                       string // are the parts
+	From, To                   string // of this one
+	First, Before, After, Last *link
+}
+
+// Below are the same where a page ends.
+func (t turns) Below() turns {
+	t.What += " below"
+	return t
+}
+
 type errorPage struct {
 	Frame frame
 	Text  string

@@ -16,20 +16,19 @@ import (
 
 // trajectoryPage is what an agent did, step by step.
 type trajectoryPage struct {
-	Frame                       frame
-	Name                        string
-	Trial                       link
-	Raw                         string
-	Agent, Model                string
-	Notes                       string
-	Count                       string
-	Input, Cache, Output, Cost  string
-	Parts                       []choice // the files of the trial's trajectory
-	Continued                   *link
-	Subagents                   []subagentRow
-	Steps                       []step
-	From, To                    int
-	First, Before, After, Final *link
+	Frame                      frame
+	Name                       string
+	Trial                      link
+	Raw                        string
+	Agent, Model               string
+	Notes                      string
+	Count                      string
+	Input, Cache, Output, Cost string
+	Parts                      []choice // the files of the trial's trajectory
+	Continued                  *link
+	Subagents                  []subagentRow
+	Steps                      []step
+	Turns                      turns
 }
 
 type subagentRow struct {
@@ -167,7 +166,7 @@ func (p *trajectoryPage) fill(reader *trajectoryReader, t *report.Trajectory, na
 func (p *trajectoryPage) page(reader *trajectoryReader, steps []atif.Step, name string, from int) {
 	from = min(from, max(len(steps), 1))
 	to := min(from-1+stepsPerPage, len(steps))
-	p.From, p.To = from, to
+	p.Turns = turns{What: "Steps", From: strconv.Itoa(from), To: strconv.Itoa(to)}
 	for i := range steps[from-1 : to] {
 		p.Steps = append(p.Steps, reader.step(&steps[from-1+i], ""))
 	}
@@ -175,10 +174,10 @@ func (p *trajectoryPage) page(reader *trajectoryReader, steps []atif.Step, name 
 		return &link{text, query(reader.at+"/trajectory", "file", name, "from", strconv.Itoa(n))}
 	}
 	if from > 1 {
-		p.First, p.Before = turn("first", 1), turn("earlier", max(from-stepsPerPage, 1))
+		p.Turns.First, p.Turns.Before = turn("first", 1), turn("earlier", max(from-stepsPerPage, 1))
 	}
 	if to < len(steps) {
-		p.After, p.Final = turn("later", to+1), turn("last", max(len(steps)-stepsPerPage+1, 1))
+		p.Turns.After, p.Turns.Last = turn("later", to+1), turn("last", max(len(steps)-stepsPerPage+1, 1))
 	}
 }
 

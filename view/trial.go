@@ -1,7 +1,6 @@
 package view
 
 import (
-	"encoding/json"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -23,7 +22,7 @@ type trialPage struct {
 	State        report.State
 	Took         string
 	Started      string
-	Rewards      []rewardRow
+	Rewards      []figure
 	Cause        *causeBox
 	Steps        []stepRow
 	Timeline     []phaseBar
@@ -31,21 +30,18 @@ type trialPage struct {
 	Suspicions   []string
 	Warnings     []string
 	Later        []causeBox // errors after the cause
-	Input, Cache string
-	Output, Cost string
+	Usage        []figure   // of models
 	Trajectories []link
 	Logs         []logRow
 	Files        []fileRow
-	More         int // files that are not listed
-	Earlier      []link
-	Before       *link // the trial before this one in the job, and the one behind it
+	More         int      // files that are not listed
+	Earlier      []string // directories of attempts that were set aside
+	Before       *link    // the trial before this one in the job, and the one behind it
 	After        *link
 }
 
 // Look is how the outcome is shown.
 func (p *trialPage) Look() look { return p.look }
-
-type rewardRow struct{ Name, Value string }
 
 type causeBox struct {
 	Phase, Type, Reason, Message, Traceback string
@@ -110,8 +106,8 @@ func (p *trialPage) fill(t *report.Trial) {
 			rewards = d.VerifierResult.Rewards
 		}
 		record := jobdir.RecordOf(d)
-		p.Input, p.Cache, p.Output = tokens(record.Usage.NInputTokens), tokens(record.Usage.NCacheTokens), tokens(record.Usage.NOutputTokens)
-		p.Cost = dollars(record.Usage.CostUSD)
+		u := record.Usage
+		p.Usage = usage(dollars(u.CostUSD), tokens(u.NInputTokens), tokens(u.NCacheTokens), tokens(u.NOutputTokens))
 	}
 	x, has := firstReward(rewards)
 	p.look = lookOf(t.Outcome, x, has)
@@ -119,7 +115,7 @@ func (p *trialPage) fill(t *report.Trial) {
 		p.look.Text = "running"
 	}
 	for name, v := range rewards.All() {
-		p.Rewards = append(p.Rewards, rewardRow{plain(name), shortNumber(v)})
+		p.Rewards = append(p.Rewards, figure{plain(name), shortNumber(v)})
 	}
 	if t.Result != nil {
 		p.Took = seconds(t.Result.Seconds)
@@ -140,7 +136,7 @@ func (p *trialPage) fill(t *report.Trial) {
 		p.Logs = append(p.Logs, logRow{Name: plain(l.File), Href: p.Href + "/files/" + escapePath(l.File) + "?at=end", Text: plain(strings.Join(l.Lines, "\n")), Cut: l.Cut})
 	}
 	for _, e := range t.Earlier {
-		p.Earlier = append(p.Earlier, link{plain(e), p.Href + "/files/" + escapePath(e)})
+		p.Earlier = append(p.Earlier, plain(e))
 	}
 }
 
@@ -238,13 +234,4 @@ func trajectoriesOf(dir string) []string {
 		}
 	}
 	return names
-}
-
-// indented is JSON for people.
-func indented(data json.RawMessage) string {
-	text, err := json.MarshalIndent(data, "", "  ")
-	if err != nil {
-		return string(data)
-	}
-	return string(text)
 }

@@ -1,0 +1,348 @@
+package view
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"context"
+	"crypto/sha512"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/proctor-run/proctor/internal/jobtest"
+	"github.com/proctor-run/proctor/internal/need"
+	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/journal"
+	"github.com/proctor-run/proctor/procid"
+)
+
+// The rules of accessibility, as a program that looks at a page.
+const (
+	axePackage   = "axe-core@4.14.1"
+	axeIntegrity = "sha512-FHfa+lmNjQZfJz1q8wKqIDwC6DExcHt/pkjNQb09a3NPjCKg2rhu5qb2S4r76ASyFNNtuFooJpZe37OgudVGtQ=="
+)
+
+// axe is that program.
+func axe(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), need.Program(t, "npm"), "pack", "--silent", "--pack-destination", dir, axePackage)
+	cmd.Env = append(os.Environ(), "npm_config_cache="+t.TempDir())
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("getting %s: %v\n%s", axePackage, err, out)
+	}
+	data := jobtest.Glob(t, filepath.Join(dir, "*.tgz"))[0]
+	f, err := os.Open(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	sum := sha512.New()
+	zipped, err := gzip.NewReader(io.TeeReader(f, sum))
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := ""
+	for r := tar.NewReader(zipped); ; {
+		h, err := r.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.Name == "package/axe.min.js" {
+			text, err := io.ReadAll(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			script = string(text)
+		}
+	}
+	if _, err := io.Copy(sum, f); err != nil {
+		t.Fatal(err)
+	}
+	if got := "sha512-" + base64.StdEncoding.EncodeToString(sum.Sum(nil)); got != axeIntegrity || script == "" {
+		t.Fatalf("%s is %s with %d bytes of script", axePackage, got, len(script))
+	}
+	return script
+}
+
+// browser is one without a window.
+type browser struct {
+	*testing.T
+	ctx  context.Context
+	base string
+
+	mu    sync.Mutex
+	heard []string // errors of pages
+}
+
+// open starts a browser for a server's pages.
+func open(t *testing.T, base string) *browser {
+	t.Helper()
+	o := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(need.Program(t, "chromium")), chromedp.NoSandbox)
+	ctx, stop := chromedp.NewExecAllocator(t.Context(), o...)
+	t.Cleanup(stop)
+	ctx, stop = chromedp.NewContext(ctx)
+	t.Cleanup(stop)
+	b := &browser{T: t, ctx: ctx, base: base}
+	b.do(chromedp.Navigate("about:blank"))
+	if _, err := chromedp.Call(ctx, log.Enable, cdp.Empty{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := chromedp.Listen(ctx, b.listen); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func (b *browser) listen(e any) {
+	text := ""
+	switch e := e.(type) {
+	case *runtime.EventConsoleAPICalled:
+		text = fmt.Sprint(e.Type, " ", e.Args)
+	case *runtime.EventExceptionThrown:
+		text = fmt.Sprint("exception: ", e.ExceptionDetails)
+	case *log.EventEntryAdded:
+		text = fmt.Sprint(e.Entry.Level, ": ", e.Entry.Text, " ", e.Entry.URL)
+	default:
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.heard = append(b.heard, text)
+}
+
+// said are the errors since it was asked last.
+func (b *browser) said() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	heard := b.heard
+	b.heard = nil
+	return heard
+}
+
+func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
+	b.Helper()
+	if err := chromedp.Do(b.ctx, steps...); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (b *browser) look(path, theme string, width int64) {
+	b.Helper()
+	media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}}}
+	if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, media); err != nil {
+		b.Fatal(err)
+	}
+	b.do(chromedp.EmulateViewport(width, 800), chromedp.Navigate(b.base+path))
+}
+
+// text is what an expression comes to.
+func (b *browser) text(expression string) string {
+	b.Helper()
+	text, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](expression, chromedp.EvalAwaitPromise))
+	if err != nil {
+		b.Fatalf("%.60s: %v", expression, err)
+	}
+	return text
+}
+
+// until waits for a page of which an expression is true.
+func (b *browser) until(expression string) {
+	b.Helper()
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		// While a page follows another one there is nothing to ask.
+		ok, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("document.readyState === 'complete' && Boolean("+expression+")"))
+		if ok {
+			return
+		}
+		if time.Now().After(end) {
+			b.Fatalf("not true: %s (%v) at %s", expression, err, b.text("location.href"))
+		}
+	}
+}
+
+func (b *browser) press(keys string) {
+	b.Helper()
+	b.do(chromedp.KeyEvent(keys))
+}
+
+// TestBrowser looks at pages in a real browser, with content that is hostile.
+func TestBrowser(t *testing.T) {
+	t.Parallel()
+	dir, _ := hostileJob(t)
+	live := liveJob(t, dir)
+	s, err := New(Options{Dirs: []string{dir}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var beacons []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.Path, "beacon") {
+			mu.Lock()
+			beacons = append(beacons, r.URL.String())
+			mu.Unlock()
+		}
+		s.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	b := open(t, server.URL)
+	for _, look := range []struct {
+		name string
+		with func(*browser)
+	}{{"pages", everyPage}, {"keys", walkByKeys}, {"live", func(b *browser) { seeItRun(b, live) }}} {
+		t.Run(look.name, func(t *testing.T) {
+			here := &browser{T: t, ctx: b.ctx, base: b.base}
+			look.with(here)
+		})
+		if said := b.said(); len(said) > 0 {
+			t.Errorf("%s: errors in the browser:\n%s", look.name, strings.Join(said, "\n"))
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(beacons) > 0 {
+		t.Errorf("something hostile ran: %q", beacons)
+	}
+}
+
+// everyPage: none is wider than its window, and none is hard to use for who cannot see.
+func everyPage(b *browser) {
+	const job, trial = "/jobs/0/mixed-oracle", "/jobs/0/mixed-oracle/trials/no-reward__Ct8qpvf"
+	script := axe(b.T)
+	for name, path := range map[string]string{
+		"jobs": "/", "no job": "/?q=nowhere", "job": job, "errors": job + "?error=RewardFileNotFoundError", "rewards": "/jobs/0/multi-oracle", "trial": trial,
+		"trajectory": trial + "/trajectory", "file": trial + "/files/result.json?q=task", "long file": trial + "/files/agent/long.txt?at=end",
+		"comparison": "/compare?a=0/mixed-nop&b=0/mixed-oracle",
+	} {
+		for theme, width := range map[string]int64{"light": 1280, "dark": 360} {
+			b.look(path, theme, width)
+			if wider := b.text("String(document.documentElement.scrollWidth - innerWidth)"); wider != "0" {
+				b.Errorf("%s, %d wide: wider than its window by %s", name, width, wider)
+			}
+			b.text(script + "; 'read'")
+			if found := b.text(`axe.run().then((r) => r.violations.map((v) => v.impact + " " + v.id + ": " + v.nodes.slice(0, 3).map((n) => n.target.join(" ")).join(", ")).join("\n"))`); found != "" {
+				b.Errorf("%s, %s: %s", name, theme, found)
+			}
+		}
+	}
+}
+
+// walkByKeys goes from the list to what an agent did in a trial that failed.
+func walkByKeys(b *browser) {
+	b.look("/", "light", 1280)
+	b.press("/")
+	b.until("document.activeElement.id === 'q'")
+	// A real keyboard types no "/" there; what drives this browser types it all the same.
+	b.press(kb.Backspace + "mixed-oracle")
+	b.press(kb.Enter)
+	b.until("location.search.includes('q=mixed-oracle') && document.querySelectorAll('tr[data-row]').length === 1")
+	b.press("j")
+	b.press(kb.Enter)
+	b.until("location.pathname.endsWith('/mixed-oracle')")
+	for range 20 {
+		b.press("j")
+		if b.text("document.activeElement.textContent") == "no-reward__Ct8qpvf" {
+			break
+		}
+	}
+	b.press(kb.Enter)
+	b.until("location.pathname.endsWith('/trials/no-reward__Ct8qpvf') && document.body.textContent.includes('RewardFileNotFoundError')")
+	b.press("t")
+	b.until("location.pathname.endsWith('/trajectory')")
+	b.press("jj")
+	if got := b.text("document.activeElement.closest('.step').querySelector('.call').textContent"); !strings.Contains(got, "<script>fetch") {
+		b.Errorf("the keys lead to %q", got)
+	}
+	b.press("u")
+	b.until("location.pathname.endsWith('/trials/no-reward__Ct8qpvf')")
+	b.press("?")
+	b.until("document.getElementById('help').open")
+}
+
+// liveJob makes a job that this process runs.
+func liveJob(t *testing.T, jobs string) *runningJob {
+	t.Helper()
+	dir := filepath.Join(jobs, "live")
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join(jobs, "mixed-nop"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(dir, "result.json")); err != nil {
+		t.Fatal(err)
+	}
+	self, err := procid.Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	note(t, dir, journal.Entry{Kind: journal.JobStarted, Owner: &self, Host: host})
+	guard, err := jobdir.Acquire(dir, jobdir.Holder{Owner: self, Host: host})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &runningJob{dir, guard}
+}
+
+// runningJob is a job that this process runs.
+type runningJob struct {
+	dir   string
+	guard *jobdir.Guard
+}
+
+func note(t *testing.T, dir string, e journal.Entry) {
+	t.Helper()
+	w, err := journal.Open(dir, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.AppendSync(e); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// seeItRun: a page of a job that runs shows what happens, and what one has done to it stays.
+func seeItRun(b *browser, job *runningJob) {
+	b.look("/jobs/0/live", "dark", 1280)
+	b.until("document.getElementById('live').textContent === 'live'")
+	b.do(chromedp.Focus("#q"))
+	b.press("third")
+	const trial = "write-greeting__CWQUuue"
+	if err := os.CopyFS(filepath.Join(job.dir, trial), os.DirFS(filepath.Join(filepath.Dir(job.dir), "mixed-oracle", trial))); err != nil {
+		b.Fatal(err)
+	}
+	note(b.T, job.dir, journal.Entry{Kind: journal.TrialFinished, Trial: trial})
+	b.until("document.body.textContent.includes('" + trial + "')")
+	if got := b.text("document.getElementById('q').value + ' ' + document.activeElement.id"); got != "third q" {
+		b.Errorf("what was typed is %q", got)
+	}
+	if err := job.guard.Release(); err != nil {
+		b.Fatal(err)
+	}
+	note(b.T, job.dir, journal.Entry{Kind: journal.JobInterrupted})
+	b.until("document.getElementById('live').textContent === 'ended'")
+}
