@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -190,7 +191,7 @@ func TestBrowser(t *testing.T) {
 	t.Parallel()
 	dir, _ := hostileJob(t)
 	live := liveJob(t, dir)
-	s, err := New(Options{Dirs: []string{dir}})
+	s, err := New(Options{Dirs: []string{dir}, Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,17 +207,12 @@ func TestBrowser(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	b := open(t, server.URL)
-	for _, look := range []struct {
-		name string
-		with func(*browser)
-	}{{"pages", everyPage}, {"keys", walkByKeys}, {"live", func(b *browser) { seeItRun(b, live) }}} {
-		t.Run(look.name, func(t *testing.T) {
-			here := &browser{T: t, ctx: b.ctx, base: b.base}
-			look.with(here)
-		})
-		if said := b.said(); len(said) > 0 {
-			t.Errorf("%s: errors in the browser:\n%s", look.name, strings.Join(said, "\n"))
-		}
+	everyPage(b)
+	walkByKeys(b)
+	seeItRun(b, live)
+	fromDisk(b, dir)
+	if said := b.said(); len(said) > 0 {
+		t.Errorf("errors in the browser:\n%s", strings.Join(said, "\n"))
 	}
 	mu.Lock()
 	defer mu.Unlock()
@@ -345,4 +341,26 @@ func seeItRun(b *browser, job *runningJob) {
 	}
 	note(b.T, job.dir, journal.Entry{Kind: journal.JobInterrupted})
 	b.until("document.getElementById('live').textContent === 'ended'")
+}
+
+// fromDisk: pages of an export choose and search by themselves.
+func fromDisk(b *browser, jobs string) {
+	pages, _ := exported(b.T, jobs, ExportOptions{})
+	b.base = (&url.URL{Scheme: "file", Path: filepath.ToSlash(pages)}).String()
+	const visible = "[...document.querySelectorAll('tr[data-row]')].filter((r) => r.offsetParent !== null)"
+	b.look("/index.html?q=multi", "light", 1280)
+	b.until(visible + ".length === 1")
+	b.do(chromedp.Navigate(b.base + "/index.html"))
+	b.press("j")
+	b.until(visible + ".length > 3 && document.activeElement.closest('tr')")
+	b.do(chromedp.Navigate(b.base + "/jobs/0/mixed-oracle/index.html"))
+	b.do(chromedp.Click(".legend a[href*='outcome=error']"))
+	b.until(visible + ".length === 2 && document.getElementById('found').textContent === '2'")
+	b.press("j")
+	b.press(kb.Enter)
+	b.until("location.pathname.includes('/trials/no-reward__') && getComputedStyle(document.querySelector('.bad')).borderTopWidth === '1px'")
+	b.do(chromedp.Navigate(b.base + "/jobs/0/mixed-oracle/trials/no-reward__Ct8qpvf/files/result.json/index.html"))
+	b.do(chromedp.Focus("#q"))
+	b.press("task_name" + kb.Enter)
+	b.until("location.search === '?q=task_name' && document.querySelectorAll('.lines .hit').length > 0")
 }

@@ -56,6 +56,16 @@ func filesOf(dir, href string) (rows []fileRow, more int, err error) {
 }
 
 // trialsOf are the names of a job's trials, in order.
+func (s *Server) trialsOf(dir string) []string {
+	if !s.still {
+		return trialsOf(dir)
+	}
+	if _, ok := s.names[dir]; !ok {
+		s.names[dir] = trialsOf(dir)
+	}
+	return s.names[dir]
+}
+
 func trialsOf(dir string) []string {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -175,7 +185,7 @@ func (p *filePage) show(data []byte, from, all int64) {
 		p.Turns.First, p.Turns.Before = part("first", 0), part("before", from-sliceSize)
 	}
 	if next := from + sliceSize; next < all {
-		p.Turns.After, p.Turns.Last = part("behind", next), part("last", (all-1)/sliceSize*sliceSize)
+		p.Turns.After, p.Turns.Last = part("behind", next), &link{"last", query(p.Href, "at", "end", "q", p.Query)}
 	}
 	if p.Binary = isBinary(data); p.Binary {
 		return

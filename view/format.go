@@ -49,6 +49,14 @@ func ago(now time.Time, t *time.Time) string {
 	return fmt.Sprintf("%d days ago", int(d.Hours()/24))
 }
 
+// ago is how long ago something was; pages that stay say when.
+func (s *Server) ago(t *time.Time) string {
+	if s.still && t != nil {
+		return moment(t)
+	}
+	return ago(s.o.Now(), t)
+}
+
 // seconds is a duration for people.
 func seconds(s float64) string {
 	const most = float64(math.MaxInt64 / int64(time.Second))
@@ -225,18 +233,7 @@ func cut(text string, most int) (head string, more int) {
 	return head, len(text) - len(head)
 }
 
-// size is a number of bytes for people.
-func size(n int64) string {
-	switch {
-	case n < 1<<10:
-		return fmt.Sprintf("%d B", n)
-	case n < 1<<20:
-		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
-	case n < 1<<30:
-		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
-	}
-	return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
-}
+func size(n int64) string { return console.Bytes(n) }
 
 // tokensJSON is tokens of a number as JSON.
 func tokensJSON(n json.RawMessage) string {

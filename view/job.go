@@ -114,8 +114,14 @@ func (f filter) any() bool { return f != filter{} }
 // Any reports whether something is filtered.
 func (f filter) Any() bool { return f.any() }
 
-// mostTrials is how many trials a page lists.
-const mostTrials = 500
+// mostTrials is how many trials a page lists. One without a server lists more, for nobody
+// can be asked for the others.
+func (s *Server) mostTrials() int {
+	if s.still {
+		return 20_000
+	}
+	return 500
+}
 
 func (s *Server) serveJob(w http.ResponseWriter, r *http.Request) error {
 	at, err := s.jobOf(r)
@@ -129,14 +135,14 @@ func (s *Server) serveJob(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	p := &jobPage{
 		Frame: frame{Title: plain(at.name), Crumbs: []crumb{{"Jobs", "/"}}}, Name: plain(at.name), Href: at.href(),
-		State: j.State, Started: moment(j.Started), Ago: ago(s.o.Now(), j.Started), Took: took(j, s.o.Now()),
+		State: j.State, Started: moment(j.Started), Ago: s.ago(j.Started), Took: took(j, s.o.Now()),
 		Planned: j.Planned, WithReward: j.WithReward, Coverage: percent(float64(j.Coverage)),
 		Filter: filter{Outcome: q.Get("outcome"), Error: q.Get("error"), Task: q.Get("task")},
 	}
-	if j.State == report.Running {
+	if j.State == report.Running && !s.still {
 		p.Frame.Changes = at.href() + "/changes"
 	}
-	p.fill(at, j)
+	p.fill(at, j, s.mostTrials())
 	s.render(w, http.StatusOK, "job", p)
 	return nil
 }
@@ -154,7 +160,7 @@ func took(j *report.Job, now time.Time) string {
 	return none
 }
 
-func (p *jobPage) fill(at place, j *report.Job) {
+func (p *jobPage) fill(at place, j *report.Job, most int) {
 	for _, problem := range j.Problems {
 		p.Problems = append(p.Problems, plain(problem))
 	}
@@ -173,7 +179,7 @@ func (p *jobPage) fill(at place, j *report.Job) {
 		if !p.Filter.lets(&row) {
 			continue
 		}
-		if p.Found++; len(p.Trials) < mostTrials {
+		if p.Found++; len(p.Trials) < most {
 			p.Trials = append(p.Trials, row)
 		}
 	}
@@ -302,7 +308,7 @@ func (p *jobPage) outcomes(at place, j *report.Job, rows []trialRow) {
 	}
 	all := max(j.Planned, len(rows))
 	for l, n := range byLook {
-		key := l.key()
+		key := l.Key()
 		p.Outcomes = append(p.Outcomes, share{look: l, N: n, Percent: ratio(float64(n), float64(all)), Href: query(at.href(), "outcome", key) + "#trials", Chosen: p.Filter.Outcome == key})
 	}
 	slices.SortFunc(p.Outcomes, func(a, b share) int {
@@ -315,11 +321,11 @@ var order = []string{"full", "part", "zero", "none", "error", "stopped", "open"}
 
 func (l look) style() string { first, _, _ := strings.Cut(l.Style, " "); return first }
 
-// key is the look in an address.
-func (l look) key() string { return strings.ReplaceAll(l.Style, " ", "-") }
+// Key is the look in an address.
+func (l look) Key() string { return strings.ReplaceAll(l.Style, " ", "-") }
 
 func (f filter) lets(row *trialRow) bool {
-	return (f.Outcome == "" || f.Outcome == row.key()) && (f.Error == "" || f.Error == row.Error) && (f.Task == "" || strings.Contains(row.Task, f.Task))
+	return (f.Outcome == "" || f.Outcome == row.Key()) && (f.Error == "" || f.Error == row.Error) && (f.Task == "" || strings.Contains(row.Task, f.Task))
 }
 
 // matrix shows every attempt at every task.

@@ -78,8 +78,8 @@ func (s *Server) serveJobs(w http.ResponseWriter, r *http.Request) error {
 func (s *Server) jobRow(dir int, j *report.ListedJob) jobRow {
 	at := place{index: dir, name: j.Name}
 	row := jobRow{
-		Name: plain(j.Name), Href: at.href(), Dir: filepath.Base(s.dirs[dir].path), State: j.State, Started: moment(j.Started), Ago: ago(s.o.Now(), j.Started),
-		Done: j.Completed, Total: j.Total, Errored: j.Errored, Headlines: j.Headlines, Error: plain(j.Error), compare: strings.TrimPrefix(at.href(), "/jobs/"),
+		Name: plain(j.Name), Href: at.href(), Dir: filepath.Base(s.dirs[dir].path), State: j.State, Started: moment(j.Started), Ago: s.ago(j.Started),
+		Done: j.Completed, Total: j.Total, Errored: j.Errored, Headlines: j.Headlines, Error: plain(j.Error), compare: at.compare(),
 	}
 	if j.Started != nil {
 		row.at = j.Started.UnixNano()

@@ -52,8 +52,8 @@ type errorPage struct {
 	Text  string
 }
 
-// parsePages reads the templates that are part of the program.
-func parsePages() (*pages, error) {
+// parsePages reads the templates that are part of the program. still is as in [Server].
+func parsePages(still bool) (*pages, error) {
 	p := &pages{byName: map[string]*template.Template{}, versions: map[string]string{}}
 	static, err := files.ReadDir("static")
 	if err != nil {
@@ -70,6 +70,7 @@ func parsePages() (*pages, error) {
 	functions := template.FuncMap{
 		"static": func(name string) string { return "/static/" + name + "?v=" + p.versions[name] },
 		"count":  count,
+		"still":  func() bool { return still },
 		"stack":  stack,
 		"kinds":  func() []string { return []string{"system", "user", "agent", "reasoning", "calls", "results"} },
 	}

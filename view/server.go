@@ -24,7 +24,7 @@ type Options struct {
 	Dirs []string
 	// Zone is where times are shown; nil means UTC.
 	Zone *time.Location
-	// Now is the clock; nil means time.Now.
+	// Now is the clock. It must be set.
 	Now func() time.Time
 	// Token, when set, must be in the first address that a browser asks for, as
 	// "?token=…". Without one, requests under another name than that of the loopback
@@ -38,6 +38,11 @@ type Server struct {
 	dirs  []directory
 	pages *pages
 	mux   *http.ServeMux
+
+	// still: the pages are for files, without a server behind them. names are then the
+	// trials of jobs, by their directories: they are asked for once.
+	still bool
+	names map[string][]string
 }
 
 // directory is one of Options.Dirs.
@@ -56,7 +61,7 @@ func New(o Options) (*Server, error) {
 		o.Zone = time.UTC
 	}
 	if o.Now == nil {
-		o.Now = time.Now
+		return nil, errors.New("there is no clock")
 	}
 	s := &Server{o: o, mux: http.NewServeMux()}
 	for _, dir := range o.Dirs {
@@ -67,7 +72,7 @@ func New(o Options) (*Server, error) {
 		s.dirs = append(s.dirs, d)
 	}
 	var err error
-	if s.pages, err = parsePages(); err != nil {
+	if s.pages, err = parsePages(false); err != nil {
 		return nil, err
 	}
 	s.routes()
@@ -213,6 +218,9 @@ type place struct {
 }
 
 func (p place) href() string { return "/jobs/" + strconv.Itoa(p.index) + "/" + escape(p.name) }
+
+// compare is what the job is called in the address of a comparison.
+func (p place) compare() string { return strconv.Itoa(p.index) + "/" + p.name }
 
 func (p place) trialHref(trial string) string { return p.href() + "/trials/" + escape(trial) }
 

@@ -80,11 +80,11 @@ func (s *Server) serveTrial(w http.ResponseWriter, r *http.Request) error {
 		Frame: frame{Title: plain(name), Crumbs: s.jobCrumbs(at)}, Name: plain(name), Href: at.trialHref(name),
 		Task: link{plain(t.Task), query(at.href(), "task", t.Task) + "#trials"}, Agent: plain(t.Agent), State: t.State,
 	}
-	if t.State == report.Running {
+	if t.State == report.Running && !s.still {
 		p.Frame.Changes = at.href() + "/changes"
 	}
 	p.fill(t)
-	p.neighbours(at, name)
+	p.neighbours(at, s.trialsOf(at.path), name)
 	for i, f := range trajectoriesOf(dir) {
 		text := "trajectory"
 		if i > 0 {
@@ -203,8 +203,7 @@ func (p *trialPage) notes(t *report.Trial) {
 }
 
 // neighbours are the trials before and behind this one by name.
-func (p *trialPage) neighbours(at place, name string) {
-	names := trialsOf(at.path)
+func (p *trialPage) neighbours(at place, names []string, name string) {
 	for i, n := range names {
 		if n != name {
 			continue

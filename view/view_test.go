@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -31,6 +32,7 @@ func jobs(t testing.TB) string {
 
 func serve(t testing.TB, o Options) *httptest.Server {
 	t.Helper()
+	o.Now = time.Now
 	s, err := New(o)
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +153,12 @@ func TestFilter(t *testing.T) {
 // TestCompare: two jobs of the list are held against each other, the older one first.
 func TestCompare(t *testing.T) {
 	t.Parallel()
-	server := serve(t, Options{Dirs: []string{jobs(t)}})
+	const odd = "odd %name"
+	dir := jobs(t)
+	if err := os.CopyFS(filepath.Join(dir, odd), os.DirFS(filepath.Join(dir, "mixed-nop"))); err != nil {
+		t.Fatal(err)
+	}
+	server := serve(t, Options{Dirs: []string{dir}})
 	page, _ := get(t, server.URL+"/compare?job=0/mixed-nop&job=0/mixed-oracle", http.StatusOK)
 	for _, want := range []string{"mixed-oracle</a> → <a", "Difference", "<circle", "sign test"} {
 		if !strings.Contains(page, want) {
@@ -159,6 +166,14 @@ func TestCompare(t *testing.T) {
 		}
 	}
 	get(t, server.URL+"/compare?job=0/mixed-nop", http.StatusBadRequest)
+	list, _ := get(t, server.URL+"/", http.StatusOK)
+	if !strings.Contains(list, `value="0/`+odd+`"`) {
+		t.Error("the job with an odd name is not to be chosen")
+	}
+	page, _ = get(t, server.URL+"/compare?"+url.Values{"job": {"0/mixed-nop", "0/" + odd}}.Encode(), http.StatusOK)
+	if !strings.Contains(page, `href="/jobs/0/odd%20%25name"`) {
+		t.Error("the job with an odd name is not compared")
+	}
 	get(t, server.URL+"/compare?a=7/x&b=0/mixed-nop", http.StatusBadRequest)
 }
 
@@ -184,7 +199,7 @@ func hostileJob(t testing.TB) (dir, trial string) {
 	jobtest.Write(t, filepath.Join(trial, "agent", "page.html"), []byte("<html>"+hostile))
 	jobtest.Write(t, filepath.Join(trial, "agent", "drawing.svg"), []byte(`<svg xmlns="http://www.w3.org/2000/svg"><script>fetch('/beacon')</script></svg>`))
 	jobtest.Write(t, filepath.Join(trial, "agent", "<script>x<"), []byte("name"))
-	jobtest.Write(t, filepath.Join(trial, "agent", "images", "a.png"), []byte("\x89PNG"))
+	jobtest.Write(t, filepath.Join(trial, "agent", "images", "a.png"), []byte("\x89PNG\r\n\x1a\n"))
 	jobtest.Write(t, filepath.Join(trial, "agent", "zeros.bin"), make([]byte, 100))
 	jobtest.Write(t, filepath.Join(trial, "agent", "long.txt"), []byte(strings.Repeat("x", 3*sliceSize)+"\nthe end\n"))
 	jobtest.Write(t, filepath.Join(trial, "agent", "trajectory.json"), []byte(`{"schema_version":"ATIF-v1.7","session_id":"s","agent":{"name":`+string(text)+`,"version":"1"},"steps":[
@@ -288,11 +303,18 @@ func errorsOf(errs ...error) error {
 	return nil
 }
 
+// answer is what matters of one.
+type answer struct {
+	status  int
+	header  http.Header
+	cookies []*http.Cookie
+}
+
 // TestWhoLooks: pages elsewhere cannot read through a browser, and with a token nobody else
 // can.
 func TestWhoLooks(t *testing.T) {
 	t.Parallel()
-	ask := func(server *httptest.Server, path, host string, cookies []*http.Cookie) *http.Response {
+	ask := func(server *httptest.Server, path, host string, cookies []*http.Cookie) answer {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -307,32 +329,35 @@ func TestWhoLooks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = res.Body.Close()
-		return res
+		defer func() { _ = res.Body.Close() }()
+		return answer{res.StatusCode, res.Header, res.Cookies()}
 	}
 	dir := jobs(t)
 	open := serve(t, Options{Dirs: []string{dir}})
 	for host, want := range map[string]int{"": 200, "localhost:1": 200, "[::1]:80": 200, "127.9.9.9": 200, "evil.example": 403, "localhost.evil.example:80": 403, "192.0.2.1": 403} {
-		if res := ask(open, "/", host, nil); res.StatusCode != want {
-			t.Errorf("asked as %q: %s", host, res.Status)
+		if res := ask(open, "/", host, nil); res.status != want {
+			t.Errorf("asked as %q: %d", host, res.status)
 		}
 	}
 	res, err := http.Post(open.URL, "text/plain", strings.NewReader("x"))
-	if err != nil || res.StatusCode != http.StatusMethodNotAllowed {
-		t.Errorf("posting: %v, %v", res, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _ = res.Body.Close(); res.StatusCode != http.StatusMethodNotAllowed {
+		t.Errorf("posting: %s", res.Status)
 	}
 	closed := serve(t, Options{Dirs: []string{dir}, Token: "right"})
 	for _, path := range []string{"/", "/?token=wrong", "/static/view.css", "/?token="} {
-		if res := ask(closed, path, "", nil); res.StatusCode != http.StatusForbidden {
-			t.Errorf("%s without the token: %s", path, res.Status)
+		if res := ask(closed, path, "", nil); res.status != http.StatusForbidden {
+			t.Errorf("%s without the token: %d", path, res.status)
 		}
 	}
-	res = ask(closed, "/?token=right&q=x", "evil.example", nil)
-	if res.StatusCode != http.StatusSeeOther || res.Header.Get("Location") != "/?q=x" || len(res.Cookies()) != 1 || !res.Cookies()[0].HttpOnly {
-		t.Errorf("with it: %s, %v", res.Status, res.Header)
+	shown := ask(closed, "/?token=right&q=x", "evil.example", nil)
+	if shown.status != http.StatusSeeOther || shown.header.Get("Location") != "/?q=x" || len(shown.cookies) != 1 || !shown.cookies[0].HttpOnly {
+		t.Errorf("with it: %+v", shown)
 	}
-	if res := ask(closed, "/", "", res.Cookies()); res.StatusCode != http.StatusOK {
-		t.Errorf("with the cookie: %s", res.Status)
+	if res := ask(closed, "/", "", shown.cookies); res.status != http.StatusOK {
+		t.Errorf("with the cookie: %d", res.status)
 	}
 }
 
@@ -373,10 +398,10 @@ func TestOneJob(t *testing.T) {
 		t.Error("the list has other jobs, or lacks one")
 	}
 	get(t, server.URL+"/jobs/0/mixed-nop", http.StatusNotFound)
-	if _, err := New(Options{Dirs: []string{filepath.Join(dir, "nowhere")}}); err == nil {
+	if _, err := New(Options{Dirs: []string{filepath.Join(dir, "nowhere")}, Now: time.Now}); err == nil {
 		t.Error("a directory that is not there is no error")
 	}
-	if _, err := New(Options{}); err == nil {
+	if _, err := New(Options{Now: time.Now}); err == nil {
 		t.Error("no directory is no error")
 	}
 }

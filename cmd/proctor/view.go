@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"path/filepath"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"github.com/proctor-run/proctor/internal/console"
 	"github.com/proctor-run/proctor/view"
 )
 
@@ -18,7 +20,7 @@ import (
 const viewAddress = "127.0.0.1:7676"
 
 func newView(env *Env) *cobra.Command {
-	address := viewAddress
+	address, export := viewAddress, ""
 	cmd := &cobra.Command{
 		Use:   "view [DIR...]",
 		Short: "Look at jobs, trials and trajectories in a browser",
@@ -30,25 +32,66 @@ shows itself anew.
 The pages are on this machine's loopback interface and load nothing from
 elsewhere. --listen puts them on another address; then the address that is printed
 has a token, without which nothing is shown. Whoever has it sees everything in
-the directories. It only reads, and an interrupt ends it.`,
+the directories. It only reads, and an interrupt ends it.
+
+--export writes the same pages as files into a new directory and ends: for a disk, an
+archive or any web server, to be published beside a score. Secrets of the jobs and of
+this environment are taken out; of long files the beginning and the end are there.`,
 		Example: `  proctor view
   proctor view jobs /data/harbor-jobs
-  proctor view --listen 0.0.0.0:7676 jobs`,
+  proctor view --listen 0.0.0.0:7676 jobs
+  proctor view --export pages jobs/2026-06-09__10-00-00`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				args = []string{"jobs"}
 			}
 			ctx, stop := interruptible(cmd.Context(), env)
 			defer stop()
+			if export != "" {
+				return exportView(ctx, env, args, export)
+			}
 			return serveView(ctx, env, args, address, cmd.Flags().Changed("listen"))
 		},
 	}
 	cmd.Flags().StringVar(&address, "listen", address, "serve the pages at this `address`, as HOST:PORT")
+	cmd.Flags().StringVar(&export, "export", "", "write the pages as files into this new `directory`")
+	cmd.MarkFlagsMutuallyExclusive("listen", "export")
 	return cmd
 }
 
+// exportView writes the pages as files and prints where to begin.
+func exportView(ctx context.Context, env *Env, dirs []string, to string) error {
+	s, err := newViewServer(env, view.Options{Dirs: dirs})
+	if err != nil {
+		return err
+	}
+	const some = 500 // pages between two lines
+	done, err := s.Export(ctx, to, view.ExportOptions{Environ: env.Environ, Progress: func(e view.Exported) {
+		if e.Pages > 0 && e.Pages%some == 0 {
+			_, _ = fmt.Fprintf(env.Stderr, "%d pages\n", e.Pages)
+		}
+	}})
+	if _, ok := errors.AsType[*view.NotEmptyError](err); ok {
+		return withHint(usageErrorf("--export: %w", err), "name a directory that is not there yet")
+	}
+	if err != nil {
+		return err
+	}
+	_, _ = fmt.Fprintf(env.Stdout, "%s\n%s, %s\n", filepath.Join(to, "index.html"), console.Count(done.Pages, "page"), console.Bytes(done.Bytes))
+	return nil
+}
+
+func newViewServer(env *Env, o view.Options) (*view.Server, error) {
+	o.Zone, o.Now = env.Now().Location(), env.Now
+	s, err := view.New(o)
+	if err != nil {
+		return nil, withHint(usageErrorf("%w", err), "name the directory that holds the jobs: proctor view DIR")
+	}
+	return s, nil
+}
+
 func serveView(ctx context.Context, env *Env, dirs []string, address string, asked bool) error {
-	o := view.Options{Dirs: dirs, Zone: env.Now().Location(), Now: env.Now}
+	o := view.Options{Dirs: dirs}
 	l, err := listenView(ctx, address, asked)
 	if err != nil {
 		return usageErrorf("--listen: %w", err)
@@ -59,9 +102,9 @@ func serveView(ctx context.Context, env *Env, dirs []string, address string, ask
 		o.Token = rand.Text()
 		to.RawQuery = url.Values{"token": {o.Token}}.Encode()
 	}
-	s, err := view.New(o)
+	s, err := newViewServer(env, o)
 	if err != nil {
-		return withHint(usageErrorf("%w", err), "name the directory that holds the jobs: proctor view DIR")
+		return err
 	}
 	_, _ = fmt.Fprintf(env.Stdout, "%s\n", to)
 	if err := s.Serve(ctx, l); ctx.Err() == nil {
@@ -76,7 +119,10 @@ func listenView(ctx context.Context, address string, asked bool) (net.Listener, 
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil && !asked && errors.Is(err, syscall.EADDRINUSE) {
 		host, _, _ := net.SplitHostPort(address)
-		return new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(host, "0"))
+		l, err = new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(host, "0"))
 	}
-	return l, err
+	if err != nil {
+		return nil, fmt.Errorf("listening: %w", err)
+	}
+	return l, nil
 }

@@ -100,10 +100,40 @@ function hideKinds() {
   apply();
 }
 
+// Pages without a server choose and search by themselves, by the same addresses.
+function chooseHere() {
+  if (!("still" in document.body.dataset)) return;
+  const asked = new URLSearchParams(location.search);
+  const q = document.getElementById("q");
+  const word = asked.get(q ? q.name : "q") || "";
+  if (q && word) { q.value = word; q.dispatchEvent(new Event("input")); }
+  const lines = document.getElementById("lines");
+  if (lines && word) {
+    for (const line of lines.children) {
+      const hit = line.textContent.toLowerCase().includes(word.toLowerCase());
+      line.classList.toggle("hit", hit);
+      line.toggleAttribute("data-row", hit);
+    }
+  }
+  const filters = document.getElementById("filters");
+  const want = { outcome: asked.get("outcome"), error: asked.get("error"), task: asked.get("task") };
+  if (!filters || !Object.values(want).some(Boolean)) return;
+  const all = [...document.querySelectorAll("#list tbody tr")];
+  for (const row of all) {
+    const d = row.dataset;
+    row.hidden = Boolean((want.outcome && d.outcome !== want.outcome) || (want.error && d.error !== want.error) || (want.task && !d.task.includes(want.task)));
+  }
+  document.getElementById("found").textContent = all.filter((row) => !row.hidden).length;
+  filters.querySelector(".chip").textContent = Object.entries(want).filter(([, v]) => v).map(([k, v]) => k + " " + v).join(", ");
+  filters.hidden = false;
+  if (location.hash) document.querySelector(location.hash)?.scrollIntoView();
+}
+
 function start() {
   searchWhileTyping();
   chooseTwo();
   hideKinds();
+  chooseHere();
 }
 
 // What people have done to a page stays when it is shown anew.
