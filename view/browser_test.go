@@ -104,7 +104,9 @@ func open(t *testing.T, base string) *browser {
 	ctx, stop = chromedp.NewContext(ctx)
 	t.Cleanup(stop)
 	b := &browser{T: t, ctx: ctx, base: base}
-	b.do(chromedp.Navigate("about:blank"))
+	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil { // which starts it
+		t.Fatal(err)
+	}
 	if _, err := chromedp.Call(ctx, log.Enable, cdp.Empty{}); err != nil {
 		t.Fatal(err)
 	}
@@ -142,8 +144,10 @@ func (b *browser) said() []string {
 
 func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.Helper()
-	if err := chromedp.Do(b.ctx, steps...); err != nil {
-		b.Fatal(err)
+	ctx, stop := context.WithTimeout(b.ctx, 30*time.Second) // what is waited for may never be there
+	defer stop()
+	if err := chromedp.Do(ctx, steps...); err != nil {
+		b.Fatalf("%v at %s", err, b.text("location.href"))
 	}
 }
 
@@ -325,7 +329,7 @@ func note(t *testing.T, dir string, e journal.Entry) {
 func seeItRun(b *browser, job *runningJob) {
 	b.look("/jobs/0/live", "dark", 1280)
 	b.until("document.getElementById('live').textContent === 'live'")
-	b.do(chromedp.Focus("#q"))
+	b.do(chromedp.Focus(chromedp.CSS("#q")))
 	b.press("third")
 	const trial = "write-greeting__CWQUuue"
 	if err := os.CopyFS(filepath.Join(job.dir, trial), os.DirFS(filepath.Join(filepath.Dir(job.dir), "mixed-oracle", trial))); err != nil {
@@ -354,13 +358,25 @@ func fromDisk(b *browser, jobs string) {
 	b.press("j")
 	b.until(visible + ".length > 3 && document.activeElement.closest('tr')")
 	b.do(chromedp.Navigate(b.base + "/jobs/0/mixed-oracle/index.html"))
-	b.do(chromedp.Click(".legend a[href*='outcome=error']"))
+	b.do(chromedp.Click(chromedp.CSS(".legend a[href*='outcome=error']")))
 	b.until(visible + ".length === 2 && document.getElementById('found').textContent === '2'")
 	b.press("j")
 	b.press(kb.Enter)
 	b.until("location.pathname.includes('/trials/no-reward__') && getComputedStyle(document.querySelector('.bad')).borderTopWidth === '1px'")
 	b.do(chromedp.Navigate(b.base + "/jobs/0/mixed-oracle/trials/no-reward__Ct8qpvf/files/result.json/index.html"))
-	b.do(chromedp.Focus("#q"))
+	b.do(chromedp.Focus(chromedp.CSS("#q")))
 	b.press("task_name" + kb.Enter)
 	b.until("location.search === '?q=task_name' && document.querySelectorAll('.lines .hit').length > 0")
+	one, err := New(Options{Dirs: []string{filepath.Join(jobs, "mixed-oracle", "no-reward__Ct8qpvf")}, Now: time.Now})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := one.ExportPage(b.Context(), filepath.Join(pages, "one.html"), ExportOptions{}); err != nil {
+		b.Fatal(err)
+	}
+	b.look("/one.html", "dark", 360)
+	b.do(chromedp.Click(chromedp.CSS("a[data-trajectory]")))
+	b.until("location.hash === '#p1' && getComputedStyle(document.querySelector('.bad')).borderTopWidth === '1px'")
+	b.do(chromedp.Click(chromedp.CSS("#p1 [data-kinds] input[value=calls]")))
+	b.until("document.querySelector('#p1-step-2 .call').offsetParent === null")
 }

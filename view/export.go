@@ -52,12 +52,10 @@ func (s *Server) Export(ctx context.Context, dir string, o ExportOptions) (Expor
 	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
 		return Exported{}, &NotEmptyError{dir}
 	}
-	pages, err := parsePages(true)
+	e, err := s.exporter(o)
 	if err != nil {
 		return Exported{}, err
 	}
-	still := &Server{o: s.o, dirs: s.dirs, pages: pages, mux: http.NewServeMux(), still: true, names: map[string][]string{}}
-	still.routes()
 	parent := filepath.Dir(filepath.Clean(dir))
 	if err := os.MkdirAll(parent, 0o777); err != nil {
 		return Exported{}, fmt.Errorf("making the directory of the pages: %w", err)
@@ -67,7 +65,7 @@ func (s *Server) Export(ctx context.Context, dir string, o ExportOptions) (Expor
 		return Exported{}, fmt.Errorf("making the directory of the pages: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(temp) }() // of an export that failed
-	e := &exporter{server: still, dir: temp, o: o, seen: map[string]bool{}, secrets: map[string]*redact.Set{}}
+	e.dir = temp
 	if err := e.all(ctx); err != nil {
 		return e.done, err
 	}
@@ -86,18 +84,27 @@ type exporter struct {
 	server  *Server
 	dir     string
 	o       ExportOptions
-	todo    []string // addresses
-	seen    map[string]bool
+	order   []string // addresses, in the order in which they were found
+	seen    map[string]int
 	secrets map[string]*redact.Set // by the address of a job, "" for what is of none
 	done    Exported
 }
 
+// exporter has a server for pages that stay.
+func (s *Server) exporter(o ExportOptions) (*exporter, error) {
+	pages, err := parsePages(true)
+	if err != nil {
+		return nil, err
+	}
+	still := &Server{o: s.o, dirs: s.dirs, pages: pages, mux: http.NewServeMux(), still: true, names: map[string][]string{}}
+	still.routes()
+	return &exporter{server: still, o: o, seen: map[string]int{}, secrets: map[string]*redact.Set{}}, nil
+}
+
 func (e *exporter) all(ctx context.Context) error {
 	e.follow("/")
-	for len(e.todo) > 0 {
-		at := e.todo[0]
-		e.todo = e.todo[1:]
-		if err := e.page(ctx, at); err != nil {
+	for i := 0; i < len(e.order); i++ {
+		if err := e.page(ctx, e.order[i]); err != nil {
 			return err
 		}
 		if e.o.Progress != nil {
@@ -107,11 +114,15 @@ func (e *exporter) all(ctx context.Context) error {
 	return nil
 }
 
-func (e *exporter) follow(address string) {
-	if !e.seen[address] {
-		e.seen[address] = true
-		e.todo = append(e.todo, address)
+// follow makes sure that an address is looked at, and returns its place in that order.
+func (e *exporter) follow(address string) int {
+	n, ok := e.seen[address]
+	if !ok {
+		n = len(e.order)
+		e.seen[address] = n
+		e.order = append(e.order, address)
 	}
+	return n
 }
 
 // recorder keeps an answer of the server.
@@ -130,16 +141,29 @@ func (a *recorder) Write(data []byte) (int, error) {
 	return n, err //nolint:wrapcheck // it is never one
 }
 
-// page writes one page, or a file that a page shows.
-func (e *exporter) page(ctx context.Context, address string) error {
+func (a *recorder) isPage() bool {
+	return strings.HasPrefix(a.header.Get("Content-Type"), "text/html")
+}
+
+// ask is a request to the server.
+func (e *exporter) ask(ctx context.Context, address string) (*recorder, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return fmt.Errorf("exporting %s: %w", address, err)
+		return nil, fmt.Errorf("exporting %s: %w", address, err)
 	}
 	a := &recorder{header: http.Header{}, status: http.StatusOK}
 	e.server.mux.ServeHTTP(a, r)
 	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("exporting the pages: %w", err)
+		return nil, fmt.Errorf("exporting the pages: %w", err)
+	}
+	return a, nil
+}
+
+// page writes one page, or a file that a page shows.
+func (e *exporter) page(ctx context.Context, address string) error {
+	a, err := e.ask(ctx, address)
+	if err != nil {
+		return err
 	}
 	t, ok := e.target(address)
 	if !ok {
@@ -147,7 +171,7 @@ func (e *exporter) page(ctx context.Context, address string) error {
 	}
 	data := a.body.Bytes()
 	switch {
-	case strings.HasPrefix(a.header.Get("Content-Type"), "text/html"):
+	case a.isPage():
 		if data, err = e.html(address, t.file, data); err != nil {
 			return err
 		}
@@ -211,52 +235,44 @@ const wholeSlices = 4
 
 // target is where an address of the server leads; not ok for what is not exported.
 func (e *exporter) target(address string) (t target, ok bool) {
-	u, err := url.Parse(address)
+	u, parts, err := split(address)
 	if err != nil {
 		return t, false
 	}
-	parts := strings.Split(strings.Trim(u.EscapedPath(), "/"), "/")
-	for i, p := range parts {
-		if parts[i], err = url.PathUnescape(p); err != nil {
-			return t, false
-		}
-	}
 	q, kept := u.Query(), url.Values{}
-	if u.Fragment != "" {
-		t.rest = "#" + u.EscapedFragment()
-	}
 	secrets := e.secretsOf(u.EscapedPath())
 	folder := fileName(parts, secrets)
-	switch {
-	case parts[0] == "static" && len(parts) == 2:
+	switch kind := kindOf(parts); {
+	case kind == kindStatic:
 		return target{address: u.EscapedPath(), file: folder}, true
-	case parts[0] == "", parts[0] == "jobs" && (len(parts) == 3 || len(parts) == 5):
-		t.file = path.Join(folder, "index.html")
-	case parts[0] != "jobs" || len(parts) < 6:
-		return t, false
-	case parts[5] == "trajectory":
+	case kind == kindTrajectory:
 		t.file = path.Join(folder, variant(q, kept, secrets, "file", "from"))
-	case parts[5] == "files":
-		n, err := strconv.ParseInt(q.Get("at"), 10, 64)
-		if at := q.Get("at"); at != "" && at != "end" && (err != nil || n >= wholeSlices*sliceSize) {
-			return t, false
-		}
+	case kind == kindFile && isKept(q.Get("at")):
 		t.file = path.Join(folder, variant(q, kept, secrets, "at"))
-	case parts[5] == "raw":
-		t.file = folder
-		_, t.image = images[strings.ToLower(path.Ext(folder))]
-		if !t.image {
-			return t, false
-		}
+	case kind == kindRaw && images[strings.ToLower(path.Ext(folder))] != "":
+		t.file, t.image = folder, true
+	case kind == kindList, kind == kindJob, kind == kindTrial:
+		t.file = path.Join(folder, "index.html")
+	default:
+		return t, false
 	}
 	t.address = u.EscapedPath()
 	if len(kept) > 0 {
 		t.address += "?" + kept.Encode()
 	}
 	if len(q) > 0 {
-		t.rest = "?" + q.Encode() + t.rest
+		t.rest = "?" + q.Encode()
+	}
+	if u.Fragment != "" {
+		t.rest += "#" + u.EscapedFragment()
 	}
 	return t, true
+}
+
+// isKept reports whether the part of a file that begins there is exported.
+func isKept(at string) bool {
+	n, err := strconv.ParseInt(at, 10, 64)
+	return at == "" || at == "end" || err == nil && n < wholeSlices*sliceSize
 }
 
 // variant is the name of the file of a page that the parameters choose. They are moved to

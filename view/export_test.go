@@ -4,6 +4,7 @@ import (
 	"errors"
 	"html"
 	"io/fs"
+	"net/http"
 	"net/url"
 	"os"
 	"path"
@@ -44,8 +45,7 @@ func TestExport(t *testing.T) {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		rel, err := filepath.Rel(dir, name)
-		files[filepath.ToSlash(rel)] = jobtest.Read(t, name)
+		files[filepath.ToSlash(strings.TrimPrefix(name, dir+string(filepath.Separator)))] = jobtest.Read(t, name)
 		info, err := d.Info()
 		size += info.Size()
 		return err
@@ -171,5 +171,86 @@ func TestSafeName(t *testing.T) {
 	}
 	if safeName("a b") == safeName("a_b") || safeName("a b") == safeName("a:b") {
 		t.Error("two names are one")
+	}
+}
+
+// TestExportPage: a trial with its trajectory, and a trajectory by itself, are one page.
+func TestExportPage(t *testing.T) {
+	t.Parallel()
+	const ofJob = "the-jobs-secret-4711"
+	_, trial := hostileJob(t)
+	config := filepath.Join(trial, "config.json")
+	jobtest.Write(t, config, []byte(strings.Replace(jobtest.Read(t, config), `"env": {}`, `"env": {"SOME_API_KEY": "`+ofJob+`"}`, 1)))
+	jobtest.Write(t, filepath.Join(trial, "agent", "log.txt"), []byte("it is "+ofJob+"\n"))
+	for name, of := range map[string]struct {
+		dir  string
+		want []string
+	}{
+		"trial":      {trial, []string{"RewardFileNotFoundError", `href="#p`, `id="p1-step-2"`, "it is [REDACTED:SOME_API_KEY]", "data:image/png;base64,", "&lt;script&gt;fetch"}},
+		"trajectory": {filepath.Join(trial, "agent", "trajectory.json"), []string{`id="p0-step-2"`, "data:image/png;base64,", "&lt;script&gt;fetch"}},
+	} {
+		s, err := New(Options{Dirs: []string{of.dir}, Now: time.Now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(t.TempDir(), "page.html")
+		done, err := s.ExportPage(t.Context(), file, ExportOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		page := jobtest.Read(t, file)
+		if done.Pages != 1 || done.Bytes < int64(len(page)) {
+			t.Errorf("%s: %+v", name, done)
+		}
+		for _, want := range of.want {
+			if !strings.Contains(page, want) {
+				t.Errorf("%s: no %q", name, want)
+			}
+		}
+		if strings.Contains(page, ofJob) || strings.Contains(page, "<form class") || strings.Contains(page, "<link") {
+			t.Errorf("%s: it has a secret, or needs something", name)
+		}
+		seen := map[string]bool{}
+		for _, m := range regexp.MustCompile(`\bid="([^"]*)"`).FindAllStringSubmatch(page, -1) {
+			if seen[m[1]] {
+				t.Errorf("%s: two things are called %q", name, m[1])
+			}
+			seen[m[1]] = true
+		}
+		for _, m := range address.FindAllStringSubmatch(page, -1) {
+			if to, ok := strings.CutPrefix(m[1], "#"); (!ok || !seen[to]) && !strings.HasPrefix(m[1], "data:image/png;") {
+				t.Errorf("%s: it leads to %q", name, m[1])
+			}
+		}
+	}
+	s, err := New(Options{Dirs: []string{filepath.Dir(trial)}, Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.ExportPage(t.Context(), filepath.Join(t.TempDir(), "page.html"), ExportOptions{})
+	if _, ok := errors.AsType[*ManyPagesError](err); !ok {
+		t.Errorf("a job: %v", err)
+	}
+}
+
+// TestByThemselves: a trial and a trajectory can be given, and lead to nothing beside them.
+func TestByThemselves(t *testing.T) {
+	t.Parallel()
+	_, trial := hostileJob(t)
+	one := serve(t, Options{Dirs: []string{trial}})
+	if page, _ := get(t, one.URL+"/", http.StatusOK); !strings.Contains(page, "RewardFileNotFoundError") {
+		t.Error("the trial is not the first page")
+	}
+	bare := serve(t, Options{Dirs: []string{filepath.Join(trial, "agent", "trajectory.json")}})
+	if page, _ := get(t, bare.URL+"/", http.StatusOK); !strings.Contains(page, "step-2") {
+		t.Error("the trajectory is not the first page")
+	}
+	get(t, bare.URL+"/trajectories/0/raw/images/a.png", http.StatusOK)
+	for _, path := range []string{"/trajectories/0/raw/log.txt", "/trajectories/0/raw/..%2fresult.json", "/trajectories/0/trajectory?file=../config.json", "/trajectories/1/trajectory", "/jobs/0/images", "/jobs/0/agent"} {
+		get(t, bare.URL+path, http.StatusNotFound)
+	}
+	both := serve(t, Options{Dirs: []string{trial, filepath.Join(trial, "agent", "trajectory.json")}})
+	if page, _ := get(t, both.URL+"/", http.StatusOK); !strings.Contains(page, "/trajectories/1/trajectory") || !strings.Contains(page, "/trials/no-reward__Ct8qpvf") {
+		t.Error("what was given is not listed")
 	}
 }

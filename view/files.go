@@ -193,16 +193,30 @@ func (p *filePage) show(data []byte, from, all int64) {
 	n := 0
 	for line := range strings.Lines(plain(string(data))) {
 		n++
-		line, more := cut(strings.TrimRight(line, "\n"), longestLine)
-		if more > 0 {
-			line += " … " + size(int64(more)) + " more"
-		}
+		line = shortLine(strings.TrimRight(line, "\n"))
 		l := textLine{N: n, Text: line, Hit: p.Query != "" && strings.Contains(strings.ToLower(line), strings.ToLower(p.Query))}
 		if l.Hit {
 			p.Found++
 		}
 		p.Lines = append(p.Lines, l)
 	}
+}
+
+// shortLine is a line that can be shown.
+func shortLine(line string) string {
+	line, more := cut(line, longestLine)
+	if more > 0 {
+		line += " … " + size(int64(more)) + " more"
+	}
+	return line
+}
+
+func shortLines(lines []string) []string {
+	short := make([]string, len(lines))
+	for i, line := range lines {
+		short[i] = shortLine(plain(line))
+	}
+	return short
 }
 
 // isBinary reports whether the beginning of something is no text.
@@ -233,7 +247,10 @@ func (s *Server) serveRaw(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	name := r.PathValue("path")
+	return sendFile(w, r, dir, r.PathValue("path"))
+}
+
+func sendFile(w http.ResponseWriter, r *http.Request, dir, name string) error {
 	f, err := openFile(dir, name)
 	if err != nil {
 		return err

@@ -16,8 +16,8 @@ type jobsPage struct {
 	Query, Sort string
 	Sorts       []choice
 	Rows        []jobRow
-	All         int // jobs, of which Rows are those that were searched for
-	Dirs        []string
+	All         int    // jobs, of which Rows are those that were searched for
+	Given       []link // trials and trajectories
 	Problems    []string
 }
 
@@ -53,8 +53,15 @@ const (
 
 func (s *Server) serveJobs(w http.ResponseWriter, r *http.Request) error {
 	p := &jobsPage{Frame: frame{Title: "Jobs"}, Query: r.URL.Query().Get("q"), Sort: cmp.Or(r.URL.Query().Get("sort"), sortNewest)}
+	if !s.still && len(s.dirs) == 1 && (s.dirs[0].trial != "" || s.dirs[0].file != "") {
+		http.Redirect(w, r, s.first(0), http.StatusSeeOther)
+		return nil
+	}
 	for i, d := range s.dirs {
-		p.Dirs = append(p.Dirs, filepath.Base(d.path))
+		if d.trial != "" || d.file != "" {
+			p.Given = append(p.Given, link{plain(cmp.Or(d.trial, d.file)), s.first(i)})
+			continue
+		}
 		jobs, err := report.ReadJobs(d.path, s.o.Zone)
 		if err != nil {
 			p.Problems = append(p.Problems, s.text(err))
@@ -73,6 +80,14 @@ func (s *Server) serveJobs(w http.ResponseWriter, r *http.Request) error {
 	p.order()
 	s.render(w, http.StatusOK, "jobs", p)
 	return nil
+}
+
+// first is the page of a trial or a trajectory that was given by itself.
+func (s *Server) first(i int) string {
+	if s.dirs[i].file != "" {
+		return s.dirs[i].href(i) + "/trajectory"
+	}
+	return s.dirs[i].href(i)
 }
 
 func (s *Server) jobRow(dir int, j *report.ListedJob) jobRow {

@@ -3,6 +3,7 @@ package view
 import (
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/proctor-run/proctor/internal/bounded"
@@ -42,22 +43,30 @@ func (e *exporter) secretsOf(address string) *redact.Set {
 	return e.secrets[job]
 }
 
-// secretsIn are those of a job, named as addresses do, and of this process.
+// secretsIn are those of a job, named as addresses do, of its trial where that was given
+// by itself, and of this process.
 func (e *exporter) secretsIn(job string) []redact.Secret {
 	source := secret.Source{Environ: e.o.Environ, Lookup: e.lookup}
+	list := source.OfProcess()
 	at, err := e.server.jobNamed(job)
 	if err != nil {
-		return source.OfProcess()
+		return list
 	}
-	data, err := bounded.ReadIn(at.path, scan.ConfigFile, mostConfig)
-	if err != nil {
-		return source.OfProcess()
+	if data, err := bounded.ReadIn(at.path, scan.ConfigFile, mostConfig); err == nil {
+		if cfg, _, err := jobdir.ParseConfig(data, jobdir.JSON, e.server.o.Now()); err == nil {
+			list = append(list, source.OfJob(cfg)...)
+		}
 	}
-	cfg, _, err := jobdir.ParseConfig(data, jobdir.JSON, e.server.o.Now())
-	if err != nil {
-		return source.OfProcess()
+	trial := e.server.dirs[at.index].trial
+	if trial == "" {
+		return list
 	}
-	return source.OfJob(cfg)
+	if data, err := bounded.ReadIn(filepath.Join(at.path, trial), scan.ConfigFile, mostConfig); err == nil {
+		if cfg, _, err := jobdir.ParseTrialConfig(data); err == nil {
+			list = append(list, source.OfTrial(cfg, nil)...)
+		}
+	}
+	return list
 }
 
 func (e *exporter) lookup(name string) (string, bool) {
@@ -71,7 +80,10 @@ func (e *exporter) lookup(name string) (string, bool) {
 
 // jobsIn are the names of the jobs of a directory.
 func jobsIn(d directory) []string {
-	if d.only != "" {
+	switch {
+	case d.file != "":
+		return nil
+	case d.only != "":
 		return []string{d.only}
 	}
 	entries, err := os.ReadDir(d.path)

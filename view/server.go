@@ -6,10 +6,12 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,7 +22,8 @@ import (
 
 // Options say what is shown, and to whom.
 type Options struct {
-	// Dirs are directories of jobs, or jobs. There is at least one.
+	// Dirs are directories of jobs, jobs, trials, or files that are trajectories. There is
+	// at least one.
 	Dirs []string
 	// Zone is where times are shown; nil means UTC.
 	Zone *time.Location
@@ -48,8 +51,24 @@ type Server struct {
 // directory is one of Options.Dirs.
 type directory struct {
 	path string // absolute
-	// only is the job that the directory is itself; empty for a directory of jobs.
-	only string
+	// only is the job that was given itself, and trial the trial; empty for a directory
+	// of jobs.
+	only, trial string
+	// file is a trajectory below path that was given by itself.
+	file string
+}
+
+// href is the first address of what was given, of which index is the place.
+func (d directory) href(index int) string {
+	switch at := (place{index: index, name: d.only}); {
+	case d.file != "":
+		return "/trajectories/" + strconv.Itoa(index)
+	case d.trial != "":
+		return at.trialHref(d.trial)
+	case d.only != "":
+		return at.href()
+	}
+	return "/"
 }
 
 // New makes a server. It is an error when a directory is not there.
@@ -84,17 +103,24 @@ func directoryOf(dir string) (directory, error) {
 	if err != nil {
 		return directory{}, fmt.Errorf("locating %q: %w", dir, err)
 	}
+	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+		return directory{path: filepath.Dir(path), file: filepath.Base(path)}, nil
+	}
 	entries, err := os.ReadDir(path)
 	if err != nil {
 		return directory{}, fmt.Errorf("reading the jobs: %w", err)
 	}
-	for _, e := range entries {
-		// A directory of jobs has no such files.
-		if e.Name() == scan.ConfigFile || e.Name() == scan.ResultFile {
-			return directory{path: filepath.Dir(path), only: filepath.Base(path)}, nil
-		}
+	has := func(names ...string) bool {
+		return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return slices.Contains(names, e.Name()) })
 	}
-	return directory{path: path}, nil
+	up := filepath.Dir(path)
+	switch {
+	case !has(scan.ConfigFile, scan.ResultFile): // a directory of jobs has none
+		return directory{path: path}, nil
+	case has("agent"): // where each trial's agent leaves its logs
+		return directory{path: filepath.Dir(up), only: filepath.Base(up), trial: filepath.Base(path)}, nil
+	}
+	return directory{path: up, only: filepath.Base(path)}, nil
 }
 
 func (s *Server) routes() {
@@ -112,6 +138,8 @@ func (s *Server) routes() {
 	page("/jobs/{dir}/{job}/trials/{trial}/trajectory", s.serveTrajectory)
 	page("/jobs/{dir}/{job}/trials/{trial}/files/{path...}", s.serveFile)
 	page("/jobs/{dir}/{job}/trials/{trial}/raw/{path...}", s.serveRaw)
+	page("/trajectories/{n}/trajectory", s.serveBare)
+	page("/trajectories/{n}/raw/{path...}", s.serveBareRaw)
 	page("/compare", s.serveCompare)
 	page("/static/{name}", s.serveStatic)
 	page("/", func(http.ResponseWriter, *http.Request) error { return errNoPage })
@@ -235,7 +263,7 @@ func (s *Server) jobOf(r *http.Request) (place, error) {
 
 func (s *Server) jobIn(index int, name string) (place, error) {
 	d := s.dirs[index]
-	if !isName(name) || d.only != "" && d.only != name {
+	if !isName(name) || d.file != "" || d.only != "" && d.only != name {
 		return place{}, errNoPage
 	}
 	return place{index: index, name: name, path: filepath.Join(d.path, name)}, nil

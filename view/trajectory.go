@@ -18,7 +18,6 @@ import (
 type trajectoryPage struct {
 	Frame                      frame
 	Name                       string
-	Trial                      link
 	Raw                        string
 	Agent, Model               string
 	Notes                      string
@@ -80,17 +79,60 @@ const (
 	longestText = 24 << 10
 )
 
+// source is where trajectories are.
+type source struct {
+	at     string // its address
+	dir    string
+	names  []string // of the trajectories, slash-separated below dir
+	crumbs []crumb
+}
+
 func (s *Server) serveTrajectory(w http.ResponseWriter, r *http.Request) error {
 	at, trial, dir, err := s.trialOf(r)
 	if err != nil {
 		return err
 	}
-	names := trajectoriesOf(dir)
-	if len(names) == 0 {
+	here := at.trialHref(trial)
+	return s.showTrajectory(w, r, source{here, dir, trajectoriesOf(dir), append(s.jobCrumbs(at), crumb{plain(trial), here})})
+}
+
+// serveBare shows a trajectory that is given by itself, and what it names beside it.
+func (s *Server) serveBare(w http.ResponseWriter, r *http.Request) error {
+	d, at, err := s.fileOf(r)
+	if err != nil {
+		return err
+	}
+	return s.showTrajectory(w, r, source{at, d.path, []string{d.file}, []crumb{{"Jobs", "/"}}})
+}
+
+// serveBareRaw is serveRaw for a trajectory that is given by itself: images alone.
+func (s *Server) serveBareRaw(w http.ResponseWriter, r *http.Request) error {
+	d, _, err := s.fileOf(r)
+	if err != nil {
+		return err
+	}
+	name := r.PathValue("path")
+	if images[strings.ToLower(path.Ext(name))] == "" {
 		return errNoPage
 	}
-	name := cmp.Or(r.URL.Query().Get("file"), names[0])
-	file, ok := trajectoryNamed(dir, name)
+	return sendFile(w, r, d.path, name)
+}
+
+// fileOf is the trajectory that an address names by its number.
+func (s *Server) fileOf(r *http.Request) (d directory, at string, err error) {
+	index, err := strconv.Atoi(r.PathValue("n"))
+	if err != nil || index < 0 || index >= len(s.dirs) || s.dirs[index].file == "" {
+		return d, "", errNoPage
+	}
+	return s.dirs[index], s.dirs[index].href(index), nil
+}
+
+func (s *Server) showTrajectory(w http.ResponseWriter, r *http.Request, src source) error {
+	if len(src.names) == 0 {
+		return errNoPage
+	}
+	name := cmp.Or(r.URL.Query().Get("file"), src.names[0])
+	file, ok := trajectoryNamed(src.dir, name)
 	if !ok {
 		return errNoPage
 	}
@@ -98,19 +140,17 @@ func (s *Server) serveTrajectory(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	here := at.trialHref(trial)
 	p := &trajectoryPage{
-		Frame: frame{Title: "Trajectory", Crumbs: append(s.jobCrumbs(at), crumb{plain(trial), here})},
-		Name:  plain(name), Trial: link{plain(trial), here}, Raw: here + "/raw/" + escapePath(name),
+		Frame: frame{Title: "Trajectory", Crumbs: src.crumbs}, Name: plain(name), Raw: src.at + "/raw/" + escapePath(name),
 	}
-	for _, other := range names {
-		p.Parts = append(p.Parts, choice{Text: plain(other), Href: query(here+"/trajectory", "file", other), Chosen: other == name})
+	for _, other := range src.names {
+		p.Parts = append(p.Parts, choice{Text: plain(other), Href: query(src.at+"/trajectory", "file", other), Chosen: other == name})
 	}
 	from, err := strconv.Atoi(cmp.Or(r.URL.Query().Get("from"), "1"))
 	if err != nil || from < 1 {
 		return &badRequestError{"from: expected the number of a step"}
 	}
-	reader := trajectoryReader{at: here, dir: path.Dir(name)}
+	reader := trajectoryReader{at: src.at, dir: path.Dir(name)}
 	p.fill(&reader, t, name, from)
 	s.render(w, http.StatusOK, "trajectory", p)
 	return nil

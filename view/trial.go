@@ -133,7 +133,7 @@ func (p *trialPage) fill(t *report.Trial) {
 	p.timeline(t)
 	p.notes(t)
 	for _, l := range t.Logs {
-		p.Logs = append(p.Logs, logRow{Name: plain(l.File), Href: p.Href + "/files/" + escapePath(l.File) + "?at=end", Text: plain(strings.Join(l.Lines, "\n")), Cut: l.Cut})
+		p.Logs = append(p.Logs, logRow{Name: plain(l.File), Href: p.Href + "/files/" + escapePath(l.File) + "?at=end", Text: strings.Join(shortLines(l.Lines), "\n"), Cut: l.Cut})
 	}
 	for _, e := range t.Earlier {
 		p.Earlier = append(p.Earlier, plain(e))

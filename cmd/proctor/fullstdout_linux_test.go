@@ -79,6 +79,7 @@ func printings() map[string][]printing {
 		"proctor image prune":        {{args: "image prune --dry-run"}, {args: "image prune --dry-run --json"}},
 		"proctor bench sandbox":      {{elsewhere: "it takes a while; it looks at each of its writes"}},
 		"proctor gc":                 {{args: "gc --dry-run"}, {args: "gc --dry-run --json"}},
+		"proctor view":               {{args: "view --export $DIR/pages $JOBS/multi-oracle"}},
 		"proctor version":            {{args: "version"}, {args: "version --json"}},
 		"proctor completion":         {{args: "completion bash"}},
 	}

@@ -89,7 +89,7 @@ func readingCommands(dir, out string) [][]string {
 		{"score", dir}, {"score", dir, "--check"}, {"score", dir, "--write"}, {"score", dir, "--json"},
 		{"verify", dir}, {"verify", dir, "--json"}, {"verify", dir, "--audit", filepath.Join(out, "audit.json")},
 		{"outcome", dir}, {"outcome", dir, "--explain"}, {"outcome", filepath.Join(dir, "result.json")},
-		{"compare", dir, dir},
+		{"compare", dir, dir}, {"view", dir, "--export", filepath.Join(out, "pages")},
 		{"traj", "show", one}, {"traj", "validate", dir}, {"traj", "export", dir},
 		{"traj", "export", dir, "-o", filepath.Join(out, "rows.jsonl")},
 		{"traj", "convert", "--agent", "claude-code", filepath.Join(one, "agent")},

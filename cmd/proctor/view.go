@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/url"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -26,8 +27,8 @@ func newView(env *Env) *cobra.Command {
 		Short: "Look at jobs, trials and trajectories in a browser",
 		Long: `view serves pages on which jobs, their trials, what agents did and what was
 printed can be looked at, and prints where they are. DIR is a directory of jobs,
-proctor's or Harbor's, or one job; without any it is "jobs". A job that runs
-shows itself anew.
+proctor's or Harbor's, one job, one trial or a trajectory file; without any it is
+"jobs". A job that runs shows itself anew.
 
 The pages are on this machine's loopback interface and load nothing from
 elsewhere. --listen puts them on another address; then the address that is printed
@@ -35,15 +36,21 @@ has a token, without which nothing is shown. Whoever has it sees everything in
 the directories. It only reads, and an interrupt ends it.
 
 --export writes the same pages as files into a new directory and ends: for a disk, an
-archive or any web server, to be published beside a score. Secrets of the jobs and of
-this environment are taken out; of long files the beginning and the end are there.`,
+archive or any web server, to be published beside a score. With the name of a file that
+ends with .html, trials and trajectories become one page that needs nothing beside it.
+Secrets of the jobs and of this environment are taken out; of long files the beginning
+and the end are there.`,
 		Example: `  proctor view
   proctor view jobs /data/harbor-jobs
   proctor view --listen 0.0.0.0:7676 jobs
-  proctor view --export pages jobs/2026-06-09__10-00-00`,
+  proctor view --export pages jobs/2026-06-09__10-00-00
+  proctor view --export trial.html jobs/2026-06-09__10-00-00/hello-world__AbCdEfG`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				args = []string{"jobs"}
+			}
+			if export != "" && cmd.Flags().Changed("listen") {
+				return usageErrorf("--export writes files and --listen serves pages: choose one")
 			}
 			ctx, stop := interruptible(cmd.Context(), env)
 			defer stop()
@@ -54,8 +61,7 @@ this environment are taken out; of long files the beginning and the end are ther
 		},
 	}
 	cmd.Flags().StringVar(&address, "listen", address, "serve the pages at this `address`, as HOST:PORT")
-	cmd.Flags().StringVar(&export, "export", "", "write the pages as files into this new `directory`")
-	cmd.MarkFlagsMutuallyExclusive("listen", "export")
+	cmd.Flags().StringVar(&export, "export", "", "write the pages as files into this new directory or, named *.html, as one page")
 	return cmd
 }
 
@@ -66,7 +72,11 @@ func exportView(ctx context.Context, env *Env, dirs []string, to string) error {
 		return err
 	}
 	const some = 500 // pages between two lines
-	done, err := s.Export(ctx, to, view.ExportOptions{Environ: env.Environ, Progress: func(e view.Exported) {
+	write, first := s.Export, filepath.Join(to, "index.html")
+	if strings.EqualFold(filepath.Ext(to), ".html") {
+		write, first = s.ExportPage, to
+	}
+	done, err := write(ctx, to, view.ExportOptions{Environ: env.Environ, Progress: func(e view.Exported) {
 		if e.Pages > 0 && e.Pages%some == 0 {
 			_, _ = fmt.Fprintf(env.Stderr, "%d pages\n", e.Pages)
 		}
@@ -74,10 +84,13 @@ func exportView(ctx context.Context, env *Env, dirs []string, to string) error {
 	if _, ok := errors.AsType[*view.NotEmptyError](err); ok {
 		return withHint(usageErrorf("--export: %w", err), "name a directory that is not there yet")
 	}
+	if _, ok := errors.AsType[*view.ManyPagesError](err); ok {
+		return withHint(usageErrorf("--export: %w", err), "name a directory for its pages, or a trial")
+	}
 	if err != nil {
 		return err
 	}
-	_, _ = fmt.Fprintf(env.Stdout, "%s\n%s, %s\n", filepath.Join(to, "index.html"), console.Count(done.Pages, "page"), console.Bytes(done.Bytes))
+	_, _ = fmt.Fprintf(env.Stdout, "%s\n%s, %s\n", first, console.Count(done.Pages, "page"), console.Bytes(done.Bytes))
 	return nil
 }
 

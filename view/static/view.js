@@ -76,27 +76,24 @@ function chooseTwo() {
 
 // Kinds of steps that are hidden are part of the address.
 function hideKinds() {
-  const kinds = main.querySelector("[data-kinds]");
-  if (!kinds) return;
+  const boxes = [...main.querySelectorAll("[data-kinds] input")];
+  if (boxes.length === 0) return;
   const hidden = new Set((new URLSearchParams(location.search).get("hide") || "").split(",").filter(Boolean));
+  const put = (to) => { if (hidden.size) to.searchParams.set("hide", [...hidden].join(",")); else to.searchParams.delete("hide"); return to; };
   const apply = () => {
-    for (const box of kinds.querySelectorAll("input")) {
+    for (const box of boxes) {
       box.checked = !hidden.has(box.value);
       main.classList.toggle("hide-" + box.value, hidden.has(box.value));
     }
-    for (const link of main.querySelectorAll(".turn a, .choices a")) {
-      const to = new URL(link.href);
-      if (hidden.size) to.searchParams.set("hide", [...hidden].join(",")); else to.searchParams.delete("hide");
-      link.href = to;
-    }
+    for (const link of main.querySelectorAll(".turn a, .choices a")) link.href = put(new URL(link.href));
   };
-  kinds.addEventListener("change", (e) => {
-    if (e.target.checked) hidden.delete(e.target.value); else hidden.add(e.target.value);
-    const here = new URL(location.href);
-    if (hidden.size) here.searchParams.set("hide", [...hidden].join(",")); else here.searchParams.delete("hide");
-    history.replaceState(null, "", here);
-    apply();
-  });
+  for (const box of boxes) {
+    box.addEventListener("change", () => {
+      if (box.checked) hidden.delete(box.value); else hidden.add(box.value);
+      history.replaceState(null, "", put(new URL(location.href)));
+      apply();
+    });
+  }
   apply();
 }
 
@@ -129,11 +126,20 @@ function chooseHere() {
   if (location.hash) document.querySelector(location.hash)?.scrollIntoView();
 }
 
+// What an address names is opened.
+function openNamed() {
+  const at = location.hash && document.getElementById(location.hash.slice(1));
+  const folded = at && at.querySelector(":scope > details");
+  if (folded) folded.open = true;
+}
+addEventListener("hashchange", openNamed);
+
 function start() {
   searchWhileTyping();
   chooseTwo();
   hideKinds();
   chooseHere();
+  openNamed();
 }
 
 // What people have done to a page stays when it is shown anew.
