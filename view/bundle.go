@@ -107,7 +107,7 @@ func (b *bundle) page(ctx context.Context) ([]byte, error) {
 		if _, parts, err := split(b.order[n]); err == nil && kindOf(parts) == kindFile {
 			part = folded(path.Join(parts[6:]...), part)
 		}
-		fmt.Fprintf(&all, `<article class="part" id="p%d">`+"\n%s</article>\n", n, part)
+		fmt.Fprintf(&all, `<article class="leaf" id="p%d">`+"\n%s</article>\n", n, part)
 		b.done.Bytes += int64(len(part))
 		if b.done.Pages++; b.o.Progress != nil {
 			b.o.Progress(b.done)

@@ -177,7 +177,7 @@ type look struct{ Style, Sign, Text string }
 func lookOf(class jobdir.Class, x float64, has bool) look {
 	switch class {
 	case jobdir.ClassScored, jobdir.ClassErroredWithReward:
-		l := look{"part", "◐", "partly solved"}
+		l := look{"part", "½", "partly solved"}
 		switch {
 		case !has || math.IsNaN(x):
 			l = look{"none", "?", "a reward that is no number"}
