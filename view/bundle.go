@@ -96,6 +96,9 @@ func (b *bundle) page(ctx context.Context) ([]byte, error) {
 		if !a.isPage() {
 			return nil, fmt.Errorf("exporting %s: it is no page", b.order[n])
 		}
+		if n < len(b.scope) && a.failed != nil {
+			return nil, a.failed // of what was asked for
+		}
 		page := a.body.Bytes()
 		if n == 0 {
 			frame = page
@@ -104,17 +107,15 @@ func (b *bundle) page(ctx context.Context) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, parts, err := split(b.order[n]); err == nil && kindOf(parts) == kindFile {
-			part = folded(path.Join(parts[6:]...), part)
-		}
 		fmt.Fprintf(&all, `<article class="leaf" id="p%d">`+"\n%s</article>\n", n, part)
 		b.done.Bytes += int64(len(part))
 		if b.done.Pages++; b.o.Progress != nil {
 			b.o.Progress(b.done)
 		}
 	}
-	if frame == nil {
-		return nil, errors.New("there is nothing to export")
+	frame, err := withoutSecrets(frame, b.secretsOf(b.order[0]))
+	if err != nil {
+		return nil, err
 	}
 	return b.within(frame, all.Bytes())
 }
@@ -172,6 +173,9 @@ func (b *bundle) part(ctx context.Context, n int, page []byte) ([]byte, error) {
 		return []byte(`<p class="empty">This is left out: the page would be too large.</p>` + "\n"), nil
 	}
 	b.left -= len(text)
+	if _, parts, err := split(b.order[n]); err == nil && kindOf(parts) == kindFile {
+		text = folded(path.Join(parts[6:]...), text)
+	}
 	return withoutSecrets(text, b.secretsOf(b.order[n]))
 }
 

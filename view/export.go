@@ -127,6 +127,7 @@ func (e *exporter) follow(address string) int {
 
 // recorder keeps an answer of the server.
 type recorder struct {
+	failed error // why the page says that there is none
 	header http.Header
 	status int
 	body   bytes.Buffer
@@ -152,6 +153,7 @@ func (e *exporter) ask(ctx context.Context, address string) (*recorder, error) {
 		return nil, fmt.Errorf("exporting %s: %w", address, err)
 	}
 	a := &recorder{header: http.Header{}, status: http.StatusOK}
+	e.server.failed = func(err error) { a.failed = err }
 	e.server.mux.ServeHTTP(a, r)
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("exporting the pages: %w", err)

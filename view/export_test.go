@@ -182,6 +182,7 @@ func TestExportPage(t *testing.T) {
 	config := filepath.Join(trial, "config.json")
 	jobtest.Write(t, config, []byte(strings.Replace(jobtest.Read(t, config), `"env": {}`, `"env": {"SOME_API_KEY": "`+ofJob+`"}`, 1)))
 	jobtest.Write(t, filepath.Join(trial, "agent", "log.txt"), []byte("it is "+ofJob+"\n"))
+	jobtest.Write(t, filepath.Join(trial, "agent", ofJob+".txt"), []byte("its name\n"))
 	for name, of := range map[string]struct {
 		dir  string
 		want []string
@@ -223,13 +224,23 @@ func TestExportPage(t *testing.T) {
 			}
 		}
 	}
-	s, err := New(Options{Dirs: []string{filepath.Dir(trial)}, Now: time.Now})
-	if err != nil {
-		t.Fatal(err)
+	fails := func(of string) error {
+		s, err := New(Options{Dirs: []string{of}, Now: time.Now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(t.TempDir(), "page.html")
+		_, err = s.ExportPage(t.Context(), file, ExportOptions{})
+		if _, stat := os.Stat(file); err == nil || stat == nil {
+			t.Errorf("%s is exported", of)
+		}
+		return err
 	}
-	_, err = s.ExportPage(t.Context(), filepath.Join(t.TempDir(), "page.html"), ExportOptions{})
-	if _, ok := errors.AsType[*ManyPagesError](err); !ok {
-		t.Errorf("a job: %v", err)
+	if _, ok := errors.AsType[*ManyPagesError](fails(filepath.Dir(trial))); !ok {
+		t.Error("a job fails otherwise")
+	}
+	if err := fails(config); !strings.Contains(err.Error(), config) {
+		t.Errorf("what is no trajectory: %v", err)
 	}
 }
 
@@ -241,7 +252,10 @@ func TestByThemselves(t *testing.T) {
 	if page, _ := get(t, one.URL+"/", http.StatusOK); !strings.Contains(page, "RewardFileNotFoundError") {
 		t.Error("the trial is not the first page")
 	}
-	bare := serve(t, Options{Dirs: []string{filepath.Join(trial, "agent", "trajectory.json")}})
+	if err := os.Rename(filepath.Join(trial, "agent", "trajectory.json"), filepath.Join(trial, "agent", "what i did.json")); err != nil {
+		t.Fatal(err)
+	}
+	bare := serve(t, Options{Dirs: []string{filepath.Join(trial, "agent", "what i did.json")}})
 	if page, _ := get(t, bare.URL+"/", http.StatusOK); !strings.Contains(page, "step-2") {
 		t.Error("the trajectory is not the first page")
 	}
@@ -249,7 +263,7 @@ func TestByThemselves(t *testing.T) {
 	for _, path := range []string{"/trajectories/0/raw/log.txt", "/trajectories/0/raw/..%2fresult.json", "/trajectories/0/trajectory?file=../config.json", "/trajectories/1/trajectory", "/jobs/0/images", "/jobs/0/agent"} {
 		get(t, bare.URL+path, http.StatusNotFound)
 	}
-	both := serve(t, Options{Dirs: []string{trial, filepath.Join(trial, "agent", "trajectory.json")}})
+	both := serve(t, Options{Dirs: []string{trial, filepath.Join(trial, "agent", "what i did.json")}})
 	if page, _ := get(t, both.URL+"/", http.StatusOK); !strings.Contains(page, "/trajectories/1/trajectory") || !strings.Contains(page, "/trials/no-reward__Ct8qpvf") {
 		t.Error("what was given is not listed")
 	}

@@ -42,10 +42,12 @@ type Server struct {
 	pages *pages
 	mux   *http.ServeMux
 
-	// still: the pages are for files, without a server behind them. names are then the
-	// trials of jobs, by their directories: they are asked for once.
-	still bool
-	names map[string][]string
+	// still: the pages are for files, without a server behind them, and asked for one after
+	// the other. names are then the trials of jobs, by their directories, and failed is told
+	// why a page is none.
+	still  bool
+	names  map[string][]string
+	failed func(error)
 }
 
 // directory is one of Options.Dirs.
@@ -210,6 +212,9 @@ var errNoPage = errors.New("there is no such page")
 
 // fail answers with an error.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if s.failed != nil {
+		s.failed(err)
+	}
 	status := http.StatusInternalServerError
 	switch {
 	case r.Context().Err() != nil:

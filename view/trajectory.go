@@ -85,6 +85,8 @@ type source struct {
 	dir    string
 	names  []string // of the trajectories, slash-separated below dir
 	crumbs []crumb
+	// named finds a trajectory.
+	named func(dir, name string) (traces.File, bool)
 }
 
 func (s *Server) serveTrajectory(w http.ResponseWriter, r *http.Request) error {
@@ -93,7 +95,7 @@ func (s *Server) serveTrajectory(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	here := at.trialHref(trial)
-	return s.showTrajectory(w, r, source{here, dir, trajectoriesOf(dir), append(s.jobCrumbs(at), crumb{plain(trial), here})})
+	return s.showTrajectory(w, r, source{here, dir, trajectoriesOf(dir), append(s.jobCrumbs(at), crumb{plain(trial), here}), trajectoryNamed})
 }
 
 // serveBare shows a trajectory that is given by itself, and what it names beside it.
@@ -102,7 +104,7 @@ func (s *Server) serveBare(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.showTrajectory(w, r, source{at, d.path, []string{d.file}, []crumb{{"Jobs", "/"}}})
+	return s.showTrajectory(w, r, source{at, d.path, []string{d.file}, []crumb{{"Jobs", "/"}}, fileNamed})
 }
 
 // serveBareRaw is serveRaw for a trajectory that is given by itself: images alone.
@@ -132,7 +134,7 @@ func (s *Server) showTrajectory(w http.ResponseWriter, r *http.Request, src sour
 		return errNoPage
 	}
 	name := cmp.Or(r.URL.Query().Get("file"), src.names[0])
-	file, ok := trajectoryNamed(src.dir, name)
+	file, ok := src.named(src.dir, name)
 	if !ok {
 		return errNoPage
 	}
@@ -166,6 +168,21 @@ func trajectoryNamed(dir, name string) (traces.File, bool) {
 		}
 	}
 	return traces.File{}, false
+}
+
+// fileNamed finds a trajectory beside or below one that was given by itself, whatever it
+// is called.
+func fileNamed(dir, name string) (traces.File, bool) {
+	f, err := openFile(dir, name)
+	if err != nil {
+		return traces.File{}, false
+	}
+	_ = f.Close()
+	files, err := traces.Files(filepath.Join(dir, filepath.FromSlash(name)))
+	if err != nil || len(files) != 1 {
+		return traces.File{}, false
+	}
+	return files[0], true
 }
 
 func (p *trajectoryPage) fill(reader *trajectoryReader, t *report.Trajectory, name string, from int) {
