@@ -116,9 +116,7 @@ func ReadJob(ctx context.Context, dir string, zone *time.Location) (*Job, error)
 	j.countOutcomes(len(scanned.Errors))
 	j.estimate()
 	j.collectExceptions()
-	if err := j.timePhases(ctx); err != nil {
-		return nil, err
-	}
+	j.timePhases()
 	j.Journal = ReadJournal(dir)
 	return j, nil
 }
@@ -201,23 +199,11 @@ func (j *Job) collectExceptions() {
 // slowestPhases is how many are listed.
 const slowestPhases = 5
 
-func (j *Job) timePhases(ctx context.Context) error {
+func (j *Job) timePhases() {
 	byPhase := map[PhaseKind][]float64{}
 	var all []SlowPhase
 	for _, r := range j.records {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		data, err := jobdir.ReadTrialFile(j.Dir, filepath.Join(r.Dir, scan.ResultFile))
-		if err != nil {
-			continue // it was there a moment ago; what is gone has no phases
-		}
-		result, err := jobdir.ParseTrialResult(data)
-		if err != nil {
-			j.Problems = append(j.Problems, fmt.Sprintf("%s: %s", r.Dir, exception.PlainText(err)))
-			continue
-		}
-		for _, p := range phasesOf(&result) {
+		for _, p := range phasesOf(r.Phases, r.StartedAt) {
 			byPhase[p.Kind] = append(byPhase[p.Kind], p.Seconds)
 			all = append(all, SlowPhase{r.Dir, p.Name, p.Seconds})
 		}
@@ -235,7 +221,6 @@ func (j *Job) timePhases(ctx context.Context) error {
 	}
 	slices.SortStableFunc(all, func(a, b SlowPhase) int { return cmp.Compare(b.Seconds, a.Seconds) })
 	j.Slowest = append([]SlowPhase{}, all[:min(len(all), slowestPhases)]...)
-	return nil
 }
 
 // Records are the results that were read, in the order of their directories.

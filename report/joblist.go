@@ -49,11 +49,7 @@ func ReadJobs(dir string, zone *time.Location) ([]ListedJob, error) {
 	}
 	var jobs []ListedJob
 	for _, e := range entries {
-		path := filepath.Join(dir, e.Name())
-		if !isDirectory(path) || strings.HasPrefix(e.Name(), ".") {
-			continue
-		}
-		if listed, ok := readListed(path, zone); ok {
+		if listed, ok := ListJob(filepath.Join(dir, e.Name()), zone); ok {
 			jobs = append(jobs, listed)
 		}
 	}
@@ -68,9 +64,12 @@ func startOf(j ListedJob) time.Time {
 	return *j.Started
 }
 
-// readListed reads what a job says of itself. A directory without any file of
-// a job is none.
-func readListed(dir string, zone *time.Location) (j ListedJob, ok bool) {
+// ListJob reads what a job says of itself; times are shown in zone. It is not ok for what
+// is no job: a directory without any file of one, or that is hidden.
+func ListJob(dir string, zone *time.Location) (j ListedJob, ok bool) {
+	if !isDirectory(dir) || strings.HasPrefix(filepath.Base(dir), ".") {
+		return j, false
+	}
 	j = ListedJob{Name: filepath.Base(dir), Dir: dir, State: Unreadable, Headlines: []Headline{}}
 	data, err := jobdir.ReadJobFile(dir, scan.ResultFile)
 	if errors.Is(err, fs.ErrNotExist) {

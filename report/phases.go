@@ -3,7 +3,7 @@ package report
 import (
 	"time"
 
-	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/jobdir/scan"
 )
 
 // PhaseKind is a kind of phase of a trial.
@@ -30,32 +30,27 @@ type Phase struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// phasesOf lists the phases of a trial, those of its steps among them.
-func phasesOf(r *jobdir.TrialResult) []Phase {
-	var list []Phase
-	add := func(kind PhaseKind, step string, t *jobdir.Timing) {
-		if t == nil || t.StartedAt == nil || t.FinishedAt == nil {
-			return
+// kindOf is the kind of a phase that a result names.
+var kindOf = map[scan.PhaseName]PhaseKind{
+	scan.EnvironmentSetup: PhaseEnvironment, scan.AgentSetup: PhaseAgentSetup, scan.AgentExecution: PhaseAgent, scan.Verifier: PhaseVerifier,
+}
+
+// phasesOf lists the phases of a trial that began at a moment, in microseconds since 1970,
+// or 0 where that is not known.
+func phasesOf(all []scan.Phase, began int64) []Phase {
+	list := make([]Phase, 0, len(all))
+	for _, p := range all {
+		kind := kindOf[p.Name]
+		out := Phase{Kind: kind, Name: string(kind), Seconds: secondsOf(p.Finished - p.Started)}
+		if p.Step != "" {
+			out.Name += " (step " + p.Step + ")"
 		}
-		start := t.StartedAt.In(time.UTC)
-		p := Phase{Kind: kind, Name: string(kind), Seconds: t.FinishedAt.In(time.UTC).Sub(start).Seconds()}
-		if step != "" {
-			p.Name += " (step " + step + ")"
+		if began != 0 {
+			out.Offset = secondsOf(p.Started - began)
 		}
-		if r.StartedAt != nil {
-			p.Offset = start.Sub(r.StartedAt.In(time.UTC)).Seconds()
-		}
-		list = append(list, p)
-	}
-	add(PhaseEnvironment, "", r.EnvironmentSetup)
-	add(PhaseAgentSetup, "", r.AgentSetup)
-	for _, s := range r.StepResults {
-		add(PhaseAgent, s.StepName, s.AgentExecution)
-		add(PhaseVerifier, s.StepName, s.Verifier)
-	}
-	if len(r.StepResults) == 0 {
-		add(PhaseAgent, "", r.AgentExecution)
-		add(PhaseVerifier, "", r.Verifier)
+		list = append(list, out)
 	}
 	return list
 }
+
+func secondsOf(micros int64) float64 { return (time.Duration(micros) * time.Microsecond).Seconds() }

@@ -145,13 +145,17 @@ func (t *Trial) readResult(root *os.Root) error {
 	if err != nil {
 		return &InvalidError{fmt.Errorf("%s: %w", filepath.Join(t.Dir, scan.ResultFile), err)}
 	}
+	began := int64(0)
+	if r.StartedAt != nil {
+		began = r.StartedAt.In(time.UTC).UnixMicro()
+	}
 	record := jobdir.RecordOf(&r)
 	t.Document, t.State, t.Outcome = &r, Finished, record.Class()
 	t.Trial, t.Task, t.Agent = r.TrialName, r.TaskName, r.AgentInfo.Name
 	if m := r.AgentInfo.ModelInfo; m != nil {
 		t.Agent += " (" + m.Name + ")"
 	}
-	t.Result, t.Phases = NewResult(&r), append(t.Phases, phasesOf(&r)...)
+	t.Result, t.Phases = NewResult(&r), append(t.Phases, phasesOf(scan.PhasesOf(&r), began)...)
 	for _, step := range r.StepResults {
 		t.Steps = append(t.Steps, StepResult{Name: step.StepName, Rewards: rewardsJSON(step.VerifierResult), Exception: newException(step.ExceptionInfo)})
 	}

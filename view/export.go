@@ -96,7 +96,7 @@ func (s *Server) exporter(o ExportOptions) (*exporter, error) {
 	if err != nil {
 		return nil, err
 	}
-	still := &Server{o: s.o, dirs: s.dirs, pages: pages, mux: http.NewServeMux(), still: true, names: map[string][]string{}}
+	still := &Server{o: s.o, dirs: s.dirs, pages: pages, mux: http.NewServeMux(), kept: newKept(), still: true, names: map[string][]string{}}
 	still.routes()
 	return &exporter{server: still, o: o, seen: map[string]int{}, secrets: map[string]*redact.Set{}}, nil
 }

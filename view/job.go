@@ -128,7 +128,7 @@ func (s *Server) serveJob(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	j, err := report.ReadJob(r.Context(), at.path, s.o.Zone)
+	j, err := s.readJob(r.Context(), at.path, toBeSure(r))
 	if err != nil {
 		return err
 	}

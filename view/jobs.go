@@ -62,15 +62,13 @@ func (s *Server) serveJobs(w http.ResponseWriter, r *http.Request) error {
 			p.Given = append(p.Given, link{plain(cmp.Or(d.trial, d.file)), s.first(i)})
 			continue
 		}
-		jobs, err := report.ReadJobs(d.path, s.o.Zone)
+		jobs, err := s.listJobs(d, toBeSure(r))
 		if err != nil {
 			p.Problems = append(p.Problems, s.text(err))
 			continue
 		}
 		for _, j := range jobs {
-			if d.only == "" || j.Name == d.only {
-				p.Rows = append(p.Rows, s.jobRow(i, &j))
-			}
+			p.Rows = append(p.Rows, s.jobRow(i, &j))
 		}
 	}
 	p.All = len(p.Rows)
@@ -94,7 +92,7 @@ func (s *Server) jobRow(dir int, j *report.ListedJob) jobRow {
 	at := place{index: dir, name: j.Name}
 	row := jobRow{
 		Name: plain(j.Name), Href: at.href(), Dir: filepath.Base(s.dirs[dir].path), State: j.State, Started: moment(j.Started), Ago: s.ago(j.Started),
-		Done: j.Completed, Total: j.Total, Errored: j.Errored, Headlines: j.Headlines, Error: plain(j.Error), compare: at.compare(),
+		Done: j.Completed, Total: j.Total, Errored: j.Errored, Headlines: slices.Clone(j.Headlines), Error: plain(j.Error), compare: at.compare(),
 	}
 	if j.Started != nil {
 		row.at = j.Started.UnixNano()

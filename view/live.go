@@ -66,6 +66,7 @@ func (s *Server) serveChanges(w http.ResponseWriter, r *http.Request) error {
 type stamp struct {
 	journal, result           int64
 	journalWritten, resultSet time.Time
+	trials                    time.Time // when one was added or taken away
 }
 
 func stampOf(dir string) stamp {
@@ -75,6 +76,9 @@ func stampOf(dir string) stamp {
 	}
 	if info, err := os.Lstat(filepath.Join(dir, scan.ResultFile)); err == nil {
 		s.result, s.resultSet = info.Size(), info.ModTime()
+	}
+	if info, err := os.Lstat(dir); err == nil {
+		s.trials = info.ModTime()
 	}
 	return s
 }

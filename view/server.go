@@ -41,6 +41,7 @@ type Server struct {
 	dirs  []directory
 	pages *pages
 	mux   *http.ServeMux
+	kept  *kept
 
 	// still: the pages are for files, without a server behind them, and asked for one after
 	// the other. names are then the trials of jobs, by their directories, and failed is told
@@ -84,7 +85,7 @@ func New(o Options) (*Server, error) {
 	if o.Now == nil {
 		return nil, errors.New("there is no clock")
 	}
-	s := &Server{o: o, mux: http.NewServeMux()}
+	s := &Server{o: o, mux: http.NewServeMux(), kept: newKept()}
 	for _, dir := range o.Dirs {
 		d, err := directoryOf(dir)
 		if err != nil {

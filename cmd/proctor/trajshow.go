@@ -11,7 +11,7 @@ import (
 )
 
 func newTrajShow(env *Env) *cobra.Command {
-	var asJSON bool
+	var asJSON, walk bool
 	var steps string
 	lines := 20
 	cmd := &cobra.Command{
@@ -19,8 +19,13 @@ func newTrajShow(env *Env) *cobra.Command {
 		Short: "Show a trajectory step by step, with tool calls, observations, tokens and cost",
 		Long: `show prints a trajectory file, or that of a trial's directory with the files that
 continue it: each step with its message, its reasoning, its tool calls and what
-they gave. Long texts are cut to --lines lines each.`,
+they gave. Long texts are cut to --lines lines each.
+
+--step shows one step at a time, whole: ← and → lead to the one before and behind,
+↑, ↓ and the space bar through a long one, / searches, N finds the next, r, c and o
+hide reasoning, calls and what they gave, q ends.`,
 		Example: `  proctor traj show jobs/2026-06-09__10-00-00/hello-world__AbCdEfG
+  proctor traj show --step jobs/2026-06-09__10-00-00/hello-world__AbCdEfG
   proctor traj show --steps 3-5 --lines 0 agent/trajectory.json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -28,7 +33,10 @@ they gave. Long texts are cut to --lines lines each.`,
 			}
 			return nil
 		},
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if walk && asJSON {
+				return usageErrorf("--step is for a terminal and --json for programs: choose one")
+			}
 			chosen, err := parseSteps(steps)
 			if err != nil {
 				return err
@@ -36,6 +44,11 @@ they gave. Long texts are cut to --lines lines each.`,
 			shown, err := trajectoriesToShow(args[0], chosen)
 			if err != nil {
 				return err
+			}
+			if walk {
+				ctx, stop := interruptible(cmd.Context(), env)
+				defer stop()
+				return walkTrajectory(ctx, env, shown)
 			}
 			for i, s := range shown {
 				if asJSON {
@@ -53,6 +66,7 @@ they gave. Long texts are cut to --lines lines each.`,
 	}
 	cmd.Flags().StringVar(&steps, "steps", "", "show these steps alone: a `number`, or FROM-TO, FROM- or -TO")
 	cmd.Flags().IntVar(&lines, "lines", lines, "cut texts to this `number` of lines each; 0 cuts nothing")
+	cmd.Flags().BoolVar(&walk, "step", false, "show one step at a time, led by keys")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per file, nothing else")
 	return cmd
 }

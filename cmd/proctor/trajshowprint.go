@@ -34,9 +34,17 @@ func printTrajectory(w io.Writer, s *report.Trajectory, lines int, again bool) {
 type trajPrinter struct {
 	w     io.Writer
 	lines int
+	// colours: w is not what they are for, but keeps them for that.
+	colours bool
 }
 
-func (p *trajPrinter) line(text string) { _, _ = lipgloss.Fprintln(p.w, text) }
+func (p *trajPrinter) line(text string) {
+	if p.colours {
+		_, _ = fmt.Fprintln(p.w, text)
+		return
+	}
+	_, _ = lipgloss.Fprintln(p.w, text)
+}
 
 func (p *trajPrinter) head(s *report.Trajectory) {
 	t := s.Document

@@ -30,6 +30,7 @@ type FileRecord struct {
 	jobdir.Record
 	Dir       string // name of the trial directory
 	StartedAt int64  // microseconds since 1970, 0 if unknown
+	Phases    []Phase
 }
 
 // ReadRecord reads the record of one result.json. Fields that aggregation does
@@ -71,7 +72,7 @@ func (r *recordReader) read(root *os.Root, name, dir string) (FileRecord, error)
 	if err != nil {
 		return FileRecord{}, fmt.Errorf("reading %q: %w", filepath.Join(root.Name(), name), err)
 	}
-	rec := FileRecord{Record: jobdir.RecordOf(&full), Dir: dir}
+	rec := FileRecord{Record: jobdir.RecordOf(&full), Dir: dir, Phases: PhasesOf(&full)}
 	if full.StartedAt != nil {
 		rec.StartedAt = microsOf(*full.StartedAt)
 	}

@@ -66,7 +66,7 @@ func TestReadRecord(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := jobdir.RecordOf(&full); !sameRecord(got.Record, want) || got.Dir != "some-trial" {
+		if want := jobdir.RecordOf(&full); !sameRecord(got.Record, want) || got.Dir != "some-trial" || !slices.Equal(got.Phases, scan.PhasesOf(&full)) {
 			t.Fatalf("got %+v\nwant %+v", got, want)
 		}
 	}

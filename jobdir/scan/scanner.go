@@ -74,6 +74,7 @@ const (
 func (s *scanner) result() FileRecord {
 	var rec FileRecord
 	var own, steps jobdir.Usage
+	var times phases
 	hasOwn, seen := false, 0
 	s.object(func(key []byte) {
 		switch string(key) {
@@ -91,7 +92,15 @@ func (s *scanner) result() FileRecord {
 		case "started_at":
 			rec.StartedAt = s.micros()
 		case "step_results":
-			steps, rec.StepExceptionType = s.steps()
+			steps, rec.StepExceptionType = s.steps(&times)
+		case string(EnvironmentSetup):
+			times.own[0] = s.span()
+		case string(AgentSetup):
+			times.own[1] = s.span()
+		case string(AgentExecution):
+			times.own[2] = s.span()
+		case string(Verifier):
+			times.own[3] = s.span()
 		default:
 			seen |= s.required(key, &rec)
 		}
@@ -99,6 +108,7 @@ func (s *scanner) result() FileRecord {
 	if seen != seenAll {
 		s.fail()
 	}
+	rec.Phases = times.list()
 	rec.Usage = steps
 	if hasOwn {
 		rec.Usage = own
@@ -190,13 +200,16 @@ func (s *scanner) usage() (u jobdir.Usage, given bool) {
 	return u, true
 }
 
-// steps reads the results of steps: what they used together, and the first exception.
-func (s *scanner) steps() (total jobdir.Usage, exception string) {
+// steps reads the results of steps: what they used together, the first exception, and
+// when each did what.
+func (s *scanner) steps(times *phases) (total jobdir.Usage, exception string) {
+	times.steps = nil
 	if s.null() {
 		return total, ""
 	}
 	s.array(func() {
 		var u jobdir.Usage
+		var when step
 		kind := ""
 		s.object(func(key []byte) {
 			switch string(key) {
@@ -204,10 +217,17 @@ func (s *scanner) steps() (total jobdir.Usage, exception string) {
 				u, _ = s.usage()
 			case "exception_info":
 				kind = s.exceptionType()
+			case "step_name":
+				when.name = s.shared()
+			case string(AgentExecution):
+				when.agent = s.span()
+			case string(Verifier):
+				when.verifier = s.span()
 			default:
 				s.skip()
 			}
 		})
+		times.steps = append(times.steps, when)
 		total.Add(u)
 		exception = cmp.Or(exception, kind)
 	})
@@ -261,17 +281,44 @@ func (s *scanner) exceptionType() string {
 	return kind
 }
 
+// span reads a timing or null.
+func (s *scanner) span() span {
+	if s.null() {
+		return span{}
+	}
+	var t span
+	var began, ended bool
+	s.object(func(key []byte) {
+		switch string(key) {
+		case "started_at":
+			t.from, began = s.moment()
+		case "finished_at":
+			t.to, ended = s.moment()
+		default:
+			s.skip()
+		}
+	})
+	t.ok = began && ended
+	return t
+}
+
 // micros reads a UTC time or null as microseconds since 1970.
 func (s *scanner) micros() int64 {
+	t, _ := s.moment()
+	return t
+}
+
+// moment is micros; known tells null from the first moment of 1970.
+func (s *scanner) moment() (t int64, known bool) {
 	if s.null() {
-		return 0
+		return 0, false
 	}
-	t, err := jobdir.ParseTime(string(s.string()))
+	at, err := jobdir.ParseTime(string(s.string()))
 	if err != nil {
 		s.fail()
-		return 0
+		return 0, false
 	}
-	return microsOf(t)
+	return microsOf(at), true
 }
 
 func (s *scanner) optInt() *value.Int {
