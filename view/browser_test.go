@@ -144,7 +144,7 @@ func (b *browser) said() []string {
 
 func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.Helper()
-	ctx, stop := context.WithTimeout(b.ctx, 30*time.Second) // what is waited for may never be there
+	ctx, stop := context.WithTimeout(b.ctx, 2*time.Minute) // what is waited for may never be there
 	defer stop()
 	if err := chromedp.Do(ctx, steps...); err != nil {
 		b.Fatalf("%v at %s", err, b.text("location.href"))
@@ -173,7 +173,7 @@ func (b *browser) text(expression string) string {
 // until waits for a page of which an expression is true.
 func (b *browser) until(expression string) {
 	b.Helper()
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		// While a page follows another one there is nothing to ask.
 		ok, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("document.readyState === 'complete' && Boolean("+expression+")"))
 		if ok {
