@@ -46,8 +46,8 @@ func (e *NotEmptyError) Error() string { return fmt.Sprintf("%q is not empty", e
 // nothing else. dir is made; if it is there it must be empty, or a [NotEmptyError] is
 // returned. It holds all pages or, after an error, none.
 //
-// Of a text the first [sliceSize] bytes four times and the last are there, of other files
-// none but images. There are no comparisons.
+// Of a long text the first MiB and the last 256 KiB are there, of what is no text images
+// alone. There are no comparisons.
 func (s *Server) Export(ctx context.Context, dir string, o ExportOptions) (Exported, error) {
 	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
 		return Exported{}, &NotEmptyError{dir}

@@ -125,15 +125,11 @@ func (s *Server) serveFile(w http.ResponseWriter, r *http.Request) error {
 		Frame: frame{Title: plain(path.Base(name)), Crumbs: append(s.jobCrumbs(at), crumb{plain(trial), at.trialHref(trial)})},
 		Name:  plain(name), Raw: at.trialHref(trial) + "/raw/" + escapePath(name), Href: href, Query: r.URL.Query().Get("q"),
 	}
-	f, err := openFile(dir, name)
+	f, info, err := openFile(dir, name)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	info, err := f.Stat()
-	if err != nil {
-		return fmt.Errorf("reading %s: %w", name, err)
-	}
 	from, err := offsetOf(r, info.Size())
 	if err != nil {
 		return err
@@ -148,15 +144,22 @@ func (s *Server) serveFile(w http.ResponseWriter, r *http.Request) error {
 }
 
 // openFile opens a file of a trial, and nothing else.
-func openFile(dir, name string) (*os.File, error) {
+func openFile(dir, name string) (*os.File, fs.FileInfo, error) {
 	if !filepath.IsLocal(filepath.FromSlash(name)) {
-		return nil, errNoPage
+		return nil, nil, errNoPage
 	}
 	f, err := bounded.OpenIn(dir, filepath.FromSlash(name))
 	if errors.Is(err, bounded.ErrNotRegular) || errors.Is(err, bounded.ErrLeadsOut) {
-		return nil, errNoPage
+		return nil, nil, errNoPage
 	}
-	return f, err
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("reading %s: %w", name, err), f.Close())
+	}
+	return f, info, nil
 }
 
 // offsetOf is where a request wants to begin, at a multiple of the size of a part.
@@ -251,15 +254,11 @@ func (s *Server) serveRaw(w http.ResponseWriter, r *http.Request) error {
 }
 
 func sendFile(w http.ResponseWriter, r *http.Request, dir, name string) error {
-	f, err := openFile(dir, name)
+	f, info, err := openFile(dir, name)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	info, err := f.Stat()
-	if err != nil {
-		return fmt.Errorf("reading %s: %w", name, err)
-	}
 	kind, isImage := images[strings.ToLower(path.Ext(name))]
 	if !isImage {
 		kind = "application/octet-stream"

@@ -173,7 +173,7 @@ func trajectoryNamed(dir, name string) (traces.File, bool) {
 // fileNamed finds a trajectory beside or below one that was given by itself, whatever it
 // is called.
 func fileNamed(dir, name string) (traces.File, bool) {
-	f, err := openFile(dir, name)
+	f, _, err := openFile(dir, name)
 	if err != nil {
 		return traces.File{}, false
 	}
