@@ -24,6 +24,8 @@ type Digest struct {
 	Slowest    []SlowPhase          `json:"slowest"`
 	Flaky      []FlakyTask          `json:"flaky"`
 	Usage      Usage                `json:"usage"`
+	Histograms []Histogram          `json:"histograms"`
+	Timeline   *Timeline            `json:"timeline"` // null where no phase took time
 	Problems   []string             `json:"problems"`
 	// Job is what is summed up.
 	Job *Job `json:"-"`
@@ -71,7 +73,7 @@ func (j *Job) Digest() *Digest {
 	d := &Digest{
 		Dir: j.Dir, State: j.State, Planned: j.Planned, WithReward: j.WithReward, Outcomes: j.Outcomes,
 		Evals: []DigestGroup{}, Exceptions: []DigestException{}, Slowest: j.Slowest, Flaky: []FlakyTask{},
-		Problems: j.Problems, Job: j,
+		Problems: j.Problems, Histograms: j.Histograms(), Timeline: j.Timeline(), Job: j,
 	}
 	headlines := headlinesOf(j.Dir)
 	for _, g := range j.Groups {

@@ -9,6 +9,15 @@ type Number interface {
 	number()
 }
 
+// Float64 is the double that is nearest to a number. For an integer beyond the range of
+// doubles it returns an OverflowError, see [Int.Float64].
+func Float64(n Number) (float64, error) {
+	if i, ok := n.(Int); ok {
+		return i.Float64()
+	}
+	return float64(n.(Float)), nil
+}
+
 // Null is Python's None.
 type Null struct{}
 

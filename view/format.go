@@ -139,31 +139,21 @@ func rewardsText(r *reward.Rewards) string {
 }
 
 func shortNumber(v value.Number) string {
-	f, err := numberOf(v)
+	f, err := value.Float64(v)
 	if err != nil {
 		return value.Text(v)
 	}
 	return strconv.FormatFloat(f, 'g', 4, 64)
 }
 
-func numberOf(v value.Number) (float64, error) {
-	switch n := v.(type) {
-	case value.Float:
-		return float64(n), nil
-	case value.Int:
-		return n.Float64()
-	}
-	return 0, fmt.Errorf("%v is no number", v)
-}
-
 // firstReward is the number that stands for a trial: that under "reward", or the first.
 func firstReward(r *reward.Rewards) (float64, bool) {
 	if v, ok := r.Get("reward"); ok {
-		f, err := numberOf(v)
+		f, err := value.Float64(v)
 		return f, err == nil
 	}
 	for _, v := range r.All() {
-		f, err := numberOf(v)
+		f, err := value.Float64(v)
 		return f, err == nil
 	}
 	return 0, false

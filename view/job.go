@@ -2,7 +2,6 @@ package view
 
 import (
 	"cmp"
-	"math"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -33,7 +32,8 @@ type jobPage struct {
 	Suspicious          int      // trials
 	Problems            []string
 	Matrix              matrix
-	Histogram           *histogram
+	Histograms          []histogram
+	Timeline            *timeline
 	Filter              filter
 	Trials              []trialRow
 	Found               int // trials that the filter lets through, of which Trials are the first
@@ -100,8 +100,6 @@ type trialRow struct {
 	Reward, Error           string
 	Started                 string
 	Cost                    string
-	x                       float64 // its reward
-	has                     bool
 	class                   jobdir.Class
 	at                      int64
 }
@@ -170,11 +168,12 @@ func (p *jobPage) fill(at place, j *report.Job, most int) {
 	p.groups(j)
 	p.errors(at, j)
 	p.phases(at, j)
-	p.digest(at, j.Digest())
+	d := j.Digest()
+	p.digest(at, d)
+	p.Histograms, p.Timeline = histograms(d), timelineOf(d.Timeline)
 	rows := rowsOf(at, j)
 	p.outcomes(at, j, rows)
 	p.Matrix = matrixOf(rows)
-	p.Histogram = histogramOf(rows)
 	for _, row := range rows {
 		if !p.Filter.lets(&row) {
 			continue
@@ -288,7 +287,7 @@ func newTrialRow(at place, r *scan.FileRecord) trialRow {
 	row := trialRow{
 		look: lookOf(r.Class(), x, has), Name: plain(r.Dir), Href: at.trialHref(r.Dir), Task: plain(r.TaskName), Group: plain(r.EvalsKey()),
 		Reward: plain(rewardsText(r.Rewards)), Error: plain(r.Exception()), Started: none, Cost: dollars(r.Usage.CostUSD),
-		x: x, has: has, class: r.Class(), at: r.StartedAt,
+		class: r.Class(), at: r.StartedAt,
 	}
 	if r.StartedAt != 0 {
 		row.Started = time.UnixMicro(r.StartedAt).UTC().Format("15:04:05")
@@ -338,7 +337,12 @@ type matrix struct {
 type matrixGroup struct {
 	Name string
 	Rows []matrixRow
+	// Narrow: its rows are so short that several fit beside each other.
+	Narrow bool
 }
+
+// mostNarrow is how many attempts a narrow row has.
+const mostNarrow = 6
 
 type matrixRow struct {
 	Task  string
@@ -370,61 +374,15 @@ func matrixOf(rows []trialRow) matrix {
 		}
 	}
 	for i := range m.Groups {
-		m.Groups[i].Rows = slices.DeleteFunc(m.Groups[i].Rows, func(r matrixRow) bool { return len(r.Cells) == 0 })
+		g := &m.Groups[i]
+		g.Rows = slices.DeleteFunc(g.Rows, func(r matrixRow) bool { return len(r.Cells) == 0 })
+		g.Narrow = !slices.ContainsFunc(g.Rows, func(r matrixRow) bool { return len(r.Cells) > mostNarrow })
 	}
 	m.Groups = slices.DeleteFunc(m.Groups, func(g matrixGroup) bool { return len(g.Rows) == 0 })
 	return m
 }
 
-// histogram counts rewards in intervals of the same size.
-type histogram struct {
-	Low, High string
-	Bars      []bar
-}
-
-// bar is one interval.
-type bar struct {
-	From, To string
-	N        int
-	X, Y     float64 // where it begins, and its upper end, of 100
-	Width    float64
-	Height   float64
-}
-
-// histogramOf is nil where there is nothing to be seen: less than three different rewards.
-func histogramOf(rows []trialRow) *histogram {
-	const bars = 20
-	low, high, different := math.Inf(1), math.Inf(-1), map[float64]bool{}
-	for _, row := range rows {
-		if row.has && !math.IsNaN(row.x) && !math.IsInf(row.x, 0) {
-			low, high = min(low, row.x), max(high, row.x)
-			different[row.x] = true
-		}
-	}
-	step := (high - low) / bars
-	if len(different) < 3 || !(step > 0) || math.IsInf(step, 0) {
-		return nil
-	}
-	h := &histogram{Low: decimals(low), High: decimals(high), Bars: make([]bar, bars)}
-	most := 0
-	for _, row := range rows {
-		if row.has && row.x >= low && row.x <= high {
-			b := &h.Bars[min(int((row.x-low)/step), bars-1)]
-			b.N++
-			most = max(most, b.N)
-		}
-	}
-	for i := range h.Bars {
-		b := &h.Bars[i]
-		b.From, b.To = decimals(low+float64(i)*step), decimals(low+float64(i+1)*step)
-		b.X, b.Width = float64(i)*100/bars+0.5, 100/bars-1
-		b.Height = ratio(float64(b.N), float64(most))
-		b.Y = 100 - b.Height
-	}
-	return h
-}
-
-// jobTitle is a job's name for the way to a page.
+// jobCrumbs lead to a page of a job.
 func (s *Server) jobCrumbs(at place) []crumb {
 	return []crumb{{"Jobs", "/"}, {plain(filepath.Base(at.path)), at.href()}}
 }

@@ -17,16 +17,20 @@ import (
 
 func newJobSummarize(env *Env) *cobra.Command {
 	var asJSON bool
+	var plots string
 	cmd := &cobra.Command{
 		Use:   "summarize JOBDIR",
 		Short: "Sum up a job on one page: scores, errors, slow phases, tasks that flake, cost",
 		Long: `summarize says in a few lines what 'job show' shows at length: how far the job
 is, each group's metrics and mean with the number of trials behind it, the
 exceptions by type with some of their trials, the phases that took longest, the
-tasks whose attempts disagree, and what was spent where agents reported it.
+tasks whose attempts disagree, and what was spent where agents reported it. Where
+rewards have more than two values their distribution is drawn, and how many trials
+were in which phase when. --plots draws both into files, as SVG and as PNG.
 
 No model is asked: everything is counted from the job's files.`,
 		Example: `  proctor job summarize jobs/2026-06-09__10-00-00
+  proctor job summarize --plots pictures jobs/2026-06-09__10-00-00
   proctor job summarize --json jobs/2026-06-09__10-00-00`,
 		Args: oneDirectory("job"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -35,15 +39,25 @@ No model is asked: everything is counted from the job's files.`,
 				return err
 			}
 			d := j.Digest()
+			drawn := 0
+			if plots != "" {
+				if drawn, err = writePlots(plots, d); err != nil {
+					return err
+				}
+			}
 			if asJSON {
 				return encodeJSON(env.Stdout, d)
 			}
 			printDigest(env.Stdout, d)
+			if plots != "" {
+				_, _ = fmt.Fprintf(env.Stdout, "\n%s in %s, as SVG and as PNG\n", count(drawn, "plot"), clean(plots))
+			}
 			printHowToResume(env.Stdout, j)
 			return nil
 		},
 		ValidArgsFunction: completeDirs,
 	}
+	cmd.Flags().StringVar(&plots, "plots", "", "draw the plots into files of this `directory` too")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object, nothing else")
 	return cmd
 }
@@ -81,6 +95,7 @@ func printDigest(w io.Writer, d *report.Digest) {
 	for _, p := range d.Slowest {
 		_, _ = fmt.Fprintf(w, "  %s  %s of %s\n", seconds(p.Seconds), clean(p.Phase), clean(p.Trial))
 	}
+	printPlots(w, d)
 	if text := usageText(d.Usage); text != "" {
 		_, _ = fmt.Fprintf(w, "\nSpent: %s\n", text)
 	}

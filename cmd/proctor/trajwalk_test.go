@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,10 +13,23 @@ import (
 	"github.com/proctor-run/proctor/report"
 )
 
+// walked is a trajectory of four steps: one long, one with all that can be hidden.
+var walked = `{"schema_version": "ATIF-v1.6", "session_id": "s", "agent": {"name": "a", "version": "1", "model_name": "m"}, "steps": [
+{"step_id": 1, "source": "user", "message": "Look at everything that is there. ` + strings.Repeat("Then look once more. ", 60) + `"},
+{"step_id": 2, "source": "agent", "message": "I will look.", "reasoning_content": "Where is it?",
+ "tool_calls": [{"tool_call_id": "c1", "function_name": "shell", "arguments": {"command": "ls -la"}}],
+ "observation": {"results": [{"source_call_id": "c1", "content": "total 0"}]}},
+{"step_id": 3, "source": "agent", "message": "Nothing is there."},
+{"step_id": 4, "source": "agent", "message": "Done with everything."}]}`
+
 // walking is a walker over a trajectory of the tests.
 func walking(t *testing.T, width, height int) *walker {
 	t.Helper()
-	shown, err := trajectoriesToShow(filepath.FromSlash("../../report/testdata/trajectory.json"), report.AllSteps())
+	file := filepath.Join(t.TempDir(), "trajectory.json")
+	if err := os.WriteFile(file, []byte(walked), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	shown, err := trajectoriesToShow(file, report.AllSteps())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,14 +149,18 @@ func TestWalkHides(t *testing.T) {
 	}
 	w.to(at)
 	whole := len(w.lines(100))
-	for _, key := range []string{"c", "o"} {
-		w.press(key)
+	for _, key := range []string{"r", "c", "o"} {
+		before := len(w.lines(100))
+		if w.press(key); len(w.lines(100)) >= before {
+			t.Errorf("%s hides nothing", key)
+		}
 	}
 	if less := len(w.lines(100)); less >= whole {
 		t.Errorf("%d lines, %d before", less, whole)
 	}
-	w.press("c")
-	w.press("o")
+	for _, key := range []string{"r", "c", "o"} {
+		w.press(key)
+	}
 	if again := len(w.lines(100)); again != whole || w.steps[at].step.Observation == nil {
 		t.Errorf("%d lines, %d before", again, whole)
 	}

@@ -3,6 +3,7 @@ package console
 import (
 	"fmt"
 	"math"
+	"strconv"
 )
 
 // Decimals is a number with three places, "-" for none.
@@ -12,6 +13,9 @@ func Decimals(x float64) string {
 	}
 	return fmt.Sprintf("%.3f", x)
 }
+
+// Tenths is a number with one place, and none where it is whole.
+func Tenths(x float64) string { return strconv.FormatFloat(math.Round(x*10)/10, 'f', -1, 64) }
 
 // Bytes is a number of bytes in the largest unit that fits.
 func Bytes(n int64) string {
