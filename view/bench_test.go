@@ -15,7 +15,7 @@ import (
 )
 
 // manyTrials makes a job of a directory with so many trials, copies of one of Harbor's.
-func manyTrials(b *testing.B, dir string, trials int) {
+func manyTrials(b testing.TB, dir string, trials int) {
 	b.Helper()
 	src := jobtest.Fixture("mixed-oracle")
 	for _, name := range []string{"config.json", "result.json"} {

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -195,7 +196,9 @@ func TestBrowser(t *testing.T) {
 	t.Parallel()
 	dir, _ := hostileJob(t)
 	live := liveJob(t, dir)
-	s, err := New(Options{Dirs: []string{dir}, Now: time.Now})
+	large := t.TempDir()
+	manyTrials(t, filepath.Join(large, "large"), largeJob)
+	s, err := New(Options{Dirs: []string{dir, large}, Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,6 +216,7 @@ func TestBrowser(t *testing.T) {
 	b := open(t, server.URL)
 	everyPage(b)
 	walkByKeys(b)
+	scrollThrough(b)
 	seeItRun(b, live)
 	fromDisk(b, dir)
 	if said := b.said(); len(said) > 0 {
@@ -230,7 +234,7 @@ func everyPage(b *browser) {
 	const job, trial = "/jobs/0/mixed-oracle", "/jobs/0/mixed-oracle/trials/no-reward__Ct8qpvf"
 	script := axe(b.T)
 	for name, path := range map[string]string{
-		"jobs": "/", "no job": "/?q=nowhere", "job": job, "errors": job + "?error=RewardFileNotFoundError", "rewards": "/jobs/0/multi-oracle", "trial": trial,
+		"jobs": "/", "no job": "/?q=nowhere", "job": job, "errors": job + "?error=RewardFileNotFoundError", "rewards": "/jobs/0/multi-oracle", "large job": "/jobs/1/large?from=700", "trial": trial,
 		"trajectory": trial + "/trajectory", "file": trial + "/files/result.json?q=task", "long file": trial + "/files/agent/long.txt?at=end",
 		"comparison": "/compare?a=0/mixed-nop&b=0/mixed-oracle",
 	} {
@@ -277,6 +281,30 @@ func walkByKeys(b *browser) {
 	b.until("location.pathname.endsWith('/trials/no-reward__Ct8qpvf')")
 	b.press("?")
 	b.until("document.getElementById('help').open")
+}
+
+// largeJob is how many trials it has.
+const largeJob = 1500
+
+// scrollThrough: of a job with many trials only those near the window are there, and the
+// page is as long as if all were.
+func scrollThrough(b *browser) {
+	const rows, height = "document.querySelectorAll('#list tr[data-row]').length", "document.documentElement.scrollHeight"
+	has := func(n int) string { return fmt.Sprintf(`document.querySelector('#list tr[aria-rowindex="%d"]')`, n) }
+	b.look("/jobs/1/large", "light", 1280)
+	b.until("document.querySelectorAll('#list tbody').length === " + strconv.Itoa(largeJob/partRows))
+	b.until(rows + " <= 500")
+	before := b.text("String(" + height + ")")
+	b.text("scrollTo(0, " + height + "); ''")
+	b.until(has(largeJob+1) + " && !" + has(200))
+	b.until(rows + " <= 500")
+	if after := b.text("String(" + height + ")"); after != before {
+		b.Errorf("the page was %s high and is %s", before, after)
+	}
+	b.text("document.getElementById('trials').scrollIntoView(); ''")
+	b.until(has(2) + " && !" + has(largeJob+1))
+	b.look("/jobs/1/large?from=700", "light", 1280)
+	b.until(has(702) + ".getBoundingClientRect().top < innerHeight && " + has(702) + ".getBoundingClientRect().bottom > 0")
 }
 
 // liveJob makes a job that this process runs.

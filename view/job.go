@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/jobdir"
-	"github.com/proctor-run/proctor/jobdir/scan"
 	"github.com/proctor-run/proctor/report"
 )
 
@@ -35,8 +34,7 @@ type jobPage struct {
 	Histograms          []histogram
 	Timeline            *timeline
 	Filter              filter
-	Trials              []trialRow
-	Found               int // trials that the filter lets through, of which Trials are the first
+	Trials              trialList
 }
 
 // share is how many trials have an outcome.
@@ -94,33 +92,6 @@ type flakyRow struct {
 	Href        string
 }
 
-type trialRow struct {
-	look
-	Name, Href, Task, Group string
-	Reward, Error           string
-	Started                 string
-	Cost                    string
-	class                   jobdir.Class
-	at                      int64
-}
-
-// filter is what the trials that are listed have in common; it is part of the address.
-type filter struct{ Outcome, Error, Task string }
-
-func (f filter) any() bool { return f != filter{} }
-
-// Any reports whether something is filtered.
-func (f filter) Any() bool { return f.any() }
-
-// mostTrials is how many trials a page lists. One without a server lists more, for nobody
-// can be asked for the others.
-func (s *Server) mostTrials() int {
-	if s.still {
-		return 20_000
-	}
-	return 500
-}
-
 func (s *Server) serveJob(w http.ResponseWriter, r *http.Request) error {
 	at, err := s.jobOf(r)
 	if err != nil {
@@ -135,12 +106,18 @@ func (s *Server) serveJob(w http.ResponseWriter, r *http.Request) error {
 		Frame: frame{Title: plain(at.name), Crumbs: []crumb{{"Jobs", "/"}}}, Name: plain(at.name), Href: at.href(),
 		State: j.State, Started: moment(j.Started), Ago: s.ago(j.Started), Took: took(j, s.o.Now()),
 		Planned: j.Planned, WithReward: j.WithReward, Coverage: percent(float64(j.Coverage)),
-		Filter: filter{Outcome: q.Get("outcome"), Error: q.Get("error"), Task: q.Get("task")},
+		Filter: filterOf(q),
 	}
 	if j.State == report.Running && !s.still {
 		p.Frame.Changes = at.href() + "/changes"
 	}
-	p.fill(at, j, s.mostTrials())
+	from, err := placeOf(q)
+	if err != nil {
+		return err
+	}
+	rows := rowsOf(at, j)
+	p.fill(at, j, rows)
+	p.Trials = s.listTrials(at, rows, p.Filter, from)
 	s.render(w, http.StatusOK, "job", p)
 	return nil
 }
@@ -158,7 +135,7 @@ func took(j *report.Job, now time.Time) string {
 	return none
 }
 
-func (p *jobPage) fill(at place, j *report.Job, most int) {
+func (p *jobPage) fill(at place, j *report.Job, rows []trialRow) {
 	for _, problem := range j.Problems {
 		p.Problems = append(p.Problems, plain(problem))
 	}
@@ -171,17 +148,8 @@ func (p *jobPage) fill(at place, j *report.Job, most int) {
 	d := j.Digest()
 	p.digest(at, d)
 	p.Histograms, p.Timeline = histograms(d), timelineOf(d.Timeline)
-	rows := rowsOf(at, j)
 	p.outcomes(at, j, rows)
 	p.Matrix = matrixOf(rows)
-	for _, row := range rows {
-		if !p.Filter.lets(&row) {
-			continue
-		}
-		if p.Found++; len(p.Trials) < most {
-			p.Trials = append(p.Trials, row)
-		}
-	}
 }
 
 func (p *jobPage) groups(j *report.Job) {
@@ -262,39 +230,6 @@ func (p *jobPage) digest(at place, d *report.Digest) {
 	p.Usage = usage(dollars(u.Cost), tokensJSON(u.Input), tokensJSON(u.Cache), tokensJSON(u.Output))
 }
 
-// rowsOf lists the trials with a result, those of a task together, and those without.
-func rowsOf(at place, j *report.Job) []trialRow {
-	var rows []trialRow
-	for _, r := range j.Records() {
-		rows = append(rows, newTrialRow(at, &r))
-	}
-	for _, dir := range j.Unfinished {
-		task, _, _ := strings.Cut(dir, "__")
-		row := trialRow{look: lookOf(report.ClassUnfinished, 0, false), Name: plain(dir), Href: at.trialHref(dir), Task: plain(task), Reward: none, Started: none, Cost: none, class: report.ClassUnfinished}
-		if j.State == report.Running {
-			row.Text = "running"
-		}
-		rows = append(rows, row)
-	}
-	slices.SortStableFunc(rows, func(a, b trialRow) int {
-		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Task, b.Task), cmp.Compare(a.at, b.at))
-	})
-	return rows
-}
-
-func newTrialRow(at place, r *scan.FileRecord) trialRow {
-	x, has := firstReward(r.Rewards)
-	row := trialRow{
-		look: lookOf(r.Class(), x, has), Name: plain(r.Dir), Href: at.trialHref(r.Dir), Task: plain(r.TaskName), Group: plain(r.EvalsKey()),
-		Reward: plain(rewardsText(r.Rewards)), Error: plain(r.Exception()), Started: none, Cost: dollars(r.Usage.CostUSD),
-		class: r.Class(), at: r.StartedAt,
-	}
-	if r.StartedAt != 0 {
-		row.Started = time.UnixMicro(r.StartedAt).UTC().Format("15:04:05")
-	}
-	return row
-}
-
 func (p *jobPage) outcomes(at place, j *report.Job, rows []trialRow) {
 	byLook := map[look]int{}
 	for _, row := range rows {
@@ -322,10 +257,6 @@ func (l look) style() string { first, _, _ := strings.Cut(l.Style, " "); return 
 
 // Key is the look in an address.
 func (l look) Key() string { return strings.ReplaceAll(l.Style, " ", "-") }
-
-func (f filter) lets(row *trialRow) bool {
-	return (f.Outcome == "" || f.Outcome == row.Key()) && (f.Error == "" || f.Error == row.Error) && (f.Task == "" || strings.Contains(row.Task, f.Task))
-}
 
 // matrix shows every attempt at every task.
 type matrix struct {

@@ -86,8 +86,17 @@ func parsePages(still bool) (*pages, error) {
 
 // render answers with a page, which is whole or not begun.
 func (s *Server) render(w http.ResponseWriter, status int, name string, data any) {
+	s.renderTemplate(w, status, s.pages.byName[name], data)
+}
+
+// renderPart answers with a part of a page.
+func (s *Server) renderPart(w http.ResponseWriter, page, part string, data any) {
+	s.renderTemplate(w, http.StatusOK, s.pages.byName[page].Lookup(part), data)
+}
+
+func (*Server) renderTemplate(w http.ResponseWriter, status int, t *template.Template, data any) {
 	var text bytes.Buffer
-	if err := s.pages.byName[name].Execute(&text, data); err != nil {
+	if err := t.Execute(&text, data); err != nil {
 		http.Error(w, "The page cannot be made: "+err.Error(), http.StatusInternalServerError)
 		return
 	}

@@ -137,6 +137,7 @@ func (s *Server) routes() {
 	page("/{$}", s.serveJobs)
 	page("/jobs/{dir}/{job}", s.serveJob)
 	page("/jobs/{dir}/{job}/changes", s.serveChanges)
+	page("/jobs/{dir}/{job}/rows", s.serveRows)
 	page("/jobs/{dir}/{job}/trials/{trial}", s.serveTrial)
 	page("/jobs/{dir}/{job}/trials/{trial}/trajectory", s.serveTrajectory)
 	page("/jobs/{dir}/{job}/trials/{trial}/files/{path...}", s.serveFile)

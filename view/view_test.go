@@ -137,7 +137,7 @@ func TestFilter(t *testing.T) {
 	t.Parallel()
 	server := serve(t, Options{Dirs: []string{jobs(t)}})
 	page, _ := get(t, server.URL+"/jobs/0/mixed-oracle?error=RewardFileNotFoundError", http.StatusOK)
-	if rows := strings.Count(page, "<tr data-row>"); rows != 2 {
+	if rows := strings.Count(page, "<tr data-row "); rows != 2 {
 		t.Errorf("%d trials with the error", rows)
 	}
 	page, _ = get(t, server.URL+"/?q=nop", http.StatusOK)

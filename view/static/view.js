@@ -74,6 +74,63 @@ function chooseTwo() {
   look();
 }
 
+// Of a long list the parts far from the window are not there: each is asked for when it
+// comes near, and leaves its place when it goes. The window does not jump, for a place is
+// as high as its rows.
+let nearby = null;
+
+function partsOfList() {
+  if (nearby) nearby.disconnect();
+  const list = document.getElementById("list");
+  if (!list || !list.dataset.rows) return;
+  const size = 100; // rows of a part, as the server counts them
+  const found = Number(list.getAttribute("aria-rowcount")) - 1;
+  const there = new Map([...list.tBodies].map((b) => [Number(b.dataset.from), b]));
+  const height = list.tBodies[0].offsetHeight / list.tBodies[0].rows.length;
+  nearby = new IntersectionObserver((entries) => {
+    for (const e of entries) e.isIntersecting ? fill(e.target) : leave(e.target);
+  }, { rootMargin: "2000px 0px" });
+  for (let from = 0; from < found; from += size) {
+    let part = there.get(from);
+    if (!part) {
+      part = document.createElement("tbody");
+      part.dataset.from = from;
+      keepPlace(part, height * Math.min(size, found - from));
+    }
+    list.append(part);
+    nearby.observe(part);
+  }
+  list.parentElement.querySelectorAll(".turn").forEach((turn) => { turn.hidden = true; });
+  const first = Math.min(...there.keys());
+  if (first > 0) there.get(first).scrollIntoView();
+}
+
+function keepPlace(part, height) {
+  const row = document.createElement("tr");
+  const cell = row.appendChild(document.createElement("td"));
+  row.className = "place";
+  row.style.height = height + "px";
+  cell.colSpan = 6;
+  part.replaceChildren(row);
+}
+
+function leave(part) {
+  part.wanted = false;
+  if (part.rows.length > 1 && !part.contains(document.activeElement)) keepPlace(part, part.offsetHeight);
+}
+
+async function fill(part) {
+  if (part.wanted || !part.querySelector(".place")) return;
+  part.wanted = true;
+  const from = new URL(part.closest("table").dataset.rows, location.href);
+  from.searchParams.set("from", part.dataset.from);
+  const answer = await fetch(from).catch(() => null);
+  if (!answer || !answer.ok || !part.wanted) { part.wanted = false; return; }
+  const page = new DOMParser().parseFromString("<table>" + await answer.text() + "</table>", "text/html");
+  if (part.wanted) part.replaceChildren(...page.querySelectorAll("tr"));
+  part.wanted = false;
+}
+
 // Kinds of steps that are hidden are part of the address.
 function hideKinds() {
   const boxes = [...main.querySelectorAll("[data-kinds] input")];
@@ -137,6 +194,7 @@ addEventListener("hashchange", openNamed);
 function start() {
   searchWhileTyping();
   chooseTwo();
+  partsOfList();
   hideKinds();
   chooseHere();
   openNamed();
@@ -151,6 +209,7 @@ async function refresh() {
   const here = rows().findIndex((r) => r.classList.contains("here"));
   const typed = document.getElementById("q");
   const focused = document.activeElement && document.activeElement.id;
+  const at = scrollY;
   main.replaceChildren(...page.getElementById("main").childNodes);
   [...main.querySelectorAll("details")].forEach((d, i) => { if (i < open.length) d.open = open[i]; });
   const q = document.getElementById("q");
@@ -158,6 +217,7 @@ async function refresh() {
   if (here >= 0 && rows()[here]) rows()[here].classList.add("here");
   if (focused && document.getElementById(focused)) document.getElementById(focused).focus({ preventScroll: true });
   start();
+  scrollTo({ top: at, behavior: "instant" });
   return page.body.dataset.changes !== undefined;
 }
 
