@@ -236,7 +236,7 @@ func everyPage(b *browser) {
 	for name, path := range map[string]string{
 		"jobs": "/", "no job": "/?q=nowhere", "job": job, "errors": job + "?error=RewardFileNotFoundError", "rewards": "/jobs/0/multi-oracle", "large job": "/jobs/1/large?from=700", "trial": trial,
 		"trajectory": trial + "/trajectory", "file": trial + "/files/result.json?q=task", "long file": trial + "/files/agent/long.txt?at=end",
-		"comparison": "/compare?a=0/mixed-nop&b=0/mixed-oracle",
+		"comparison": "/compare?a=0/mixed-nop&b=0/mixed-oracle", "several": "/compare?job=0/mixed-nop&job=0/mixed-oracle&job=0/multi-oracle",
 	} {
 		for theme, width := range map[string]int64{"light": 1280, "dark": 360} {
 			b.look(path, theme, width)

@@ -49,9 +49,21 @@ type point struct {
 
 func (s *Server) serveCompare(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
-	if chosen := q["job"]; len(chosen) == 2 { // in the list, whose newest is the first
-		q.Set("a", chosen[1])
-		q.Set("b", chosen[0])
+	if chosen := q["job"]; len(chosen) > 0 { // in the list
+		jobs := make([]place, len(chosen))
+		for i, name := range chosen {
+			job, err := s.jobNamed(name)
+			if err != nil {
+				return err
+			}
+			jobs[i] = job
+		}
+		s.oldestFirst(jobs)
+		if len(jobs) != 2 {
+			return s.serveSeveral(w, r, jobs)
+		}
+		q.Set("a", jobs[0].compare())
+		q.Set("b", jobs[1].compare())
 	}
 	a, err := s.jobNamed(q.Get("a"))
 	if err != nil {
@@ -89,7 +101,7 @@ func (s *Server) jobNamed(text string) (place, error) {
 	dir, name, _ := strings.Cut(text, "/")
 	index, err := strconv.Atoi(dir)
 	if err != nil || index < 0 || index >= len(s.dirs) {
-		return place{}, &badRequestError{"a comparison is of two jobs: choose them in the list"}
+		return place{}, &badRequestError{"a comparison is of two jobs or more: choose them in the list"}
 	}
 	return s.jobIn(index, name)
 }

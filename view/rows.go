@@ -26,6 +26,7 @@ const (
 type trialRow struct {
 	look
 	Name, Href, Task, Group string
+	Whole                   string // dataset and task, as comparisons name it
 	Reward, Error           string
 	Started                 string
 	Cost                    string
@@ -89,7 +90,7 @@ func (f filter) choose(rows []trialRow) []trialRow {
 }
 
 func (f filter) lets(row *trialRow) bool {
-	return (f.Outcome == "" || f.Outcome == row.Key()) && (f.Error == "" || f.Error == row.Error) && (f.Task == "" || strings.Contains(row.Task, f.Task))
+	return (f.Outcome == "" || f.Outcome == row.Key()) && (f.Error == "" || f.Error == row.Error) && (f.Task == "" || strings.Contains(row.Whole, f.Task))
 }
 
 // placeOf is the first trial that a request wants to see, at the beginning of a part.
@@ -160,7 +161,7 @@ func rowsOf(at place, j *report.Job) []trialRow {
 	}
 	for _, dir := range j.Unfinished {
 		task, _, _ := strings.Cut(dir, "__")
-		row := trialRow{look: lookOf(report.ClassUnfinished, 0, false), Name: plain(dir), Href: at.trialHref(dir), Task: plain(task), Reward: none, Started: none, Cost: none, class: report.ClassUnfinished}
+		row := trialRow{look: lookOf(report.ClassUnfinished, 0, false), Name: plain(dir), Href: at.trialHref(dir), Task: plain(task), Whole: plain(task), Reward: none, Started: none, Cost: none, class: report.ClassUnfinished}
 		if j.State == report.Running {
 			row.Text = "running"
 		}
@@ -176,6 +177,7 @@ func newTrialRow(at place, r *scan.FileRecord) trialRow {
 	x, has := firstReward(r.Rewards)
 	row := trialRow{
 		look: lookOf(r.Class(), x, has), Name: plain(r.Dir), Href: at.trialHref(r.Dir), Task: plain(r.TaskName), Group: plain(r.EvalsKey()),
+		Whole:  plain(r.Dataset() + "/" + r.TaskName),
 		Reward: plain(rewardsText(r.Rewards)), Error: plain(r.Exception()), Started: none, Cost: dollars(r.Usage.CostUSD),
 		class: r.Class(), at: r.StartedAt,
 	}

@@ -165,6 +165,13 @@ func TestCompare(t *testing.T) {
 			t.Errorf("no %q", want)
 		}
 	}
+	trials := regexp.MustCompile(`<a href="(/jobs/0/mixed-oracle\?task=[^"#]*third)#trials">`).FindStringSubmatch(page)
+	if trials == nil {
+		t.Fatal("no link to the trials of a task")
+	}
+	if of, _ := get(t, server.URL+trials[1], http.StatusOK); strings.Count(of, "<tr data-row ") != 2 {
+		t.Errorf("%s does not lead to the trials of the task", trials[1])
+	}
 	get(t, server.URL+"/compare?job=0/mixed-nop", http.StatusBadRequest)
 	list, _ := get(t, server.URL+"/", http.StatusOK)
 	if !strings.Contains(list, `value="0/`+odd+`"`) {
@@ -175,6 +182,41 @@ func TestCompare(t *testing.T) {
 		t.Error("the job with an odd name is not compared")
 	}
 	get(t, server.URL+"/compare?a=7/x&b=0/mixed-nop", http.StatusBadRequest)
+	get(t, server.URL+"/compare?job=0/mixed-nop&job=0/nowhere&job=0/mixed-oracle", http.StatusOK)
+}
+
+// TestCompareSeveral: several jobs are held beside the oldest, however they were chosen.
+func TestCompareSeveral(t *testing.T) {
+	t.Parallel()
+	dir := jobs(t)
+	better := filepath.Join(dir, "better")
+	if err := os.CopyFS(better, os.DirFS(filepath.Join(dir, "mixed-oracle"))); err != nil {
+		t.Fatal(err)
+	}
+	for _, result := range jobtest.Glob(t, filepath.Join(better, "*", "result.json")) {
+		jobtest.Write(t, result, []byte(strings.ReplaceAll(jobtest.Read(t, result), `"reward": 0.1`, `"reward": 0.9`)))
+	}
+	started := regexp.MustCompile(`"started_at": "\d+-`)
+	file := filepath.Join(better, "result.json")
+	jobtest.Write(t, file, []byte(started.ReplaceAllString(jobtest.Read(t, file), `"started_at": "2030-`)))
+	server := serve(t, Options{Dirs: []string{dir}})
+	page, _ := get(t, server.URL+"/compare?job=0/better&job=0/mixed-nop&job=0/mixed-oracle&job=0/multi-oracle", http.StatusOK)
+	for _, want := range []string{
+		`3 jobs beside <a href="/jobs/0/mixed-oracle">`, "&#43;0.200", "-0.358", "none is called &#34;reward&#34;", // tenth has 0.9 for 0.1: 0.8 over 4 tasks
+		`href="/compare?a=0%2Fmixed-oracle&amp;b=0%2Fbetter"`, `<td class="num full"><a href="/jobs/0/better?task=mixed%2Ftenth#trials">0.900</a>`,
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("no %q in %s", want, page)
+		}
+	}
+	if first := strings.Index(page, `class="name">mixed/write-greeting<`); first < 0 || first > strings.Index(page, `class="name">mixed/tenth<`) {
+		t.Error("what differs most is not the first")
+	}
+	q := url.Values{}
+	for range mostCompared + 1 {
+		q.Add("job", "0/mixed-nop")
+	}
+	get(t, server.URL+"/compare?"+q.Encode(), http.StatusBadRequest)
 }
 
 // hostile is what a task or an agent may write.

@@ -64,12 +64,12 @@ function searchWhileTyping() {
   });
 }
 
-// Two jobs are compared, no more and no less.
-function chooseTwo() {
+// Two jobs or more are compared.
+function chooseJobs() {
   const button = document.getElementById("compare");
   if (!button) return;
   const boxes = [...main.querySelectorAll("input[name=job]")];
-  const look = () => { button.disabled = boxes.filter((b) => b.checked).length !== 2; };
+  const look = () => { button.disabled = boxes.filter((b) => b.checked).length < 2; };
   boxes.forEach((b) => b.addEventListener("change", look));
   look();
 }
@@ -193,7 +193,7 @@ addEventListener("hashchange", openNamed);
 
 function start() {
   searchWhileTyping();
-  chooseTwo();
+  chooseJobs();
   partsOfList();
   hideKinds();
   chooseHere();
