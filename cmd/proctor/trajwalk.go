@@ -20,18 +20,11 @@ import (
 
 // walkTrajectory shows one step after the other in the terminal, led by keys.
 func walkTrajectory(ctx context.Context, env *Env, shown []*report.Trajectory) error {
-	in, isFile := env.Stdin.(*os.File)
-	out, hasFd := env.Stdout.(interface{ Fd() uintptr })
-	if !isFile || !hasFd || !term.IsTerminal(int(in.Fd())) || !term.IsTerminal(int(out.Fd())) {
+	in, size, ok := terminalOf(env)
+	if !ok {
 		return withHint(usageErrorf("--step needs a terminal"), "without it all steps are printed")
 	}
-	w := newWalker(shown, func() (width, height int) {
-		width, height, err := term.GetSize(int(out.Fd()))
-		if err != nil || width < 1 || height < 3 {
-			return 80, 24
-		}
-		return width, height
-	})
+	w := newWalker(shown, size)
 	if len(w.steps) == 0 {
 		return usageErrorf("--step: none of its steps is among those that were asked for")
 	}
@@ -57,6 +50,23 @@ func walkTrajectory(ctx context.Context, env *Env, shown []*report.Trajectory) e
 			return nil
 		}
 	}
+}
+
+// terminalOf is where keys come from, and the size of the terminal that shows things; not
+// ok where either is none.
+func terminalOf(env *Env) (in *os.File, size func() (width, height int), ok bool) {
+	in, isFile := env.Stdin.(*os.File)
+	out, hasFd := env.Stdout.(interface{ Fd() uintptr })
+	if !isFile || !hasFd || !term.IsTerminal(int(in.Fd())) || !term.IsTerminal(int(out.Fd())) {
+		return nil, nil, false
+	}
+	return in, func() (width, height int) {
+		width, height, err := term.GetSize(int(out.Fd()))
+		if err != nil || width < 1 || height < 3 {
+			return 80, 24
+		}
+		return width, height
+	}, true
 }
 
 // Keys that are not characters.
@@ -162,15 +172,35 @@ func (w *walker) press(key string) bool {
 		w.ask(key)
 		return true
 	}
-	_, height := w.size()
-	page := max(height-2, 1)
 	switch key {
 	case "q", "\x03", "\x04":
 		return false
+	case "/":
+		w.asking, w.asked = true, ""
+	case "N":
+		w.find()
 	case keyRight, "n", "l":
 		w.to(w.at + 1)
 	case keyLeft, "p", "h":
 		w.to(w.at - 1)
+	case keyHome, "g":
+		w.to(0)
+	case keyEnd, "G":
+		w.to(len(w.steps) - 1)
+	default:
+		if kind, ok := kinds[key]; ok {
+			w.hidden[kind] = !w.hidden[kind]
+		}
+		w.leaf(key)
+	}
+	return true
+}
+
+// leaf goes through a long step.
+func (w *walker) leaf(key string) {
+	_, height := w.size()
+	page := max(height-2, 1)
+	switch key {
 	case keyDown, "j", keyEnter:
 		w.scroll(1)
 	case keyUp, "k":
@@ -183,21 +213,9 @@ func (w *walker) press(key string) bool {
 		if before := w.top; w.scroll(page) == before {
 			w.to(w.at + 1)
 		}
-	case keyHome, "g":
-		w.to(0)
-	case keyEnd, "G":
-		w.to(len(w.steps) - 1)
-	case "/":
-		w.asking, w.asked = true, ""
-	case "N":
-		w.find()
 	default:
-		if kind, ok := kinds[key]; ok {
-			w.hidden[kind] = !w.hidden[kind]
-			w.scroll(0)
-		}
+		w.scroll(0)
 	}
-	return true
 }
 
 func (w *walker) to(step int) {

@@ -53,11 +53,9 @@ type step struct {
 
 // phases are those of a trial as its result has them.
 type phases struct {
-	own   [4]span // in the order of ownPhases
+	own   [4]span // environment setup, agent setup, agent, verifier
 	steps []step
 }
-
-var ownPhases = [4]PhaseName{EnvironmentSetup, AgentSetup, AgentExecution, Verifier}
 
 func (p *phases) list() []Phase {
 	list := make([]Phase, 0, 4)
