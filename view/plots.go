@@ -46,7 +46,7 @@ func histogramOf(h *report.Histogram) histogram {
 		height := ratio(float64(n), float64(most))
 		out.Bars = append(out.Bars, bar{
 			X: float64(i)*step + 0.5, Y: 100 - height, Width: step - 1, Height: height,
-			Title: decimals(from) + " to " + decimals(to) + ": " + console.Count(n, "trial"),
+			Title: decimals(from) + " to " + decimals(to) + ": " + count(n, "trial"),
 		})
 	}
 	return out
