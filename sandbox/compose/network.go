@@ -89,7 +89,7 @@ func describeOwner(labels map[string]string) string {
 }
 
 func (p *project) createNetwork(ctx context.Context, name string, o client.NetworkCreateOptions) error {
-	callCtx, cancel := engine.Detached(ctx)
+	callCtx, cancel := engine.Making(ctx)
 	defer cancel()
 	if _, err := p.e.API.NetworkCreate(callCtx, name, o); err != nil {
 		return fmt.Errorf("creating network %q: %w", name, err)
@@ -287,7 +287,7 @@ func (p *project) makeVolumes(ctx context.Context) error {
 		}
 		labels := p.labels(v.Labels)
 		labels[labelVolume] = key
-		callCtx, cancel := engine.Detached(ctx)
+		callCtx, cancel := engine.Making(ctx)
 		_, err = p.e.API.VolumeCreate(callCtx, client.VolumeCreateOptions{
 			Name: v.Name, Driver: v.Driver, DriverOpts: v.DriverOpts, Labels: labels,
 		})

@@ -146,7 +146,7 @@ func (p *project) createContainers(ctx context.Context, name string) error {
 		}
 		// A request that is cut off may still create the container: it is let
 		// finish, so that down finds it.
-		createCtx, cancel := engine.Detached(ctx)
+		createCtx, cancel := engine.Making(ctx)
 		created, err := p.e.API.ContainerCreate(createCtx, o)
 		cancel()
 		if err == nil {

@@ -139,7 +139,7 @@ func (b *Backend) run(ctx context.Context, spec sandbox.Spec, img compose.Image,
 	l.prepare(&o, img)
 	// A request that is cut off may still create the container: it is let
 	// finish, so that its result is known.
-	createCtx, cancel := engine.Detached(ctx)
+	createCtx, cancel := engine.Making(ctx)
 	defer cancel()
 	created, err := b.api.ContainerCreate(createCtx, o)
 	id := created.ID

@@ -31,11 +31,21 @@ const (
 // something may still take when its context ends, so that its result is known.
 const callGrace = 5 * time.Second
 
-// Detached returns a context for such a call: it outlives ctx by a grace.
-func Detached(ctx context.Context) (context.Context, context.CancelFunc) {
+// makeGrace is the same for a call that makes something. It is long, for a busy engine
+// makes it even if the call is cut off, and then nobody looks any more for what to remove.
+const makeGrace = time.Minute
+
+// Detached returns a context for a call that has begun to change something: it outlives
+// ctx by a grace.
+func Detached(ctx context.Context) (context.Context, context.CancelFunc) { return outlive(ctx, callGrace) }
+
+// Making is Detached for a call that makes something that is to be removed.
+func Making(ctx context.Context) (context.Context, context.CancelFunc) { return outlive(ctx, makeGrace) }
+
+func outlive(ctx context.Context, grace time.Duration) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
-		t := time.NewTimer(callGrace)
+		t := time.NewTimer(grace)
 		defer t.Stop()
 		select {
 		case <-t.C:

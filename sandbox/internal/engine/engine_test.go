@@ -1,9 +1,11 @@
 package engine_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/proctor-run/proctor/sandbox/internal/engine"
@@ -22,6 +24,36 @@ func TestTail(t *testing.T) {
 	_, _ = short.Write([]byte("all\xff"))
 	if got := short.String(); got != "all\uFFFD" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestMaking: a call that makes something outlives its context for as long as a busy
+// engine needs, another one for a moment; both end when they have been answered.
+func TestMaking(t *testing.T) {
+	t.Parallel()
+	enough := errors.New("enough")
+	for name, tt := range map[string]struct {
+		of    func(context.Context) (context.Context, context.CancelFunc)
+		grace time.Duration
+	}{"making": {engine.Making, time.Minute}, "another": {engine.Detached, 5 * time.Second}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, stop := context.WithCancelCause(t.Context())
+				call, done := tt.of(ctx)
+				defer done()
+				stop(enough)
+				time.Sleep(tt.grace - time.Millisecond)
+				if call.Err() != nil {
+					t.Error("it is cut off before its grace is over")
+				}
+				time.Sleep(2 * time.Millisecond)
+				synctest.Wait()
+				if !errors.Is(context.Cause(call), enough) {
+					t.Errorf("after its grace the cause is %v", context.Cause(call))
+				}
+			})
+		})
 	}
 }
 
