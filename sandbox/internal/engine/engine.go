@@ -37,10 +37,14 @@ const makeGrace = time.Minute
 
 // Detached returns a context for a call that has begun to change something: it outlives
 // ctx by a grace.
-func Detached(ctx context.Context) (context.Context, context.CancelFunc) { return outlive(ctx, callGrace) }
+func Detached(ctx context.Context) (context.Context, context.CancelFunc) {
+	return outlive(ctx, callGrace)
+}
 
 // Making is Detached for a call that makes something that is to be removed.
-func Making(ctx context.Context) (context.Context, context.CancelFunc) { return outlive(ctx, makeGrace) }
+func Making(ctx context.Context) (context.Context, context.CancelFunc) {
+	return outlive(ctx, makeGrace)
+}
 
 func outlive(ctx context.Context, grace time.Duration) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
