@@ -195,6 +195,7 @@ func (b *browser) press(keys string) {
 func TestBrowser(t *testing.T) {
 	t.Parallel()
 	dir, _ := hostileJob(t)
+	recorded(t, dir)
 	live := liveJob(t, dir)
 	large := t.TempDir()
 	manyTrials(t, filepath.Join(large, "large"), largeJob)
@@ -217,6 +218,7 @@ func TestBrowser(t *testing.T) {
 	everyPage(b)
 	walkByKeys(b)
 	scrollThrough(b)
+	playIt(b)
 	seeItRun(b, live)
 	fromDisk(b, dir)
 	if said := b.said(); len(said) > 0 {
@@ -236,6 +238,7 @@ func everyPage(b *browser) {
 	for name, path := range map[string]string{
 		"jobs": "/", "no job": "/?q=nowhere", "job": job, "errors": job + "?error=RewardFileNotFoundError", "rewards": "/jobs/0/multi-oracle", "large job": "/jobs/1/large?from=700", "trial": trial,
 		"trajectory": trial + "/trajectory", "file": trial + "/files/result.json?q=task", "long file": trial + "/files/agent/long.txt?at=end",
+		"recording":  recordingOf + "?file=agent/recording.cast&moment=120",
 		"comparison": "/compare?a=0/mixed-nop&b=0/mixed-oracle", "several": "/compare?job=0/mixed-nop&job=0/mixed-oracle&job=0/multi-oracle",
 	} {
 		for theme, width := range map[string]int64{"light": 1280, "dark": 360} {
@@ -305,6 +308,19 @@ func scrollThrough(b *browser) {
 	b.until(has(2) + " && !" + has(largeJob+1))
 	b.look("/jobs/1/large?from=700", "light", 1280)
 	b.until(has(702) + ".getBoundingClientRect().top < innerHeight && " + has(702) + ".getBoundingClientRect().bottom > 0")
+}
+
+// playIt: a recording plays to its end, over moments that were not there at first, and
+// goes where one wants it.
+func playIt(b *browser) {
+	const shows = "document.getElementById('screen').textContent.includes('line %d ')"
+	b.look(recordingOf+"?file=agent/recording.cast&moment=90", "light", 1280)
+	b.text("document.getElementById('speed').value = '8'; ''")
+	b.until(fmt.Sprintf(shows, 89))
+	b.text("document.getElementById('play').click(); ''")
+	b.until(fmt.Sprintf(shows, 103))
+	b.text("document.getElementById('moment').value = '10'; document.getElementById('moment').dispatchEvent(new Event('input')); ''")
+	b.until(fmt.Sprintf(shows, 9) + " && document.getElementById('play').textContent === 'Play'")
 }
 
 // liveJob makes a job that this process runs.

@@ -1,10 +1,12 @@
 package view
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"mime"
 	"net/http"
 	"os"
@@ -21,6 +23,7 @@ import (
 
 type fileRow struct {
 	Name, Href, Raw, Size string
+	path                  string // as the disk has it
 }
 
 // mostFiles is how many files of a trial are listed.
@@ -45,7 +48,7 @@ func filesOf(dir, href string) (rows []fileRow, more int, err error) {
 			more++
 			return nil
 		}
-		row := fileRow{Name: plain(name), Href: href + "/files/" + escapePath(name), Raw: href + "/raw/" + escapePath(name)}
+		row := fileRow{path: name, Name: plain(name), Href: href + "/files/" + escapePath(name), Raw: href + "/raw/" + escapePath(name)}
 		if info, err := d.Info(); err == nil {
 			row.Size = size(info.Size())
 		}
@@ -100,6 +103,9 @@ type filePage struct {
 	Query  string
 	Href   string
 	Found  int // lines with Query in this part
+	// Others are the parts with Query of a file that has several, this one among them.
+	Others []choice
+	Unread string // what of the file was not searched
 }
 
 type textLine struct {
@@ -139,6 +145,11 @@ func (s *Server) serveFile(w http.ResponseWriter, r *http.Request) error {
 		return fmt.Errorf("reading %s: %w", name, err)
 	}
 	p.show(data, from, info.Size())
+	if p.Query != "" && info.Size() > sliceSize && !s.still {
+		if err := p.search(r.Context(), f, from, info.Size()); err != nil {
+			return fmt.Errorf("searching %s: %w", name, err)
+		}
+	}
 	s.render(w, http.StatusOK, "file", p)
 	return nil
 }
@@ -193,16 +204,66 @@ func (p *filePage) show(data []byte, from, all int64) {
 	if p.Binary = isBinary(data); p.Binary {
 		return
 	}
-	n := 0
-	for line := range strings.Lines(plain(string(data))) {
-		n++
-		line = shortLine(strings.TrimRight(line, "\n"))
-		l := textLine{N: n, Text: line, Hit: p.Query != "" && strings.Contains(strings.ToLower(line), strings.ToLower(p.Query))}
+	for line := range linesOf(data) {
+		l := textLine{N: len(p.Lines) + 1, Text: line, Hit: p.hit(line)}
 		if l.Hit {
 			p.Found++
 		}
 		p.Lines = append(p.Lines, l)
 	}
+}
+
+// linesOf yields the lines of a part as they are shown.
+func linesOf(data []byte) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for line := range strings.Lines(plain(string(data))) {
+			if !yield(shortLine(strings.TrimRight(line, "\n"))) {
+				return
+			}
+		}
+	}
+}
+
+// hit reports whether a line has what is searched, in capitals or not.
+func (p *filePage) hit(line string) bool {
+	return p.Query != "" && strings.Contains(strings.ToLower(line), strings.ToLower(p.Query))
+}
+
+const (
+	// searchedParts is how many parts of a file are searched at most, from its beginning.
+	searchedParts = 1024
+	// mostHits is how many parts with what is searched are listed.
+	mostHits = 60
+)
+
+// search finds the parts that have what is searched, one after the other; a line that lies
+// in two of them is two lines.
+func (p *filePage) search(ctx context.Context, f io.ReaderAt, here, all int64) error {
+	part := make([]byte, sliceSize)
+	at := int64(0)
+	for ; at < all && at < searchedParts*sliceSize && len(p.Others) < mostHits; at += sliceSize {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		n, err := f.ReadAt(part, at)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err //nolint:wrapcheck // it names the file
+		}
+		found := 0
+		for line := range linesOf(part[:n]) {
+			if p.hit(line) {
+				found++
+			}
+		}
+		if found > 0 && !isBinary(part[:n]) {
+			text := size(at) + ": " + count(found, "line")
+			p.Others = append(p.Others, choice{Text: text, Href: query(p.Href, "at", strconv.FormatInt(at, 10), "q", p.Query), Chosen: at == here})
+		}
+	}
+	if at < all {
+		p.Unread = size(all - at)
+	}
+	return nil
 }
 
 // shortLine is a line that can be shown.

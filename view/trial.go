@@ -32,6 +32,7 @@ type trialPage struct {
 	Later        []causeBox // errors after the cause
 	Usage        []figure   // of models
 	Trajectories []link
+	Recordings   []link // of terminals
 	Logs         []logRow
 	Files        []fileRow
 	More         int      // files that are not listed
@@ -95,8 +96,20 @@ func (s *Server) serveTrial(w http.ResponseWriter, r *http.Request) error {
 	if p.Files, p.More, err = filesOf(dir, p.Href); err != nil {
 		return err
 	}
+	if !s.still { // nobody could draw them
+		p.recordings()
+	}
 	s.render(w, http.StatusOK, "trial", p)
 	return nil
+}
+
+// recordings are those among the files.
+func (p *trialPage) recordings() {
+	for _, f := range p.Files {
+		if isRecording(f.path) {
+			p.Recordings = append(p.Recordings, link{"recording of the terminal", query(p.Href+"/recording", "file", f.path)})
+		}
+	}
 }
 
 func (p *trialPage) fill(t *report.Trial) {

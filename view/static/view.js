@@ -131,6 +131,77 @@ async function fill(part) {
   part.wanted = false;
 }
 
+// A terminal's recording is played: its moments are asked for some at a time, and a pause
+// is not longer than anybody waits.
+let playing = null;
+
+function playRecording() {
+  clearTimeout(playing);
+  const player = document.getElementById("player");
+  if (!player) return;
+  const [screen, button, slider, since, speed] = ["screen", "play", "moment", "since", "speed"].map((id) => document.getElementById(id));
+  const some = 100, count = Number(player.dataset.count); // as many as the server sends
+  const parts = new Map();
+  let at = Number(player.dataset.moment), turn = 0;
+
+  async function load(part) {
+    const from = new URL(player.dataset.moments, location.href);
+    from.searchParams.set("moment", part * some + 1);
+    const answer = await fetch(from);
+    if (!answer.ok) throw new Error(answer.statusText);
+    return [...new DOMParser().parseFromString(await answer.text(), "text/html").querySelectorAll("pre")];
+  }
+  async function moment(n) {
+    const part = Math.floor((n - 1) / some);
+    if (!parts.has(part)) {
+      for (const old of [...parts.keys()].slice(0, -3)) parts.delete(old);
+      parts.set(part, load(part));
+    }
+    return (await parts.get(part))[(n - 1) % some];
+  }
+  async function show(n) {
+    const mine = ++turn;
+    const found = await moment(n);
+    if (mine !== turn || !found) return false;
+    at = n;
+    screen.replaceChildren(...found.cloneNode(true).childNodes);
+    slider.value = n;
+    since.textContent = found.dataset.since;
+    return true;
+  }
+  function stop() {
+    clearTimeout(playing);
+    playing = null;
+    button.textContent = "Play";
+    button.setAttribute("aria-pressed", "false");
+  }
+  async function next() {
+    if (at >= count) return stop();
+    const [now, then] = [await moment(at), await moment(at + 1)];
+    const pause = Math.min(Number(then.dataset.at) - Number(now.dataset.at), 2) * 1000 / Number(speed.value);
+    playing = setTimeout(async () => { if (await show(at + 1).catch(() => false)) next().catch(stop); else stop(); }, pause);
+  }
+  button.addEventListener("click", async () => {
+    if (playing !== null) return stop();
+    button.textContent = "Pause";
+    button.setAttribute("aria-pressed", "true");
+    playing = 0;
+    if (at >= count) await show(1).catch(stop);
+    next().catch(stop);
+  });
+  slider.addEventListener("input", () => { stop(); show(Number(slider.value)).catch(stop); });
+  slider.addEventListener("change", () => history.replaceState(null, "", withMoment(slider.value)));
+  player.querySelector(".controls").hidden = false;
+  player.querySelector(".without").hidden = true;
+}
+
+// A moment has an address.
+function withMoment(n) {
+  const to = new URL(location.href);
+  to.searchParams.set("moment", n);
+  return to;
+}
+
 // Kinds of steps that are hidden are part of the address.
 function hideKinds() {
   const boxes = [...main.querySelectorAll("[data-kinds] input")];
@@ -195,6 +266,7 @@ function start() {
   searchWhileTyping();
   chooseJobs();
   partsOfList();
+  playRecording();
   hideKinds();
   chooseHere();
   openNamed();
