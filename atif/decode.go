@@ -31,7 +31,12 @@ func Decode(v value.Value) (*Trajectory, error) {
 	if _, ok := v.(*value.Object); !ok {
 		return nil, invalid("Trajectory must be a JSON object/dict")
 	}
-	t, _, err := schema.Validate(v, trajectory)
+	return decodeFrom(v, 1)
+}
+
+// decodeFrom is Decode of a document whose first step has this number.
+func decodeFrom(v value.Value, first int) (*Trajectory, error) {
+	t, _, err := schema.Validate(v, trajectoryFrom(first))
 	if err != nil {
 		return nil, asInvalid(err)
 	}
@@ -139,6 +144,24 @@ type numberedStep struct {
 	number value.Int
 }
 
+// MetricsOf reads the metrics of a step that need not keep the rules of the format; nil
+// where it has none that can be read.
+func MetricsOf(step value.Value) *Metrics {
+	o, ok := step.(*value.Object)
+	if !ok {
+		return nil
+	}
+	v, ok := o.Get("metrics")
+	if !ok {
+		return nil
+	}
+	m, _, err := schema.Validate(v, metrics)
+	if err != nil {
+		return nil
+	}
+	return &m
+}
+
 func stepFields(f *schema.Fields) numberedStep {
 	return numberedStep{
 		number: schema.Required(f, "step_id", atLeast(1)),
@@ -161,30 +184,37 @@ func stepFields(f *schema.Fields) numberedStep {
 
 // trajectory is a function because trajectories nest.
 func trajectory(c *schema.Cursor, v value.Value) (Trajectory, bool) {
-	var numbers []value.Int
-	return schema.After(schema.Closed("Trajectory", func(f *schema.Fields) Trajectory {
-		t := Trajectory{
-			SchemaVersion: schema.Default(f, "schema_version", Version, versionOf),
-			SessionID:     schema.Optional(f, "session_id", schema.Str),
-			TrajectoryID:  schema.Optional(f, "trajectory_id", schema.Str),
-			Agent:         schema.Required(f, "agent", agentInfo),
-		}
-		for _, s := range schema.Required(f, "steps", steps) {
-			t.Steps = append(t.Steps, s.Step)
-			numbers = append(numbers, s.number)
-		}
-		t.Notes = schema.Optional(f, "notes", schema.Str)
-		t.FinalMetrics = schema.Optional(f, "final_metrics", finalMetrics)
-		t.ContinuedTrajectoryRef = schema.Optional(f, "continued_trajectory_ref", schema.Str)
-		t.Extra = object(f)
-		t.Subagents = schema.OptionalList(f, "subagent_trajectories", schema.List(trajectory))
-		return t
-	}), func(t Trajectory) (Trajectory, error) {
-		if err := numberSteps(t.Steps, numbers); err != nil {
-			return t, err
-		}
-		return t, checkTrajectory(&t)
-	})(c, v)
+	return trajectoryFrom(1)(c, v)
+}
+
+// trajectoryFrom reads one whose first step has this number.
+func trajectoryFrom(first int) schema.Decoder[Trajectory] {
+	return func(c *schema.Cursor, v value.Value) (Trajectory, bool) {
+		var numbers []value.Int
+		return schema.After(schema.Closed("Trajectory", func(f *schema.Fields) Trajectory {
+			t := Trajectory{
+				SchemaVersion: schema.Default(f, "schema_version", Version, versionOf),
+				SessionID:     schema.Optional(f, "session_id", schema.Str),
+				TrajectoryID:  schema.Optional(f, "trajectory_id", schema.Str),
+				Agent:         schema.Required(f, "agent", agentInfo),
+			}
+			for _, s := range schema.Required(f, "steps", steps) {
+				t.Steps = append(t.Steps, s.Step)
+				numbers = append(numbers, s.number)
+			}
+			t.Notes = schema.Optional(f, "notes", schema.Str)
+			t.FinalMetrics = schema.Optional(f, "final_metrics", finalMetrics)
+			t.ContinuedTrajectoryRef = schema.Optional(f, "continued_trajectory_ref", schema.Str)
+			t.Extra = object(f)
+			t.Subagents = schema.OptionalList(f, "subagent_trajectories", schema.List(trajectory))
+			return t
+		}), func(t Trajectory) (Trajectory, error) {
+			if err := numberSteps(t.Steps, numbers, first); err != nil {
+				return t, err
+			}
+			return t, checkTrajectory(&t)
+		})(c, v)
+	}
 }
 
 // steps is a list of at least one.

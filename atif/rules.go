@@ -82,13 +82,14 @@ func checkRef(r SubagentRef) (SubagentRef, error) {
 	return r, nil
 }
 
-// numberSteps is rule 6: the numbers are 1, 2, 3 and so on.
-func numberSteps(steps []Step, numbers []value.Int) error {
+// numberSteps is rule 6: the numbers are 1, 2, 3 and so on, here from the first on.
+func numberSteps(steps []Step, numbers []value.Int, first int) error {
 	for i, n := range numbers {
-		if n.Cmp(value.NewInt(int64(i+1))) != 0 {
-			return fmt.Errorf("steps[%d].step_id: expected %d (sequential from 1), got %s", i, i+1, n)
+		want := first + i
+		if n.Cmp(value.NewInt(int64(want))) != 0 {
+			return fmt.Errorf("steps[%d].step_id: expected %d (sequential from 1), got %s", want-1, want, n)
 		}
-		steps[i].ID = i + 1
+		steps[i].ID = want
 	}
 	return nil
 }

@@ -68,20 +68,30 @@ func ReadTrajectory(f traces.File, chosen Steps) (*Trajectory, error) {
 func totalsOf(t *atif.Trajectory) Totals {
 	var sum Totals
 	for i := range t.Steps {
-		if m := t.Steps[i].Metrics; m != nil {
-			sum.PromptTokens = addInt(sum.PromptTokens, m.PromptTokens)
-			sum.CachedTokens = addInt(sum.CachedTokens, m.CachedTokens)
-			sum.CompletionTokens = addInt(sum.CompletionTokens, m.CompletionTokens)
-			if m.CostUSD != nil {
-				if sum.CostUSD == nil {
-					sum.CostUSD = new(Number)
-				}
-				*sum.CostUSD += Number(*m.CostUSD)
-			}
-		}
+		sum.add(t.Steps[i].Metrics)
 	}
-	sum.Steps = len(t.Steps)
-	f := t.FinalMetrics
+	return sum.or(t.FinalMetrics)
+}
+
+// add adds those of a step.
+func (sum *Totals) add(m *atif.Metrics) {
+	sum.Steps++
+	if m == nil {
+		return
+	}
+	sum.PromptTokens = addInt(sum.PromptTokens, m.PromptTokens)
+	sum.CachedTokens = addInt(sum.CachedTokens, m.CachedTokens)
+	sum.CompletionTokens = addInt(sum.CompletionTokens, m.CompletionTokens)
+	if m.CostUSD != nil {
+		if sum.CostUSD == nil {
+			sum.CostUSD = new(Number)
+		}
+		*sum.CostUSD += Number(*m.CostUSD)
+	}
+}
+
+// or has what the trajectory states in the place of sums.
+func (sum Totals) or(f *atif.FinalMetrics) Totals {
 	if f == nil {
 		return sum
 	}

@@ -24,6 +24,8 @@ type kept struct {
 	mu     sync.Mutex
 	listed map[string]keptListed // by the paths of jobs
 	jobs   []keptJob             // the one that was asked for last is the last
+	// indexes are of trajectories that are read by parts, the last one made is the last.
+	indexes []keptIndex
 }
 
 func newKept() *kept { return &kept{listed: map[string]keptListed{}} }

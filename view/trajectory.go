@@ -138,7 +138,11 @@ func (s *Server) showTrajectory(w http.ResponseWriter, r *http.Request, src sour
 	if !ok {
 		return errNoPage
 	}
-	t, err := report.ReadTrajectory(file, report.AllSteps())
+	from, err := strconv.Atoi(cmp.Or(r.URL.Query().Get("from"), "1"))
+	if err != nil || from < 1 {
+		return &badRequestError{"from: expected the number of a step"}
+	}
+	t, from, err := s.readTrajectory(r.Context(), file, from)
 	if err != nil {
 		return err
 	}
@@ -147,10 +151,6 @@ func (s *Server) showTrajectory(w http.ResponseWriter, r *http.Request, src sour
 	}
 	for _, other := range src.names {
 		p.Parts = append(p.Parts, choice{Text: plain(other), Href: query(src.at+"/trajectory", "file", other), Chosen: other == name})
-	}
-	from, err := strconv.Atoi(cmp.Or(r.URL.Query().Get("from"), "1"))
-	if err != nil || from < 1 {
-		return &badRequestError{"from: expected the number of a step"}
 	}
 	reader := trajectoryReader{at: src.at, dir: path.Dir(name)}
 	p.fill(&reader, t, name, from)
@@ -216,16 +216,15 @@ func (p *trajectoryPage) fill(reader *trajectoryReader, t *report.Trajectory, na
 		}
 		p.Subagents = append(p.Subagents, row)
 	}
-	p.page(reader, d.Steps, name, from)
+	p.page(reader, t, name, from)
 }
 
-// page shows the steps from one on.
-func (p *trajectoryPage) page(reader *trajectoryReader, steps []atif.Step, name string, from int) {
-	from = min(from, max(len(steps), 1))
-	to := min(from-1+stepsPerPage, len(steps))
+// page shows the steps that were read, of which the first has this number.
+func (p *trajectoryPage) page(reader *trajectoryReader, t *report.Trajectory, name string, from int) {
+	all, to := t.Totals.Steps, from-1+len(t.Steps)
 	p.Turns = turns{What: "Steps", From: strconv.Itoa(from), To: strconv.Itoa(to)}
-	for i := range steps[from-1 : to] {
-		p.Steps = append(p.Steps, reader.step(&steps[from-1+i], ""))
+	for i := range t.Steps {
+		p.Steps = append(p.Steps, reader.step(&t.Steps[i], ""))
 	}
 	turn := func(text string, n int) *link {
 		return &link{text, query(reader.at+"/trajectory", "file", name, "from", strconv.Itoa(n))}
@@ -233,8 +232,8 @@ func (p *trajectoryPage) page(reader *trajectoryReader, steps []atif.Step, name 
 	if from > 1 {
 		p.Turns.First, p.Turns.Before = turn("first", 1), turn("earlier", max(from-stepsPerPage, 1))
 	}
-	if to < len(steps) {
-		p.Turns.After, p.Turns.Last = turn("later", to+1), turn("last", max(len(steps)-stepsPerPage+1, 1))
+	if to < all {
+		p.Turns.After, p.Turns.Last = turn("later", to+1), turn("last", max(all-stepsPerPage+1, 1))
 	}
 }
 

@@ -88,6 +88,14 @@ func Parts(dir string) ([]File, error) {
 // Path is where the file is.
 func (f File) Path() string { return filepath.Join(f.dir, filepath.FromSlash(f.name)) }
 
+// Open opens the file. Whoever reads it bounds what is read.
+func (f File) Open() (*os.File, error) {
+	if f.dir == "" {
+		return bounded.OpenRegular(f.name)
+	}
+	return bounded.OpenIn(f.dir, filepath.FromSlash(f.name))
+}
+
 // Read reads the document, which need not be a trajectory. A document that is no
 // JSON is an [*atif.Invalid].
 func (f File) Read() (value.Value, error) {
