@@ -47,7 +47,14 @@ func (l *LongTrajectory) Read(chosen Steps) (*Trajectory, error) {
 	var t *atif.Trajectory
 	if err == nil {
 		defer func() { _ = f.Close() }()
-		t, err = l.index.Read(f, chosen.First, chosen.Last)
+		// Behind the end is no step, but all that surrounds them.
+		behind := chosen.First > l.index.Len()
+		if behind {
+			chosen = Steps{max(l.index.Len(), 1), l.index.Len()}
+		}
+		if t, err = l.index.Read(f, chosen.First, chosen.Last); err == nil && behind {
+			t.Steps = nil
+		}
 	}
 	if err != nil {
 		return nil, &InvalidError{fmt.Errorf("%s: %w", l.file.Path(), err)}

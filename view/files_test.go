@@ -24,13 +24,13 @@ func TestSearch(t *testing.T) {
 	page, _ := get(t, server.URL+file+"?q=Needle&at="+fmt.Sprint(sliceSize), http.StatusOK)
 	for _, want := range []string{
 		"0 lines in this part", fmt.Sprintf(`href="%s?at=0&amp;q=Needle">0 B: 1 line</a>`, file),
-		fmt.Sprintf(`href="%s?at=%d&amp;q=Needle">768 KiB: 2 lines</a>`, file, 3*sliceSize),
+		fmt.Sprintf(`href="%s?at=%d&amp;q=Needle">768.0 KiB: 2 lines</a>`, file, 3*sliceSize),
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %q", want)
 		}
 	}
-	if strings.Count(page, "Needle\">") != 2 {
+	if strings.Count(page, " line</a>")+strings.Count(page, " lines</a>") != 2 {
 		t.Error("other parts have it, too")
 	}
 	if page, _ = get(t, server.URL+file+"?q=nowhere", http.StatusOK); strings.Contains(page, "Parts with it") {

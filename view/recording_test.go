@@ -40,7 +40,7 @@ func TestRecording(t *testing.T) {
 		t.Error("the trial does not link to its recording")
 	}
 	page, _ = get(t, at(), http.StatusOK)
-	for _, want := range []string{"150 moments", `>line 0</span>`, "&lt;script&gt;fetch", "moment=150", "+500ms"} {
+	for _, want := range []string{"150 moments", `>line 0</span>`, "&lt;script&gt;fetch", "moment=150", "&#43;500ms"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("no %q", want)
 		}
@@ -54,7 +54,7 @@ func TestRecording(t *testing.T) {
 		t.Error("a time is another moment")
 	}
 	moments := server.URL + query(recordingOf+"/moments", "file", "agent/recording.cast", "moment", "101")
-	if page, _ = get(t, moments, http.StatusOK); strings.Count(page, "<pre data-at=") != 50 || !strings.Contains(page, `data-at="149.5" data-since="+2m30s"`) {
+	if page, _ = get(t, moments, http.StatusOK); strings.Count(page, "<pre data-at=") != 50 || !strings.Contains(page, `data-at="149.5" data-since="&#43;2m30s"`) {
 		t.Errorf("got %.300q", page)
 	}
 	for path, want := range map[string]int{
