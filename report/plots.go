@@ -87,20 +87,15 @@ type PhaseLine struct {
 	Trials []float64 `json:"n_trials"`
 }
 
-// Most is the highest number of trials in all phases together in a slot, and which it is.
-func (t *Timeline) Most() (trials float64, slot int) {
+// Most is the highest number of trials in all phases together in a slot.
+func (t *Timeline) Most() float64 {
 	sums := make([]float64, slots)
 	for _, p := range t.Phases {
 		for i, n := range p.Trials {
 			sums[i] += n
 		}
 	}
-	for i, n := range sums {
-		if n > trials {
-			trials, slot = n, i
-		}
-	}
-	return trials, slot
+	return slices.Max(sums)
 }
 
 // slots is how many a timeline has.

@@ -59,11 +59,10 @@ func (s *Server) ago(t *time.Time) string {
 
 // seconds is a duration for people.
 func seconds(s float64) string {
-	const most = float64(math.MaxInt64 / int64(time.Second))
 	if math.IsNaN(s) {
 		return none
 	}
-	return console.Duration(time.Duration(min(max(s, -most), most) * float64(time.Second)))
+	return console.Seconds(s)
 }
 
 // decimals is a number with three places.

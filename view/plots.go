@@ -69,7 +69,7 @@ func timelineOf(t *report.Timeline) *timeline {
 	if t == nil {
 		return nil
 	}
-	most, _ := t.Most()
+	most := t.Most()
 	slots := len(t.Phases[0].Trials)
 	out := &timeline{From: moment(&t.Started), Took: seconds(t.Seconds * float64(slots)), Most: console.Tenths(most)}
 	step := 100 / float64(slots)

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/proctor-run/proctor/internal/atomicfile"
 	"github.com/proctor-run/proctor/internal/console"
@@ -57,7 +56,7 @@ func printHistogram(w io.Writer, h *report.Histogram) {
 }
 
 func printWhen(w io.Writer, t *report.Timeline) {
-	most, _ := t.Most()
+	most := t.Most()
 	slots := len(t.Phases[0].Trials)
 	_, _ = fmt.Fprintf(w, "\nTrials at once by phase, from %s UTC, %s per column, up to %s together:\n",
 		t.Started.Format("2006-01-02 15:04:05"), seconds(t.Seconds), console.Tenths(most))
@@ -65,7 +64,7 @@ func printWhen(w io.Writer, t *report.Timeline) {
 		row := columns(p.Trials, most, 1)[0]
 		_, _ = fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("  %-12s%s", p.Phase, row), " "))
 	}
-	end := "+" + console.Duration(time.Duration(float64(slots)*t.Seconds*float64(time.Second)))
+	end := "+" + seconds(float64(slots)*t.Seconds)
 	_, _ = fmt.Fprintf(w, "  %-12s+0s%*s\n", "", slots-len("+0s"), end)
 }
 

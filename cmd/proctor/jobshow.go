@@ -8,7 +8,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"time"
 
 	"charm.land/lipgloss/v2"
 	"github.com/spf13/cobra"
@@ -220,6 +219,5 @@ func printPhases(w io.Writer, s *report.Job) {
 }
 
 func seconds(s float64) string {
-	const most = float64(math.MaxInt64 / int64(time.Second))
-	return console.Duration(time.Duration(min(max(s, -most), most) * float64(time.Second)))
+	return console.Seconds(s)
 }

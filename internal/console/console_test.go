@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"math"
 	"testing"
 
 	"github.com/proctor-run/proctor/internal/console"
@@ -18,6 +19,18 @@ func TestCount(t *testing.T) {
 		if got := console.Count(tt.n, tt.what); got != tt.want {
 			t.Errorf("got %q, want %q", got, tt.want)
 		}
+	}
+}
+
+func TestSeconds(t *testing.T) {
+	t.Parallel()
+	for s, want := range map[float64]string{0.25: "250ms", 61: "1m1s", -2: "-2s", 1e300: "2562047h47m16s", math.Inf(1): "2562047h47m16s"} {
+		if got := console.Seconds(s); got != want {
+			t.Errorf("%v s are %s, want %s", s, got, want)
+		}
+	}
+	if got := console.Seconds(math.NaN()); got != "-" {
+		t.Errorf("no number is %s", got)
 	}
 }
 

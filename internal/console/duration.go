@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -23,6 +24,15 @@ func Duration(d time.Duration) string {
 		return d.Round(100 * time.Millisecond).String()
 	}
 	return d.Round(time.Second).String()
+}
+
+// Seconds is Duration of a number of seconds, however large it is; "-" for none.
+func Seconds(s float64) string {
+	const most = float64(math.MaxInt64 / int64(time.Second))
+	if math.IsNaN(s) {
+		return "-"
+	}
+	return Duration(time.Duration(min(max(s, -most), most) * float64(time.Second)))
 }
 
 // Runtime is a whole number of seconds as Harbor writes it.

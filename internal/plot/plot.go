@@ -5,7 +5,6 @@ package plot
 import (
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/go-analyze/charts"
 
@@ -56,7 +55,7 @@ func Timeline(t *report.Timeline, format Format) ([]byte, error) {
 	}
 	labels := make([]string, len(t.Phases[0].Trials))
 	for i := range labels {
-		labels[i] = "+" + console.Duration(time.Duration(float64(i)*t.Seconds*float64(time.Second)).Round(time.Second))
+		labels[i] = "+" + console.Seconds(float64(i)*t.Seconds)
 	}
 	o := charts.NewLineChartOptionWithData(values)
 	o.Theme = theme(colours...)

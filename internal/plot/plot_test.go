@@ -96,8 +96,12 @@ func TestHostileNames(t *testing.T) {
 	for _, high := range []float64{math.MaxFloat64, math.SmallestNonzeroFloat64} {
 		h := &report.Histogram{Group: bad, Reward: bad, Low: 0, High: report.Number(high), Trials: 3, Counts: []int{1 << 40, 1, 0, 1}}
 		for name, data := range pictures(t, h, line, plot.SVG) {
-			if count, _ := elements(t, data); count["script"] > 0 || len(data) > 1<<20 {
+			count, texts := elements(t, data)
+			if count["script"] > 0 || len(data) > 1<<20 {
 				t.Errorf("%s has %v in %d bytes", name, count, len(data))
+			}
+			if text := strings.Join(texts, "|"); strings.Contains(text, "+-") {
+				t.Errorf("%s has times before its beginning: %.300s", name, text)
 			}
 		}
 		pictures(t, h, line, plot.PNG)
