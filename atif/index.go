@@ -54,7 +54,8 @@ func (x *Index) Read(r io.ReaderAt, first, last int) (*Trajectory, error) {
 	if !ok {
 		return Decode(v)
 	}
-	if _, has := document.Get("steps"); has {
+	steps, _ := document.Get("steps")
+	if _, isList := steps.(value.List); isList { // without what was in it
 		list := value.List{}
 		for i := max(first, 1); i <= min(last, len(x.steps)); i++ {
 			at := x.steps[i-1]
