@@ -6,11 +6,16 @@ import (
 	"strings"
 )
 
-// query is an address with the parameters, name and value in turn, that have a value.
+// longestValue bounds the value of a parameter, in bytes: no path is longer, and what is
+// longer by much is in no request.
+const longestValue = 4096
+
+// query is an address with the parameters, name and value in turn, that have a value which
+// a request can have.
 func query(path string, parameters ...string) string {
 	q := url.Values{}
 	for i := 0; i+1 < len(parameters); i += 2 {
-		if parameters[i+1] != "" {
+		if n := len(parameters[i+1]); n > 0 && n <= longestValue {
 			q.Set(parameters[i], parameters[i+1])
 		}
 	}
@@ -26,6 +31,7 @@ const (
 	kindJob        = "job"
 	kindTrial      = "trial"
 	kindTrajectory = "trajectory"
+	kindEpisode    = "episode"
 	kindFile       = "files"
 	kindRaw        = "raw"
 	kindStatic     = "static"

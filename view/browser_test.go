@@ -196,6 +196,9 @@ func TestBrowser(t *testing.T) {
 	t.Parallel()
 	dir, _ := hostileJob(t)
 	recorded(t, dir)
+	played(t, dir)
+	changed(t, dir)
+	agents := agentsJob(t, dir)
 	live := liveJob(t, dir)
 	large := t.TempDir()
 	manyTrials(t, filepath.Join(large, "large"), largeJob)
@@ -216,6 +219,7 @@ func TestBrowser(t *testing.T) {
 	t.Cleanup(server.Close)
 	b := open(t, server.URL)
 	everyPage(b)
+	everyAgent(b, agents)
 	walkByKeys(b)
 	scrollThrough(b)
 	playIt(b)
@@ -238,8 +242,11 @@ func everyPage(b *browser) {
 	for name, path := range map[string]string{
 		"jobs": "/", "no job": "/?q=nowhere", "job": job, "errors": job + "?error=RewardFileNotFoundError", "rewards": "/jobs/0/multi-oracle", "large job": "/jobs/1/large?from=700", "trial": trial,
 		"trajectory": trial + "/trajectory", "file": trial + "/files/result.json?q=task", "long file": trial + "/files/agent/long.txt?at=end",
-		"recording":  recordingOf + "?file=agent/recording.cast&moment=120",
-		"comparison": "/compare?a=0/mixed-nop&b=0/mixed-oracle", "several": "/compare?job=0/mixed-nop&job=0/mixed-oracle&job=0/multi-oracle",
+		"episode": episodeAt, "agents": "/jobs/0/agents", "agent": "/jobs/0/agents/trials/task-0__0000000/trajectory",
+		"difference":     "/jobs/0/mixed-oracle/trials/third__BrSvs2b/files/answer.txt?with=third__cpKhv8Q",
+		"rewards of two": "/compare?a=0/multi-oracle&b=0/multi-oracle&reward=speed",
+		"recording":      recordingOf + "?file=agent/recording.cast&moment=120",
+		"comparison":     "/compare?a=0/mixed-nop&b=0/mixed-oracle", "several": "/compare?job=0/mixed-nop&job=0/mixed-oracle&job=0/multi-oracle",
 	} {
 		for theme, width := range map[string]int64{"light": 1280, "dark": 360} {
 			b.look(path, theme, width)
@@ -251,6 +258,42 @@ func everyPage(b *browser) {
 				b.Errorf("%s, %s: %s", name, theme, found)
 			}
 		}
+	}
+}
+
+// agentsJob makes a job of trials with the trajectories of real agents, and returns their
+// names.
+func agentsJob(t *testing.T, jobs string) []string {
+	t.Helper()
+	files := jobtest.Glob(t, filepath.Join("testdata", "agents", "*.json"))
+	dir := filepath.Join(jobs, "agents")
+	manyTrials(t, dir, len(files))
+	names := make([]string, len(files))
+	for i, trial := range jobtest.Glob(t, filepath.Join(dir, "task-*")) {
+		names[i] = strings.TrimSuffix(filepath.Base(files[i]), ".json")
+		jobtest.Write(t, filepath.Join(trial, "agent", "trajectory.json"), []byte(jobtest.Read(t, files[i])))
+	}
+	return names
+}
+
+// everyAgent: what each of the agents did can be read in a narrow window too.
+func everyAgent(b *browser, names []string) {
+	for i, name := range names {
+		b.look(fmt.Sprintf("/jobs/0/agents/trials/task-%d__%07d/trajectory", i/4, i), "light", 360)
+		if got := b.text("document.querySelector('.about').textContent + ' ' + document.querySelectorAll('.step').length"); !strings.HasPrefix(got, name) || strings.HasSuffix(got, " 0") {
+			b.Errorf("the trajectory of %s: %q", name, got)
+		}
+		if wider := b.text("String(document.documentElement.scrollWidth - innerWidth)"); wider != "0" {
+			b.Errorf("the trajectory of %s is wider than its window by %s", name, wider)
+		}
+	}
+}
+
+// changed puts a file into two attempts at a task, with a difference.
+func changed(t *testing.T, jobs string) {
+	t.Helper()
+	for trial, text := range map[string]string{"third__BrSvs2b": "one\ntwo\nthree\n", "third__cpKhv8Q": "one\n2\nthree\n" + hostile} {
+		jobtest.Write(t, filepath.Join(jobs, "mixed-oracle", trial, "answer.txt"), []byte(text))
 	}
 }
 
@@ -287,7 +330,7 @@ func walkByKeys(b *browser) {
 }
 
 // largeJob is how many trials it has.
-const largeJob = 1500
+const largeJob = 10_000
 
 // scrollThrough: of a job with many trials only those near the window are there, and the
 // page is as long as if all were.

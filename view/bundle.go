@@ -72,6 +72,10 @@ func (b *bundle) number(address string) (n int, ok bool) {
 	switch kindOf(parts) {
 	case kindTrajectory:
 		address = query(address, "file", q.Get("file"), "from", q.Get("from"))
+	case kindEpisode:
+		if address = query(address, "from", q.Get("from")); len(parts) > 6 { // a picture
+			return 0, false
+		}
 	case kindTrial, kindFile:
 	default:
 		return 0, false
@@ -122,7 +126,7 @@ func (b *bundle) page(ctx context.Context) ([]byte, error) {
 
 // folded is a part that is opened by whoever wants to see it.
 func folded(name string, part []byte) []byte {
-	return []byte("<details><summary>" + html.EscapeString(plain(name)) + "</summary>\n" + string(part) + "</details>\n")
+	return []byte("<details><summary>" + html.EscapeString(label(name)) + "</summary>\n" + string(part) + "</details>\n")
 }
 
 // The parts of a page that another one takes over.

@@ -2,9 +2,13 @@ package view
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,6 +30,8 @@ type comparePage struct {
 	Tasks                []pairRow
 	Points               []point
 	OnlyA, OnlyB         []string
+	Reward               string   // by which they are compared, where one was chosen
+	Rewards              []choice // of which one can be
 	Sort                 string
 	Sorts                []choice
 	DifferentContent     int
@@ -62,6 +68,7 @@ func (s *Server) serveCompare(w http.ResponseWriter, r *http.Request) error {
 		if len(jobs) != 2 {
 			return s.serveSeveral(w, r, jobs)
 		}
+		q.Del("job")
 		q.Set("a", jobs[0].compare())
 		q.Set("b", jobs[1].compare())
 	}
@@ -73,25 +80,27 @@ func (s *Server) serveCompare(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	c, err := report.Compare(r.Context(), a.path, b.path, score.CompareOptions{AllowDifferentTasks: true})
+	c, by, err := compareJobs(r.Context(), a.path, b.path, q.Get("reward"))
 	if err != nil {
 		return &badRequestError{s.text(err)}
 	}
 	p := &comparePage{
 		Frame: frame{Title: "Comparison", Crumbs: []crumb{{"Jobs", "/"}}},
-		A:     link{plain(a.name), a.href()}, B: link{plain(b.name), b.href()},
+		A:     link{label(a.name), a.href()}, B: link{label(b.name), b.href()},
 		MeanA: decimals(float64(c.MeanA)), MeanB: decimals(float64(c.MeanB)), Difference: signed(float64(c.Difference)),
 		Low: signed(float64(c.Low)), High: signed(float64(c.High)), Confidence: percent(c.Confidence),
 		Wins: c.Wins, Losses: c.Losses, Ties: c.Ties, SignP: decimals(float64(c.SignP)),
 		Sort: cmp.Or(q.Get("sort"), "difference"),
 	}
+	p.Reward = label(by)
+	p.Rewards = s.rewardChoices(r.Context(), by, []place{a, b}, q)
 	p.Better, p.Worse = float64(c.Low) > 0, float64(c.High) < 0
 	p.Equal = !p.Better && !p.Worse
 	for _, t := range c.Tasks {
 		p.add(a, b, t)
 	}
 	p.OnlyA, p.OnlyB = plainAll(c.OnlyA), plainAll(c.OnlyB)
-	p.order(q.Get("a"), q.Get("b"))
+	p.order(q)
 	s.render(w, http.StatusOK, "compare", p)
 	return nil
 }
@@ -109,7 +118,7 @@ func (s *Server) jobNamed(text string) (place, error) {
 func (p *comparePage) add(a, b place, t report.TaskPair) {
 	difference := float64(t.B) - float64(t.A)
 	row := pairRow{
-		Task: plain(t.Task), A: decimals(float64(t.A)), B: decimals(float64(t.B)), Difference: signed(difference), TrialsA: t.TrialsA, TrialsB: t.TrialsB,
+		Task: label(t.Task), A: decimals(float64(t.A)), B: decimals(float64(t.B)), Difference: signed(difference), TrialsA: t.TrialsA, TrialsB: t.TrialsB,
 		HrefA: query(a.href(), "task", t.Task) + "#trials", HrefB: query(b.href(), "task", t.Task) + "#trials",
 		Different: t.DifferentContent, by: difference,
 	}
@@ -130,14 +139,58 @@ func (p *comparePage) add(a, b place, t report.TaskPair) {
 
 func in(x float64) bool { return x >= 0 && x <= 1 }
 
-func (p *comparePage) order(a, b string) {
+func (p *comparePage) order(q url.Values) {
 	slices.SortStableFunc(p.Tasks, func(x, y pairRow) int { return cmp.Compare(x.Task, y.Task) })
 	if p.Sort == "difference" {
 		slices.SortStableFunc(p.Tasks, func(x, y pairRow) int { return cmp.Compare(math.Abs(y.by), math.Abs(x.by)) })
 	}
 	for _, by := range []string{"difference", "task"} {
-		p.Sorts = append(p.Sorts, choice{Text: by, Href: query("/compare", "a", a, "b", b, "sort", by), Chosen: by == p.Sort})
+		p.Sorts = append(p.Sorts, choice{Text: by, Href: "/compare?" + with(q, "sort", by), Chosen: by == p.Sort})
 	}
+}
+
+// with is a query with another value of a parameter.
+func with(q url.Values, name, v string) string {
+	q = maps.Clone(q)
+	q.Set(name, v)
+	return q.Encode()
+}
+
+// compareJobs compares jobs by a reward. Where none is chosen and one must be, it is the
+// first by name of a trial that has several.
+func compareJobs(ctx context.Context, a, b, reward string) (c *report.Comparison, by string, err error) {
+	o := score.CompareOptions{Reward: reward, AllowDifferentTasks: true}
+	c, err = report.Compare(ctx, a, b, o)
+	if several, ok := errors.AsType[*score.SeveralRewardsError](err); ok {
+		o.Reward = several.Names[0]
+		c, err = report.Compare(ctx, a, b, o)
+	}
+	return c, o.Reward, err
+}
+
+// rewardChoices are the rewards by which jobs can be compared; nil where there is one.
+func (s *Server) rewardChoices(ctx context.Context, chosen string, jobs []place, q url.Values) []choice {
+	var names []string
+	for _, at := range jobs {
+		j, err := s.readJob(ctx, at.path, false)
+		if err != nil {
+			continue // the comparison says why
+		}
+		for _, g := range j.Groups {
+			for _, m := range g.Means {
+				names = append(names, m.Reward)
+			}
+		}
+	}
+	slices.Sort(names)
+	if names = slices.Compact(names); len(names) < 2 {
+		return nil
+	}
+	var choices []choice
+	for _, name := range names {
+		choices = append(choices, choice{Text: label(name), Href: "/compare?" + with(q, "reward", name), Chosen: name == cmp.Or(chosen, "reward")})
+	}
+	return choices
 }
 
 // signed is a difference with its sign.
@@ -151,7 +204,7 @@ func signed(x float64) string {
 func plainAll(list []string) []string {
 	out := make([]string, len(list))
 	for i, s := range list {
-		out[i] = plain(s)
+		out[i] = label(s)
 	}
 	return out
 }

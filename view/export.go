@@ -249,6 +249,10 @@ func (e *exporter) target(address string) (t target, ok bool) {
 		return target{address: u.EscapedPath(), file: folder}, true
 	case kind == kindTrajectory:
 		t.file = path.Join(folder, variant(q, kept, secrets, "file", "from"))
+	case kind == kindEpisode && len(parts) == 6:
+		t.file = path.Join(folder, variant(q, kept, secrets, "from"))
+	case kind == kindEpisode: // a picture
+		t.file, t.image = folder, true
 	case kind == kindFile && isKept(q.Get("at")):
 		t.file = path.Join(folder, variant(q, kept, secrets, "at"))
 	case kind == kindRaw && images[strings.ToLower(path.Ext(folder))] != "":

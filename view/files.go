@@ -48,7 +48,7 @@ func filesOf(dir, href string) (rows []fileRow, more int, err error) {
 			more++
 			return nil
 		}
-		row := fileRow{path: name, Name: plain(name), Href: href + "/files/" + escapePath(name), Raw: href + "/raw/" + escapePath(name)}
+		row := fileRow{path: name, Name: label(name), Href: href + "/files/" + escapePath(name), Raw: href + "/raw/" + escapePath(name)}
 		if info, err := d.Info(); err == nil {
 			row.Size = size(info.Size())
 		}
@@ -106,12 +106,21 @@ type filePage struct {
 	// Others are the parts with Query of a file that has several, this one among them.
 	Others []choice
 	Unread string // what of the file was not searched
+
+	// Besides are other attempts at the task, With the one that the lines are compared
+	// with; Partly: only the beginnings are.
+	Besides        []choice
+	With, WithHref string
+	Partly         bool
+	Added, Removed int // lines
 }
 
 type textLine struct {
 	N    int
 	Text string
 	Hit  bool
+	// Style is that of a line of a difference.
+	Style string
 }
 
 // sliceSize is how much of a file a page shows.
@@ -128,29 +137,47 @@ func (s *Server) serveFile(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("path")
 	href := at.trialHref(trial) + "/files/" + escapePath(name)
 	p := &filePage{
-		Frame: frame{Title: plain(path.Base(name)), Crumbs: append(s.jobCrumbs(at), crumb{plain(trial), at.trialHref(trial)})},
-		Name:  plain(name), Raw: at.trialHref(trial) + "/raw/" + escapePath(name), Href: href, Query: r.URL.Query().Get("q"),
+		Frame: frame{Title: label(path.Base(name)), Crumbs: append(s.jobCrumbs(at), crumb{label(trial), at.trialHref(trial)})},
+		Name:  label(name), Raw: at.trialHref(trial) + "/raw/" + escapePath(name), Href: href, Query: r.URL.Query().Get("q"),
 	}
 	f, info, err := openFile(dir, name)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	from, err := offsetOf(r, info.Size())
+	with := r.URL.Query().Get("with")
+	if !s.still { // nobody could choose
+		p.beside(r.Context(), s, at, trial, name, with)
+	}
+	if with != "" {
+		p.Size = size(info.Size())
+		err = p.compare(f, info.Size(), at, with, name)
+	} else {
+		err = p.part(r, f, info.Size(), s.still)
+	}
+	if err != nil {
+		return err
+	}
+	s.render(w, http.StatusOK, "file", p)
+	return nil
+}
+
+// part shows the part of a file that a request names, and finds what it searches.
+func (p *filePage) part(r *http.Request, f io.ReaderAt, all int64, still bool) error {
+	from, err := offsetOf(r, all)
 	if err != nil {
 		return err
 	}
 	data, err := io.ReadAll(io.NewSectionReader(f, from, sliceSize))
 	if err != nil {
-		return fmt.Errorf("reading %s: %w", name, err)
+		return fmt.Errorf("reading %s: %w", p.Name, err)
 	}
-	p.show(data, from, info.Size())
-	if p.Query != "" && info.Size() > sliceSize && !s.still {
-		if err := p.search(r.Context(), f, from, info.Size()); err != nil {
-			return fmt.Errorf("searching %s: %w", name, err)
+	p.show(data, from, all)
+	if p.Query != "" && all > sliceSize && !still {
+		if err := p.search(r.Context(), f, from, all); err != nil {
+			return fmt.Errorf("searching %s: %w", p.Name, err)
 		}
 	}
-	s.render(w, http.StatusOK, "file", p)
 	return nil
 }
 
@@ -204,8 +231,12 @@ func (p *filePage) show(data []byte, from, all int64) {
 	if p.Binary = isBinary(data); p.Binary {
 		return
 	}
+	patch := isPatch(p.Name)
 	for line := range linesOf(data) {
 		l := textLine{N: len(p.Lines) + 1, Text: line, Hit: p.hit(line)}
+		if patch {
+			l.Style = patchStyle(line)
+		}
 		if l.Hit {
 			p.Found++
 		}
@@ -267,13 +298,7 @@ func (p *filePage) search(ctx context.Context, f io.ReaderAt, here, all int64) e
 }
 
 // shortLine is a line that can be shown.
-func shortLine(line string) string {
-	line, more := cut(line, longestLine)
-	if more > 0 {
-		line += " … " + size(int64(more)) + " more"
-	}
-	return line
-}
+func shortLine(line string) string { return shortened(line, longestLine) }
 
 func shortLines(lines []string) []string {
 	short := make([]string, len(lines))

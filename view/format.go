@@ -213,6 +213,21 @@ func plain(text string) string {
 	}, text)
 }
 
+// label is a name from outside as a page shows it, which may have any length.
+func label(name string) string { return shortened(plain(name), longestLabel) }
+
+// prose is a text from outside of which a page shows the beginning.
+func prose(text string) string { return shortened(plain(text), longestText) }
+
+// shortened is the beginning of a text, and how much more there is.
+func shortened(text string, most int) string {
+	text, more := cut(text, most)
+	if more > 0 {
+		text += " … " + size(int64(more)) + " more"
+	}
+	return text
+}
+
 // cut is the beginning of a text that is too long to be shown whole.
 func cut(text string, most int) (head string, more int) {
 	if len(text) <= most {

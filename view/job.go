@@ -33,6 +33,7 @@ type jobPage struct {
 	Matrix              matrix
 	Histograms          []histogram
 	Timeline            *timeline
+	Settings            []noteRow
 	Filter              filter
 	Trials              trialList
 }
@@ -103,7 +104,7 @@ func (s *Server) serveJob(w http.ResponseWriter, r *http.Request) error {
 	}
 	q := r.URL.Query()
 	p := &jobPage{
-		Frame: frame{Title: plain(at.name), Crumbs: []crumb{{"Jobs", "/"}}}, Name: plain(at.name), Href: at.href(),
+		Frame: frame{Title: label(at.name), Crumbs: []crumb{{"Jobs", "/"}}}, Name: label(at.name), Href: at.href(),
 		State: j.State, Started: moment(j.Started), Ago: s.ago(j.Started), Took: took(j, s.o.Now()),
 		Planned: j.Planned, WithReward: j.WithReward, Coverage: percent(float64(j.Coverage)),
 		Filter: filterOf(q),
@@ -115,8 +116,14 @@ func (s *Server) serveJob(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	p.Settings = settingsOf(at.path)
 	rows := rowsOf(at, j)
-	p.fill(at, j, rows)
+	tasks := mostTasks
+	if q.Get("tasks") == "all" {
+		tasks = len(rows)
+	}
+	p.fill(at, j, rows, tasks)
+	p.Matrix.All = query(p.Filter.address(at.href(), 0), "tasks", "all")
 	p.Trials = s.listTrials(at, rows, p.Filter, from)
 	s.render(w, http.StatusOK, "job", p)
 	return nil
@@ -135,9 +142,10 @@ func took(j *report.Job, now time.Time) string {
 	return none
 }
 
-func (p *jobPage) fill(at place, j *report.Job, rows []trialRow) {
+// fill has a matrix of as many tasks.
+func (p *jobPage) fill(at place, j *report.Job, rows []trialRow, tasks int) {
 	for _, problem := range j.Problems {
-		p.Problems = append(p.Problems, plain(problem))
+		p.Problems = append(p.Problems, prose(problem))
 	}
 	if j.Journal != nil {
 		p.Suspicious = j.Journal.Suspicious
@@ -149,12 +157,12 @@ func (p *jobPage) fill(at place, j *report.Job, rows []trialRow) {
 	p.digest(at, d)
 	p.Histograms, p.Timeline = histograms(d), timelineOf(d.Timeline)
 	p.outcomes(at, j, rows)
-	p.Matrix = matrixOf(rows)
+	p.Matrix = matrixOf(rows, tasks)
 }
 
 func (p *jobPage) groups(j *report.Job) {
 	for _, g := range j.Groups {
-		row := groupRow{Name: plain(g.Group), Trials: g.Trials, WithReward: g.WithReward, Repeated: g.Attempts.Repeated}
+		row := groupRow{Name: label(g.Group), Trials: g.Trials, WithReward: g.WithReward, Repeated: g.Attempts.Repeated}
 		if g.Attempts.Repeated > 0 {
 			row.Flake = percent(float64(g.Attempts.FlakeRate))
 		}
@@ -168,7 +176,7 @@ func (p *jobPage) groups(j *report.Job) {
 func newMeanRow(m report.Mean) meanRow {
 	mean, low, high := float64(m.Mean), float64(m.Low), float64(m.High)
 	row := meanRow{
-		Reward: plain(m.Reward), Mean: decimals(mean), Low: decimals(low), High: decimals(high), Method: string(m.Method), Tasks: m.Tasks,
+		Reward: label(m.Reward), Mean: decimals(mean), Low: decimals(low), High: decimals(high), Method: string(m.Method), Tasks: m.Tasks,
 		Drawn: low >= 0 && high <= 1 && low <= high && mean >= 0 && mean <= 1,
 	}
 	if row.Drawn {
@@ -180,9 +188,9 @@ func newMeanRow(m report.Mean) meanRow {
 func (p *jobPage) errors(at place, j *report.Job) {
 	const examples = 3
 	for _, e := range j.Exceptions {
-		row := errorRow{Type: plain(e.Type), Reason: string(e.ReasonCode), N: len(e.Trials), Href: query(at.href(), "error", e.Type) + "#trials"}
+		row := errorRow{Type: label(e.Type), Reason: string(e.ReasonCode), N: len(e.Trials), Href: query(at.href(), "error", e.Type) + "#trials"}
 		for _, name := range e.Trials[:min(examples, len(e.Trials))] {
-			row.Examples = append(row.Examples, link{plain(name), at.trialHref(name)})
+			row.Examples = append(row.Examples, link{label(name), at.trialHref(name)})
 		}
 		p.Errors = append(p.Errors, row)
 	}
@@ -201,7 +209,7 @@ func (p *jobPage) phases(at place, j *report.Job) {
 	}
 	for _, slow := range j.Slowest {
 		p.Slowest = append(p.Slowest, slowRow{
-			Took: seconds(slow.Seconds), Phase: plain(slow.Phase), Trial: link{plain(slow.Trial), at.trialHref(slow.Trial)},
+			Took: seconds(slow.Seconds), Phase: label(slow.Phase), Trial: link{label(slow.Trial), at.trialHref(slow.Trial)},
 			Percent: ratio(slow.Seconds, j.Slowest[0].Seconds),
 		})
 	}
@@ -218,10 +226,10 @@ func ratio(x, of float64) float64 {
 func (p *jobPage) digest(at place, d *report.Digest) {
 	const most = 20
 	for _, f := range d.Flaky[:min(most, len(d.Flaky))] {
-		row := flakyRow{Task: plain(f.Task), Group: plain(f.Group), Href: query(at.href(), "task", f.Task) + "#trials"}
+		row := flakyRow{Task: label(f.Task), Group: label(f.Group), Href: query(at.href(), "task", f.Task) + "#trials"}
 		var texts []string
 		for _, r := range f.Values {
-			texts = append(texts, plain(rewardsText(r)))
+			texts = append(texts, prose(rewardsText(r)))
 		}
 		row.Rewards, _ = cut(strings.Join(texts, " · "), 200)
 		p.Flaky = append(p.Flaky, row)
@@ -261,8 +269,9 @@ func (l look) Key() string { return strings.ReplaceAll(l.Style, " ", "-") }
 // matrix shows every attempt at every task.
 type matrix struct {
 	Groups []matrixGroup
-	// More is how many tasks are left out.
+	// More is how many tasks are left out, All the page that has them.
 	More int
+	All  string
 }
 
 type matrixGroup struct {
@@ -280,10 +289,10 @@ type matrixRow struct {
 	Cells []trialRow
 }
 
-// mostTasks is how many rows the matrix has.
+// mostTasks is how many rows the matrix has, unless one asks for all.
 const mostTasks = 400
 
-func matrixOf(rows []trialRow) matrix {
+func matrixOf(rows []trialRow, most int) matrix {
 	var m matrix
 	n := 0
 	for _, row := range rows {
@@ -292,14 +301,14 @@ func matrixOf(rows []trialRow) matrix {
 		}
 		g := &m.Groups[len(m.Groups)-1]
 		if len(g.Rows) == 0 || g.Rows[len(g.Rows)-1].Task != row.Task {
-			if n++; n > mostTasks {
+			if n++; n > most {
 				m.More++
 				g.Rows = append(g.Rows, matrixRow{Task: row.Task})
 				continue
 			}
 			g.Rows = append(g.Rows, matrixRow{Task: row.Task})
 		}
-		if n <= mostTasks {
+		if n <= most {
 			last := &g.Rows[len(g.Rows)-1]
 			last.Cells = append(last.Cells, row)
 		}
@@ -315,5 +324,5 @@ func matrixOf(rows []trialRow) matrix {
 
 // jobCrumbs lead to a page of a job.
 func (s *Server) jobCrumbs(at place) []crumb {
-	return []crumb{{"Jobs", "/"}, {plain(filepath.Base(at.path)), at.href()}}
+	return []crumb{{"Jobs", "/"}, {label(filepath.Base(at.path)), at.href()}}
 }

@@ -34,10 +34,20 @@ type jobRow struct {
 	Done, Total     int
 	Share           float64 // of the trials that are done, in percent
 	Errored         int
-	Headlines       []report.Headline
+	Headlines       []headline
+	Spark           string // how far it had come when, of a job that runs
 	Error           string
 	at              int64
 	result, compare string
+	path            string
+}
+
+// headline is the first metric of a group. Tags are the agent, the model and the dataset
+// that the group is of; each leads to the jobs with it.
+type headline struct {
+	Text    string
+	NScored int
+	Tags    []link
 }
 
 // Compare is what the job is called in the address of a comparison.
@@ -59,7 +69,7 @@ func (s *Server) serveJobs(w http.ResponseWriter, r *http.Request) error {
 	}
 	for i, d := range s.dirs {
 		if d.trial != "" || d.file != "" {
-			p.Given = append(p.Given, link{plain(cmp.Or(d.trial, d.file)), s.first(i)})
+			p.Given = append(p.Given, link{label(cmp.Or(d.trial, d.file)), s.first(i)})
 			continue
 		}
 		jobs, err := s.listJobs(d, toBeSure(r))
@@ -76,6 +86,9 @@ func (s *Server) serveJobs(w http.ResponseWriter, r *http.Request) error {
 		p.Rows = slices.DeleteFunc(p.Rows, func(row jobRow) bool { return !row.matches(words) })
 	}
 	p.order()
+	if !s.still {
+		s.sparks(r.Context(), p.Rows)
+	}
 	s.render(w, http.StatusOK, "jobs", p)
 	return nil
 }
@@ -91,8 +104,8 @@ func (s *Server) first(i int) string {
 func (s *Server) jobRow(dir int, j *report.ListedJob) jobRow {
 	at := place{index: dir, name: j.Name}
 	row := jobRow{
-		Name: plain(j.Name), Href: at.href(), Dir: filepath.Base(s.dirs[dir].path), State: j.State, Started: moment(j.Started), Ago: s.ago(j.Started),
-		Done: j.Completed, Total: j.Total, Errored: j.Errored, Headlines: slices.Clone(j.Headlines), Error: plain(j.Error), compare: at.compare(),
+		Name: label(j.Name), Href: at.href(), Dir: filepath.Base(s.dirs[dir].path), State: j.State, Started: moment(j.Started), Ago: s.ago(j.Started),
+		Done: j.Completed, Total: j.Total, Errored: j.Errored, Error: label(j.Error), compare: at.compare(), path: j.Dir,
 	}
 	if j.Started != nil {
 		row.at = j.Started.UnixNano()
@@ -100,9 +113,15 @@ func (s *Server) jobRow(dir int, j *report.ListedJob) jobRow {
 	if j.Total > 0 {
 		row.Share = 100 * min(float64(j.Completed)/float64(j.Total), 1)
 	}
-	for i := range row.Headlines {
-		row.Headlines[i].Group, row.Headlines[i].Text = plain(row.Headlines[i].Group), plain(row.Headlines[i].Text)
-		row.result += " " + row.Headlines[i].Group
+	for _, h := range j.Headlines {
+		line := headline{Text: label(h.Text), NScored: h.NScored}
+		for tag := range strings.SplitSeq(label(h.Group), "__") {
+			if tag != "" {
+				line.Tags = append(line.Tags, link{tag, query("/", "q", tag)})
+			}
+		}
+		row.Headlines = append(row.Headlines, line)
+		row.result += " " + label(h.Group)
 	}
 	return row
 }

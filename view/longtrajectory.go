@@ -32,7 +32,7 @@ func (s *Server) readTrajectory(ctx context.Context, file traces.File, from int)
 	}
 	t, err = read(report.Steps{First: from, Last: from + stepsPerPage - 1})
 	if err == nil && len(t.Steps) == 0 && t.Totals.Steps > 0 {
-		from = max(t.Totals.Steps-stepsPerPage+1, 1)
+		from = lastPage(t.Totals.Steps)
 		t, err = read(report.Steps{First: from, Last: t.Totals.Steps})
 	}
 	return t, from, err

@@ -74,7 +74,7 @@ func parsePages(still bool) (*pages, error) {
 		"stack":  stack,
 		"kinds":  func() []string { return []string{"system", "user", "agent", "reasoning", "calls", "results"} },
 	}
-	for _, name := range []string{"jobs", "job", "trial", "trajectory", "file", "recording", "compare", "several", "error"} {
+	for _, name := range []string{"jobs", "job", "trial", "trajectory", "episode", "file", "recording", "compare", "several", "error"} {
 		t, err := template.New("frame.html").Funcs(functions).ParseFS(files, "pages/frame.html", "pages/parts.html", "pages/"+name+".html")
 		if err != nil {
 			return nil, fmt.Errorf("reading the pages: %w", err)

@@ -35,7 +35,7 @@ func histograms(d *report.Digest) []histogram {
 }
 
 func histogramOf(h *report.Histogram) histogram {
-	out := histogram{Name: plain(h.Reward) + " of " + plain(h.Group), Low: decimals(float64(h.Low)), High: decimals(float64(h.High))}
+	out := histogram{Name: label(h.Reward) + " of " + label(h.Group), Low: decimals(float64(h.Low)), High: decimals(float64(h.High))}
 	most := 0
 	for _, n := range h.Counts {
 		most = max(most, n)

@@ -65,11 +65,11 @@ func (s *Server) recordingOf(r *http.Request) (rec *cast.Recording, p *recording
 	}
 	defer func() { _ = f.Close() }()
 	if rec, err = cast.Read(f); err != nil {
-		return nil, nil, &badRequestError{plain(name) + ": " + err.Error()}
+		return nil, nil, &badRequestError{label(name) + ": " + err.Error()}
 	}
 	here := at.trialHref(trial)
 	return rec, &recordingPage{
-		Frame: frame{Title: "Recording", Crumbs: append(s.jobCrumbs(at), crumb{plain(trial), here})}, Name: plain(name),
+		Frame: frame{Title: "Recording", Crumbs: append(s.jobCrumbs(at), crumb{label(trial), here})}, Name: label(name),
 		Raw: here + "/raw/" + escapePath(name), Address: here + "/recording", Count: rec.Len(), Problem: rec.Problem, Took: seconds(rec.Seconds),
 	}, nil
 }

@@ -161,7 +161,7 @@ func rowsOf(at place, j *report.Job) []trialRow {
 	}
 	for _, dir := range j.Unfinished {
 		task, _, _ := strings.Cut(dir, "__")
-		row := trialRow{look: lookOf(report.ClassUnfinished, 0, false), Name: plain(dir), Href: at.trialHref(dir), Task: plain(task), Whole: plain(task), Reward: none, Started: none, Cost: none, class: report.ClassUnfinished}
+		row := trialRow{look: lookOf(report.ClassUnfinished, 0, false), Name: label(dir), Href: at.trialHref(dir), Task: label(task), Whole: label(task), Reward: none, Started: none, Cost: none, class: report.ClassUnfinished}
 		if j.State == report.Running {
 			row.Text = "running"
 		}
@@ -176,9 +176,9 @@ func rowsOf(at place, j *report.Job) []trialRow {
 func newTrialRow(at place, r *scan.FileRecord) trialRow {
 	x, has := firstReward(r.Rewards)
 	row := trialRow{
-		look: lookOf(r.Class(), x, has), Name: plain(r.Dir), Href: at.trialHref(r.Dir), Task: plain(r.TaskName), Group: plain(r.EvalsKey()),
-		Whole:  plain(r.Dataset() + "/" + r.TaskName),
-		Reward: plain(rewardsText(r.Rewards)), Error: plain(r.Exception()), Started: none, Cost: dollars(r.Usage.CostUSD),
+		look: lookOf(r.Class(), x, has), Name: label(r.Dir), Href: at.trialHref(r.Dir), Task: label(r.TaskName), Group: label(r.EvalsKey()),
+		Whole:  label(r.Dataset() + "/" + r.TaskName),
+		Reward: label(rewardsText(r.Rewards)), Error: label(r.Exception()), Started: none, Cost: dollars(r.Usage.CostUSD),
 		class: r.Class(), at: r.StartedAt,
 	}
 	if r.StartedAt != 0 {

@@ -140,6 +140,8 @@ func (s *Server) routes() {
 	page("/jobs/{dir}/{job}/rows", s.serveRows)
 	page("/jobs/{dir}/{job}/trials/{trial}", s.serveTrial)
 	page("/jobs/{dir}/{job}/trials/{trial}/trajectory", s.serveTrajectory)
+	page("/jobs/{dir}/{job}/trials/{trial}/episode", s.serveEpisode)
+	page("/jobs/{dir}/{job}/trials/{trial}/episode/{image}", s.serveEpisodeImage)
 	page("/jobs/{dir}/{job}/trials/{trial}/recording", s.serveRecording)
 	page("/jobs/{dir}/{job}/trials/{trial}/recording/moments", s.serveMoments)
 	page("/jobs/{dir}/{job}/trials/{trial}/files/{path...}", s.serveFile)

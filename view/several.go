@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/proctor-run/proctor/report"
-	"github.com/proctor-run/proctor/score"
 )
 
 // mostCompared is how many jobs are compared with another one on a page.
@@ -18,13 +17,14 @@ const mostCompared = 20
 
 // severalPage holds several jobs beside the oldest of them.
 type severalPage struct {
-	Frame frame
-	Base  comparedJob
-	Jobs  []comparedJob // without the base
-	Scale string        // how far from 0 the intervals are drawn
-	Tasks []comparedTask
-	Sort  string
-	Sorts []choice
+	Frame   frame
+	Base    comparedJob
+	Jobs    []comparedJob // without the base
+	Rewards []choice      // by which they can be compared
+	Scale   string        // how far from 0 the intervals are drawn
+	Tasks   []comparedTask
+	Sort    string
+	Sorts   []choice
 }
 
 // comparedJob is a job with its difference from the base over the tasks of both.
@@ -36,6 +36,7 @@ type comparedJob struct {
 	Low, High               string
 	Wins, Losses, Ties      int
 	Better, Worse           bool
+	By                      string // the reward, where one was chosen
 	Pair                    string // where the two are compared
 	Error                   string // why they cannot be
 	Line                    meanRow
@@ -64,10 +65,13 @@ func (s *Server) serveSeveral(w http.ResponseWriter, r *http.Request, jobs []pla
 	if len(jobs) > mostCompared {
 		return &badRequestError{"a comparison has room for " + count(mostCompared, "job")}
 	}
-	base := jobs[0]
+	base, q := jobs[0], url.Values{"reward": r.URL.Query()["reward"], "sort": r.URL.Query()["sort"]}
+	for _, job := range jobs {
+		q.Add("job", job.compare())
+	}
 	p := &severalPage{Frame: frame{Title: "Comparison", Crumbs: []crumb{{"Jobs", "/"}}}, Sort: cmp.Or(r.URL.Query().Get("sort"), "difference")}
 	for i, job := range jobs {
-		c, err := s.compared(r.Context(), base, job)
+		c, err := s.compared(r.Context(), base, job, q.Get("reward"))
 		switch {
 		case err != nil && i == 0:
 			return err
@@ -79,24 +83,22 @@ func (s *Server) serveSeveral(w http.ResponseWriter, r *http.Request, jobs []pla
 	}
 	p.draw()
 	p.tasks(base, jobs[1:])
+	p.Rewards = s.rewardChoices(r.Context(), cmp.Or(q.Get("reward"), p.Base.By), jobs, q)
 	for _, by := range []string{"difference", "task"} {
-		q := url.Values{"sort": {by}}
-		for _, job := range jobs {
-			q.Add("job", job.compare())
-		}
-		p.Sorts = append(p.Sorts, choice{Text: by, Href: "/compare?" + q.Encode(), Chosen: by == p.Sort})
+		p.Sorts = append(p.Sorts, choice{Text: by, Href: "/compare?" + with(q, "sort", by), Chosen: by == p.Sort})
 	}
 	s.render(w, http.StatusOK, "several", p)
 	return nil
 }
 
 // compared holds a job beside the base. The error is the same as the text of the job then.
-func (s *Server) compared(ctx context.Context, base, job place) (comparedJob, error) {
+func (s *Server) compared(ctx context.Context, base, job place, reward string) (comparedJob, error) {
 	out := comparedJob{
-		link: link{plain(job.name), job.href()}, Pair: query("/compare", "a", base.compare(), "b", job.compare()),
+		link: link{label(job.name), job.href()}, Pair: query("/compare", "a", base.compare(), "b", job.compare(), "reward", reward),
 		difference: math.NaN(), means: map[string]report.TaskPair{},
 	}
-	c, err := report.Compare(ctx, base.path, job.path, score.CompareOptions{AllowDifferentTasks: true})
+	c, by, err := compareJobs(ctx, base.path, job.path, reward)
+	out.By = label(by)
 	if err != nil {
 		out.Error = s.text(err)
 		return out, &badRequestError{out.Error}
@@ -139,7 +141,7 @@ func (p *severalPage) draw() {
 // tasks lists those of the base, the ones that differ most first.
 func (p *severalPage) tasks(base place, jobs []place) {
 	for name, own := range p.Base.means {
-		task := comparedTask{Task: plain(name)}
+		task := comparedTask{Task: label(name)}
 		cell := func(job place, t report.TaskPair, x report.Number) comparedCell {
 			c := comparedCell{Text: decimals(float64(x)), Href: query(job.href(), "task", name) + "#trials", Trials: t.TrialsB}
 			switch difference := float64(x - own.A); {

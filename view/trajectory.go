@@ -75,8 +75,9 @@ type result struct {
 const (
 	// stepsPerPage is how many steps a page shows.
 	stepsPerPage = 100
-	// longestText is how much of a text is shown, in bytes.
-	longestText = 24 << 10
+	// longestText is how much of a text is shown, and longestLabel of a name, in bytes.
+	longestText  = 24 << 10
+	longestLabel = 400
 )
 
 // source is where trajectories are.
@@ -95,7 +96,7 @@ func (s *Server) serveTrajectory(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	here := at.trialHref(trial)
-	return s.showTrajectory(w, r, source{here, dir, trajectoriesOf(dir), append(s.jobCrumbs(at), crumb{plain(trial), here}), trajectoryNamed})
+	return s.showTrajectory(w, r, source{here, dir, trajectoriesOf(dir), append(s.jobCrumbs(at), crumb{label(trial), here}), trajectoryNamed})
 }
 
 // serveBare shows a trajectory that is given by itself, and what it names beside it.
@@ -138,24 +139,33 @@ func (s *Server) showTrajectory(w http.ResponseWriter, r *http.Request, src sour
 	if !ok {
 		return errNoPage
 	}
-	from, err := strconv.Atoi(cmp.Or(r.URL.Query().Get("from"), "1"))
-	if err != nil || from < 1 {
-		return &badRequestError{"from: expected the number of a step"}
+	from, err := stepOf(r)
+	if err != nil {
+		return err
 	}
 	t, from, err := s.readTrajectory(r.Context(), file, from)
 	if err != nil {
 		return err
 	}
 	p := &trajectoryPage{
-		Frame: frame{Title: "Trajectory", Crumbs: src.crumbs}, Name: plain(name), Raw: src.at + "/raw/" + escapePath(name),
+		Frame: frame{Title: "Trajectory", Crumbs: src.crumbs}, Name: label(name), Raw: src.at + "/raw/" + escapePath(name),
 	}
 	for _, other := range src.names {
-		p.Parts = append(p.Parts, choice{Text: plain(other), Href: query(src.at+"/trajectory", "file", other), Chosen: other == name})
+		p.Parts = append(p.Parts, choice{Text: label(other), Href: query(src.at+"/trajectory", "file", other), Chosen: other == name})
 	}
 	reader := trajectoryReader{at: src.at, dir: path.Dir(name)}
 	p.fill(&reader, t, name, from)
 	s.render(w, http.StatusOK, "trajectory", p)
 	return nil
+}
+
+// stepOf is the step that a request wants to see first.
+func stepOf(r *http.Request) (int, error) {
+	from, err := strconv.Atoi(cmp.Or(r.URL.Query().Get("from"), "1"))
+	if err != nil || from < 1 {
+		return 0, &badRequestError{"from: expected the number of a step"}
+	}
+	return from, nil
 }
 
 // trajectoryNamed finds a trajectory of a trial, by its path below the directory.
@@ -187,12 +197,12 @@ func fileNamed(dir, name string) (traces.File, bool) {
 
 func (p *trajectoryPage) fill(reader *trajectoryReader, t *report.Trajectory, name string, from int) {
 	d := t.Document
-	p.Agent = plain(d.Agent.Name + " " + d.Agent.Version)
+	p.Agent = label(d.Agent.Name + " " + d.Agent.Version)
 	if d.Agent.ModelName != nil {
-		p.Model = plain(*d.Agent.ModelName)
+		p.Model = label(*d.Agent.ModelName)
 	}
 	if d.Notes != nil {
-		p.Notes = plain(*d.Notes)
+		p.Notes = prose(*d.Notes)
 	}
 	p.Count = count(t.Totals.Steps, "step")
 	p.Input, p.Cache, p.Output = tokens(t.Totals.PromptTokens), tokens(t.Totals.CachedTokens), tokens(t.Totals.CompletionTokens)
@@ -201,14 +211,14 @@ func (p *trajectoryPage) fill(reader *trajectoryReader, t *report.Trajectory, na
 	}
 	if next := d.ContinuedTrajectoryRef; next != nil {
 		if to := path.Join(path.Dir(name), *next); filepath.IsLocal(to) {
-			p.Continued = &link{plain(*next), query(reader.at+"/trajectory", "file", to)}
+			p.Continued = &link{label(*next), query(reader.at+"/trajectory", "file", to)}
 		}
 	}
 	for i := range d.Subagents {
 		sub := &d.Subagents[i]
-		row := subagentRow{Agent: plain(sub.Agent.Name), Count: count(len(sub.Steps), "step")}
+		row := subagentRow{Agent: label(sub.Agent.Name), Count: count(len(sub.Steps), "step")}
 		if sub.TrajectoryID != nil {
-			row.ID, row.Anchor = plain(*sub.TrajectoryID), "subagent-"+strconv.Itoa(i+1)
+			row.ID, row.Anchor = label(*sub.TrajectoryID), "subagent-"+strconv.Itoa(i+1)
 			reader.embedded(*sub.TrajectoryID, "#"+row.Anchor)
 		}
 		for k := range sub.Steps[:min(len(sub.Steps), stepsPerPage)] {
@@ -221,21 +231,30 @@ func (p *trajectoryPage) fill(reader *trajectoryReader, t *report.Trajectory, na
 
 // page shows the steps that were read, of which the first has this number.
 func (p *trajectoryPage) page(reader *trajectoryReader, t *report.Trajectory, name string, from int) {
-	all, to := t.Totals.Steps, from-1+len(t.Steps)
-	p.Turns = turns{What: "Steps", From: strconv.Itoa(from), To: strconv.Itoa(to)}
 	for i := range t.Steps {
 		p.Steps = append(p.Steps, reader.step(&t.Steps[i], ""))
 	}
-	turn := func(text string, n int) *link {
-		return &link{text, query(reader.at+"/trajectory", "file", name, "from", strconv.Itoa(n))}
-	}
+	p.Turns = stepTurns("Steps", from, from-1+len(t.Steps), t.Totals.Steps, func(n int) string {
+		return query(reader.at+"/trajectory", "file", name, "from", strconv.Itoa(n))
+	})
+}
+
+// stepTurns lead from some steps of all, numbered from 1, to others, which are at an
+// address.
+func stepTurns(what string, from, to, all int, at func(n int) string) turns {
+	t := turns{What: what, From: strconv.Itoa(from), To: strconv.Itoa(to)}
+	turn := func(text string, n int) *link { return &link{text, at(n)} }
 	if from > 1 {
-		p.Turns.First, p.Turns.Before = turn("first", 1), turn("earlier", max(from-stepsPerPage, 1))
+		t.First, t.Before = turn("first", 1), turn("earlier", max(from-stepsPerPage, 1))
 	}
 	if to < all {
-		p.Turns.After, p.Turns.Last = turn("later", to+1), turn("last", max(all-stepsPerPage+1, 1))
+		t.After, t.Last = turn("later", to+1), turn("last", lastPage(all))
 	}
+	return t
 }
+
+// lastPage is the first step of the last page of this many steps.
+func lastPage(all int) int { return max(all-stepsPerPage+1, 1) }
 
 // trajectoryReader makes steps for a page.
 type trajectoryReader struct {
@@ -258,7 +277,7 @@ func (t *trajectoryReader) step(s *atif.Step, prefix string) step {
 		Copied: s.IsCopiedContext != nil && *s.IsCopiedContext,
 	}
 	if s.ReasoningContent != nil {
-		out.Reasoning = plain(*s.ReasoningContent)
+		out.Reasoning = prose(*s.ReasoningContent)
 	}
 	for i := range s.ToolCalls {
 		out.Calls = append(out.Calls, callOf(&s.ToolCalls[i]))
@@ -276,13 +295,13 @@ func (t *trajectoryReader) step(s *atif.Step, prefix string) step {
 func aboutStep(s *atif.Step) []string {
 	var parts []string
 	if s.Timestamp != nil {
-		parts = append(parts, plain(*s.Timestamp))
+		parts = append(parts, label(*s.Timestamp))
 	}
 	if s.ModelName != nil {
-		parts = append(parts, plain(*s.ModelName))
+		parts = append(parts, label(*s.ModelName))
 	}
 	if s.ReasoningEffort != nil {
-		parts = append(parts, "effort "+plain(value.Text(s.ReasoningEffort)))
+		parts = append(parts, "effort "+label(value.Text(s.ReasoningEffort)))
 	}
 	m := s.Metrics
 	if m == nil {
@@ -304,16 +323,20 @@ func aboutStep(s *atif.Step) []string {
 }
 
 func callOf(c *atif.ToolCall) call {
+	return call{Name: label(c.FunctionName), ID: label(c.ID), Arguments: argumentsOf(c.Arguments)}
+}
+
+func argumentsOf(o *value.Object) []argument {
 	const inline = 80
-	out := call{Name: plain(c.FunctionName), ID: plain(c.ID)}
-	for name, v := range c.Arguments.All() {
+	var out []argument
+	for name, v := range o.All() {
 		text := string(value.AppendDumps(nil, v, value.DumpsOptions{Unicode: true}))
 		if s, ok := v.(value.Str); ok {
 			text = string(s)
 		}
-		a := argument{Name: plain(name), Text: textPiece(text)}
+		a := argument{Name: label(name), Text: textPiece(text)}
 		a.Long = len(a.Text.Text) > inline || strings.Contains(a.Text.Text, "\n")
-		out.Arguments = append(out.Arguments, a)
+		out = append(out, a)
 	}
 	return out
 }
@@ -321,10 +344,10 @@ func callOf(c *atif.ToolCall) call {
 func (t *trajectoryReader) result(s *atif.Step, r *atif.Result) result {
 	var out result
 	if r.SourceCallID != nil && len(s.ToolCalls) > 1 {
-		out.Of = plain(*r.SourceCallID)
+		out.Of = label(*r.SourceCallID)
 		for _, c := range s.ToolCalls {
 			if c.ID == *r.SourceCallID {
-				out.Of = plain(c.FunctionName)
+				out.Of = label(c.FunctionName)
 			}
 		}
 	}
@@ -335,10 +358,10 @@ func (t *trajectoryReader) result(s *atif.Step, r *atif.Result) result {
 		switch {
 		case sub.TrajectoryPath != nil:
 			if to := path.Join(t.dir, *sub.TrajectoryPath); filepath.IsLocal(to) {
-				out.Subagents = append(out.Subagents, link{plain(*sub.TrajectoryPath), query(t.at+"/trajectory", "file", to)})
+				out.Subagents = append(out.Subagents, link{label(*sub.TrajectoryPath), query(t.at+"/trajectory", "file", to)})
 			}
 		case sub.TrajectoryID != nil:
-			out.Subagents = append(out.Subagents, link{plain(*sub.TrajectoryID), t.ids[*sub.TrajectoryID]})
+			out.Subagents = append(out.Subagents, link{label(*sub.TrajectoryID), t.ids[*sub.TrajectoryID]})
 		}
 	}
 	return out
@@ -367,9 +390,9 @@ func (t *trajectoryReader) pieces(c atif.Content) []piece {
 func (t *trajectoryReader) image(s *atif.ImageSource) piece {
 	to := path.Join(t.dir, s.Path)
 	if _, shown := images[strings.ToLower(path.Ext(to))]; !shown || strings.Contains(s.Path, ":") || !filepath.IsLocal(to) {
-		return piece{Text: "[" + plain(s.MediaType+" "+s.Path) + "]"}
+		return piece{Text: "[" + label(s.MediaType+" "+s.Path) + "]"}
 	}
-	return piece{Image: t.at + "/raw/" + escapePath(to), Alt: plain(s.Path)}
+	return piece{Image: t.at + "/raw/" + escapePath(to), Alt: label(s.Path)}
 }
 
 func textPiece(text string) piece {

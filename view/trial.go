@@ -35,7 +35,9 @@ type trialPage struct {
 	Recordings   []link // of terminals
 	Logs         []logRow
 	Files        []fileRow
-	More         int      // files that are not listed
+	More         int // files that are not listed
+	Network      *network
+	Settings     []noteRow
 	Earlier      []string // directories of attempts that were set aside
 	Before       *link    // the trial before this one in the job, and the one behind it
 	After        *link
@@ -78,20 +80,24 @@ func (s *Server) serveTrial(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	p := &trialPage{
-		Frame: frame{Title: plain(name), Crumbs: s.jobCrumbs(at)}, Name: plain(name), Href: at.trialHref(name),
-		Task: link{plain(t.Task), query(at.href(), "task", t.Task) + "#trials"}, Agent: plain(t.Agent), State: t.State,
+		Frame: frame{Title: label(name), Crumbs: s.jobCrumbs(at)}, Name: label(name), Href: at.trialHref(name),
+		Task: link{label(t.Task), query(at.href(), "task", t.Task) + "#trials"}, Agent: label(t.Agent), State: t.State,
 	}
 	if t.State == report.Running && !s.still {
 		p.Frame.Changes = at.href() + "/changes"
 	}
 	p.fill(t)
+	p.Network, p.Settings = networkOf(dir, p.Href), settingsOf(dir)
 	p.neighbours(at, s.trialsOf(at.path), name)
 	for i, f := range trajectoriesOf(dir) {
 		text := "trajectory"
 		if i > 0 {
 			text = f
 		}
-		p.Trajectories = append(p.Trajectories, link{plain(text), query(p.Href+"/trajectory", "file", f)})
+		p.Trajectories = append(p.Trajectories, link{label(text), query(p.Href+"/trajectory", "file", f)})
+	}
+	if hasEpisode(dir) {
+		p.Trajectories = append(p.Trajectories, link{"episode", p.Href + "/episode"})
 	}
 	if p.Files, p.More, err = filesOf(dir, p.Href); err != nil {
 		return err
@@ -128,28 +134,28 @@ func (p *trialPage) fill(t *report.Trial) {
 		p.look.Text = "running"
 	}
 	for name, v := range rewards.All() {
-		p.Rewards = append(p.Rewards, figure{plain(name), shortNumber(v)})
+		p.Rewards = append(p.Rewards, figure{label(name), shortNumber(v)})
 	}
 	if t.Result != nil {
 		p.Took = seconds(t.Result.Seconds)
 	}
 	if c := t.Cause; c != nil {
-		p.Cause = &causeBox{plain(c.Phase), plain(c.Type), string(c.ReasonCode), plain(c.Message), plain(c.Traceback)}
+		p.Cause = &causeBox{label(c.Phase), label(c.Type), string(c.ReasonCode), prose(c.Message), prose(c.Traceback)}
 	}
 	for _, step := range t.Steps {
-		row := stepRow{Name: plain(step.Name), Rewards: plain(string(step.Rewards))}
+		row := stepRow{Name: label(step.Name), Rewards: prose(string(step.Rewards))}
 		if step.Exception != nil {
-			row.Error = plain(step.Exception.Type)
+			row.Error = label(step.Exception.Type)
 		}
 		p.Steps = append(p.Steps, row)
 	}
 	p.timeline(t)
 	p.notes(t)
 	for _, l := range t.Logs {
-		p.Logs = append(p.Logs, logRow{Name: plain(l.File), Href: p.Href + "/files/" + escapePath(l.File) + "?at=end", Text: strings.Join(shortLines(l.Lines), "\n"), Cut: l.Cut})
+		p.Logs = append(p.Logs, logRow{Name: label(l.File), Href: p.Href + "/files/" + escapePath(l.File) + "?at=end", Text: strings.Join(shortLines(l.Lines), "\n"), Cut: l.Cut})
 	}
 	for _, e := range t.Earlier {
-		p.Earlier = append(p.Earlier, plain(e))
+		p.Earlier = append(p.Earlier, label(e))
 	}
 }
 
@@ -162,7 +168,7 @@ func (p *trialPage) timeline(t *report.Trial) {
 		end = max(end, ph.Offset+ph.Seconds)
 	}
 	for _, ph := range t.Phases {
-		b := phaseBar{Name: plain(ph.Name), Kind: strings.ReplaceAll(string(ph.Kind), " ", "-"), Begins: seconds(ph.Offset), Takes: seconds(ph.Seconds), X: ratio(ph.Offset, end)}
+		b := phaseBar{Name: label(ph.Name), Kind: strings.ReplaceAll(string(ph.Kind), " ", "-"), Begins: seconds(ph.Offset), Takes: seconds(ph.Seconds), X: ratio(ph.Offset, end)}
 		b.Width = min(max(ratio(ph.Seconds, end), 0.5), 100-b.X)
 		p.Timeline = append(p.Timeline, b)
 	}
@@ -176,7 +182,7 @@ func (p *trialPage) notes(t *report.Trial) {
 	}
 	add := func(name, text string) {
 		if text != "" {
-			p.Notes = append(p.Notes, noteRow{name, plain(text)})
+			p.Notes = append(p.Notes, noteRow{name, prose(text)})
 		}
 	}
 	environment := n.Backend
@@ -200,17 +206,18 @@ func (p *trialPage) notes(t *report.Trial) {
 		}
 		add("agent", text)
 	}
+	add("episode", endOf(n))
 	add("kept sandbox", n.Kept)
 	add("replayed from", n.ReplayedFrom)
 	for _, x := range n.Suspicions() {
-		p.Suspicions = append(p.Suspicions, plain(x))
+		p.Suspicions = append(p.Suspicions, prose(x))
 	}
 	for _, x := range n.Warnings {
-		p.Warnings = append(p.Warnings, plain(x))
+		p.Warnings = append(p.Warnings, prose(x))
 	}
 	for _, e := range n.Errors {
 		if t.Cause == nil || e.Type != t.Cause.Type || e.Message != t.Cause.Message {
-			p.Later = append(p.Later, causeBox{Phase: plain(e.Phase), Type: plain(e.Type), Message: plain(e.Message)})
+			p.Later = append(p.Later, causeBox{Phase: label(e.Phase), Type: label(e.Type), Message: prose(e.Message)})
 		}
 	}
 }
@@ -222,10 +229,10 @@ func (p *trialPage) neighbours(at place, names []string, name string) {
 			continue
 		}
 		if i > 0 {
-			p.Before = &link{plain(names[i-1]), at.trialHref(names[i-1])}
+			p.Before = &link{label(names[i-1]), at.trialHref(names[i-1])}
 		}
 		if i+1 < len(names) {
-			p.After = &link{plain(names[i+1]), at.trialHref(names[i+1])}
+			p.After = &link{label(names[i+1]), at.trialHref(names[i+1])}
 		}
 	}
 }

@@ -202,7 +202,7 @@ func TestCompareSeveral(t *testing.T) {
 	server := serve(t, Options{Dirs: []string{dir}})
 	page, _ := get(t, server.URL+"/compare?job=0/better&job=0/mixed-nop&job=0/mixed-oracle&job=0/multi-oracle", http.StatusOK)
 	for _, want := range []string{
-		`3 jobs beside <a href="/jobs/0/mixed-oracle">`, "&#43;0.200", "-0.358", "none is called &#34;reward&#34;", // tenth has 0.9 for 0.1: 0.8 over 4 tasks
+		`3 jobs beside <a href="/jobs/0/mixed-oracle">`, "&#43;0.200", "-0.358", "they have no task in common", // tenth has 0.9 for 0.1: 0.8 over 4 tasks
 		`href="/compare?a=0%2Fmixed-oracle&amp;b=0%2Fbetter"`, `<td class="num full"><a href="/jobs/0/better?task=mixed%2Ftenth#trials">0.900</a>`,
 	} {
 		if !strings.Contains(page, want) {
@@ -250,7 +250,27 @@ func hostileJob(t testing.TB) (dir, trial string) {
 		{"type":"image","source":{"media_type":"image/png","path":"http://elsewhere/x.png"}},{"type":"image","source":{"media_type":"image/png","path":"images/a.png"}}],
 		"reasoning_content":`+string(text)+`,"tool_calls":[{"tool_call_id":"c","function_name":`+string(text)+`,"arguments":{`+string(text)+`:`+string(text)+`}}],
 		"observation":{"results":[{"source_call_id":"c","content":`+string(text)+`}]}}]}`))
+	huge(t, dir)
 	return dir, trial
+}
+
+// huge makes a trial with names of 1 MB.
+func huge(t testing.TB, dir string) {
+	t.Helper()
+	const name = "write-greeting__PPSRCbx"
+	long := strings.Repeat("n", 1<<20)
+	trial := filepath.Join(dir, "mixed-oracle", name)
+	result := jobtest.Read(t, filepath.Join(trial, "result.json"))
+	for _, member := range []string{"task_name", "source"} {
+		with := regexp.MustCompile(`"` + member + `": "[^"]*"`)
+		if !with.MatchString(result) {
+			t.Fatalf("the result has no %s", member)
+		}
+		result = with.ReplaceAllString(result, `"`+member+`": "`+long+`"`)
+	}
+	jobtest.Write(t, filepath.Join(trial, "result.json"), []byte(result))
+	jobtest.Write(t, filepath.Join(trial, "agent", "trajectory.json"), []byte(`{"schema_version":"ATIF-v1.7","session_id":"s","agent":{"name":"`+long+`","version":"1"},"steps":[
+		{"step_id":1,"source":"agent","message":"`+long+`","tool_calls":[{"tool_call_id":"`+long+`","function_name":"`+long+`","arguments":{"`+long+`":1}}]}]}`))
 }
 
 // TestHostile: what others wrote is shown as text, whatever it is.
@@ -271,6 +291,9 @@ func TestHostile(t *testing.T) {
 		}
 		if strings.Contains(page, "&lt;script&gt;fetch") {
 			shown++
+		}
+		if len(page) > 1<<20 {
+			t.Errorf("%s has %d bytes", at, len(page))
 		}
 	}
 	const trial = "/jobs/0/mixed-oracle/trials/no-reward__Ct8qpvf"

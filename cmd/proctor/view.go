@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -130,7 +129,7 @@ func serveView(ctx context.Context, env *Env, dirs []string, address string, ask
 // and it is taken.
 func listenView(ctx context.Context, address string, asked bool) (net.Listener, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
-	if err != nil && !asked && errors.Is(err, syscall.EADDRINUSE) {
+	if err != nil && !asked && ctx.Err() == nil { // systems name the reason differently
 		host, _, _ := net.SplitHostPort(address)
 		l, err = new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(host, "0"))
 	}
