@@ -38,36 +38,48 @@ func BenchmarkPages(b *testing.B) {
 		manyTrials(b, filepath.Join(many, fmt.Sprintf("job-%04d", i)), 100)
 	}
 	manyTrials(b, filepath.Join(large, "job"), 10_000)
-	for _, page := range []struct{ name, dir, path string }{{"1000 jobs", many, "/"}, {"10000 trials", large, "/jobs/0/job"}} {
-		at := func() *httptest.Server { return serve(b, Options{Dirs: []string{page.dir}}) }
-		server := at()
-		text := fetch(b, server.URL+page.path)
-		file := filepath.Join(b.TempDir(), "page.html")
-		if err := os.WriteFile(file, text, 0o644); err != nil {
-			b.Fatal(err)
-		}
-		files := httptest.NewServer(http.FileServer(http.Dir(filepath.Dir(file))))
-		b.Cleanup(files.Close)
-		b.Run(page.name+"/first", func(b *testing.B) {
-			var took time.Duration
-			for range b.N {
-				b.StopTimer()
-				server := at()
-				b.StartTimer()
-				begin := time.Now()
-				fetch(b, server.URL+page.path)
-				took += time.Since(begin)
-			}
-			beside(b, took, files.URL+"/page.html")
-		})
-		b.Run(page.name+"/again", func(b *testing.B) {
-			begin := time.Now()
-			for range b.N {
-				fetch(b, server.URL+page.path)
-			}
-			beside(b, time.Since(begin), files.URL+"/page.html")
-		})
+	timePage(b, "1000 jobs", many, "/")
+	timePage(b, "10000 trials", large, "/jobs/0/job")
+}
+
+// BenchmarkLongTrajectory times the first page of a trajectory of 52 MB like that.
+func BenchmarkLongTrajectory(b *testing.B) {
+	file := filepath.Join(b.TempDir(), "trajectory.json")
+	longOne(b, file, 800)
+	timePage(b, "52 MB", file, "/trajectories/0/trajectory")
+}
+
+// timePage times a page over a directory or a file.
+func timePage(b *testing.B, name, dir, path string) {
+	b.Helper()
+	at := func() *httptest.Server { return serve(b, Options{Dirs: []string{dir}}) }
+	server := at()
+	text := fetch(b, server.URL+path)
+	file := filepath.Join(b.TempDir(), "page.html")
+	if err := os.WriteFile(file, text, 0o644); err != nil {
+		b.Fatal(err)
 	}
+	files := httptest.NewServer(http.FileServer(http.Dir(filepath.Dir(file))))
+	b.Cleanup(files.Close)
+	b.Run(name+"/first", func(b *testing.B) {
+		var took time.Duration
+		for range b.N {
+			b.StopTimer()
+			server := at()
+			b.StartTimer()
+			begin := time.Now()
+			fetch(b, server.URL+path)
+			took += time.Since(begin)
+		}
+		beside(b, took, files.URL+"/page.html")
+	})
+	b.Run(name+"/again", func(b *testing.B) {
+		begin := time.Now()
+		for range b.N {
+			fetch(b, server.URL+path)
+		}
+		beside(b, time.Since(begin), files.URL+"/page.html")
+	})
 }
 
 // beside reports how many times as long something took as the file does.

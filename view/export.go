@@ -251,11 +251,9 @@ func (e *exporter) target(address string) (t target, ok bool) {
 		t.file = path.Join(folder, variant(q, kept, secrets, "file", "from"))
 	case kind == kindEpisode && len(parts) == 6:
 		t.file = path.Join(folder, variant(q, kept, secrets, "from"))
-	case kind == kindEpisode: // a picture
-		t.file, t.image = folder, true
 	case kind == kindFile && isKept(q.Get("at")):
 		t.file = path.Join(folder, variant(q, kept, secrets, "at"))
-	case kind == kindRaw && images[strings.ToLower(path.Ext(folder))] != "":
+	case isPicture(kind, folder):
 		t.file, t.image = folder, true
 	case kind == kindList, kind == kindJob, kind == kindTrial:
 		t.file = path.Join(folder, "index.html")
@@ -273,6 +271,12 @@ func (e *exporter) target(address string) (t target, ok bool) {
 		t.rest += "#" + u.EscapedFragment()
 	}
 	return t, true
+}
+
+// isPicture reports whether an address of a kind leads to one: it is a trial's own file, or
+// was observed in an episode.
+func isPicture(kind, name string) bool {
+	return (kind == kindRaw || kind == kindEpisode) && images[strings.ToLower(path.Ext(name))] != ""
 }
 
 // isKept reports whether the part of a file that begins there is exported.

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"encoding/base64"
 	"errors"
 	"html"
 	"io/fs"
@@ -35,6 +36,7 @@ func exported(t testing.TB, jobs string, o ExportOptions) (dir string, done Expo
 func TestExport(t *testing.T) {
 	t.Parallel()
 	jobs, _ := hostileJob(t)
+	played(t, jobs)
 	if err := os.CopyFS(filepath.Join(jobs, "odd %name"), os.DirFS(filepath.Join(jobs, "mixed-nop"))); err != nil {
 		t.Fatal(err)
 	}
@@ -88,6 +90,9 @@ func TestExport(t *testing.T) {
 		trial + "files/agent/long.txt/at-end.html":  "the end",
 		trial + "files/agent/page.html/index.html":  "&lt;script&gt;",
 		trial + "trajectory/file-agent_trajectory-": "step-2",
+		trial + "episode/index.html":                "It is clicked.",
+		trial + "episode/from-151.html":             "place 250<",
+		trial + "episode/1-1.png":                   "PNG",
 	} {
 		found := false
 		for file, text := range files {
@@ -178,7 +183,8 @@ func TestSafeName(t *testing.T) {
 func TestExportPage(t *testing.T) {
 	t.Parallel()
 	const ofJob = "the-jobs-secret-4711"
-	_, trial := hostileJob(t)
+	dir, trial := hostileJob(t)
+	picture := played(t, dir)
 	config := filepath.Join(trial, "config.json")
 	jobtest.Write(t, config, []byte(strings.Replace(jobtest.Read(t, config), `"env": {}`, `"env": {"SOME_API_KEY": "`+ofJob+`"}`, 1)))
 	jobtest.Write(t, filepath.Join(trial, "agent", "log.txt"), []byte("it is "+ofJob+"\n"))
@@ -187,7 +193,7 @@ func TestExportPage(t *testing.T) {
 		dir  string
 		want []string
 	}{
-		"trial":      {trial, []string{"RewardFileNotFoundError", `href="#p`, `id="p1-step-2"`, "it is [REDACTED:SOME_API_KEY]", "data:image/png;base64,", "&lt;script&gt;fetch"}},
+		"trial":      {trial, []string{"RewardFileNotFoundError", `href="#p`, `id="p1-step-2"`, "it is [REDACTED:SOME_API_KEY]", "data:image/png;base64," + base64.StdEncoding.EncodeToString(picture), "&lt;script&gt;fetch", "place 250<"}},
 		"trajectory": {filepath.Join(trial, "agent", "trajectory.json"), []string{`id="p0-step-2"`, "data:image/png;base64,", "&lt;script&gt;fetch"}},
 	} {
 		s, err := New(Options{Dirs: []string{of.dir}, Now: time.Now})

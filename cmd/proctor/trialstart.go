@@ -16,7 +16,6 @@ import (
 	"github.com/proctor-run/proctor/internal/flags"
 	"github.com/proctor-run/proctor/internal/interrupt"
 	"github.com/proctor-run/proctor/internal/jobcli"
-	"github.com/proctor-run/proctor/internal/shellword"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/jobdir/scan"
@@ -276,7 +275,7 @@ func (f *trialFlags) finish(env *Env, dir string, r *jobdir.TrialResult) error {
 		}
 	} else {
 		printTrialEnd(env.Stdout, r)
-		_, _ = fmt.Fprintf(env.Stderr, "proctor: to look further: proctor trial show %s\n", clean(shellword.Quote(dir)))
+		jobcli.PrintHowToLook(env.Stderr, "proctor", "proctor", "trial", dir)
 	}
 	if x, _ := r.Failure(); x != nil && !f.run.HarborExitCodes {
 		return errQuiet(exitTrialErrors)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -50,6 +51,27 @@ func TestView(t *testing.T) {
 				t.Errorf("exit code %d", code)
 			}
 		})
+	}
+}
+
+// TestViewElsewhere: where the port that nobody asked for is taken, it is another one.
+func TestViewElsewhere(t *testing.T) {
+	t.Parallel()
+	taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+	l, err := listenView(t.Context(), taken.Addr().String(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	if l.Addr().String() == taken.Addr().String() {
+		t.Errorf("it listens at %s, which is taken", l.Addr())
+	}
+	if l, err := listenView(t.Context(), taken.Addr().String(), true); err == nil {
+		t.Errorf("it listens at %s, and not where it was told to", l.Addr())
 	}
 }
 

@@ -2,6 +2,7 @@ package jobcli
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -111,9 +112,16 @@ func (p *Program) sayHowToLook(f *Flags, cfg jobdir.Config, out *job.Summary) {
 	if p.Show == "" || f.quiet(cfg) {
 		return
 	}
-	command, dir := p.Show+" job show", cfg.Dir()
+	what, dir := "job", cfg.Dir()
 	if i := slices.IndexFunc(out.Records, func(r jobdir.Record) bool { return r.ExceptionType != "" }); i >= 0 {
-		command, dir = p.Show+" trial show", filepath.Join(dir, out.Records[i].TrialName)
+		what, dir = "trial", filepath.Join(dir, out.Records[i].TrialName)
 	}
-	_, _ = fmt.Fprintf(p.Stderr, "%s: to look further: %s %s\n", p.Name, command, console.Clean(shellword.Quote(dir)))
+	PrintHowToLook(p.Stderr, p.Name, p.Show, what, dir)
+}
+
+// PrintHowToLook prints, in the name of a program, with which commands of show to see more
+// of a job or a trial.
+func PrintHowToLook(w io.Writer, name, show, what, dir string) {
+	dir = console.Clean(shellword.Quote(dir))
+	_, _ = fmt.Fprintf(w, "%[1]s: to look further: %[2]s %[3]s show %[4]s\n%[1]s: in a browser: %[2]s view %[4]s\n", name, show, what, dir)
 }
