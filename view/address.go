@@ -32,6 +32,8 @@ const (
 	kindTrial      = "trial"
 	kindTrajectory = "trajectory"
 	kindEpisode    = "episode"
+	kindRecording  = "recording"
+	kindCompare    = "compare"
 	kindFile       = "files"
 	kindRaw        = "raw"
 	kindStatic     = "static"
@@ -44,6 +46,8 @@ func kindOf(parts []string) string {
 		return kindList
 	case parts[0] == kindStatic && n == 2:
 		return kindStatic
+	case parts[0] == kindCompare && n == 1:
+		return kindCompare
 	case parts[0] == "trajectories" && n > 2:
 		return parts[2]
 	case parts[0] != "jobs" || n < 3:

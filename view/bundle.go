@@ -134,7 +134,7 @@ var (
 	mainPart = regexp.MustCompile(`(?s)<main id="main" tabindex="-1">\n(.*)\n</main>`)
 	named    = regexp.MustCompile(`\b(id|for|aria-labelledby)="([^"]*)"`)
 	// notAlone is what means nothing without a server or without other trials.
-	notAlone = regexp.MustCompile(`(?s)<form class="search".*?</form>|<nav class="turn" aria-label="Other trials">.*?</nav>`)
+	notAlone = regexp.MustCompile(`(?s)<form class="search".*?</form>|<nav class="turn" aria-label="Other trials">.*?</nav>|<p class="recorded">.*?</p>`)
 )
 
 // errFrame is the error of templates that are not what this file knows of them.

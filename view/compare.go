@@ -47,6 +47,12 @@ type pairRow struct {
 	by                     float64
 }
 
+// Sorts of a comparison's tasks.
+const (
+	sortDifference = "difference"
+	sortTask       = "task"
+)
+
 // point is a task at its means, of 100.
 type point struct {
 	X, Y  float64
@@ -90,7 +96,7 @@ func (s *Server) serveCompare(w http.ResponseWriter, r *http.Request) error {
 		MeanA: decimals(float64(c.MeanA)), MeanB: decimals(float64(c.MeanB)), Difference: signed(float64(c.Difference)),
 		Low: signed(float64(c.Low)), High: signed(float64(c.High)), Confidence: percent(c.Confidence),
 		Wins: c.Wins, Losses: c.Losses, Ties: c.Ties, SignP: decimals(float64(c.SignP)),
-		Sort: cmp.Or(q.Get("sort"), "difference"),
+		Sort: cmp.Or(q.Get("sort"), sortDifference),
 	}
 	p.Reward = label(by)
 	p.Rewards = s.rewardChoices(r.Context(), by, []place{a, b}, q)
@@ -141,10 +147,10 @@ func in(x float64) bool { return x >= 0 && x <= 1 }
 
 func (p *comparePage) order(q url.Values) {
 	slices.SortStableFunc(p.Tasks, func(x, y pairRow) int { return cmp.Compare(x.Task, y.Task) })
-	if p.Sort == "difference" {
+	if p.Sort == sortDifference {
 		slices.SortStableFunc(p.Tasks, func(x, y pairRow) int { return cmp.Compare(math.Abs(y.by), math.Abs(x.by)) })
 	}
-	for _, by := range []string{"difference", "task"} {
+	for _, by := range []string{sortDifference, sortTask} {
 		p.Sorts = append(p.Sorts, choice{Text: by, Href: "/compare?" + with(q, "sort", by), Chosen: by == p.Sort})
 	}
 }

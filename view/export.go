@@ -249,6 +249,14 @@ func (e *exporter) target(address string) (t target, ok bool) {
 		return target{address: u.EscapedPath(), file: folder}, true
 	case kind == kindTrajectory:
 		t.file = path.Join(folder, variant(q, kept, secrets, "file", "from"))
+	case kind == kindRecording && len(parts) == 6:
+		t.file = path.Join(folder, variant(q, kept, secrets, "file"))
+	case kind == kindCompare:
+		if q.Get("sort") == sortDifference { // which it is without it
+			q.Del("sort")
+		}
+		q, kept = url.Values{}, q
+		t.file = path.Join(folder, withSum("page.html", kept.Encode()))
 	case kind == kindEpisode && len(parts) == 6:
 		t.file = path.Join(folder, variant(q, kept, secrets, "from"))
 	case kind == kindFile && isKept(q.Get("at")):

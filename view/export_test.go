@@ -37,6 +37,7 @@ func TestExport(t *testing.T) {
 	t.Parallel()
 	jobs, _ := hostileJob(t)
 	played(t, jobs)
+	recorded(t, jobs)
 	if err := os.CopyFS(filepath.Join(jobs, "odd %name"), os.DirFS(filepath.Join(jobs, "mixed-nop"))); err != nil {
 		t.Fatal(err)
 	}
@@ -90,6 +91,8 @@ func TestExport(t *testing.T) {
 		trial + "files/agent/long.txt/at-end.html":  "the end",
 		trial + "files/agent/page.html/index.html":  "&lt;script&gt;",
 		trial + "trajectory/file-agent_trajectory-": "step-2",
+		"compare/page-":                             "jobs beside",
+		trial + "recording/file-agent_recording-":   "line 149</span>",
 		trial + "episode/index.html":                "It is clicked.",
 		trial + "episode/from-151.html":             "place 250<",
 		trial + "episode/1-1.png":                   "PNG",

@@ -3,6 +3,7 @@ package view
 import (
 	"cmp"
 	"net/http"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ type jobsPage struct {
 	Rows        []jobRow
 	All         int    // jobs, of which Rows are those that were searched for
 	Given       []link // trials and trajectories
+	Compared    string // where all jobs are, on a page that stays
 	Problems    []string
 }
 
@@ -86,11 +88,25 @@ func (s *Server) serveJobs(w http.ResponseWriter, r *http.Request) error {
 		p.Rows = slices.DeleteFunc(p.Rows, func(row jobRow) bool { return !row.matches(words) })
 	}
 	p.order()
-	if !s.still {
+	if s.still {
+		p.compareAll()
+	} else {
 		s.sparks(r.Context(), p.Rows)
 	}
 	s.render(w, http.StatusOK, "jobs", p)
 	return nil
+}
+
+// compareAll leads to a comparison of all jobs: where nobody can be asked, it is there.
+func (p *jobsPage) compareAll() {
+	if len(p.Rows) < 2 || len(p.Rows) > mostCompared {
+		return
+	}
+	q := url.Values{}
+	for i := range p.Rows {
+		q.Add("job", p.Rows[i].compare)
+	}
+	p.Compared = "/compare?" + q.Encode()
 }
 
 // first is the page of a trial or a trajectory that was given by itself.

@@ -23,7 +23,8 @@ type recordingPage struct {
 	Number  int // of the moment, from 1
 	Count   int // of moments
 	Took    string
-	Address string // of moments, for the script
+	Address string        // of moments, for the script
+	All     []screenFrame // the moments, on a page that stays
 	Turns   turns
 }
 
@@ -44,6 +45,9 @@ const (
 	framesAtOnce = 100
 	// drawLimit bounds how long a recording is drawn: a few bytes can be much work.
 	drawLimit = 20 * time.Second
+	// mostKeptMoments and mostKeptScreen, in bytes, bound what a page that stays has.
+	mostKeptMoments = 2000
+	mostKeptScreen  = 4 << 20
 )
 
 // isRecording reports whether a file is called as recordings are.
@@ -91,10 +95,38 @@ func (s *Server) serveRecording(w http.ResponseWriter, r *http.Request) error {
 	if len(frames) > 0 {
 		p.Now, p.Number = frames[0], n+1
 	}
+	if s.still {
+		if err := p.keepAll(r.Context(), rec); err != nil {
+			return err
+		}
+	}
 	name := r.URL.Query().Get("file")
 	p.turn(n, func(n int) string { return query(p.Address, "file", name, "moment", strconv.Itoa(n+1)) })
 	p.Address = query(p.Address+"/moments", "file", name)
 	s.render(w, http.StatusOK, "recording", p)
+	return nil
+}
+
+// keepAll puts the moments into the page, as many as there is room for.
+func (p *recordingPage) keepAll(ctx context.Context, rec *cast.Recording) (err error) {
+	if p.All, err = draw(ctx, rec, 0, mostKeptMoments); err != nil {
+		return err
+	}
+	size := 0
+	for i, f := range p.All {
+		for _, row := range f.Rows {
+			for _, run := range row {
+				size += len(run.Text) + len(run.Style)
+			}
+		}
+		if size > mostKeptScreen {
+			p.All = p.All[:i]
+			break
+		}
+	}
+	if n := len(p.All); n < p.Count {
+		p.Problem, p.Count = strings.TrimPrefix(p.Problem+"; the first "+count(n, "moment")+" of "+strconv.Itoa(p.Count)+" are here", "; "), n
+	}
 	return nil
 }
 

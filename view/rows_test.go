@@ -76,3 +76,23 @@ func TestRows(t *testing.T) {
 		t.Errorf("behind the end is %.80q", page)
 	}
 }
+
+// TestMatrix: of many tasks a page shows some, and all when one asks for it.
+func TestMatrix(t *testing.T) {
+	t.Parallel()
+	const tasks = mostTasks + 5
+	dir := t.TempDir()
+	manyTrials(t, filepath.Join(dir, "large"), 4*tasks)
+	server := serve(t, Options{Dirs: []string{dir}})
+	page, _ := get(t, server.URL+"/jobs/0/large", http.StatusOK)
+	if n := strings.Count(page, `class="line"`); n != mostTasks || !strings.Contains(page, `5 more tasks: <a href="/jobs/0/large?tasks=all#matrix">`) {
+		t.Errorf("%d tasks are shown, and the others are not offered", n)
+	}
+	page, _ = get(t, server.URL+"/jobs/0/large?tasks=all", http.StatusOK)
+	if n := strings.Count(page, `class="line"`); n != tasks || strings.Contains(page, "more task") {
+		t.Errorf("%d of %d tasks are shown", n, tasks)
+	}
+	if n := strings.Count(page, `class="cell `); n != 4*tasks {
+		t.Errorf("%d attempts are shown", n)
+	}
+}

@@ -69,7 +69,7 @@ func (s *Server) serveSeveral(w http.ResponseWriter, r *http.Request, jobs []pla
 	for _, job := range jobs {
 		q.Add("job", job.compare())
 	}
-	p := &severalPage{Frame: frame{Title: "Comparison", Crumbs: []crumb{{"Jobs", "/"}}}, Sort: cmp.Or(r.URL.Query().Get("sort"), "difference")}
+	p := &severalPage{Frame: frame{Title: "Comparison", Crumbs: []crumb{{"Jobs", "/"}}}, Sort: cmp.Or(r.URL.Query().Get("sort"), sortDifference)}
 	for i, job := range jobs {
 		c, err := s.compared(r.Context(), base, job, q.Get("reward"))
 		switch {
@@ -84,7 +84,7 @@ func (s *Server) serveSeveral(w http.ResponseWriter, r *http.Request, jobs []pla
 	p.draw()
 	p.tasks(base, jobs[1:])
 	p.Rewards = s.rewardChoices(r.Context(), cmp.Or(q.Get("reward"), p.Base.By), jobs, q)
-	for _, by := range []string{"difference", "task"} {
+	for _, by := range []string{sortDifference, sortTask} {
 		p.Sorts = append(p.Sorts, choice{Text: by, Href: "/compare?" + with(q, "sort", by), Chosen: by == p.Sort})
 	}
 	s.render(w, http.StatusOK, "several", p)
@@ -164,7 +164,7 @@ func (p *severalPage) tasks(base place, jobs []place) {
 		p.Tasks = append(p.Tasks, task)
 	}
 	slices.SortFunc(p.Tasks, func(a, b comparedTask) int {
-		if p.Sort == "difference" && a.spread != b.spread {
+		if p.Sort == sortDifference && a.spread != b.spread {
 			return cmp.Compare(b.spread, a.spread)
 		}
 		return cmp.Compare(a.Task, b.Task)

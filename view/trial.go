@@ -102,9 +102,7 @@ func (s *Server) serveTrial(w http.ResponseWriter, r *http.Request) error {
 	if p.Files, p.More, err = filesOf(dir, p.Href); err != nil {
 		return err
 	}
-	if !s.still { // nobody could draw them
-		p.recordings()
-	}
+	p.recordings()
 	s.render(w, http.StatusOK, "trial", p)
 	return nil
 }

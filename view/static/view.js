@@ -151,7 +151,9 @@ function playRecording() {
     if (!answer.ok) throw new Error(answer.statusText);
     return [...new DOMParser().parseFromString(await answer.text(), "text/html").querySelectorAll("pre")];
   }
+  const kept = document.getElementById("moments");
   async function moment(n) {
+    if (kept) return kept.children[n - 1];
     const part = Math.floor((n - 1) / some);
     if (!parts.has(part)) {
       for (const old of [...parts.keys()].slice(0, -3)) parts.delete(old);
@@ -191,6 +193,8 @@ function playRecording() {
   });
   slider.addEventListener("input", () => { stop(); show(Number(slider.value)).catch(stop); });
   slider.addEventListener("change", () => history.replaceState(null, "", withMoment(slider.value)));
+  const asked = Number(new URLSearchParams(location.search).get("moment"));
+  if (kept && asked) show(Math.min(Math.max(Math.floor(asked), 1), count)).catch(stop);
   player.querySelector(".controls").hidden = false;
   player.querySelector(".without").hidden = true;
 }
