@@ -247,39 +247,45 @@ func (e *exporter) target(address string) (t target, ok bool) {
 	switch kind := kindOf(parts); {
 	case kind == kindStatic:
 		return target{address: u.EscapedPath(), file: folder}, true
-	case kind == kindTrajectory:
-		t.file = path.Join(folder, variant(q, kept, secrets, "file", "from"))
-	case kind == kindRecording && len(parts) == 6:
-		t.file = path.Join(folder, variant(q, kept, secrets, "file"))
+	case isPicture(kind, folder):
+		t.file, t.image = folder, true
 	case kind == kindCompare:
 		if q.Get("sort") == sortDifference { // which it is without it
 			q.Del("sort")
 		}
 		q, kept = url.Values{}, q
 		t.file = path.Join(folder, withSum("page.html", kept.Encode()))
-	case kind == kindEpisode && len(parts) == 6:
-		t.file = path.Join(folder, variant(q, kept, secrets, "from"))
-	case kind == kindFile && isKept(q.Get("at")):
-		t.file = path.Join(folder, variant(q, kept, secrets, "at"))
-	case isPicture(kind, folder):
-		t.file, t.image = folder, true
 	case kind == kindList, kind == kindJob, kind == kindTrial:
 		t.file = path.Join(folder, "index.html")
-	default:
+	case kind == kindFile && !isKept(q.Get("at")):
 		return t, false
+	default:
+		chosenBy, several := parameters[kind]
+		if !several || kind != kindFile && len(parts) > 6 {
+			return t, false
+		}
+		t.file = path.Join(folder, variant(q, kept, secrets, chosenBy...))
 	}
+	t.complete(u, kept, q)
+	return t, true
+}
+
+// complete divides an address into what chooses the page and what the page does with it.
+func (t *target) complete(u *url.URL, kept, rest url.Values) {
 	t.address = u.EscapedPath()
 	if len(kept) > 0 {
 		t.address += "?" + kept.Encode()
 	}
-	if len(q) > 0 {
-		t.rest = "?" + q.Encode()
+	if len(rest) > 0 {
+		t.rest = "?" + rest.Encode()
 	}
 	if u.Fragment != "" {
 		t.rest += "#" + u.EscapedFragment()
 	}
-	return t, true
 }
+
+// parameters choose one of the pages at an address of a kind.
+var parameters = map[string][]string{kindTrajectory: {"file", "from"}, kindRecording: {"file"}, kindEpisode: {"from"}, kindFile: {"at"}}
 
 // isPicture reports whether an address of a kind leads to one: it is a trial's own file, or
 // was observed in an episode.
