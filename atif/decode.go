@@ -147,15 +147,40 @@ type numberedStep struct {
 // MetricsOf reads the metrics of a step that need not keep the rules of the format; nil
 // where it has none that can be read.
 func MetricsOf(step value.Value) *Metrics {
+	return memberOf(step, "metrics", metrics)
+}
+
+// SubagentsOf reads what a step that need not keep the rules of the format says of the
+// trajectories of subagents; nil where it says nothing that can be read.
+func SubagentsOf(step value.Value) []SubagentRef {
+	return memberOf(step, "observation", observation).subagents()
+}
+
+// Subagents are the trajectories of subagents that the step names.
+func (s *Step) Subagents() []SubagentRef { return s.Observation.subagents() }
+
+func (o *Observation) subagents() []SubagentRef {
+	if o == nil {
+		return nil
+	}
+	var all []SubagentRef
+	for i := range o.Results {
+		all = append(all, o.Results[i].Subagents...)
+	}
+	return all
+}
+
+// memberOf reads one member of a step; nil where it cannot be read.
+func memberOf[T any](step value.Value, name string, kind schema.Decoder[T]) *T {
 	o, ok := step.(*value.Object)
 	if !ok {
 		return nil
 	}
-	v, ok := o.Get("metrics")
+	v, ok := o.Get(name)
 	if !ok {
 		return nil
 	}
-	m, _, err := schema.Validate(v, metrics)
+	m, _, err := schema.Validate(v, kind)
 	if err != nil {
 		return nil
 	}

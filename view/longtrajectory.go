@@ -13,7 +13,7 @@ const (
 	// longTrajectory is from what size on a trajectory is read by parts, in bytes.
 	longTrajectory = 4 << 20
 	// mostIndexed is of how many it is kept where their steps are.
-	mostIndexed = 16
+	mostIndexed = mostFollowed
 )
 
 // keptIndex says where the steps of a trajectory are, as long as its file is as it was.
@@ -44,15 +44,28 @@ func (s *Server) trajectoryReader(ctx context.Context, file traces.File) (func(r
 	if err != nil || info.Size() < longTrajectory {
 		return func(chosen report.Steps) (*report.Trajectory, error) { return report.ReadTrajectory(file, chosen) }, nil
 	}
-	if known := s.kept.indexOf(file.Path(), info); known != nil {
-		return known.Read, nil
-	}
-	index, err := report.IndexTrajectory(ctx, file)
+	index, err := s.indexed(ctx, file)
 	if err != nil {
 		return nil, err
 	}
-	s.kept.keepIndex(keptIndex{file.Path(), info, index})
 	return index.Read, nil
+}
+
+// indexed is where the steps of a trajectory are and what they name.
+func (s *Server) indexed(ctx context.Context, file traces.File) (*report.LongTrajectory, error) {
+	info, err := os.Stat(file.Path())
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it names the file
+	}
+	if known := s.kept.indexOf(file.Path(), info); known != nil {
+		return known, nil
+	}
+	index, err := report.IndexTrajectory(ctx, file)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it names the file
+	}
+	s.kept.keepIndex(keptIndex{file.Path(), info, index})
+	return index, nil
 }
 
 func (k *kept) indexOf(path string, now os.FileInfo) *report.LongTrajectory {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"net/http"
 	"path"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -24,6 +23,7 @@ type trajectoryPage struct {
 	Count                      string
 	Input, Cache, Output, Cost string
 	Parts                      []choice // the files of the trial's trajectory
+	By                         *namer   // what names it, for one that is not the first
 	Continued                  *link
 	Subagents                  []subagentRow
 	Steps                      []step
@@ -32,7 +32,10 @@ type trajectoryPage struct {
 
 type subagentRow struct {
 	ID, Agent, Count, Anchor string
+	By                       *link // the step that names it
 	Steps                    []step
+
+	id string
 }
 
 type step struct {
@@ -86,8 +89,6 @@ type source struct {
 	dir    string
 	names  []string // of the trajectories, slash-separated below dir
 	crumbs []crumb
-	// named finds a trajectory.
-	named func(dir, name string) (traces.File, bool)
 }
 
 func (s *Server) serveTrajectory(w http.ResponseWriter, r *http.Request) error {
@@ -96,7 +97,7 @@ func (s *Server) serveTrajectory(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	here := at.trialHref(trial)
-	return s.showTrajectory(w, r, source{here, dir, trajectoriesOf(dir), append(s.jobCrumbs(at), crumb{label(trial), here}), trajectoryNamed})
+	return s.showTrajectory(w, r, source{here, dir, trajectoriesOf(dir), append(s.jobCrumbs(at), crumb{label(trial), here})})
 }
 
 // serveBare shows a trajectory that is given by itself, and what it names beside it.
@@ -105,7 +106,7 @@ func (s *Server) serveBare(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return s.showTrajectory(w, r, source{at, d.path, []string{d.file}, []crumb{{"Jobs", "/"}}, fileNamed})
+	return s.showTrajectory(w, r, source{at, d.path, []string{d.file}, []crumb{{"Jobs", "/"}}})
 }
 
 // serveBareRaw is serveRaw for a trajectory that is given by itself: images alone.
@@ -135,7 +136,7 @@ func (s *Server) showTrajectory(w http.ResponseWriter, r *http.Request, src sour
 		return errNoPage
 	}
 	name := cmp.Or(r.URL.Query().Get("file"), src.names[0])
-	file, ok := src.named(src.dir, name)
+	file, ok := trajectoryAt(src.dir, name)
 	if !ok {
 		return errNoPage
 	}
@@ -155,6 +156,9 @@ func (s *Server) showTrajectory(w http.ResponseWriter, r *http.Request, src sour
 	}
 	reader := trajectoryReader{at: src.at, dir: path.Dir(name)}
 	p.fill(&reader, t, name, from)
+	if err := s.wayBack(r.Context(), p, src, name); err != nil {
+		return err
+	}
 	s.render(w, http.StatusOK, "trajectory", p)
 	return nil
 }
@@ -168,31 +172,15 @@ func stepOf(r *http.Request) (int, error) {
 	return from, nil
 }
 
-// trajectoryNamed finds a trajectory of a trial, by its path below the directory.
-func trajectoryNamed(dir, name string) (traces.File, bool) {
-	parts, _ := traces.Parts(dir) // where there is none, all files are looked at
-	files, _ := traces.Files(dir)
-	for _, f := range append(parts, files...) {
-		if rel, err := filepath.Rel(dir, f.Path()); err == nil && filepath.ToSlash(rel) == name {
-			return f, true
-		}
-	}
-	return traces.File{}, false
-}
-
-// fileNamed finds a trajectory beside or below one that was given by itself, whatever it
-// is called.
-func fileNamed(dir, name string) (traces.File, bool) {
-	f, _, err := openFile(dir, name)
+// trajectoryAt finds a trajectory of a directory, whatever it is called.
+func trajectoryAt(dir, name string) (traces.File, bool) {
+	file := traces.FileIn(dir, name)
+	f, err := file.Open()
 	if err != nil {
 		return traces.File{}, false
 	}
 	_ = f.Close()
-	files, err := traces.Files(filepath.Join(dir, filepath.FromSlash(name)))
-	if err != nil || len(files) != 1 {
-		return traces.File{}, false
-	}
-	return files[0], true
+	return file, true
 }
 
 func (p *trajectoryPage) fill(reader *trajectoryReader, t *report.Trajectory, name string, from int) {
@@ -210,7 +198,7 @@ func (p *trajectoryPage) fill(reader *trajectoryReader, t *report.Trajectory, na
 		p.Cost = dollars(new(float64(*t.Totals.CostUSD)))
 	}
 	if next := d.ContinuedTrajectoryRef; next != nil {
-		if to := path.Join(path.Dir(name), *next); filepath.IsLocal(to) {
+		if to, ok := besideFile(path.Dir(name), *next); ok {
 			p.Continued = &link{label(*next), query(reader.at+"/trajectory", "file", to)}
 		}
 	}
@@ -218,7 +206,7 @@ func (p *trajectoryPage) fill(reader *trajectoryReader, t *report.Trajectory, na
 		sub := &d.Subagents[i]
 		row := subagentRow{Agent: label(sub.Agent.Name), Count: count(len(sub.Steps), "step")}
 		if sub.TrajectoryID != nil {
-			row.ID, row.Anchor = label(*sub.TrajectoryID), "subagent-"+strconv.Itoa(i+1)
+			row.ID, row.Anchor, row.id = label(*sub.TrajectoryID), subagentAnchor(i+1), *sub.TrajectoryID
 			reader.embedded(*sub.TrajectoryID, "#"+row.Anchor)
 		}
 		for k := range sub.Steps[:min(len(sub.Steps), stepsPerPage)] {
@@ -273,7 +261,7 @@ func (t *trajectoryReader) embedded(id, href string) {
 
 func (t *trajectoryReader) step(s *atif.Step, prefix string) step {
 	out := step{
-		ID: s.ID, Anchor: prefix + "step-" + strconv.Itoa(s.ID), Source: string(s.Source), About: aboutStep(s), Message: t.pieces(s.Message),
+		ID: s.ID, Anchor: prefix + stepAnchor(s.ID), Source: string(s.Source), About: aboutStep(s), Message: t.pieces(s.Message),
 		Copied: s.IsCopiedContext != nil && *s.IsCopiedContext,
 	}
 	if s.ReasoningContent != nil {
@@ -357,7 +345,7 @@ func (t *trajectoryReader) result(s *atif.Step, r *atif.Result) result {
 	for _, sub := range r.Subagents {
 		switch {
 		case sub.TrajectoryPath != nil:
-			if to := path.Join(t.dir, *sub.TrajectoryPath); filepath.IsLocal(to) {
+			if to, ok := besideFile(t.dir, *sub.TrajectoryPath); ok {
 				out.Subagents = append(out.Subagents, link{label(*sub.TrajectoryPath), query(t.at+"/trajectory", "file", to)})
 			}
 		case sub.TrajectoryID != nil:
@@ -388,8 +376,8 @@ func (t *trajectoryReader) pieces(c atif.Content) []piece {
 
 // image is one of the trial's own; one from elsewhere is named and not loaded.
 func (t *trajectoryReader) image(s *atif.ImageSource) piece {
-	to := path.Join(t.dir, s.Path)
-	if _, shown := images[strings.ToLower(path.Ext(to))]; !shown || strings.Contains(s.Path, ":") || !filepath.IsLocal(to) {
+	to, ok := besideFile(t.dir, s.Path)
+	if _, shown := images[strings.ToLower(path.Ext(to))]; !shown || strings.Contains(s.Path, ":") || !ok {
 		return piece{Text: "[" + label(s.MediaType+" "+s.Path) + "]"}
 	}
 	return piece{Image: t.at + "/raw/" + escapePath(to), Alt: label(s.Path)}

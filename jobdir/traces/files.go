@@ -22,6 +22,10 @@ type File struct {
 	dir, name string
 }
 
+// FileIn is a file of a directory that others may have written to: name is slash-separated
+// below it, and what leads elsewhere is not opened.
+func FileIn(dir, name string) File { return File{dir: dir, name: name} }
+
 // Files finds trajectories: path itself when it is no directory, else every
 // trajectory*.json at and below it, sorted. Hidden directories and earlier
 // attempts of trials are left out.
