@@ -14,6 +14,15 @@ const (
 // recording of package llm.
 const ModelCallsFile = "model-calls.jsonl"
 
+// StepsFile is the log of an episode, in the agent's directory: one JSON object per turn of a
+// task that is stepped.
+const StepsFile = "steps.jsonl"
+
+// EgressLog is the file in a trial's directory that records, one JSON object per line, the
+// requests of its sandboxes to the egress proxy (egress.Line). It is there when a
+// sandbox had an allow list, or a network that was switched.
+const EgressLog = "egress.jsonl"
+
 // MaxModelCalls bounds the files of that name that belong to one trial, in bytes.
 const MaxModelCalls = 64 << 20
 

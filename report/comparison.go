@@ -90,6 +90,23 @@ func Compare(ctx context.Context, dirA, dirB string, opts score.CompareOptions) 
 	if err != nil {
 		return nil, err
 	}
+	return compareRecords(dirA, dirB, a, b, opts)
+}
+
+// CompareJobs is [Compare] for jobs that were read with [ReadJob].
+func CompareJobs(a, b *Job, opts score.CompareOptions) (*Comparison, error) {
+	inA, err := recordsOf(a.Dir, a.records, a.unreadable, opts.GroupA)
+	if err != nil {
+		return nil, err
+	}
+	inB, err := recordsOf(b.Dir, b.records, b.unreadable, opts.GroupB)
+	if err != nil {
+		return nil, err
+	}
+	return compareRecords(a.Dir, b.Dir, inA, inB, opts)
+}
+
+func compareRecords(dirA, dirB string, a, b []jobdir.Record, opts score.CompareOptions) (*Comparison, error) {
 	c, err := score.Compare(a, b, opts)
 	if err != nil {
 		return nil, &CompareError{err}
@@ -99,22 +116,31 @@ func Compare(ctx context.Context, dirA, dirB string, opts score.CompareOptions) 
 
 var errNoTrials = errors.New("it holds no trials")
 
-// recordsIn reads the trials of a job, at least one of them in the group.
+// recordsIn reads the trials of a job.
 func recordsIn(ctx context.Context, dir, group string) ([]jobdir.Record, error) {
 	scanned, err := scan.Dir(ctx, dir)
 	if err != nil && ctx.Err() == nil && !isDirectory(dir) {
 		return nil, &NotFoundError{Path: dir, Kind: "job", Err: err}
 	}
-	if err = errors.Join(append([]error{err}, scanned.Errors...)...); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	if len(scanned.Records) == 0 {
+	return recordsOf(dir, scanned.Records, scanned.Errors, group)
+}
+
+// recordsOf are the trials of a job, all of which could be read, and at least one of which
+// is in the group.
+func recordsOf(dir string, trials []scan.FileRecord, unreadable []error, group string) ([]jobdir.Record, error) {
+	if err := errors.Join(unreadable...); err != nil {
+		return nil, err
+	}
+	if len(trials) == 0 {
 		return nil, &NotFoundError{Path: dir, Kind: "job", Err: errNoTrials}
 	}
-	records := make([]jobdir.Record, len(scanned.Records))
+	records := make([]jobdir.Record, len(trials))
 	groups := map[string]bool{}
-	for i := range scanned.Records {
-		records[i] = scanned.Records[i].Record
+	for i := range trials {
+		records[i] = trials[i].Record
 		groups[records[i].EvalsKey()] = true
 	}
 	if group != "" && !groups[group] {

@@ -54,6 +54,7 @@ type Job struct {
 	Unfinished []string `json:"unfinished"`
 	Journal    *Journal `json:"journal"` // null without one
 	records    []scan.FileRecord
+	unreadable []error // one for each result that cannot be read
 }
 
 // ExceptionSummary is a type of exception with the directories of the trials that
@@ -103,17 +104,17 @@ func ReadJob(ctx context.Context, dir string, zone *time.Location) (*Job, error)
 		return nil, err
 	}
 	j := &Job{
-		Dir: dir, State: stateOf(dir), Outcomes: map[jobdir.Class]int{}, records: scanned.Records,
+		Dir: dir, State: stateOf(dir), Outcomes: map[jobdir.Class]int{}, records: scanned.Records, unreadable: scanned.Errors,
 		Problems: []string{}, Unfinished: orEmpty(scanned.Unfinished),
 	}
 	if len(j.records) == 0 && !isFile(filepath.Join(dir, scan.ResultFile)) {
 		return nil, &NotFoundError{Path: dir, Kind: "job", Err: errNoJob}
 	}
-	for _, err := range scanned.Errors {
+	for _, err := range j.unreadable {
 		j.Problems = append(j.Problems, exception.PlainText(err))
 	}
 	j.readResult(zone)
-	j.countOutcomes(len(scanned.Errors))
+	j.countOutcomes(len(j.unreadable))
 	j.estimate()
 	j.collectExceptions()
 	j.timePhases()

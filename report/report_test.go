@@ -251,3 +251,37 @@ func TestLogTails(t *testing.T) {
 		t.Errorf("%d lines of the large log are read", len(all.Lines))
 	}
 }
+
+// TestCompareJobs: jobs that were read compare as their directories do.
+func TestCompareJobs(t *testing.T) {
+	t.Parallel()
+	a, b := harborJobs+"/mixed-nop", harborJobs+"/mixed-oracle"
+	for _, o := range []score.CompareOptions{{Confidence: 0.95}, {GroupB: "none"}, {Reward: "absent"}} {
+		want, wantErr := report.Compare(t.Context(), a, b, o)
+		got, err := report.CompareJobs(readJob(t, a), readJob(t, b), o)
+		if (err == nil) != (wantErr == nil) || err != nil && err.Error() != wantErr.Error() {
+			t.Errorf("%+v: got %v, want %v", o, err, wantErr)
+		}
+		if err == nil {
+			jobtest.EqualText(t, written(t, got), written(t, want))
+		}
+	}
+	unreadable := t.TempDir()
+	if err := os.CopyFS(unreadable, os.DirFS(a)); err != nil {
+		t.Fatal(err)
+	}
+	jobtest.Write(t, jobtest.Glob(t, filepath.Join(unreadable, "third__*", "result.json"))[0], []byte("{"))
+	_, wantErr := report.Compare(t.Context(), unreadable, b, score.CompareOptions{})
+	if _, err := report.CompareJobs(readJob(t, unreadable), readJob(t, b), score.CompareOptions{}); err == nil || wantErr == nil || err.Error() != wantErr.Error() {
+		t.Errorf("of results that cannot be read: %v, want %v", err, wantErr)
+	}
+}
+
+func written(t *testing.T, v any) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := report.WriteJSON(&out, v); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}

@@ -158,16 +158,16 @@ func (d *desk) keepSteps() error {
 	if a.cube.episode == nil { // none has begun
 		return nil
 	}
-	from, dir := filepath.Join(a.dir, stepsFile), a.hostDir("agent")
+	from, dir := filepath.Join(a.dir, jobdir.StepsFile), a.hostDir("agent")
 	root, err := bounded.OpenDir(dir)
 	if err != nil {
 		return err
 	}
-	err = root.RemoveAll(stepsFile)
+	err = root.RemoveAll(jobdir.StepsFile)
 	if err = errors.Join(err, root.Close()); err != nil {
 		return err
 	}
-	return os.Rename(from, filepath.Join(dir, stepsFile))
+	return os.Rename(from, filepath.Join(dir, jobdir.StepsFile))
 }
 
 // lingerLimit is how long an agent may go on when the episode has ended: it reads the answer

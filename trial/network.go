@@ -16,11 +16,6 @@ import (
 	"github.com/proctor-run/proctor/sandbox/egress"
 )
 
-// EgressLog is the file in a trial's directory that records, one JSON object per
-// line, the requests of its sandboxes to the egress proxy (egress.Line). It is
-// written when a sandbox has an allow list, or a network that is switched.
-const EgressLog = "egress.jsonl"
-
 const (
 	// egressLogLimit bounds the file, in bytes. Beyond it lines are dropped
 	// and counted.
@@ -125,7 +120,7 @@ func (n *networks) watch(spec *sandbox.Spec, switches bool) error {
 		return nil
 	}
 	if n.egress == nil {
-		f, err := bounded.Truncate(n.dir, EgressLog)
+		f, err := bounded.Truncate(n.dir, jobdir.EgressLog)
 		if err != nil {
 			return fmt.Errorf("keeping the log of the egress proxy: %w", err)
 		}
@@ -143,7 +138,7 @@ type veiledLines struct {
 
 func (v veiledLines) Write(line []byte) (int, error) {
 	if _, err := v.File.Write(v.veil.bytes(line)); err != nil {
-		return 0, fmt.Errorf("writing %s: %w", EgressLog, err)
+		return 0, fmt.Errorf("writing %s: %w", jobdir.EgressLog, err)
 	}
 	return len(line), nil
 }

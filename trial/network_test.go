@@ -11,10 +11,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/egress"
 	"github.com/proctor-run/proctor/sandbox/fake"
-	"github.com/proctor-run/proctor/trial"
 )
 
 // networks tells what happened to the network, and the policy under which the
@@ -85,7 +85,7 @@ func TestPhasesHaveTheirNetworks(t *testing.T) {
 			if !slices.Equal(got, c.want) {
 				t.Errorf("got  %q\nwant %q", got, c.want)
 			}
-			if _, err := os.Stat(filepath.Join(b.dir, trial.EgressLog)); (err == nil) != c.log {
+			if _, err := os.Stat(filepath.Join(b.dir, jobdir.EgressLog)); (err == nil) != c.log {
 				t.Errorf("the log of the egress proxy: %v; want one: %v", err, c.log)
 			}
 		})
@@ -189,7 +189,7 @@ func TestTheEgressLogHasNoSecretAtAnyTime(t *testing.T) {
 			}
 			line, err := json.Marshal(egress.Line{Host: key + ".a.com"})
 			n, writeErr := c.Spec.Network.Log.Write(append(line, '\n'))
-			data, readErr := os.ReadFile(filepath.Join(b.dir, trial.EgressLog))
+			data, readErr := os.ReadFile(filepath.Join(b.dir, jobdir.EgressLog))
 			if n != len(line)+1 || strings.Contains(string(data), key) || !strings.Contains(string(data), ".a.com") {
 				t.Errorf("%d of %d bytes written, and while the trial runs the log holds %q", n, len(line)+1, data)
 			}
@@ -215,7 +215,7 @@ func TestTheEgressLogIsBoundedAndWhole(t *testing.T) {
 		},
 	})
 	b.run(t)
-	data, err := os.ReadFile(filepath.Join(b.dir, trial.EgressLog))
+	data, err := os.ReadFile(filepath.Join(b.dir, jobdir.EgressLog))
 	if err != nil || len(data) > 9<<20 {
 		t.Fatalf("%d bytes, %v", len(data), err)
 	}

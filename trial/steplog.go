@@ -5,11 +5,9 @@ import (
 
 	"github.com/proctor-run/proctor/cube"
 	"github.com/proctor-run/proctor/internal/bounded"
+	"github.com/proctor-run/proctor/jobdir"
 	"github.com/proctor-run/proctor/value"
 )
-
-// stepsFile holds one JSON object per turn of an episode.
-const stepsFile = "steps.jsonl"
 
 // stepLog is the log of an episode: every line is an object, whatever is left out.
 type stepLog struct {
@@ -18,7 +16,7 @@ type stepLog struct {
 }
 
 func newStepLog(dir string, limit int64, veil *veil) (*stepLog, error) {
-	lines, err := bounded.CreateLines(dir, stepsFile, limit, func(c bounded.Cut) []byte {
+	lines, err := bounded.CreateLines(dir, jobdir.StepsFile, limit, func(c bounded.Cut) []byte {
 		return appendLine(cube.Pairs("omitted_lines", c.Lines, "omitted_bytes", c.Bytes))
 	})
 	if err != nil {

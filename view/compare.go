@@ -86,7 +86,11 @@ func (s *Server) serveCompare(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	c, by, err := compareJobs(r.Context(), a.path, b.path, q.Get("reward"))
+	jobs, err := s.readJobs(r.Context(), []place{a, b})
+	if err != nil {
+		return &badRequestError{s.text(err)}
+	}
+	c, by, err := compareJobs(jobs[0], jobs[1], q.Get("reward"))
 	if err != nil {
 		return &badRequestError{s.text(err)}
 	}
@@ -99,7 +103,7 @@ func (s *Server) serveCompare(w http.ResponseWriter, r *http.Request) error {
 		Sort: cmp.Or(q.Get("sort"), sortDifference),
 	}
 	p.Reward = label(by)
-	p.Rewards = s.rewardChoices(r.Context(), by, []place{a, b}, q)
+	p.Rewards = rewardChoices(by, jobs, q)
 	p.Better, p.Worse = float64(c.Low) > 0, float64(c.High) < 0
 	p.Equal = !p.Better && !p.Worse
 	for _, t := range c.Tasks {
@@ -162,26 +166,34 @@ func with(q url.Values, name, v string) string {
 	return q.Encode()
 }
 
+// readJobs reads jobs, or has done so.
+func (s *Server) readJobs(ctx context.Context, places []place) ([]*report.Job, error) {
+	jobs := make([]*report.Job, len(places))
+	for i, at := range places {
+		var err error
+		if jobs[i], err = s.readJob(ctx, at.path, false); err != nil {
+			return nil, err
+		}
+	}
+	return jobs, nil
+}
+
 // compareJobs compares jobs by a reward. Where none is chosen and one must be, it is the
 // first by name of a trial that has several.
-func compareJobs(ctx context.Context, a, b, reward string) (c *report.Comparison, by string, err error) {
+func compareJobs(a, b *report.Job, reward string) (c *report.Comparison, by string, err error) {
 	o := score.CompareOptions{Reward: reward, AllowDifferentTasks: true}
-	c, err = report.Compare(ctx, a, b, o)
+	c, err = report.CompareJobs(a, b, o)
 	if several, ok := errors.AsType[*score.SeveralRewardsError](err); ok {
 		o.Reward = several.Names[0]
-		c, err = report.Compare(ctx, a, b, o)
+		c, err = report.CompareJobs(a, b, o)
 	}
 	return c, o.Reward, err
 }
 
 // rewardChoices are the rewards by which jobs can be compared; nil where there is one.
-func (s *Server) rewardChoices(ctx context.Context, chosen string, jobs []place, q url.Values) []choice {
+func rewardChoices(chosen string, jobs []*report.Job, q url.Values) []choice {
 	var names []string
-	for _, at := range jobs {
-		j, err := s.readJob(ctx, at.path, false)
-		if err != nil {
-			continue // the comparison says why
-		}
+	for _, j := range jobs {
 		for _, g := range j.Groups {
 			for _, m := range g.Means {
 				names = append(names, m.Reward)

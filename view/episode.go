@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// episodeFile has the turns of a task that is stepped, one JSON object per line.
-	episodeFile = "agent/steps.jsonl"
+	// episodeFile has the turns of a task that is stepped, below a trial's directory.
+	episodeFile = "agent/" + jobdir.StepsFile
 	// longestTurn bounds a line of it, mostOfTurns all those of a page, in bytes: a page
 	// with longer ones has fewer.
 	longestTurn = 32 << 20
@@ -203,15 +203,12 @@ func aboutOutput(o *value.Object) []string {
 // outputOf is what was observed, what the evaluation told, and what went wrong.
 func outputOf(n int, o *value.Object, here string) []result {
 	var results []result
-	if obs, ok := member[*value.Object](o, "obs"); ok {
-		contents, _ := member[value.List](obs, "contents")
-		var pieces []piece
-		for i, c := range contents {
-			pieces = append(pieces, contentOf(c, fmt.Sprintf("%s/%d-%d.png", here, n, i)))
-		}
-		if pieces != nil {
-			results = append(results, result{Pieces: pieces})
-		}
+	var pieces []piece
+	for i, c := range contentsOf(o) {
+		pieces = append(pieces, contentOf(c, fmt.Sprintf("%s/%d-%d.png", here, n, i)))
+	}
+	if pieces != nil {
+		results = append(results, result{Pieces: pieces})
 	}
 	if info, ok := member[*value.Object](o, "info"); ok {
 		told := value.NewObject(info.Len())
@@ -230,6 +227,16 @@ func outputOf(n int, o *value.Object, here string) []result {
 		results = append(results, result{Of: "error", Pieces: []piece{textPiece(string(typ) + ": " + string(text))}})
 	}
 	return results
+}
+
+// contentsOf are the parts of what was observed.
+func contentsOf(output *value.Object) value.List {
+	obs, ok := member[*value.Object](output, "obs")
+	if !ok {
+		return nil
+	}
+	contents, _ := member[value.List](obs, "contents")
+	return contents
 }
 
 // contentOf is one part of an observation; an image is at the address.
@@ -301,11 +308,7 @@ func pictureIn(lines [][]byte, content int) (data []byte, ok bool) {
 	if !ok {
 		return nil, false
 	}
-	obs, ok := member[*value.Object](output, "obs")
-	if !ok {
-		return nil, false
-	}
-	contents, _ := member[value.List](obs, "contents")
+	contents := contentsOf(output)
 	if content < 0 || content >= len(contents) {
 		return nil, false
 	}

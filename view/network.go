@@ -9,12 +9,11 @@ import (
 	"strconv"
 
 	"github.com/proctor-run/proctor/internal/bounded"
+	"github.com/proctor-run/proctor/jobdir"
 )
 
 const (
-	// egressFile has the requests to the proxy of an allow list, one JSON object per line,
-	// and mostEgress is how much of it is read, in bytes.
-	egressFile = "egress.jsonl"
+	// mostEgress is how much is read of what the proxy of an allow list logged, in bytes.
 	mostEgress = 16 << 20
 	// mostHosts is how many rows the page of a trial has for them.
 	mostHosts = 50
@@ -51,11 +50,11 @@ type egressLine struct {
 
 // networkOf sums the file of a trial up; nil without one.
 func networkOf(dir, href string) *network {
-	data, err := bounded.ReadIn(dir, egressFile, mostEgress)
+	data, err := bounded.ReadIn(dir, jobdir.EgressLog, mostEgress)
 	if err != nil {
 		return nil // it is among the files, where there is one
 	}
-	n := &network{Href: href + "/files/" + egressFile}
+	n := &network{Href: href + "/files/" + jobdir.EgressLog}
 	type key struct {
 		host    string
 		allowed bool

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/proctor-run/proctor/internal/jobtest"
+	"github.com/proctor-run/proctor/jobdir"
 )
 
 // TestNetwork: a trial's page sums up what was asked of the network, what was denied first.
@@ -21,7 +22,7 @@ func TestNetwork(t *testing.T) {
 	}
 	log.WriteString(`{"host":"<script>fetch('/beacon')</script>","port":80,"allowed":false,"reason":"not in allowed_hosts","bytes_up":-5}` + "\nno JSON\n")
 	log.WriteString(`{"time":"2026-01-02T03:04:05Z","host":"","port":0,"allowed":false,"reason":"7 more lines were dropped: the log is full"}`)
-	jobtest.Write(t, filepath.Join(trial, egressFile), []byte(log.String()))
+	jobtest.Write(t, filepath.Join(trial, jobdir.EgressLog), []byte(log.String()))
 	server := serve(t, Options{Dirs: []string{dir}})
 	page, _ := get(t, server.URL+"/jobs/0/mixed-oracle/trials/no-reward__Ct8qpvf", http.StatusOK)
 	for _, want := range []string{
@@ -39,7 +40,7 @@ func TestNetwork(t *testing.T) {
 	for i := range mostHosts + 5 {
 		fmt.Fprintf(&log, `{"host":"h%d","port":1,"allowed":false}`+"\n", i)
 	}
-	jobtest.Write(t, filepath.Join(trial, egressFile), []byte(log.String()))
+	jobtest.Write(t, filepath.Join(trial, jobdir.EgressLog), []byte(log.String()))
 	if page, _ = get(t, server.URL+"/jobs/0/mixed-oracle/trials/no-reward__Ct8qpvf", http.StatusOK); !strings.Contains(page, "5 more hosts in the file") {
 		t.Error("it is not said that there are more hosts")
 	}

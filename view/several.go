@@ -43,6 +43,7 @@ type comparedJob struct {
 	difference, low, high   float64
 	means                   map[string]report.TaskPair
 	DifferentContent, Fewer int // tasks with other files; tasks of the base that are not there
+	read                    *report.Job
 }
 
 // comparedTask is a task of the base in all jobs, the base's first.
@@ -70,20 +71,24 @@ func (s *Server) serveSeveral(w http.ResponseWriter, r *http.Request, jobs []pla
 		q.Add("job", job.compare())
 	}
 	p := &severalPage{Frame: frame{Title: "Comparison", Crumbs: []crumb{{"Jobs", "/"}}}, Sort: cmp.Or(r.URL.Query().Get("sort"), sortDifference)}
-	for i, job := range jobs {
-		c, err := s.compared(r.Context(), base, job, q.Get("reward"))
-		switch {
-		case err != nil && i == 0:
-			return err
-		case i == 0:
-			p.Base = c
-		default:
-			p.Jobs = append(p.Jobs, c)
+	first, err := s.readJob(r.Context(), base.path, false)
+	if err != nil {
+		return &badRequestError{s.text(err)}
+	}
+	if p.Base = s.compared(r.Context(), base, first, base, q.Get("reward")); p.Base.Error != "" {
+		return &badRequestError{p.Base.Error}
+	}
+	read := []*report.Job{first}
+	for _, job := range jobs[1:] {
+		c := s.compared(r.Context(), base, first, job, q.Get("reward"))
+		p.Jobs = append(p.Jobs, c)
+		if c.read != nil {
+			read = append(read, c.read)
 		}
 	}
 	p.draw()
 	p.tasks(base, jobs[1:])
-	p.Rewards = s.rewardChoices(r.Context(), cmp.Or(q.Get("reward"), p.Base.By), jobs, q)
+	p.Rewards = rewardChoices(cmp.Or(q.Get("reward"), p.Base.By), read, q)
 	for _, by := range []string{sortDifference, sortTask} {
 		p.Sorts = append(p.Sorts, choice{Text: by, Href: "/compare?" + with(q, "sort", by), Chosen: by == p.Sort})
 	}
@@ -91,17 +96,22 @@ func (s *Server) serveSeveral(w http.ResponseWriter, r *http.Request, jobs []pla
 	return nil
 }
 
-// compared holds a job beside the base. The error is the same as the text of the job then.
-func (s *Server) compared(ctx context.Context, base, job place, reward string) (comparedJob, error) {
+// compared holds a job beside the base, which has been read.
+func (s *Server) compared(ctx context.Context, base place, first *report.Job, job place, reward string) comparedJob {
 	out := comparedJob{
 		link: link{label(job.name), job.href()}, Pair: query("/compare", "a", base.compare(), "b", job.compare(), "reward", reward),
 		difference: math.NaN(), means: map[string]report.TaskPair{},
 	}
-	c, by, err := compareJobs(ctx, base.path, job.path, reward)
+	var err error
+	if out.read, err = s.readJob(ctx, job.path, false); err != nil {
+		out.Error = s.text(err)
+		return out
+	}
+	c, by, err := compareJobs(first, out.read, reward)
 	out.By = label(by)
 	if err != nil {
 		out.Error = s.text(err)
-		return out, &badRequestError{out.Error}
+		return out
 	}
 	out.difference, out.low, out.high = float64(c.Difference), float64(c.Low), float64(c.High)
 	out.Mean, out.Base, out.Tasks = decimals(float64(c.MeanB)), decimals(float64(c.MeanA)), len(c.Tasks)
@@ -114,7 +124,7 @@ func (s *Server) compared(ctx context.Context, base, job place, reward string) (
 			out.DifferentContent++
 		}
 	}
-	return out, nil
+	return out
 }
 
 // draw puts all intervals on one line, with 0 in its middle.

@@ -10,7 +10,6 @@ import (
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/egress"
 	"github.com/proctor-run/proctor/sandbox/sandboxtest"
-	"github.com/proctor-run/proctor/trial"
 	"github.com/proctor-run/proctor/value"
 )
 
@@ -46,7 +45,7 @@ func egressBench(t *testing.T, e environment, toml, agentScript, tests string) *
 func egressLines(t *testing.T, b *hostileBench) []egress.Line {
 	t.Helper()
 	var all []egress.Line
-	for text := range strings.Lines(b.file(t, trial.EgressLog)) {
+	for text := range strings.Lines(b.file(t, jobdir.EgressLog)) {
 		var l egress.Line
 		if err := json.Unmarshal([]byte(text), &l); err != nil {
 			t.Errorf("line %q: %v", text, err)
