@@ -198,6 +198,7 @@ func TestBrowser(t *testing.T) {
 	recorded(t, dir)
 	played(t, dir)
 	changed(t, dir)
+	namingTrajectories(t, filepath.Join(dir, "mixed-oracle", "third__BrSvs2b", "agent"))
 	agents := agentsJob(t, dir)
 	live := liveJob(t, dir)
 	large := t.TempDir()
@@ -244,6 +245,8 @@ func everyPage(b *browser) {
 		"trajectory": trial + "/trajectory", "file": trial + "/files/result.json?q=task", "long file": trial + "/files/agent/long.txt?at=end",
 		"episode": episodeAt, "agents": "/jobs/0/agents", "agent": "/jobs/0/agents/trials/task-0__0000000/trajectory",
 		"difference":     "/jobs/0/mixed-oracle/trials/third__BrSvs2b/files/answer.txt?with=third__cpKhv8Q",
+		"subagents":      "/jobs/0/mixed-oracle/trials/third__BrSvs2b/trajectory",
+		"subagent":       "/jobs/0/mixed-oracle/trials/third__BrSvs2b/trajectory?file=agent/sub/one.json",
 		"rewards of two": "/compare?a=0/multi-oracle&b=0/multi-oracle&reward=speed",
 		"recording":      recordingOf + "?file=agent/recording.cast&moment=120",
 		"comparison":     "/compare?a=0/mixed-nop&b=0/mixed-oracle", "several": "/compare?job=0/mixed-nop&job=0/mixed-oracle&job=0/multi-oracle",
@@ -252,6 +255,9 @@ func everyPage(b *browser) {
 			b.look(path, theme, width)
 			if wider := b.text("String(document.documentElement.scrollWidth - innerWidth)"); wider != "0" {
 				b.Errorf("%s, %d wide: wider than its window by %s", name, width, wider)
+			}
+			if name == "large job" && theme == "light" {
+				continue // its rows have the colours of other pages, and there are many
 			}
 			b.text(script + "; 'read'")
 			if found := b.text(`axe.run().then((r) => r.violations.map((v) => v.impact + " " + v.id + ": " + v.nodes.slice(0, 3).map((n) => n.target.join(" ")).join(", ")).join("\n"))`); found != "" {
@@ -328,9 +334,6 @@ func walkByKeys(b *browser) {
 	b.press("?")
 	b.until("document.getElementById('help').open")
 }
-
-// largeJob is how many trials it has.
-const largeJob = 10_000
 
 // scrollThrough: of a job with many trials only those near the window are there, and the
 // page is as long as if all were.
