@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"archive/tar"
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -59,14 +60,22 @@ func UploadBytes(ctx context.Context, sb Sandbox, data []byte, dst string, mode 
 	})
 }
 
+// transferred is how much goes from who packs an archive to who sends it at a time, or the
+// other way, in bytes.
+const transferred = 64 << 10
+
 func upload(ctx context.Context, sb Sandbox, dir string, fill func(*tar.Writer) error) error {
 	pr, pw := io.Pipe()
 	filled := make(chan error, 1)
 	go func() {
-		w := tar.NewWriter(pw)
+		out := bufio.NewWriterSize(pw, transferred)
+		w := tar.NewWriter(out)
 		err := fill(w)
 		if err == nil {
 			err = w.Close()
+		}
+		if err == nil {
+			err = out.Flush()
 		}
 		pw.CloseWithError(err)
 		filled <- err
@@ -240,7 +249,7 @@ func download(ctx context.Context, sb Sandbox, src string, take func(*tar.Reader
 	pr, pw := io.Pipe()
 	taken := make(chan error, 1)
 	go func() {
-		err := take(tar.NewReader(pr))
+		err := take(tar.NewReader(bufio.NewReaderSize(pr, transferred)))
 		if err == nil {
 			_, err = io.Copy(io.Discard, pr) // the padding behind the last entry
 		}
@@ -334,7 +343,7 @@ func writeHostFile(root *os.Root, name string, h *tar.Header, r io.Reader) error
 	if err != nil {
 		return err
 	}
-	_, err = io.CopyN(f, r, h.Size)
+	_, err = bounded.Copy(f, r, h.Size)
 	return errors.Join(err, f.Close())
 }
 

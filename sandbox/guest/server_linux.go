@@ -17,6 +17,8 @@ import (
 
 // supervise is Main.
 func supervise(stdin, stdout *os.File, stderr io.Writer, build string, b bounds) int {
+	frames.Widen(stdin)
+	frames.Widen(stdout)
 	s, err := newServer(stdout)
 	if err == nil {
 		s.pids = b.pids

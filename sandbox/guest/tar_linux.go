@@ -198,7 +198,7 @@ func unpackFile(dir *os.Root, name string, h *tar.Header, body io.Reader) error 
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(f, body)
+	_, err = bounded.Copy(f, body, h.Size)
 	if err == nil {
 		err = ignoreOwner(f.Chown(h.Uid, h.Gid))
 	}

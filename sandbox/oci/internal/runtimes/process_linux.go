@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/proctor-run/proctor/internal/bounded"
+	"github.com/proctor-run/proctor/sandbox/internal/frames"
 	"github.com/proctor-run/proctor/sandbox/internal/native"
 	"github.com/proctor-run/proctor/sandbox/internal/rootfs"
 	"github.com/proctor-run/proctor/sandbox/oci/internal/cgroup"
@@ -104,6 +105,8 @@ func startRuntime(l *launch, b *Bundle, groups *cgroup.Groups) (*Process, error)
 	if err != nil {
 		return nil, errors.Join(err, guestIn.Close(), stdin.Close())
 	}
+	frames.Widen(stdin)
+	frames.Widen(stdout)
 	p.cmd, p.Stdin, p.Stdout = cmd, stdin, stdout
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = guestIn, guestOut, p.stderr
 	cmd.WaitDelay = time.Second // for what still holds standard error
