@@ -59,7 +59,7 @@ func isArchive(t tree, name string) (bool, error) {
 
 // extractTo rewrites an archive's entries so that they lie below the item's
 // directory. What the archive is made of goes to the hash.
-func (p *placing) extractTo(ctx context.Context, it *item, tw *tar.Writer, h hash.Hash) error {
+func (it *item) extractTo(ctx context.Context, tw *layerWriter, h hash.Hash) error {
 	f, err := it.source.Open(it.from)
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func (p *placing) extractTo(ctx context.Context, it *item, tw *tar.Writer, h has
 		return fmt.Errorf("extracting %q: %w", it.from, err)
 	}
 	defer func() { _ = plain.Close() }()
-	if err := p.entries(tar.NewReader(plain), it, tw); err != nil {
+	if err := it.entries(tar.NewReader(plain), tw); err != nil {
 		return fmt.Errorf("extracting %q: %w", it.from, err)
 	}
 	if _, err := io.Copy(io.Discard, hashed); err != nil {
@@ -84,7 +84,7 @@ func (p *placing) extractTo(ctx context.Context, it *item, tw *tar.Writer, h has
 	return nil
 }
 
-func (p *placing) entries(tr *tar.Reader, it *item, tw *tar.Writer) error {
+func (it *item) entries(tr *tar.Reader, tw *layerWriter) error {
 	left := int64(image.DefaultMaxBytes)
 	for n := 0; ; n++ {
 		hdr, err := tr.Next()
@@ -97,11 +97,11 @@ func (p *placing) entries(tr *tar.Reader, it *item, tw *tar.Writer) error {
 		if left -= hdr.Size; left < 0 || n >= image.DefaultMaxEntries {
 			return image.ErrLimit
 		}
-		out := p.entry(hdr, it)
+		out := entry(hdr, it)
 		if out == nil {
 			continue
 		}
-		if err := tw.WriteHeader(out); err != nil {
+		if err := tw.header(out); err != nil {
 			return fmt.Errorf("entry %q: %w", hdr.Name, err)
 		}
 		if hdr.Typeflag != tar.TypeReg {
@@ -114,15 +114,12 @@ func (p *placing) entries(tr *tar.Reader, it *item, tw *tar.Writer) error {
 }
 
 // entry is where an entry of an archive goes, nil for nowhere: the archive's
-// root, devices and pipes.
-func (p *placing) entry(hdr *tar.Header, it *item) *tar.Header {
+// root, devices and pipes. It keeps its owner, whoever the directory is given to.
+func entry(hdr *tar.Header, it *item) *tar.Header {
 	inside := path.Clean("/" + hdr.Name)
 	out := &tar.Header{
 		Typeflag: hdr.Typeflag, Name: path.Join(it.Name, inside), Mode: hdr.Mode & 0o7777,
 		Uid: hdr.Uid, Gid: hdr.Gid, ModTime: hdr.ModTime, Format: tar.FormatPAX,
-	}
-	if p.chowned {
-		out.Uid, out.Gid = p.parents.UID, p.parents.GID
 	}
 	switch hdr.Typeflag {
 	case tar.TypeReg:

@@ -52,6 +52,9 @@ type copyist struct {
 	excludes buildcontext.Ignore
 	isDir    bool   // the destination is a directory
 	dest     string // resolved
+	// first are the names in the target that files of a source's directory with several
+	// names got first.
+	first map[[2]uint64]string
 }
 
 // layOut finds what a copying writes into a root file system.
@@ -89,7 +92,7 @@ func (c *copyist) options() error {
 		if err != nil {
 			return fmt.Errorf("--chown=%s: %w", c.op.chown, err)
 		}
-		c.owner, c.target.parents, c.target.chowned = &o, o, true
+		c.owner, c.target.parents = &o, &o
 	}
 	if c.op.chmod != "" {
 		n, err := strconv.ParseUint(c.op.chmod, 8, 32)
@@ -187,6 +190,7 @@ func (c *copyist) addDir(real string) error {
 	if err := c.target.mkdirs(c.dest); err != nil {
 		return err
 	}
+	c.first = map[[2]uint64]string{}
 	return c.walk(real, ".")
 }
 
@@ -232,8 +236,24 @@ func (c *copyist) addEntry(name, from string, info fs.FileInfo) error {
 		if !info.Mode().IsRegular() {
 			return nil // sockets, pipes and devices
 		}
+		c.share(&it, info)
 	}
 	return c.target.put(it)
+}
+
+// share makes an item another name of a file that has one in the target. Files of the
+// context are each their own: what it is known by is their content.
+func (c *copyist) share(it *item, info fs.FileInfo) {
+	file, ok := linkedOf(info)
+	if !ok || c.fromHost {
+		return
+	}
+	name, again := c.first[file]
+	if !again {
+		c.first[file] = it.Name
+		return
+	}
+	it.Kind, it.Target, it.Size, it.source = kindHard, name, 0, nil
 }
 
 // item describes a file of the source as it will be.
@@ -266,7 +286,9 @@ func (c *copyist) own(it item) item {
 }
 
 // modeBits are the bits of chmod beyond the permissions.
-var modeBits = map[int64]fs.FileMode{0o4000: fs.ModeSetuid, 0o2000: fs.ModeSetgid, 0o1000: fs.ModeSticky}
+var modeBits = map[int64]fs.FileMode{0o4000: fs.ModeSetuid, setGroupID: fs.ModeSetgid, 0o1000: fs.ModeSticky}
+
+const setGroupID = 0o2000
 
 // tarMode is a mode in the numbers of chmod.
 func tarMode(m fs.FileMode) int64 {

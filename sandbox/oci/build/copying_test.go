@@ -173,7 +173,7 @@ func TestAddArchive(t *testing.T) {
 	tests := []struct{ instruction, want string }{
 		{"ADD a /n", "n" + extracted},
 		{"ADD a.gz /n/", "n" + extracted},
-		{"ADD --chown=7:8 a /n/", "n/ 755 7:8|n/d/ 750 7:8|n/d/f 4755 7:8 f|n/d/l 777 7:8 -> ../../x|n/h 644 7:8 = n/d/f|n/up 644 7:8 u"},
+		{"ADD --chown=7:8 a /n/", "n/ 755 7:8|n" + strings.TrimPrefix(extracted, "/ 755 0:0|n")},
 		{"ADD fake.tar.gz text.tar /n/", "n/ 755 0:0|n/fake.tar.gz 644 0:0 \x1f\x8bno|n/text.tar 644 0:0 no"},
 		{"ADD --unpack=false a.xz /n", "n 644 0:0 \xfd7zXZ\x00x"},
 	}
@@ -301,11 +301,8 @@ func TestRemoveStubs(t *testing.T) {
 	fill(t, upper, map[string]string{
 		"evil ->": host, "a/b/c/": "", "used/x/kept": "k", "there/stub/": "", "file": "", "full": "x", "link ->": "a",
 	})
-	var mounts []mount
-	for _, target := range []string{"/evil/victim", "/a/b/c", "/used/x", "/there/stub", "/file", "/full", "/link", "/nothing"} {
-		mounts = append(mounts, mount{target: target})
-	}
-	if err := removeStubs(upper, base, mounts); err != nil {
+	targets := []string{"/evil/victim", "/a/b/c", "/used/x", "/there/stub", "/file", "/full", "/link", "/nothing"}
+	if err := removeStubs(upper, base, targets); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(host, "victim")); err != nil {

@@ -19,7 +19,10 @@
 // not the image's, and are ignored; so is ONBUILD, except in a stage that
 // another one begins with. Everything else is an error that names the line and
 // wraps sandbox.ErrUnsupported. The meaning of all is that of the Dockerfile
-// reference, as BuildKit implements it.
+// reference, as BuildKit implements it. Pipes and devices are not copied.
+//
+// Sandboxes have /dev, /proc, /sys and some /tmp mounted for themselves. What steps copy
+// there gets into the image all the same, and what is made to mount on does not.
 //
 // # What is reused
 //

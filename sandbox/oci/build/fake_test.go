@@ -34,7 +34,8 @@ type bench struct {
 	placed   []string // entries of uploads: "name mode uid:gid content"
 	mounts   []string // what is mounted, as sandbox.Mount's target and content
 	// exec, when not nil, stands for the commands; root is the upper directory.
-	exec func(root string, cmd sandbox.Command) (int, error)
+	exec  func(root string, cmd sandbox.Command) (int, error)
+	stubs bool // make what runtimes make to mount on
 }
 
 func newBench(t testing.TB) *bench {
@@ -152,6 +153,11 @@ func (b *bench) Step(ctx context.Context, step Step, work func(context.Context, 
 	upper := filepath.Join(b.t.TempDir(), "upper")
 	if err := os.Mkdir(upper, 0o755); err != nil {
 		return err
+	}
+	if b.stubs {
+		if err := makeStubs(upper, step.Base); err != nil {
+			return err
+		}
 	}
 	if step.Mounts != nil {
 		mounts, err := step.Mounts(b.t.TempDir())

@@ -18,8 +18,8 @@ const RefPrefix = "proctor.invalid/"
 // Names of built images in the store. No registry can have that host name
 // (RFC 2606, section 2). The numbers change with what building means.
 const (
-	stepPrefix  = "proctor.invalid/step/1:"
-	finalPrefix = "proctor.invalid/build/1:"
+	stepPrefix  = "proctor.invalid/step/2:"
+	finalPrefix = "proctor.invalid/build/2:"
 )
 
 // finalKey names the image of a whole context. Of one whose steps may have used a cache

@@ -230,6 +230,8 @@ func (p *placing) writeBelow(ctx context.Context, dir string) (digest string, er
 			err = root.Mkdir(it.Name, 0o700)
 		case kindLink:
 			err = root.Symlink(it.Target, it.Name)
+		case kindHard:
+			err = root.Link(it.Target, it.Name)
 		default:
 			err = it.writeFile(ctx, root, h)
 		}

@@ -14,3 +14,12 @@ func ownerOf(info fs.FileInfo) owner {
 	}
 	return owner{}
 }
+
+// linkedOf is which file a name leads to, where others may lead to it too.
+func linkedOf(info fs.FileInfo) (file [2]uint64, ok bool) {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || st.Nlink < 2 {
+		return file, false
+	}
+	return [2]uint64{uint64(st.Dev), uint64(st.Ino)}, true //nolint:unconvert // not everywhere the same type
+}

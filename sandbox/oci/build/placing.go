@@ -20,6 +20,7 @@ const (
 	kindFile = 'f'
 	kindDir  = 'd'
 	kindLink = 'l'
+	kindHard = 'h' // another name of a file
 )
 
 // item is one file to be written into a root file system, or an archive to be
@@ -29,7 +30,7 @@ type item struct {
 	Kind    byte
 	Mode    int64
 	Owner   owner
-	Target  string // of a link
+	Target  string // of a link; of another name the file's, as Name is one
 	Size    int64  // of a file
 	Archive bool
 
@@ -44,21 +45,20 @@ type item struct {
 // missing. No name leads through a link.
 type placing struct {
 	root    tree
-	parents owner // of directories that are made on the way
-	chowned bool  // the content of archives belongs to parents too
+	parents *owner // of directories that are made on the way; nil: who mkdir gives them to
 	items   []item
-	made    map[string]byte // kind by name
+	made    map[string]int // the last of items with a name
 }
 
-func newPlacing(root tree) *placing { return &placing{root: root, made: map[string]byte{}} }
+func newPlacing(root tree) *placing { return &placing{root: root, made: map[string]int{}} }
 
 // kindAt is what stands at a name; 0 when there is nothing.
 func (p *placing) kindAt(name string) (byte, error) {
 	if name == "." {
 		return kindDir, nil
 	}
-	if kind, ok := p.made[name]; ok {
-		return kind, nil
+	if i, ok := p.made[name]; ok {
+		return p.items[i].Kind, nil
 	}
 	info, err := lstat(p.root, name)
 	switch {
@@ -83,7 +83,41 @@ func (p *placing) mkdirs(dir string) error {
 	if err := p.mkdirs(path.Dir(dir)); err != nil {
 		return err
 	}
-	return p.append(item{Name: dir, Kind: kindDir, Mode: 0o755, Owner: p.parents})
+	it, err := p.newDir(dir)
+	if err != nil {
+		return err
+	}
+	return p.append(it)
+}
+
+// newDir is a directory as mkdir(2) makes it: below one with the set-group-id bit it
+// has the bit and the group, and keeps the bit when it is given to somebody.
+func (p *placing) newDir(dir string) (item, error) {
+	it := item{Name: dir, Kind: kindDir, Mode: 0o755}
+	mode, group, err := p.dirAt(path.Dir(dir))
+	if err != nil {
+		return it, err
+	}
+	if mode&setGroupID != 0 {
+		it.Mode |= setGroupID
+		it.Owner.GID = group
+	}
+	if p.parents != nil {
+		it.Owner = *p.parents
+	}
+	return it, nil
+}
+
+// dirAt is the mode of a directory, and the group that it belongs to.
+func (p *placing) dirAt(dir string) (mode int64, group int, err error) {
+	if i, ok := p.made[dir]; ok {
+		return p.items[i].Mode, p.items[i].Owner.GID, nil
+	}
+	info, err := lstat(p.root, dir)
+	if err != nil || info == nil {
+		return 0, 0, err
+	}
+	return tarMode(info.Mode()), ownerOf(info).GID, nil
 }
 
 // put adds an item. Files replace files and links; a directory changes the
@@ -118,7 +152,7 @@ func (p *placing) append(it item) error {
 	if len(p.items) >= image.DefaultMaxEntries {
 		return fmt.Errorf("%w: more than %d files", image.ErrLimit, image.DefaultMaxEntries)
 	}
-	p.items, p.made[it.Name] = append(p.items, it), it.Kind
+	p.items, p.made[it.Name] = append(p.items, it), len(p.items)
 	return nil
 }
 
@@ -171,12 +205,12 @@ var errChanges = errors.New("it changes while it is read")
 // their digest with content.
 func (p *placing) tar(ctx context.Context, w io.Writer) (digest string, err error) {
 	h := sha256.New()
-	tw := tar.NewWriter(w)
+	tw := &layerWriter{Writer: tar.NewWriter(w), root: p.root, begun: map[string]bool{}}
 	for i := range p.items {
 		it := &p.items[i]
 		it.describe(h)
 		if it.Archive {
-			err = p.extractTo(ctx, it, tw, h)
+			err = it.extractTo(ctx, tw, h)
 		} else {
 			err = it.writeTo(ctx, tw, h)
 		}
@@ -187,17 +221,19 @@ func (p *placing) tar(ctx context.Context, w io.Writer) (digest string, err erro
 	return hex.EncodeToString(h.Sum(nil)), tw.Close()
 }
 
-func (it *item) writeTo(ctx context.Context, tw *tar.Writer, h hash.Hash) error {
+func (it *item) writeTo(ctx context.Context, tw *layerWriter, h hash.Hash) error {
 	hdr := &tar.Header{Name: it.Name, Mode: it.Mode, Uid: it.Owner.UID, Gid: it.Owner.GID, ModTime: it.mtime, Format: tar.FormatPAX}
 	switch it.Kind {
 	case kindDir:
 		hdr.Typeflag, hdr.Name = tar.TypeDir, it.Name+"/"
 	case kindLink:
 		hdr.Typeflag, hdr.Linkname = tar.TypeSymlink, it.Target
+	case kindHard:
+		hdr.Typeflag, hdr.Linkname = tar.TypeLink, it.Target
 	default:
 		hdr.Typeflag, hdr.Size = tar.TypeReg, it.Size
 	}
-	if err := tw.WriteHeader(hdr); err != nil {
+	if err := tw.header(hdr); err != nil {
 		return fmt.Errorf("%q: %w", it.Name, err)
 	}
 	if it.Kind != kindFile {

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/moby/buildkit/frontend/dockerfile/instructions"
@@ -58,9 +57,9 @@ func (w *worker) run(ctx context.Context, st *state, c *instructions.RunCommand,
 		s.release = caches.close
 	}
 	env, dir, user := st.scope.env(), st.dir(), st.user
-	var keys []string
+	var keys, targets []string
 	for _, m := range mounts {
-		keys = append(keys, m.key)
+		keys, targets = append(keys, m.key), append(targets, m.target)
 	}
 	key, err := stepKey(w.builder.arch, st.image, "run", argv, env, dir, user, s.Network, keys)
 	if err != nil {
@@ -70,7 +69,7 @@ func (w *worker) run(ctx context.Context, st *state, c *instructions.RunCommand,
 		return runIn(ctx, sb, sandbox.Command{Argv: argv, Env: env, Dir: dir, User: user})
 	}
 	base := st.image
-	return w.step(ctx, st, key, s, work, func(upper string) error { return removeStubs(upper, base, mounts) })
+	return w.step(ctx, st, key, s, work, func(upper string) error { return removeStubs(upper, base, targets) })
 }
 
 // runIn runs a command in its working directory, which is made when missing.
@@ -151,32 +150,4 @@ func writeFile(name, data string, mode fs.FileMode) error {
 		return err
 	}
 	return os.Chmod(name, mode)
-}
-
-// removeStubs removes what the runtime made in the image to mount on.
-func removeStubs(upper string, base image.Image, mounts []mount) error {
-	if len(mounts) == 0 {
-		return nil
-	}
-	root, err := os.OpenRoot(upper) // what is in it may lead anywhere
-	if err != nil {
-		return err
-	}
-	defer func() { _ = root.Close() }()
-	files := base.Files()
-	for _, m := range slices.Backward(mounts) {
-		name, info, err := resolve(files, m.target)
-		for err == nil && info == nil && name != "." {
-			made, lerr := root.Lstat(name)
-			if lerr != nil || !made.IsDir() && (!made.Mode().IsRegular() || made.Size() > 0) {
-				break
-			}
-			if root.Remove(name) != nil {
-				break // not empty: it is the command's now
-			}
-			name = path.Dir(name)
-			info, err = lstat(files, name)
-		}
-	}
-	return nil
 }

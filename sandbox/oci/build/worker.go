@@ -41,7 +41,7 @@ func (w *worker) begin(instruction string) {
 }
 
 // step makes the image of a step, or finds it. Key names it by what it is made
-// of; tidy, when not nil, removes from the upper directory what is not to stay.
+// of; tidy removes from the upper directory what is not to stay.
 func (w *worker) step(ctx context.Context, st *state, key string, s Step,
 	work func(ctx context.Context, sb sandbox.Sandbox) error, tidy func(upper string) error,
 ) error {
@@ -62,10 +62,8 @@ func (w *worker) produce(ctx context.Context, s Step, work func(ctx context.Cont
 		defer func() { err = errors.Join(err, s.release()) }()
 	}
 	err = w.builder.runner.Step(ctx, s, work, func(ctx context.Context, upper string) error {
-		if tidy != nil {
-			if err := tidy(upper); err != nil {
-				return err
-			}
+		if err := tidy(upper); err != nil {
+			return err
 		}
 		out, err = w.builder.images.Commit(ctx, s.Base, upper, image.Changes{CreatedBy: w.now})
 		return err
@@ -80,7 +78,7 @@ func (w *worker) place(ctx context.Context, st *state, p *placing, source string
 	if err != nil {
 		return err
 	}
-	key, err := stepKey(w.builder.arch, st.image, "files", source, p.chowned, p.parents, digest)
+	key, err := stepKey(w.builder.arch, st.image, "files", source, digest)
 	if err != nil {
 		return err
 	}
@@ -91,7 +89,8 @@ func (w *worker) place(ctx context.Context, st *state, p *placing, source string
 		}
 		return err
 	}
-	return w.step(ctx, st, key, Step{Network: sandbox.NetworkNone}, work, nil)
+	base := st.image
+	return w.step(ctx, st, key, Step{Network: sandbox.NetworkNone}, work, func(upper string) error { return settle(upper, base) })
 }
 
 // upload writes the items of a placing into a sandbox.
@@ -145,9 +144,11 @@ func (w *worker) makeWorkdir(ctx context.Context, st *state) error {
 	}
 	p := newPlacing(root)
 	if st.user != "" {
-		if p.parents, err = findOwner(root, st.user); err != nil {
+		o, err := findOwner(root, st.user)
+		if err != nil {
 			return fmt.Errorf("USER %s: %w", st.user, err)
 		}
+		p.parents = &o
 	}
 	if err := p.mkdirs(real); err != nil || len(p.items) == 0 {
 		return err
