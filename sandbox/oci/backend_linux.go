@@ -252,7 +252,7 @@ func (b *Backend) resources(spec sandbox.Spec) sandbox.Resources {
 func (b *Backend) plan(hostname string, kind network.Kind, base *base) (*rootplan.Plan, error) {
 	fresh := func(below rootfs.Attributes) rootfs.Tree {
 		t := network.Identity(hostname, kind, below)
-		if _, ok := below("/tmp"); ok && b.runtime.OwnKernel() && !base.layer {
+		if _, ok := below("/tmp"); ok && b.runtime.OwnKernel() {
 			t.File(ownkernel.Placeholder, 0o600, nil, below)
 		}
 		return t

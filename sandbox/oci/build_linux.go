@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/internal/ownkernel"
 	"github.com/proctor-run/proctor/sandbox/internal/rootfs"
 	"github.com/proctor-run/proctor/sandbox/oci/build"
+	"github.com/proctor-run/proctor/sandbox/oci/image"
 	"github.com/proctor-run/proctor/sandbox/oci/internal/network"
 	"github.com/proctor-run/proctor/sandbox/oci/internal/rootplan"
 	"github.com/proctor-run/proctor/sandbox/oci/internal/runtimes"
@@ -39,7 +42,7 @@ func (r stepRunner) Step(ctx context.Context, step build.Step, work func(context
 	if err := work(ctx, s); err != nil {
 		return err
 	}
-	upper, err := s.takeUpper(ctx)
+	upper, err := s.takeUpper(ctx, step.Base)
 	if err != nil {
 		return err
 	}
@@ -47,8 +50,8 @@ func (r stepRunner) Step(ctx context.Context, step build.Step, work func(context
 }
 
 // takeUpper ends the sandbox and returns the directory of what its commands
-// wrote, without what belongs to the sandbox and not to its image.
-func (s *Sandbox) takeUpper(ctx context.Context) (string, error) {
+// wrote, without what belongs to the sandbox and not to the image that is made of base.
+func (s *Sandbox) takeUpper(ctx context.Context, base image.Image) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.end(ctx); err != nil {
@@ -73,7 +76,29 @@ func (s *Sandbox) takeUpper(ctx context.Context) (string, error) {
 			return "", err
 		}
 	}
+	if s.backend.runtime.OwnKernel() {
+		if err := forgetTmp(root, base); err != nil {
+			return "", err
+		}
+	}
 	return upper, root.RemoveAll(filepath.Dir(runtimes.GuestPath)[1:])
+}
+
+// forgetTmp removes from an upper directory what kept gVisor from a "/tmp" of its own, in
+// which all that commands write is lost, and the directory that it makes for one where
+// the image has none.
+func forgetTmp(root *os.Root, base image.Image) error {
+	if err := root.Remove(ownkernel.Placeholder[1:]); err != nil && !gone(err) {
+		return err
+	}
+	tmp := path.Dir(ownkernel.Placeholder)[1:]
+	if _, err := base.Files().Lstat(tmp); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := root.Remove(tmp); err != nil && !gone(err) {
+		return err
+	}
+	return nil
 }
 
 // gone reports whether a name leads nowhere, also when what leads there is a file

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -228,6 +229,60 @@ func assertNothingElse(t testing.TB, b *Backend, sandboxes int) {
 	}
 }
 
+// TestBuildFromScratch: with every runtime an image has of /dev, /proc and /sys what its
+// steps put there.
+func TestBuildFromScratch(t *testing.T) {
+	t.Parallel()
+	need.Root(t)
+	const dockerfile = `FROM debian:bookworm-slim AS tools
+RUN mkdir /o && cp --parents /bin/sh $(ldd /bin/sh | grep -o '/[^ ]*') /o
+FROM scratch AS bare
+COPY --from=tools /o /
+RUN echo x >/made
+FROM bare AS filled
+COPY a /dev/sub/
+ADD root.tar /
+RUN echo y >>/made
+FROM debian:bookworm-slim
+COPY a /proc/a
+RUN touch /tmp/ran
+COPY a /tmp/a
+RUN touch /tmp/last
+COPY --from=bare / /bare
+COPY --from=filled / /filled
+RUN rm -r /bare/lib* /bare/bin /filled/lib* /filled/bin && find /bare /filled -printf '%m %p\n' | sort >/found
+RUN --mount=from=filled,target=/m ls -A /m/dev >>/found ; cat /filled/made >>/found ; ls -A /tmp >>/found ; stat -c %a /tmp >>/found
+`
+	const want = `640 /filled/dev/f
+640 /filled/dev/h
+644 /bare/made
+644 /filled/dev/sub/a
+644 /filled/made
+644 /filled/usr/f
+555 /filled/proc
+555 /filled/sys
+750 /filled/dev
+755 /bare
+755 /filled
+755 /filled/dev/sub
+755 /filled/usr
+`
+	for _, runtime := range runtimeNames() {
+		t.Run(runtime, func(t *testing.T) {
+			t.Parallel()
+			needRuntime(t, runtime)
+			b := builder(t, runtime)
+			dir := contextDir(t, map[string]string{"Dockerfile": dockerfile, "a": "a", "root.tar": string(rootArchive(t))})
+			spec, _ := buildSpec(dir)
+			lines := strings.SplitAfter(want, "\n")
+			slices.Sort(lines)
+			if got, want := say(t, create(t, b, spec), "cat /found"), strings.Join(lines, "")+"f\nh\nsub\nx\ny\na\nlast\nran\n1777\n"; got != want {
+				t.Errorf("got\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+}
+
 // TestBuildOfUser is also run by users other than root, whose layers belong to
 // them alone.
 func TestBuildOfUser(t *testing.T) {
@@ -237,15 +292,18 @@ func TestBuildOfUser(t *testing.T) {
 			t.Parallel()
 			needRuntime(t, runtime)
 			b := builder(t, runtime)
-			spec, _ := buildSpec(contextDir(t, map[string]string{"data": "x", "Dockerfile": `FROM debian:bookworm-slim AS one
+			spec, _ := buildSpec(contextDir(t, map[string]string{"data": "x", "root.tar": string(rootArchive(t)), "Dockerfile": `FROM debian:bookworm-slim AS one
 RUN mkdir -m 700 /closed && echo secret >/closed/file && chmod 400 /closed/file && rm -r /etc/apt && rm /etc/debian_version
+FROM scratch AS bare
+ADD root.tar /
 FROM one
+COPY --from=bare / /bare
 COPY --chown=7:8 data /etc/apt/
 COPY --from=one /closed /open
 WORKDIR /app
 `}))
-			got := say(t, create(t, b, spec), "pwd; cat /closed/file /open/file; ls /etc/apt; ls /etc/debian_version 2>/dev/null; stat -c %a /closed /closed/file")
-			if want := "/app\nsecret\nsecret\ndata\n700\n400\n"; got != want {
+			got := say(t, create(t, b, spec), "pwd; cat /closed/file /open/file; ls /etc/apt; ls /etc/debian_version 2>/dev/null; stat -c %a /closed /closed/file /bare/proc; ls /bare")
+			if want := "/app\nsecret\nsecret\ndata\n700\n400\n555\ndev\nproc\nsys\nusr\n"; got != want {
 				t.Errorf("got %q, want %q", got, want)
 			}
 			spec, _ = buildSpec(contextDir(t, map[string]string{"Dockerfile": "FROM debian:bookworm-slim\nRUN echo no; exit 1\n"}))
