@@ -101,8 +101,13 @@ func (u *unpacker) unpack(tr *tar.Reader) error {
 			return fmt.Errorf("entry %.80q: %w", h.Name, err)
 		}
 	}
+	done := map[string]bool{}
 	for i := len(u.dirs) - 1; i >= 0; i-- {
 		h := u.dirs[i]
+		if done[h.Name] { // of several entries the last one counts
+			continue
+		}
+		done[h.Name] = true
 		dir, base, err := u.at(h.Name, 0)
 		if err == nil {
 			err = attributes(dir, base, h)

@@ -65,6 +65,7 @@ var likeDocker = map[string]string{
 	"made again":          "COPY src /t\nRUN rm -rf /t && mkdir /t && touch /t/only\nRUN rm -r /t && echo file >/t\nRUN rm /t\nCOPY src/sub /t\n",
 	"modes":               "RUN umask 077 && mkdir -p /m/d && touch /m/f && chmod 6711 /m/f && chmod 3770 /m/d\nCOPY src /m/\nRUN chmod 500 /m && chgrp games /m/d\nCOPY src/a.txt /m/d/\n",
 	"below /tmp":          "RUN mkdir -m 2770 /tmp/w && chown games:60 /tmp/w && mkdir /tmp/w/d\nCOPY src /tmp/w/d/\nADD files.tar /tmp/x/\nWORKDIR /tmp/w\nRUN touch f\n",
+	"two trees":           "RUN mkdir -p /a/s /b/s && chmod 700 /a/s && chmod 711 /b/s && chown 3:4 /a/s\n" + from + "COPY --from=0 /a /b /t/\n",
 	"special files":       "RUN mkfifo -m 600 /pipe && mkdir /s && mkfifo /s/p && ln -s /pipe /s/l\n",
 }
 
