@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -286,6 +287,29 @@ type dockerEngine struct{ client *http.Client }
 
 func (e *dockerEngine) do(t *testing.T, method, path string, body io.Reader, contentType string) []byte {
 	t.Helper()
+	status, data := e.ask(t, method, path, body, contentType)
+	if status >= http.StatusBadRequest {
+		t.Fatalf("%s %s: %d: %s", method, path, status, data)
+	}
+	return data
+}
+
+// removeUnnamed removes an image that has no name, where it is still there and no other
+// image rests on it.
+func (e *dockerEngine) removeUnnamed(t *testing.T, id string) {
+	t.Helper()
+	status, data := e.ask(t, http.MethodGet, "/images/"+id+"/json", nil, "")
+	var image struct{ RepoTags []string }
+	if status != http.StatusOK || json.Unmarshal(data, &image) != nil || len(image.RepoTags) > 0 {
+		return
+	}
+	if status, data := e.ask(t, http.MethodDelete, "/images/"+id, nil, ""); status >= http.StatusInternalServerError {
+		t.Errorf("removing %s: %s", id, data)
+	}
+}
+
+func (e *dockerEngine) ask(t *testing.T, method, path string, body io.Reader, contentType string) (status int, answer []byte) {
+	t.Helper()
 	req, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), method, "http://engine"+path, body)
 	if err != nil {
 		t.Fatal(err)
@@ -299,10 +323,7 @@ func (e *dockerEngine) do(t *testing.T, method, path string, body io.Reader, con
 	if err := errors.Join(err, res.Body.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if res.StatusCode >= http.StatusBadRequest {
-		t.Fatalf("%s %s: %s: %s", method, path, res.Status, data)
-	}
-	return data
+	return res.StatusCode, data
 }
 
 // The builders of an engine, by the numbers of its API.
@@ -321,8 +342,13 @@ func (e *dockerEngine) listing(t *testing.T, dir string, version int) string {
 		t.Fatal(err)
 	}
 	options := fmt.Sprintf("version=%d&rm=1&forcerm=1&nocache=1&networkmode=none", version)
-	id := builtImage(t, e.do(t, http.MethodPost, "/build?"+options, &buf, "application/x-tar"))
-	defer e.do(t, http.MethodDelete, "/images/"+id+"?force=1", nil, "")
+	id, stages := builtImage(t, e.do(t, http.MethodPost, "/build?"+options, &buf, "application/x-tar"))
+	defer func() {
+		e.do(t, http.MethodDelete, "/images/"+id+"?force=1", nil, "")
+		for _, stage := range slices.Backward(stages) {
+			e.removeUnnamed(t, stage)
+		}
+	}()
 	var made struct{ ID string }
 	if err := json.Unmarshal(e.do(t, http.MethodPost, "/containers/create", strings.NewReader(fmt.Sprintf(`{"Image":%q,"Cmd":["true"]}`, id)), "application/json"), &made); err != nil {
 		t.Fatal(err)
@@ -339,22 +365,28 @@ func (e *dockerEngine) listing(t *testing.T, dir string, version int) string {
 	return string(text)
 }
 
-// builtImage finds in what an engine said of a build which image it made.
-func builtImage(t *testing.T, log []byte) string {
+// ofStep is how the classic builder says which image a step made, or began with.
+var ofStep = regexp.MustCompile(`^ ---> ([0-9a-f]{12})\n$`)
+
+// builtImage finds in what an engine said of a build which image it made, and which images
+// it has of the steps.
+func builtImage(t *testing.T, log []byte) (id string, steps []string) {
 	t.Helper()
-	id := ""
 	for lines := json.NewDecoder(bytes.NewReader(log)); lines.More(); {
 		var line struct {
-			Error string
-			Aux   json.RawMessage // BuildKit's progress is a string
+			Error, Stream string
+			Aux           json.RawMessage // BuildKit's progress is a string
 		}
 		if err := lines.Decode(&line); err != nil || line.Error != "" {
 			t.Fatalf("the engine's build: %v %s\n%s", err, line.Error, log)
+		}
+		if m := ofStep.FindStringSubmatch(line.Stream); m != nil {
+			steps = append(steps, m[1])
 		}
 		var made struct{ ID string }
 		if json.Unmarshal(line.Aux, &made) == nil && made.ID != "" {
 			id = made.ID
 		}
 	}
-	return id
+	return id, steps
 }
