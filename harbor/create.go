@@ -71,7 +71,7 @@ type newFile struct {
 
 func newFiles(config []byte) []newFile {
 	return []newFile{
-		{"task.toml", 0o644, string(config)},
+		{configFile, 0o644, string(config)},
 		{"instruction.md", 0o644, "Create a file /app/hello.txt that contains the text \"Hello, world!\".\n"},
 		{"environment/Dockerfile", 0o644, "FROM debian:bookworm-slim\n\nWORKDIR /app\n"},
 		{"solution/solve.sh", 0o755, "#!/bin/bash\nset -e\n\necho 'Hello, world!' > /app/hello.txt\n"},

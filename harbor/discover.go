@@ -29,7 +29,7 @@ func IsValidDir(dir string, disableVerification bool) bool {
 // checkValidDir is IsValidDir with the one error that Harbor does not take as
 // an answer: a task.toml that is not UTF-8.
 func checkValidDir(dir string, disableVerification bool) (bool, error) {
-	if !exists(filepath.Join(dir, "task.toml")) || !exists(filepath.Join(dir, "environment")) {
+	if !exists(filepath.Join(dir, configFile)) || !exists(filepath.Join(dir, "environment")) {
 		return false, nil
 	}
 	t, err := open(dir)
@@ -132,7 +132,7 @@ func taskIn(dir string) (string, bool) {
 	_ = f.Close()
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	for _, entry := range entries {
-		if isRegular(filepath.Join(dir, entry.Name(), "task.toml")) {
+		if isRegular(filepath.Join(dir, entry.Name(), configFile)) {
 			return entry.Name(), true
 		}
 	}

@@ -16,7 +16,7 @@ const maxIgnoreSize = 4 << 20
 
 // Files and directories of a task that belong to its package (section 2.4).
 var (
-	packageFileNames = [...]string{"task.toml", "instruction.md", "README.md"}
+	packageFileNames = [...]string{configFile, "instruction.md", "README.md"}
 	packageDirs      = [...]string{"environment", "tests", "solution", "steps"}
 	defaultIgnores   = [...]string{"__pycache__/", "*.pyc", ".DS_Store", "*.swp", "*.swo", "*~"}
 )

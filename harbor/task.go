@@ -79,7 +79,7 @@ func open(dir string) (*Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	path := filepath.Join(abs, "task.toml")
+	path := filepath.Join(abs, configFile)
 	data, err := readBounded(path, maxConfigSize)
 	if err != nil {
 		return nil, err

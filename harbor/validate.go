@@ -30,6 +30,8 @@ type Problem struct {
 	File string `json:"file"`
 	// Place is a key of task.toml, or "line L, column C"; empty for the whole file.
 	Place string `json:"place,omitempty"`
+	// Line is that of a key, or of what it would be in, from 1; 0 for all else.
+	Line int `json:"line,omitempty"`
 	// Message says what was found or what is expected.
 	Message string `json:"message"`
 }
@@ -37,6 +39,9 @@ type Problem struct {
 // String is the problem on one line, unless its message has several.
 func (p Problem) String() string {
 	where := p.File
+	if p.Line > 0 {
+		where += fmt.Sprintf(": line %d", p.Line)
+	}
 	if p.Place != "" {
 		where += ": " + p.Place
 	}
@@ -75,31 +80,45 @@ type validation struct {
 	// written is what task.toml says, valid what is left of it without its invalid
 	// values, of which task.Config is made. Both are nil where there is no such thing.
 	written, valid *value.Object
+	lines          toml.Lines      // of task.toml
 	seen           map[string]bool // scripts, which steps may share
 	problems       []Problem
 	failed         bool // one of the problems is an error
 }
 
 func (v *validation) add(severity Severity, file, place, format string, args ...any) {
-	v.problems = append(v.problems, Problem{severity, file, place, fmt.Sprintf(format, args...)})
-	v.failed = v.failed || severity == SeverityError
+	v.keep(Problem{Severity: severity, File: file, Place: place, Message: fmt.Sprintf(format, args...)})
 }
+
+// addKey adds a problem of a key of task.toml.
+func (v *validation) addKey(severity Severity, key schema.Location, format string, args ...any) {
+	v.keep(Problem{severity, configFile, key.String(), v.lines.Of(key), fmt.Sprintf(format, args...)})
+}
+
+func (v *validation) keep(p Problem) {
+	v.problems = append(v.problems, p)
+	v.failed = v.failed || p.Severity == SeverityError
+}
+
+// configFile is where the configuration of a task is, below its directory.
+const configFile = "task.toml"
 
 // readConfig reads task.toml.
 func (v *validation) readConfig() {
-	const file = "task.toml"
+	const file = configFile
 	path := filepath.Join(v.task.Dir, file)
 	data, err := bounded.ReadRegular(path, maxConfigSize)
 	if err != nil {
 		v.add(SeverityError, file, "", "it cannot be read: %s", exception.PlainText(err))
 		return
 	}
+	v.readWritten(data)
 	_, report, err := ParseConfig(data)
 	for _, loc := range report.Unknown {
-		v.add(SeverityWarning, file, loc.String(), "unknown key, it is ignored")
+		v.addKey(SeverityWarning, loc, "unknown key, it is ignored")
 	}
 	for _, w := range report.Warnings {
-		v.add(SeverityWarning, file, w.Loc.String(), "%s", w.Text)
+		v.addKey(SeverityWarning, w.Loc, "%s", w.Text)
 	}
 	all, isSchema := errors.AsType[*schema.Errors](err)
 	if err != nil && !isSchema {
@@ -112,10 +131,10 @@ func (v *validation) readConfig() {
 	}
 	if isSchema {
 		for _, e := range all.List {
-			v.add(SeverityError, file, e.Loc.String(), "%s", e.Msg)
+			v.addKey(SeverityError, e.Loc, "%s", e.Msg)
 		}
 	}
-	v.takeValid(data)
+	v.takeValid()
 	if v.valid != nil {
 		v.checkLimits()
 	}

@@ -12,13 +12,20 @@ import (
 // around one may be invalid without it.
 const maxSalvages = 8
 
-// takeValid makes the configuration of what is valid in a task.toml.
-func (v *validation) takeValid(data []byte) {
+// readWritten reads what a task.toml says, where it is one.
+func (v *validation) readWritten(data []byte) {
 	text, err := value.ReadText(data)
 	if err != nil {
 		return
 	}
-	if v.written, err = toml.Decode(text); err != nil {
+	if doc, lines, err := toml.DecodeLines(text); err == nil {
+		v.written, v.lines = doc, lines
+	}
+}
+
+// takeValid makes the configuration of what is valid in a task.toml.
+func (v *validation) takeValid() {
+	if v.written == nil {
 		return
 	}
 	doc := v.written

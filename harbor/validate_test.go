@@ -54,8 +54,8 @@ func TestValidate(t *testing.T) {
 		// A value that is invalid hides no file that is missing, and nothing is
 		// said of what could depend on it.
 		{"values and files", map[string]string{"task.toml": "x = 1\n[agent]\ntimeout_sec = \"soon\"\n[metadata]\n", "instruction.md": "-", "tests/test.sh": "-"}, []string{
-			"warning: task.toml: x: unknown key, it is ignored",
-			"error: task.toml: agent.timeout_sec: Input should be a valid number, unable to parse string as a number",
+			"warning: task.toml: line 1: x: unknown key, it is ignored",
+			"error: task.toml: line 3: agent.timeout_sec: Input should be a valid number, unable to parse string as a number",
 			"error: instruction.md: the instruction is missing",
 			"error: tests/test.sh: the test script is missing",
 		}},
@@ -63,10 +63,10 @@ func TestValidate(t *testing.T) {
 			"task.toml":      "[verifier]\ntimeout_sec = \"soon\"\nuser = 1.5\n[environment]\ncpus = \"many\"\n",
 			"instruction.md": "-", "environment/Dockerfile": "-", "environment/x": "", "tests/test.sh": "-", "solution/solve.sh": "-",
 		}, []string{
-			"error: task.toml: verifier.timeout_sec: Input should be a valid number, unable to parse string as a number",
-			"error: task.toml: verifier.user.str: Input should be a valid string",
-			"error: task.toml: verifier.user.int: Input should be a valid integer, got a number with a fractional part",
-			"error: task.toml: environment.cpus: Input should be a valid integer, unable to parse string as an integer",
+			"error: task.toml: line 2: verifier.timeout_sec: Input should be a valid number, unable to parse string as a number",
+			"error: task.toml: line 3: verifier.user.str: Input should be a valid string",
+			"error: task.toml: line 3: verifier.user.int: Input should be a valid integer, got a number with a fractional part",
+			"error: task.toml: line 5: environment.cpus: Input should be a valid integer, unable to parse string as an integer",
 			noDefinition,
 			"error: instruction.md: the instruction is missing",
 			"error: tests/test.sh: the test script is missing",
@@ -76,34 +76,34 @@ func TestValidate(t *testing.T) {
 			"task.toml":              "[verifier]\nallowed_hosts = [\"a\"]\n[environment]\nos = \"windows\"\nallowed_hosts = [\"a\"]\n",
 			"environment/Dockerfile": "-", "environment/x": "",
 		}, []string{
-			"error: task.toml: verifier: Value error, allowed_hosts is only valid when network_mode='allowlist'.",
-			"error: task.toml: environment: Value error, allowed_hosts is only valid when network_mode='allowlist'.",
+			"error: task.toml: line 1: verifier: Value error, allowed_hosts is only valid when network_mode='allowlist'.",
+			"error: task.toml: line 3: environment: Value error, allowed_hosts is only valid when network_mode='allowlist'.",
 			noDefinition,
 			"error: tests/test.bat: the test script is missing",
 			"warning: solution/solve.bat: there is no solution: agent oracle cannot show that the task can be solved",
 		}},
 		{"an image that is no text", map[string]string{"task.toml": "[environment]\ndocker_image = 1\n", "environment/Dockerfile": "-", "environment/x": ""}, []string{
-			"error: task.toml: environment.docker_image: Input should be a valid string",
+			"error: task.toml: line 2: environment.docker_image: Input should be a valid string",
 		}},
 		{"values of steps", map[string]string{
 			"task.toml": "[[steps]]\nx = 1\n[[steps]]\nname = \"two\"\n[steps.agent]\ntimeout_sec = \"soon\"\n" +
 				"[[steps]]\nname = \"three\"\n[steps.verifier]\nenvironment_mode = 1\n",
 			"instruction.md": "-", "tests/test.sh": "-",
 		}, []string{
-			"warning: task.toml: steps.0.x: unknown key, it is ignored",
-			"error: task.toml: steps.0.name: Field required",
-			"error: task.toml: steps.1.agent.timeout_sec: Input should be a valid number, unable to parse string as a number",
-			"error: task.toml: steps.2.verifier.environment_mode: Input should be 'shared' or 'separate'",
+			"warning: task.toml: line 2: steps.0.x: unknown key, it is ignored",
+			"error: task.toml: line 1: steps.0.name: Field required",
+			"error: task.toml: line 6: steps.1.agent.timeout_sec: Input should be a valid number, unable to parse string as a number",
+			"error: task.toml: line 10: steps.2.verifier.environment_mode: Input should be 'shared' or 'separate'",
 			"error: steps/two/instruction.md: the instruction is missing",
 			"warning: steps/two/tests/test.sh: the test script is missing; only a task with a separate verifier needs none",
 			"error: steps/three/instruction.md: the instruction is missing",
 			"warning: steps/three/tests/test.sh: the test script is missing; only a task with a separate verifier needs none",
 		}},
 		{"no valid step", map[string]string{"task.toml": "[[steps]]\nname = 1\n", "instruction.md": "-", "tests/test.sh": "-"}, []string{
-			"error: task.toml: steps.0.name: Input should be a valid string",
+			"error: task.toml: line 2: steps.0.name: Input should be a valid string",
 		}},
 		{"invalid environment", map[string]string{"task.toml": "[environment]\nos = 1\n", "instruction.md": "-", "environment/Dockerfile": "-", "environment/x": "", "tests/test.sh": "-"}, []string{
-			"error: task.toml: environment.os: Input should be 'linux' or 'windows'",
+			"error: task.toml: line 2: environment.os: Input should be 'linux' or 'windows'",
 			noDefinition,
 			"error: instruction.md: the instruction is missing",
 			"error: tests/test.sh: the test script is missing",
@@ -113,11 +113,11 @@ func TestValidate(t *testing.T) {
 				"[steps.agent]\ntimeout_sec = -0.5\n[steps.verifier]\ntimeout_sec = 0\n[steps.healthcheck]\ncommand = \"x\"\ntimeout_sec = 0\n",
 			"instruction.md": "-", "steps/one/instruction.md": "x",
 		}, []string{
-			"warning: task.toml: agent.timeout_sec: 0 seconds" + noTime + "no limit",
-			"warning: task.toml: verifier.timeout_sec: -1 seconds" + noTime + "600 seconds",
-			"warning: task.toml: environment.build_timeout_sec: NaN seconds" + noTime + "600 seconds",
-			"warning: task.toml: steps.0.agent.timeout_sec: -0.5 seconds" + noTime + "the task's limit",
-			"warning: task.toml: steps.0.verifier.timeout_sec: 0 seconds" + noTime + "600 seconds",
+			"warning: task.toml: line 2: agent.timeout_sec: 0 seconds" + noTime + "no limit",
+			"warning: task.toml: line 4: verifier.timeout_sec: -1 seconds" + noTime + "600 seconds",
+			"warning: task.toml: line 6: environment.build_timeout_sec: NaN seconds" + noTime + "600 seconds",
+			"warning: task.toml: line 10: steps.0.agent.timeout_sec: -0.5 seconds" + noTime + "the task's limit",
+			"warning: task.toml: line 12: steps.0.verifier.timeout_sec: 0 seconds" + noTime + "600 seconds",
 		}},
 		{"carriage returns", map[string]string{"tests/test.sh": "#!/bin/bash\r\ntrue\r\n", "solution/solve.sh": "#!/bin/sh\necho 'x\ry'\ntrue\r\n"}, []string{
 			"warning: tests/test.sh: line 1: " + carriage + "DIR/tests/test.sh",
@@ -144,16 +144,16 @@ func TestValidate(t *testing.T) {
 			"environment/docker-compose.yaml": "a: ${CPUS}\nb: ${MEMORY:-1G}\n", "task.toml": "[environment.env]\nCPUS = \"1\"\n",
 		}, nil},
 		{"invalid verifier", map[string]string{"task.toml": "[verifier]\nenvironment_mode = 1\n", "tests/test.sh": "-", "solution/solve.sh": "-"}, []string{
-			"error: task.toml: verifier.environment_mode: Input should be 'shared' or 'separate'",
+			"error: task.toml: line 2: verifier.environment_mode: Input should be 'shared' or 'separate'",
 			unknownMode,
 			noSolution,
 		}},
 		{"invalid steps", map[string]string{"task.toml": "steps = 1\n", "instruction.md": "-"}, []string{
-			"error: task.toml: steps: Input should be a valid list",
+			"error: task.toml: line 1: steps: Input should be a valid list",
 			"error: instruction.md: the instruction is missing",
 		}},
 		{"invalid steps that exist", map[string]string{"task.toml": "steps = 1\n", "instruction.md": "-", "steps/one/instruction.md": "x"}, []string{
-			"error: task.toml: steps: Input should be a valid list",
+			"error: task.toml: line 1: steps: Input should be a valid list",
 		}},
 		{"steps", map[string]string{
 			"task.toml":      "[[steps]]\nname = \"one\"\n[[steps]]\nname = \"two\"\n[[steps]]\nname = \"three\"\n",

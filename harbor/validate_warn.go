@@ -9,6 +9,7 @@ import (
 
 	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/internal/shellword"
+	"github.com/proctor-run/proctor/schema"
 )
 
 // maxScriptSize is the largest script whose lines are looked at.
@@ -94,24 +95,24 @@ func lineOfVariable(data []byte, name string) int {
 func (v *validation) checkLimits() {
 	c := &v.task.Config
 	defaultLimit := strconv.Itoa(DefaultTimeoutSec) + " seconds"
-	v.checkLimit("agent.timeout_sec", c.Agent.TimeoutSec, "no limit")
-	v.checkLimit("verifier.timeout_sec", &c.Verifier.TimeoutSec, defaultLimit)
-	v.checkLimit("environment.build_timeout_sec", &c.Environment.BuildTimeoutSec, defaultLimit)
+	v.checkLimit(schema.Location{"agent", "timeout_sec"}, c.Agent.TimeoutSec, "no limit")
+	v.checkLimit(schema.Location{"verifier", "timeout_sec"}, &c.Verifier.TimeoutSec, defaultLimit)
+	v.checkLimit(schema.Location{"environment", "build_timeout_sec"}, &c.Environment.BuildTimeoutSec, defaultLimit)
 	if v.lostSteps() {
 		return // their places are not known
 	}
 	for i := range c.Steps {
 		step := &c.Steps[i]
-		v.checkLimit(fmt.Sprintf("steps.%d.agent.timeout_sec", i), step.Agent.TimeoutSec, "the task's limit")
-		v.checkLimit(fmt.Sprintf("steps.%d.verifier.timeout_sec", i), &step.Verifier.TimeoutSec, defaultLimit)
+		v.checkLimit(schema.Location{"steps", i, "agent", "timeout_sec"}, step.Agent.TimeoutSec, "the task's limit")
+		v.checkLimit(schema.Location{"steps", i, "verifier", "timeout_sec"}, &step.Verifier.TimeoutSec, defaultLimit)
 	}
 }
 
-func (v *validation) checkLimit(key string, sec *float64, without string) {
+func (v *validation) checkLimit(key schema.Location, sec *float64, without string) {
 	if sec == nil || !NoTime(*sec) {
 		return
 	}
-	v.add(SeverityWarning, "task.toml", key, "%v seconds leave no time: each trial would end at once; want more than 0, or leave it out for %s", *sec, without)
+	v.addKey(SeverityWarning, key, "%v seconds leave no time: each trial would end at once; want more than 0, or leave it out for %s", *sec, without)
 }
 
 // checkLineEnds warns of a script for Linux whose lines end as on Windows: the

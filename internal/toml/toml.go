@@ -58,11 +58,15 @@ func (e *Error) ErrorType() string { return ErrorType }
 // [*Error], or a *value.Error for what tomllib does not treat as a syntax
 // error: an integer with too many digits, or nesting that is too deep.
 func Decode(text string) (*value.Object, error) {
-	p := &parser{src: strings.ReplaceAll(text, "\r\n", "\n"), root: &value.Object{}}
+	p := newParser(text)
 	if err := p.document(); err != nil {
 		return nil, err
 	}
 	return p.root, nil
+}
+
+func newParser(text string) *parser {
+	return &parser{src: strings.ReplaceAll(text, "\r\n", "\n"), root: &value.Object{}}
 }
 
 const (
@@ -81,6 +85,7 @@ type parser struct {
 	// implied holds the tables that dotted keys below the current header have
 	// made; they close with the next header.
 	implied [][]string
+	lines   *lineCounter // nil where nobody asks
 }
 
 func (p *parser) document() error {
@@ -152,6 +157,7 @@ func (p *parser) header() ([]string, error) {
 		return nil, p.fail("Expected ']' at the end of a table declaration")
 	}
 	p.pos++
+	p.note(key, true)
 	return key, nil
 }
 
@@ -174,6 +180,7 @@ func (p *parser) arrayHeader() ([]string, error) {
 		return nil, p.fail("Expected ']]' at the end of an array declaration")
 	}
 	p.pos += 2
+	p.note(key, true)
 	return key, nil
 }
 
@@ -202,6 +209,7 @@ func (p *parser) keyValue(header []string) error {
 		p.names.set(full, frozen, true)
 	}
 	table.Set(name, value)
+	p.note(full, false)
 	return nil
 }
 
