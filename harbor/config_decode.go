@@ -15,15 +15,20 @@ import (
 // *value.Error for text that is not UTF-8, or a *schema.Errors with every
 // invalid value.
 func ParseConfig(data []byte) (Config, schema.Report, error) {
-	text, err := value.ReadText(data)
-	if err != nil {
-		return Config{}, schema.Report{}, err
-	}
-	doc, err := toml.Decode(text)
+	doc, _, err := decodeDocument(data)
 	if err != nil {
 		return Config{}, schema.Report{}, err
 	}
 	return schema.Validate[Config](doc, decodeConfig)
+}
+
+// decodeDocument reads what a task.toml says, and on which lines.
+func decodeDocument(data []byte) (*value.Object, toml.Lines, error) {
+	text, err := value.ReadText(data)
+	if err != nil {
+		return nil, toml.Lines{}, err
+	}
+	return toml.DecodeLines(text)
 }
 
 func decodeConfig(c *schema.Cursor, v value.Value) (Config, bool) {

@@ -112,8 +112,12 @@ func (v *validation) readConfig() {
 		v.add(SeverityError, file, "", "it cannot be read: %s", exception.PlainText(err))
 		return
 	}
-	v.readWritten(data)
-	_, report, err := ParseConfig(data)
+	doc, lines, err := decodeDocument(data)
+	var report schema.Report
+	if err == nil {
+		v.written, v.lines = doc, lines
+		_, report, err = schema.Validate[Config](doc, decodeConfig)
+	}
 	for _, loc := range report.Unknown {
 		v.addKey(SeverityWarning, loc, "unknown key, it is ignored")
 	}

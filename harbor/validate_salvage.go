@@ -3,7 +3,6 @@ package harbor
 import (
 	"errors"
 
-	"github.com/proctor-run/proctor/internal/toml"
 	"github.com/proctor-run/proctor/schema"
 	"github.com/proctor-run/proctor/value"
 )
@@ -12,22 +11,8 @@ import (
 // around one may be invalid without it.
 const maxSalvages = 8
 
-// readWritten reads what a task.toml says, where it is one.
-func (v *validation) readWritten(data []byte) {
-	text, err := value.ReadText(data)
-	if err != nil {
-		return
-	}
-	if doc, lines, err := toml.DecodeLines(text); err == nil {
-		v.written, v.lines = doc, lines
-	}
-}
-
 // takeValid makes the configuration of what is valid in a task.toml.
 func (v *validation) takeValid() {
-	if v.written == nil {
-		return
-	}
 	doc := v.written
 	for round := range maxSalvages {
 		config, _, err := schema.Validate[Config](doc, decodeConfig)

@@ -129,7 +129,7 @@ func readTurns(ctx context.Context, dir string, from, most int) (lines [][]byte,
 
 // turnOf makes a step of a line; what is in it need not be what is expected.
 func turnOf(n int, line []byte, here string) step {
-	out := step{ID: n, Anchor: "step-" + strconv.Itoa(n), Source: "agent"}
+	out := step{ID: n, Anchor: stepAnchor(n), Source: "agent"}
 	v, err := value.Decode(line)
 	o, ok := v.(*value.Object)
 	if err != nil || !ok {

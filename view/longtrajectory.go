@@ -62,7 +62,7 @@ func (s *Server) indexed(ctx context.Context, file traces.File) (*report.LongTra
 	}
 	index, err := report.IndexTrajectory(ctx, file)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it names the file
+		return nil, err
 	}
 	s.kept.keepIndex(keptIndex{file.Path(), info, index})
 	return index, nil

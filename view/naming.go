@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/proctor-run/proctor/jobdir/traces"
 	"github.com/proctor-run/proctor/report"
 )
 
@@ -21,7 +22,7 @@ func besideFile(dir, to string) (name string, ok bool) {
 }
 
 // wayBack adds to a page what names the trajectory and its subagents.
-func (s *Server) wayBack(ctx context.Context, p *trajectoryPage, src source, name string) error {
+func (s *Server) wayBack(ctx context.Context, p *trajectoryPage, src source, file traces.File, name string) error {
 	if name != src.names[0] {
 		by, err := s.namedBy(ctx, src, name)
 		if err != nil {
@@ -29,7 +30,7 @@ func (s *Server) wayBack(ctx context.Context, p *trajectoryPage, src source, nam
 		}
 		p.By = by
 	}
-	if file, ok := trajectoryAt(src.dir, name); ok && len(p.Subagents) > 0 {
+	if len(p.Subagents) > 0 {
 		if x, err := s.indexed(ctx, file); err == nil {
 			p.nameSubagents(src.at, name, x.Names())
 		}

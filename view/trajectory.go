@@ -156,7 +156,7 @@ func (s *Server) showTrajectory(w http.ResponseWriter, r *http.Request, src sour
 	}
 	reader := trajectoryReader{at: src.at, dir: path.Dir(name)}
 	p.fill(&reader, t, name, from)
-	if err := s.wayBack(r.Context(), p, src, name); err != nil {
+	if err := s.wayBack(r.Context(), p, src, file, name); err != nil {
 		return err
 	}
 	s.render(w, http.StatusOK, "trajectory", p)

@@ -8,9 +8,16 @@ const largePiece = 256 << 10
 
 // Copy copies what is left of src, about size bytes, in large pieces.
 func Copy(dst io.Writer, src io.Reader, size int64) (int64, error) {
-	buf := make([]byte, min(max(size, 0)+1, largePiece))
-	return io.CopyBuffer(onlyWriter{dst}, src, buf) //nolint:wrapcheck // it names what the two do
+	return CopyBuffer(dst, src, make([]byte, min(max(size, 0)+1, largePiece)))
 }
 
-// onlyWriter hides ReadFrom, which has a buffer of its own.
-type onlyWriter struct{ io.Writer }
+// CopyBuffer is [io.CopyBuffer] that uses its buffer whatever the two can do by themselves:
+// what they do has buffers of its own.
+func CopyBuffer(dst io.Writer, src io.Reader, buf []byte) (int64, error) {
+	return io.CopyBuffer(onlyWriter{dst}, onlyReader{src}, buf) //nolint:wrapcheck // it is what the two say
+}
+
+type (
+	onlyReader struct{ io.Reader }
+	onlyWriter struct{ io.Writer }
+)

@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+
+	"github.com/proctor-run/proctor/internal/bounded"
 )
 
 // The streams of the engine's multiplexed format (Engine API, attach): each
@@ -44,13 +46,10 @@ func demultiplex(src io.Reader, stdout, stderr io.Writer) error {
 			return fmt.Errorf("output frame of unknown stream %d", head[0])
 		}
 		size := int64(binary.BigEndian.Uint32(head[4:]))
-		if n, err := io.CopyBuffer(onlyWriter{dst}, io.LimitReader(r, size), buf); err != nil {
+		if n, err := bounded.CopyBuffer(dst, io.LimitReader(r, size), buf); err != nil {
 			return fmt.Errorf("reading a frame of output: %w", err)
 		} else if n < size {
 			return fmt.Errorf("output frame ends after %d of %d bytes: %w", n, size, io.ErrUnexpectedEOF)
 		}
 	}
 }
-
-// onlyWriter hides ReadFrom, so that io.CopyBuffer uses its buffer.
-type onlyWriter struct{ io.Writer }

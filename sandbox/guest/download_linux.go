@@ -198,18 +198,15 @@ func (w *packer) file(dir *os.Root, fi os.FileInfo, h *tar.Header) error {
 	if err := w.tw.WriteHeader(h); err != nil {
 		return fmt.Errorf("packing %q: %w", h.Name, err)
 	}
-	n, err := io.CopyBuffer(onlyWriter{w.tw}, io.LimitReader(f, h.Size), w.buf)
+	n, err := bounded.CopyBuffer(w.tw, io.LimitReader(f, h.Size), w.buf)
 	if err == nil {
-		_, err = io.CopyN(onlyWriter{w.tw}, zeros{}, h.Size-n)
+		_, err = bounded.CopyBuffer(w.tw, io.LimitReader(zeros{}, h.Size-n), w.buf)
 	}
 	if err != nil {
 		return fmt.Errorf("packing %q: %w", h.Name, err)
 	}
 	return nil
 }
-
-// onlyWriter hides methods that would make io.CopyBuffer ignore its buffer.
-type onlyWriter struct{ io.Writer }
 
 type zeros struct{}
 

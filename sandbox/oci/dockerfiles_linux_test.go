@@ -81,7 +81,7 @@ var likeBuildKit = map[string]string{
 	"memory":           "RUN mkdir /t && echo under >/t/f\nRUN --mount=type=tmpfs,target=/t touch /t/g && ls /t >/names\n",
 	"set-group-id":     "RUN " + groupDir + "\nCOPY src/a.txt /g/n/m/\nCOPY src /g/src\nCOPY --chown=7:8 src/a.txt /g/o/p/\nWORKDIR /g/w/x\nRUN touch f\nUSER games\nWORKDIR /g/u/y\n",
 	"archive":          "ADD --chown=7:8 files.tar /n/m/\nADD files.tar.gz /z/\n",
-	"workdir of users": "RUN useradd -m -u 1234 agent\nUSER agent\nWORKDIR /work/here\nRUN touch f\nUSER 77\nWORKDIR /work/there/below\n",
+	"workdir of users": "RUN useradd -m -u 1234 agent\nUSER agent\nWORKDIR /made/here\nRUN touch f\nUSER 77\nWORKDIR /made/there/below\n",
 	"hard links":       "# a tree\nFROM debian:bookworm-slim AS tree\nRUN mkdir /h && cd /h && echo x >a && ln a b\n" + from + "COPY --from=tree /h /t\nCOPY --from=tree /h/a /h/b /one/\nRUN mkdir /b\nRUN --mount=from=tree,source=/h,target=/b cp -a /b /got\n",
 	"volume":           "RUN mkdir /v && touch /v/a\nVOLUME /v\nRUN touch /v/b\nCOPY src/a.txt /v/c\n",
 	"stages":           "# the third is not needed\nFROM debian:bookworm-slim AS one\nRUN " + ownedTree + "\nFROM scratch AS two\nCOPY --from=one /o /o\nCOPY src/a.txt /dev/a\nFROM one\nRUN exit 1\n" + from + "COPY --from=two / /t\n",

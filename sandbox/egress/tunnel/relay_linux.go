@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/proctor-run/proctor/internal/bounded"
 )
 
 // Relay listens on 127.0.0.1, on the port or where that is taken on any, and
@@ -119,7 +121,7 @@ func carry(m *Mux, c *os.File) {
 	var out sync.WaitGroup
 	sent := make(chan struct{}) // closed when nothing more comes from the program
 	out.Go(func() { deliver(c, s, sent) })
-	if _, err := io.CopyBuffer(onlyWriter{s}, onlyReader{c}, make([]byte, maxPayload)); err != nil {
+	if _, err := bounded.CopyBuffer(s, c, make([]byte, maxPayload)); err != nil {
 		_ = s.Close()
 	} else {
 		_ = s.CloseWrite()
@@ -131,7 +133,7 @@ func carry(m *Mux, c *os.File) {
 // deliver gives the program what comes from outside, to the end of both
 // directions.
 func deliver(c *os.File, s *Stream, sent <-chan struct{}) {
-	if _, err := io.CopyBuffer(onlyWriter{c}, onlyReader{s}, make([]byte, maxPayload)); err != nil {
+	if _, err := bounded.CopyBuffer(c, s, make([]byte, maxPayload)); err != nil {
 		reset(c)
 		_ = s.Close()
 		return
@@ -145,13 +147,6 @@ func deliver(c *os.File, s *Stream, sent <-chan struct{}) {
 		reset(c)
 	}
 }
-
-// onlyReader and onlyWriter hide what would keep io.CopyBuffer from using its
-// buffer.
-type (
-	onlyReader struct{ io.Reader }
-	onlyWriter struct{ io.Writer }
-)
 
 // reset lets the program see that its connection has not ended in order.
 func reset(c *os.File) {
