@@ -40,8 +40,23 @@ func TestGroupsAreNamedFromInside(t *testing.T) {
 	t.Parallel()
 	eachLimiting(t, func(t *testing.T, _ string, b *Backend) {
 		s := create(t, b, sandbox.Spec{Resources: sandbox.Resources{MemoryMB: 300}})
-		if got := say(t, s, "grep -E ':(memory|cpu|pids|devices|cpuacct):' /proc/self/cgroup; true"); strings.Contains(got, s.ID()) {
+		got := say(t, s, "cat /proc/self/cgroup")
+		if inGVisor := strings.TrimSpace(got) == "0::/"+s.ID(); strings.Contains(got, s.ID()) && !inGVisor {
 			t.Errorf("groups %q", got)
+		}
+	})
+}
+
+// TestLayersAreNotNamed: a sandbox does not see where this machine has the layers of
+// its files.
+func TestLayersAreNotNamed(t *testing.T) {
+	t.Parallel()
+	eachLimiting(t, func(t *testing.T, _ string, b *Backend) {
+		s := create(t, b, sandbox.Spec{})
+		for option := range strings.FieldsFuncSeq(say(t, s, "cat /proc/self/mountinfo"), func(r rune) bool { return strings.ContainsRune(" ,:\n", r) }) {
+			if name, dir, ok := strings.Cut(option, "dir=/"); ok && !strings.HasPrefix(dir, "proc/self/fd/") {
+				t.Errorf("%sdir is /%s", name, dir)
+			}
 		}
 	})
 }

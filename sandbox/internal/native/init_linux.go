@@ -39,6 +39,9 @@ func Init() (Scores, error) {
 }
 
 func (s *Setup) carryOut(keep uint64) error {
+	if err := hideGroups(); err != nil {
+		return err
+	}
 	unix.Umask(0)
 	if err := s.enter(); err != nil {
 		return err
@@ -69,6 +72,15 @@ func afterMap() error {
 	// The caller's other groups would open its files to the sandbox.
 	if err := syscall.Setgroups(nil); err != nil {
 		return fmt.Errorf("dropping the caller's groups: %w", err)
+	}
+	return nil
+}
+
+// hideGroups makes the control groups that the process is in the uppermost ones that
+// can be seen (cgroup_namespaces(7)). Whoever started it was in others.
+func hideGroups() error {
+	if err := allThreads(unix.SYS_UNSHARE, unix.CLONE_NEWCGROUP, 0, 0); err != nil {
+		return fmt.Errorf("making a namespace of control groups: %w", err)
 	}
 	return nil
 }

@@ -263,21 +263,22 @@ func (l *Root) options() []string {
 	return o
 }
 
-// mountOverlay names the lower directories by file descriptors: their paths
-// would have to fit, escaped, into one page together.
+// mountOverlay names directories by file descriptors: paths would have to fit, escaped,
+// into one page together, and could be read in the sandbox's list of mounts.
 func mountOverlay(target string, p Part, more []string) error {
-	var lower []string
-	for _, dir := range p.Lower {
-		fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-		if err != nil {
-			return &os.PathError{Op: "open", Path: dir, Err: err}
-		}
-		defer func() { _ = unix.Close(fd) }()
-		lower = append(lower, "/proc/self/fd/"+strconv.Itoa(fd))
+	var open descriptors
+	defer open.close()
+	lower, err := open.names(p.Lower...)
+	if err != nil {
+		return err
 	}
 	options := []string{"lowerdir=" + strings.Join(lower, ":")}
 	if p.Upper != "" {
-		options = append(options, "upperdir="+escapeOption(p.Upper), "workdir="+escapeOption(p.Work))
+		upper, err := open.names(p.Upper, p.Work)
+		if err != nil {
+			return err
+		}
+		options = append(options, "upperdir="+upper[0], "workdir="+upper[1])
 	}
 	options = append(options, more...)
 	if err := unix.Mount("overlay", target, "overlay", unix.MS_NODEV, strings.Join(options, ",")); err != nil {
@@ -286,6 +287,25 @@ func mountOverlay(target string, p Part, more []string) error {
 	return nil
 }
 
-func escapeOption(path string) string {
-	return strings.NewReplacer(`\`, `\\`, `,`, `\,`, `:`, `\:`).Replace(path)
+// descriptors are directories that are open.
+type descriptors []int
+
+// names opens directories and returns names for them that hold until close.
+func (d *descriptors) names(dirs ...string) ([]string, error) {
+	var names []string
+	for _, dir := range dirs {
+		fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return nil, &os.PathError{Op: "open", Path: dir, Err: err}
+		}
+		*d = append(*d, fd)
+		names = append(names, Descriptor(fd))
+	}
+	return names, nil
+}
+
+func (d *descriptors) close() {
+	for _, fd := range *d {
+		_ = unix.Close(fd)
+	}
 }

@@ -8,10 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/oci/internal/hostfile"
@@ -46,7 +45,7 @@ func (w Wanted) devices() [][2]string {
 	if !w.Devices {
 		return nil
 	}
-	return deviceFiles
+	return deviceFiles()
 }
 
 // Make makes the groups of a sandbox below a cgroup file system's root.
@@ -54,7 +53,7 @@ func (w Wanted) devices() [][2]string {
 func Make(root, id string, w Wanted) (*Groups, error) {
 	r := w.Resources
 	if unified(root) {
-		return makeUnified(root, id, r)
+		return makeUnified(root, id, w)
 	}
 	g := &Groups{}
 	homes := homeGroups(root)
@@ -113,17 +112,6 @@ func limitFile(name string, limit int64) [][2]string {
 	return [][2]string{{name, strconv.FormatInt(limit, 10)}}
 }
 
-// deviceFiles allow the devices of every container (OCI runtime specification,
-// "Default Devices") and pseudo-terminals, and the making of nodes; a node of
-// another device cannot be opened.
-var deviceFiles = [][2]string{
-	{"devices.deny", "a"},
-	{"devices.allow", "c *:* m"}, {"devices.allow", "b *:* m"},
-	{"devices.allow", "c 1:3 rwm"}, {"devices.allow", "c 1:5 rwm"}, {"devices.allow", "c 1:7 rwm"},
-	{"devices.allow", "c 1:8 rwm"}, {"devices.allow", "c 1:9 rwm"}, {"devices.allow", "c 5:0 rwm"},
-	{"devices.allow", "c 5:2 rwm"}, {"devices.allow", "c 136:* rwm"},
-}
-
 // makeGroup makes a group, with files that are written in their order.
 func makeGroup(dir string, files [][2]string) error {
 	err := os.Mkdir(dir, 0o755)
@@ -155,12 +143,12 @@ func writeGroup(dir, name, text string) error {
 }
 
 // makeUnified makes the one group of version 2.
-func makeUnified(root, id string, r sandbox.Resources) (*Groups, error) {
+func makeUnified(root, id string, w Wanted) (*Groups, error) {
 	parent := filepath.Join(root, parentGroup)
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return nil, fmt.Errorf("making a control group: %w", err)
 	}
-	limits, err := unifiedLimits(root, r)
+	limits, err := unifiedLimits(root, w)
 	if err != nil {
 		return nil, err
 	}
@@ -172,40 +160,51 @@ func makeUnified(root, id string, r sandbox.Resources) (*Groups, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening a control group: %w", err)
 	}
+	if w.Devices && guardLoads() {
+		if err := attachGuard(f); err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+	}
 	return &Groups{unified: f}, nil
 }
 
 // unifiedLimits are the files of a group of version 2. The groups above pass the
-// controllers on that they need.
-func unifiedLimits(root string, r sandbox.Resources) ([][2]string, error) {
-	var cpu [][2]string
-	if quota := quotaOf(r); quota > 0 {
-		cpu = [][2]string{{"cpu.max", fmt.Sprintf("%d %d", quota, CPUPeriod)}}
+// controllers on that they need, and with Shown those that count what is used.
+func unifiedLimits(root string, w Wanted) ([][2]string, error) {
+	r := w.Resources
+	have := strings.Fields(hostfile.Small(filepath.Join(root, "cgroup.controllers")))
+	if !slices.Contains(have, "pids") {
+		r.PIDs = 0 // what must be enforced was looked for before
 	}
-	pids := limitFile("pids.max", r.PIDs)
-	if !CountsPIDs(root) {
-		pids = nil
-	}
-	memory := limitFile("memory.max", r.MemoryMB<<20)
-	if CountsSwap(root) {
-		memory = append(memory, limitFile("memory.swap.max", r.MemoryMB<<20)...)
-	}
-	var files [][2]string
 	for _, c := range []struct {
-		controller string
-		limits     [][2]string
-	}{{"pids", pids}, {"memory", memory}, {"cpu", cpu}} {
-		if len(c.limits) == 0 {
+		name    string
+		limited bool
+	}{{"pids", r.PIDs > 0}, {"memory", r.MemoryMB > 0}, {"cpu", r.CPUs > 0}} {
+		if !c.limited && (!w.Shown || !slices.Contains(have, c.name)) {
 			continue
 		}
-		files = append(files, c.limits...)
-		for _, dir := range []string{root, filepath.Join(root, parentGroup)} {
-			if err := writeGroup(dir, "cgroup.subtree_control", "+"+c.controller); err != nil {
-				return nil, err
-			}
+		if err := passOn(root, c.name); err != nil && c.limited {
+			return nil, err
 		}
 	}
+	files := append(limitFile("pids.max", r.PIDs), limitFile("memory.max", r.MemoryMB<<20)...)
+	if CountsSwap(root) {
+		files = append(files, limitFile("memory.swap.max", r.MemoryMB<<20)...)
+	}
+	if quota := quotaOf(r); quota > 0 {
+		files = append(files, [2]string{"cpu.max", fmt.Sprintf("%d %d", quota, CPUPeriod)})
+	}
 	return files, nil
+}
+
+// passOn has the groups of sandboxes have a controller of version 2.
+func passOn(root, controller string) error {
+	for _, dir := range []string{root, filepath.Join(root, parentGroup)} {
+		if err := writeGroup(dir, "cgroup.subtree_control", "+"+controller); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Enter puts the calling thread into the groups of version 1, so that what it
@@ -269,10 +268,4 @@ func (g *Groups) Close() {
 	if g.Unified() {
 		_ = g.unified.Close() // nothing was written
 	}
-}
-
-// GuardsDevices reports whether a group refuses to open the nodes of devices
-// that containers do not have.
-func GuardsDevices() bool {
-	return !unified(Root) && unix.Access(filepath.Join(Root, "devices"), unix.W_OK) == nil
 }

@@ -30,7 +30,7 @@ func TestUnifiedGroups(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(root, "cgroup.controllers"), []byte("cpu memory pids\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	limits, err := unifiedLimits(root, sandbox.Resources{CPUs: 1.5, MemoryMB: 64, PIDs: 100})
+	limits, err := unifiedLimits(root, Wanted{Resources: sandbox.Resources{CPUs: 1.5, MemoryMB: 64, PIDs: 100}})
 	if err != nil {
 		t.Fatal(err)
 	}

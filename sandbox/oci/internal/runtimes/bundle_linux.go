@@ -142,7 +142,7 @@ func (b *spec) namespaces() []specs.LinuxNamespace {
 	if b.Network == network.None {
 		ns = append(ns, specs.LinuxNamespace{Type: specs.NetworkNamespace})
 	}
-	if b.groupsShown && !b.emulated {
+	if !b.emulated {
 		ns = append(ns, specs.LinuxNamespace{Type: specs.CgroupNamespace})
 	}
 	return ns

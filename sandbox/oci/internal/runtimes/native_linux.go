@@ -202,11 +202,6 @@ func (n *nativeStart) prepare(cmd *exec.Cmd, pidfd *int) error {
 	if n.launch.native.Loopback {
 		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWNET
 	}
-	if n.groups != nil && !n.groups.Unified() {
-		// The namespace begins where the thread is, which has entered its groups.
-		// With version 2 the process is born in its group and its thread is not.
-		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWCGROUP
-	}
 	n.groups.StartIn(cmd)
 	return nil
 }
