@@ -30,7 +30,7 @@ func TestOrdinaryUser(t *testing.T) { //nolint:tparallel // each user's run fill
 	program := readableProgram(t)
 	tun := readableTUN(t)
 	// The whole contract once more takes a minute for each user.
-	runs := []string{"^(TestCheck|TestHostMasks|TestHostShow|TestKilledOwner|TestPublicNetwork)$", "^TestContractHost$/^(gvisor|native)$/^(Mounts|Network|Outside|Destroy|Abilities|Snapshots|Prepared)$"}
+	runs := []string{"^(TestCheck|TestHostMasks|TestHostShow|TestKilledOwner|TestPublicNetwork)$", "^TestContractHost$/^(gvisor|native)$/^(Mounts|Network|Outside|Destroy|Abilities|Snapshots|Prepared|Hardened)$"}
 	if need.Required("patience") {
 		runs[1] = "^TestContractHost$/^(gvisor|native)$"
 	}

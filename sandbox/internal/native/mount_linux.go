@@ -32,6 +32,11 @@ func (s *Setup) enter() error {
 	}
 	defer func() { _ = unix.Close(fd) }()
 	r := root{fd}
+	frozen, err := s.frozen(r)
+	defer closeAll(frozen)
+	if err != nil {
+		return fmt.Errorf("looking for the parts of the root file system: %w", err)
+	}
 	for _, m := range s.Mounts {
 		if err := r.mount(m); err != nil {
 			return fmt.Errorf("mounting %q: %w", m.Target, err)
@@ -48,12 +53,35 @@ func (s *Setup) enter() error {
 	if err := r.protect(s.Masked, s.ReadOnly); err != nil {
 		return err
 	}
-	if s.ReadOnlyRoot {
-		if err := r.restrict("/", unix.MS_RDONLY, rootfs.RestrictOne); err != nil {
+	for _, part := range frozen {
+		if err := rootfs.RestrictOne(part, unix.MS_RDONLY); err != nil {
 			return fmt.Errorf("making the root file system read-only: %w", err)
 		}
 	}
 	return pivot(fd)
+}
+
+// frozen opens the mounts of the root file system that become read-only when all others
+// are made, which stay as they are, also those below a part or in its place.
+func (s *Setup) frozen(r root) ([]int, error) {
+	if !s.ReadOnlyRoot {
+		return nil, nil
+	}
+	var mounts []int
+	for _, name := range append([]string{"/"}, s.Root.Below()...) {
+		fd, err := rootfs.Lookup(r.fd, name, rootfs.MakeNothing)
+		if err != nil {
+			return mounts, err
+		}
+		mounts = append(mounts, fd)
+	}
+	return mounts, nil
+}
+
+func closeAll(fds []int) {
+	for _, fd := range fds {
+		_ = unix.Close(fd)
+	}
 }
 
 // root is the root directory of the sandbox, seen from outside.

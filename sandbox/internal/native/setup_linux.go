@@ -29,7 +29,7 @@ type Setup struct {
 	// are missing stay so.
 	Masked   []string `json:"masked"`
 	ReadOnly []string `json:"read_only"`
-	// ReadOnlyRoot: what is no mount cannot be written either.
+	// ReadOnlyRoot: what is in none of Mounts cannot be written either.
 	ReadOnlyRoot bool `json:"read_only_root,omitempty"`
 	// Capabilities is the set that is left, one bit for each. What is not in
 	// it goes from the bounding set too.

@@ -97,6 +97,17 @@ func (p *Part) MakeUpper() error {
 	return Entry{Kind: fs.ModeDir, Mode: p.Mode, UID: p.UID, GID: p.GID}.Create(p.Upper)
 }
 
+// Below lists the paths of the parts that are mounted below the root directory.
+func (l *Root) Below() []string {
+	var paths []string
+	for _, p := range l.Parts {
+		if p.Path != "/" {
+			paths = append(paths, p.Path)
+		}
+	}
+	return paths
+}
+
 // Mount makes the mounts. The caller is in a mount namespace of its own, and
 // has detached it from the host with Detach.
 func (l *Root) Mount() error {

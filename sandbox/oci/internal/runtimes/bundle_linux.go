@@ -201,16 +201,10 @@ func (b *spec) writableMounts() []specs.Mount {
 // readOnly are the paths that cannot be written besides a root that is read-only:
 // its parts are mounts of their own.
 func (b *spec) readOnly() []string {
-	paths := readonlyPaths()
 	if !b.Hardened {
-		return paths
+		return readonlyPaths()
 	}
-	for _, p := range b.Root.Parts {
-		if p.Path != "/" {
-			paths = append(paths, p.Path)
-		}
-	}
-	return paths
+	return append(readonlyPaths(), b.Root.Below()...)
 }
 
 // sysMounts show /sys read-only. A new sysfs belongs to the network namespace,

@@ -62,7 +62,7 @@ func (nativeRuntime) Prepare(b *Bundle) (Start, error) {
 func (b *spec) setup(root rootfs.Root) *native.Setup {
 	s := &native.Setup{
 		Root: root, Hostname: b.Hostname, UserNS: b.Users != nil, Loopback: b.Network == network.None,
-		Masked: maskedPaths(), ReadOnly: b.readOnly(), ReadOnlyRoot: b.Hardened, Filter: defaultFilter(),
+		Masked: maskedPaths(), ReadOnly: readonlyPaths(), ReadOnlyRoot: b.Hardened, Filter: defaultFilter(),
 	}
 	for _, name := range b.capabilities() {
 		s.Capabilities |= 1 << capabilityNumbers[name]
