@@ -28,8 +28,8 @@ type Backend struct {
 	opts    Options
 	runtime runtimes.Runtime
 	owner   procid.ID
-	root    bool // of the host, not of a user namespace only
-	cgroups bool // can be made
+	root    bool          // of the host, not of a user namespace only
+	groups  *cgroup.Place // of sandboxes
 	// noTUN says why sandboxes cannot have a network of their own; nil when
 	// they can.
 	noTUN error
@@ -68,7 +68,7 @@ func New(opts Options) (*Backend, error) {
 	root := runtimes.HostRoot()
 	return &Backend{
 		opts: opts, runtime: r, owner: owner, root: root,
-		cgroups: root && cgroup.Writable(), noTUN: network.Try(tunPath),
+		groups: cgroup.Find(root), noTUN: network.Try(tunPath),
 	}, nil
 }
 
@@ -83,15 +83,16 @@ func (b *Backend) Name() string {
 // Runtime is the name of the runtime in use.
 func (b *Backend) Runtime() string { return b.runtime.Name() }
 
-// Capabilities are those of this machine: limits are enforced by root where the
-// cgroup file system can be written, that of storage by root, and those of storage and
-// processes with gVisor by anybody.
+// Capabilities are those of this machine: limits are enforced where control groups can
+// be made, by root or by an ordinary user who was given one, that of storage by root, and
+// those of storage and processes with gVisor by anybody.
 func (b *Backend) Capabilities() sandbox.Capabilities {
 	return sandbox.Capabilities{
 		Mounted: true, OwnRoot: b.opts.OwnRoot, Build: !b.opts.OwnRoot, NoNetwork: true, Allowlist: true, SwitchNetwork: true,
 		GuardedMounts: true, Hardened: true,
 		StorageLimit: b.root || b.runtime.OwnKernel(),
-		CPULimit:     b.cgroups, MemoryLimit: b.cgroups, PIDsLimit: b.runtime.OwnKernel() || b.cgroups && cgroup.CountsPIDs(cgroup.Root),
+		CPULimit:     b.groups.Limits(cgroup.Processors), MemoryLimit: b.groups.Limits(cgroup.Memory),
+		PIDsLimit: b.runtime.OwnKernel() || b.groups.Limits(cgroup.Processes),
 	}
 }
 
@@ -207,7 +208,7 @@ func (b *Backend) prepare(s *Sandbox, spec sandbox.Spec, base *base) (runtimes.S
 	bundle := &runtimes.Bundle{
 		ID: s.id, Dir: s.dir, Hostname: s.hostname, Guest: b.opts.Guest, Executable: b.opts.Executable, GVisor: b.opts.GVisor, Build: b.opts.Build,
 		Mounts: mounts, Hardened: spec.Hardened,
-		Network: b.networkKind(spec.Network), TUN: tunPath, Layer: base.layer, Limited: b.cgroups, Resources: b.resources(spec),
+		Network: b.networkKind(spec.Network), TUN: tunPath, Layer: base.layer, Groups: b.groups, Resources: b.resources(spec),
 	}
 	if !b.root {
 		// An ordinary user's layers have one user.

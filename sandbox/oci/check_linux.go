@@ -20,7 +20,7 @@ import (
 // Check makes a sandbox, on the host's root so that it needs no image, and
 // removes it.
 func (b *Backend) Check(ctx context.Context) error {
-	probe := &Backend{opts: b.opts, runtime: b.runtime, owner: b.owner, root: b.root, cgroups: b.cgroups, noTUN: b.noTUN}
+	probe := &Backend{opts: b.opts, runtime: b.runtime, owner: b.owner, root: b.root, groups: b.groups, noTUN: b.noTUN}
 	probe.opts.OwnRoot = true
 	probe.single.Store(b.single.Load())
 	s, err := probe.Create(ctx, sandbox.Spec{Name: "check"})

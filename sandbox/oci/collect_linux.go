@@ -16,7 +16,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/proctor-run/proctor/procid"
-	"github.com/proctor-run/proctor/sandbox/oci/internal/cgroup"
 	"github.com/proctor-run/proctor/sandbox/oci/internal/runtimes"
 )
 
@@ -101,10 +100,10 @@ func (b *Backend) collect(ctx context.Context, dir string, r record) ([]string, 
 	if err := killOf(ctx, r.ID); err != nil {
 		return nil, err
 	}
-	for _, group := range cgroup.Dirs(r.ID) {
+	for _, group := range b.groups.Dirs(r.ID) {
 		lines = append(lines, "cgroup "+group)
 	}
-	if err := cgroup.Remove(ctx, r.ID); err != nil {
+	if err := b.groups.Remove(ctx, r.ID); err != nil {
 		return lines, err
 	}
 	lines = append(lines, removeSockets(r.ID)...)
@@ -223,7 +222,7 @@ func helperOf(cmdline, id string) bool {
 }
 
 // mountsOf looks for the sandbox's directory as the root or the options of a
-// mount.
+// mount, which name it from the directory of all of them on.
 func mountsOf(mountinfo, id string) bool {
-	return strings.Contains(mountinfo, "/"+sandboxesDir+"/"+id+"/")
+	return strings.Contains(mountinfo, "/"+id+"/")
 }

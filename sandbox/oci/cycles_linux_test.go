@@ -8,7 +8,6 @@ import (
 
 	"github.com/proctor-run/proctor/internal/need"
 	"github.com/proctor-run/proctor/sandbox"
-	"github.com/proctor-run/proctor/sandbox/oci/internal/cgroup"
 	"github.com/proctor-run/proctor/sandbox/sandboxtest"
 )
 
@@ -31,7 +30,7 @@ func TestCycles(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, id := range ids {
-			if dirs := cgroup.Dirs(id); len(dirs) > 0 {
+			if dirs := b.groups.Dirs(id); len(dirs) > 0 {
 				t.Errorf("control groups are left: %q", dirs)
 			}
 		}

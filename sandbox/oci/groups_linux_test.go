@@ -1,11 +1,22 @@
 package oci
 
 import (
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
+	"github.com/proctor-run/proctor/internal/need"
 	"github.com/proctor-run/proctor/sandbox"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/cgroup"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/hostfile"
 )
+
+// testGiven is an environment variable: this is an ordinary user's process that has a
+// control group to itself.
+const testGiven = "PROCTOR_TEST_GIVEN"
 
 // TestLimitsAreShown: a sandbox finds its limits, and what it uses, where it would in a
 // container of an engine, and can change nothing there.
@@ -74,4 +85,36 @@ func TestTemporaryFilesAreOnDisk(t *testing.T) {
 			t.Errorf("%q: memory is short beside a large file", got)
 		}
 	})
+}
+
+// TestGivenGroup runs tests again as an ordinary user who was given a group with limits,
+// as systemd-run --user --scope does it.
+func TestGivenGroup(t *testing.T) { //nolint:tparallel // each runtime's tests fill the machine
+	t.Parallel()
+	need.Root(t)
+	if !strings.Contains(hostfile.Small(filepath.Join(cgroup.Root, "cgroup.controllers")), "memory") {
+		t.Skip("this machine has version 1 of control groups, whose groups are not given to others")
+	}
+	const uid = 54322
+	group := ownedGroup(t, uid)
+	dir, err := os.Open(group)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = dir.Close() }()
+	cmd := exec.Command(readableProgram(t), "-test.v", "-test.parallel=2", "-test.run=^(TestLimitsAreShown|TestGroupsAreNamedFromInside|TestMemoryLimit|TestProcessorLimit|TestPIDsLimit)$/^(native|runc|crun)$")
+	cmd.Dir = "/"
+	cmd.Env = append(os.Environ(), testGiven+"=1", testTUN+"="+readableTUN(t))
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Credential: &syscall.Credential{Uid: uid, Gid: uid}, UseCgroupFD: true, CgroupFD: int(dir.Fd()),
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil || strings.Count(string(out), "--- PASS") < 5 {
+		t.Errorf("%v:\n%s", err, out)
+	}
+	for _, left := range []string{"proctor/self", "proctor"} {
+		if err := os.Remove(filepath.Join(group, left)); err != nil {
+			t.Error(err)
+		}
+	}
 }

@@ -18,7 +18,6 @@ import (
 
 	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox"
-	"github.com/proctor-run/proctor/sandbox/oci/internal/cgroup"
 	"github.com/proctor-run/proctor/sandbox/oci/internal/rootplan"
 )
 
@@ -182,7 +181,7 @@ func collectAll(t *testing.T, b *Backend, id string) {
 	if found, err := processesOf(id); err != nil || len(found) > 0 {
 		t.Errorf("processes %v are left, %v", found, err)
 	}
-	if left := cgroup.Dirs(id); len(left) > 0 {
+	if left := b.groups.Dirs(id); len(left) > 0 {
 		t.Errorf("groups are left: %v", left)
 	}
 	assertNothingLeft(t, b.opts.StateDir)

@@ -16,7 +16,6 @@ import (
 	"github.com/proctor-run/proctor/internal/need"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/internal/native"
-	"github.com/proctor-run/proctor/sandbox/oci/internal/cgroup"
 	"github.com/proctor-run/proctor/sandbox/sandboxtest"
 )
 
@@ -45,7 +44,7 @@ func TestProcessorLimit(t *testing.T) {
 		s := create(t, b, sandbox.Spec{Resources: sandbox.Resources{CPUs: 0.2}})
 		say(t, s, `for i in 1 2 3 4; do timeout 60 sh -c "while :; do :; done" >/dev/null 2>&1 & done`)
 		// On a busy machine nobody gets more than that for a while.
-		for deadline := time.Now().Add(time.Minute); throttled(t, s.ID()) < 3; time.Sleep(50 * time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); throttled(t, b, s.ID()) < 3; time.Sleep(50 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatal("four loops were not held up in a minute")
 			}
@@ -55,9 +54,9 @@ func TestProcessorLimit(t *testing.T) {
 
 // throttled is how often the kernel has let a sandbox wait because it had used up its
 // time (sched-bwc: cpu.stat, in both versions of control groups).
-func throttled(t *testing.T, id string) int {
+func throttled(t *testing.T, b *Backend, id string) int {
 	t.Helper()
-	for _, dir := range cgroup.Dirs(id) {
+	for _, dir := range b.groups.Dirs(id) {
 		data, _ := os.ReadFile(filepath.Join(dir, "cpu.stat")) // of other groups there is none
 		for line := range strings.Lines(string(data)) {
 			if n, ok := strings.CutPrefix(strings.TrimSpace(line), "nr_throttled "); ok {
@@ -81,7 +80,9 @@ func eachLimiting(t *testing.T, test func(t *testing.T, name string, b *Backend)
 			t.Parallel()
 			needRuntime(t, name)
 			b := newBackend(t, testOptions(t, name))
-			need.Root(t)
+			if os.Getenv(testGiven) == "" {
+				need.Root(t)
+			}
 			can := b.Capabilities()
 			need.That(t, "cgroups", can.CPULimit && can.MemoryLimit && can.PIDsLimit, "needs a cgroup file system that can be written")
 			test(t, name, b)

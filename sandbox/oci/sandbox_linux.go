@@ -18,7 +18,6 @@ import (
 	"github.com/proctor-run/proctor/sandbox/guest"
 	"github.com/proctor-run/proctor/sandbox/internal/entrypoint"
 	"github.com/proctor-run/proctor/sandbox/internal/usernet"
-	"github.com/proctor-run/proctor/sandbox/oci/internal/cgroup"
 	"github.com/proctor-run/proctor/sandbox/oci/internal/network"
 	"github.com/proctor-run/proctor/sandbox/oci/internal/runtimes"
 	"github.com/proctor-run/proctor/sandbox/oci/internal/storage"
@@ -197,7 +196,7 @@ func (s *Sandbox) destroy(ctx context.Context) error {
 		return err
 	}
 	// Runtimes give up on groups that are busy.
-	if err := cgroup.Remove(ctx, s.id); err != nil {
+	if err := s.backend.groups.Remove(ctx, s.id); err != nil {
 		return err
 	}
 	removeSockets(s.id)

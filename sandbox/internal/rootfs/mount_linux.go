@@ -15,7 +15,8 @@ import (
 // Root is a root file system that is put together of directories: overlays,
 // each with a writable layer.
 type Root struct {
-	Dir   string `json:"root"` // directory that the parts are mounted below
+	Dir   string `json:"root"`  // directory that the parts are mounted below
+	State string `json:"state"` // directory that holds all that the overlays write
 	Parts []Part `json:"parts"`
 	// Trees is where the tmpfs with Fresh and Hide is mounted.
 	Trees string `json:"trees"`
@@ -188,7 +189,7 @@ func (l *Root) makeTrees() error {
 func (l *Root) mountPart(i int) error {
 	p := &l.Parts[i]
 	if len(p.Stack) > 0 {
-		if err := p.stack(l.options()); err != nil {
+		if err := l.stack(p); err != nil {
 			return err
 		}
 	}
@@ -210,17 +211,17 @@ func (l *Root) mountPart(i int) error {
 // "Volatile mount").
 func (l *Root) mountWritable(target string, p Part) error {
 	if l.Layer {
-		return mountOverlay(target, p, l.options())
+		return l.mountOverlay(target, p)
 	}
-	err := mountOverlay(target, p, append(l.options(), "volatile"))
+	err := l.mountOverlay(target, p, "volatile")
 	if errors.Is(err, unix.EINVAL) { // Linux before 5.10, or another reason
-		err = mountOverlay(target, p, l.options())
+		err = l.mountOverlay(target, p)
 	}
 	return err
 }
 
 // stack puts Stack on Lower.
-func (p *Part) stack(options []string) error {
+func (l *Root) stack(p *Part) error {
 	if p.Base != "" {
 		// Without an upper directory the kernel wants two lower ones.
 		empty := filepath.Join(p.Base, "empty")
@@ -232,7 +233,7 @@ func (p *Part) stack(options []string) error {
 			return err
 		}
 		below := Part{Lower: append(p.Lower[:len(p.Lower):len(p.Lower)], empty)}
-		if err := mountOverlay(merged, below, options); err != nil {
+		if err := l.mountOverlay(merged, below); err != nil {
 			return fmt.Errorf("mounting what the snapshot stands on: %w", err)
 		}
 		p.Lower = []string{merged}
@@ -274,9 +275,10 @@ func (l *Root) options() []string {
 	return o
 }
 
-// mountOverlay names directories by file descriptors: paths would have to fit, escaped,
-// into one page together, and could be read in the sandbox's list of mounts.
-func mountOverlay(target string, p Part, more []string) error {
+// mountOverlay names lower directories by file descriptors: paths would have to fit,
+// escaped, into one page together. And they could be read in the sandbox's list of
+// mounts, so that those of the sandbox itself are named from State on.
+func (l *Root) mountOverlay(target string, p Part, more ...string) error {
 	var open descriptors
 	defer open.close()
 	lower, err := open.names(p.Lower...)
@@ -285,17 +287,26 @@ func mountOverlay(target string, p Part, more []string) error {
 	}
 	options := []string{"lowerdir=" + strings.Join(lower, ":")}
 	if p.Upper != "" {
-		upper, err := open.names(p.Upper, p.Work)
+		state, err := open.names(l.State)
 		if err != nil {
 			return err
 		}
-		options = append(options, "upperdir="+upper[0], "workdir="+upper[1])
+		upper, upperErr := filepath.Rel(l.State, p.Upper)
+		work, workErr := filepath.Rel(l.State, p.Work)
+		if err := errors.Join(upperErr, workErr); err != nil {
+			return err
+		}
+		options = append(options, "upperdir="+state[0]+"/"+escapeOption(upper), "workdir="+state[0]+"/"+escapeOption(work))
 	}
-	options = append(options, more...)
+	options = append(append(options, more...), l.options()...)
 	if err := unix.Mount("overlay", target, "overlay", unix.MS_NODEV, strings.Join(options, ",")); err != nil {
 		return fmt.Errorf("mounting an overlay: %w", err)
 	}
 	return nil
+}
+
+func escapeOption(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `,`, `\,`, `:`, `\:`).Replace(path)
 }
 
 // descriptors are directories that are open.

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,8 +18,15 @@ import (
 func unifiedRoot(t *testing.T) string {
 	t.Helper()
 	need.Root(t)
-	root := t.TempDir()
-	err := unix.Mount("cgroup2", root, "cgroup2", 0, "")
+	root, err := os.MkdirTemp("", "cgroup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Remove(root) })
+	if err := os.Chmod(root, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	err = unix.Mount("cgroup2", root, "cgroup2", 0, "")
 	need.That(t, "cgroups", err == nil, "needs version 2 of control groups")
 	t.Cleanup(func() {
 		if err := unix.Unmount(root, 0); err != nil {
@@ -33,8 +41,8 @@ func unifiedRoot(t *testing.T) string {
 func TestUnifiedGuard(t *testing.T) {
 	t.Parallel()
 	root := unifiedRoot(t)
-	const id = "proctor-test-guard"
-	g, err := Make(root, id, Wanted{Devices: true, Shown: true})
+	id := "proctor-test-" + strconv.Itoa(os.Getpid())
+	g, err := (&Place{dir: root}).Make(id, Wanted{Devices: true, Shown: true})
 	if err != nil {
 		t.Fatal(err)
 	}

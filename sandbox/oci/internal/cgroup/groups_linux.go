@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -48,17 +47,17 @@ func (w Wanted) devices() [][2]string {
 	return deviceFiles()
 }
 
-// Make makes the groups of a sandbox below a cgroup file system's root.
+// Make makes the groups of a sandbox, with those limits that groups here have.
 // What it leaves when it fails is found by the sandbox's id.
-func Make(root, id string, w Wanted) (*Groups, error) {
-	r := w.Resources
+func (p *Place) Make(id string, w Wanted) (*Groups, error) {
+	root, r := p.root(), w.Resources
 	if unified(root) {
-		return makeUnified(root, id, w)
+		return p.makeUnified(id, w)
 	}
 	g := &Groups{}
 	homes := homeGroups(root)
 	memory := limitFile("memory.limit_in_bytes", r.MemoryMB<<20)
-	if CountsSwap(root) {
+	if p.CountsSwap() {
 		memory = append(memory, limitFile("memory.memsw.limit_in_bytes", Swapped(r.MemoryMB<<20))...)
 	}
 	for _, c := range []struct {
@@ -96,9 +95,10 @@ func quotaOf(r sandbox.Resources) int64 {
 func Swapped(memory int64) int64 { return 2 * memory }
 
 // CountsSwap reports whether groups bound what is swapped out.
-func CountsSwap(root string) bool {
+func (p *Place) CountsSwap() bool {
+	root := p.root()
 	if !unified(root) {
-		return writable(filepath.Join(root, "memory", "memory.memsw.limit_in_bytes"))
+		return writable(filepath.Join(root, Memory, "memory.memsw.limit_in_bytes"))
 	}
 	found, _ := filepath.Glob(filepath.Join(root, "*", "memory.swap.max")) // the pattern is correct
 	return len(found) > 0
@@ -143,12 +143,12 @@ func writeGroup(dir, name, text string) error {
 }
 
 // makeUnified makes the one group of version 2.
-func makeUnified(root, id string, w Wanted) (*Groups, error) {
-	parent := filepath.Join(root, parentGroup)
+func (p *Place) makeUnified(id string, w Wanted) (*Groups, error) {
+	parent := filepath.Join(p.dir, parentGroup)
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return nil, fmt.Errorf("making a control group: %w", err)
 	}
-	limits, err := unifiedLimits(root, w)
+	limits, err := p.unifiedLimits(w)
 	if err != nil {
 		return nil, err
 	}
@@ -170,39 +170,45 @@ func makeUnified(root, id string, w Wanted) (*Groups, error) {
 
 // unifiedLimits are the files of a group of version 2. The groups above pass the
 // controllers on that they need, and with Shown those that count what is used.
-func unifiedLimits(root string, w Wanted) ([][2]string, error) {
-	r := w.Resources
-	have := strings.Fields(hostfile.Small(filepath.Join(root, "cgroup.controllers")))
-	if !slices.Contains(have, "pids") {
-		r.PIDs = 0 // what must be enforced was looked for before
-	}
+func (p *Place) unifiedLimits(w Wanted) ([][2]string, error) {
+	var files [][2]string
 	for _, c := range []struct {
-		name    string
-		limited bool
-	}{{"pids", r.PIDs > 0}, {"memory", r.MemoryMB > 0}, {"cpu", r.CPUs > 0}} {
-		if !c.limited && (!w.Shown || !slices.Contains(have, c.name)) {
+		controller string
+		limits     func(sandbox.Resources) [][2]string
+	}{{Processes, unifiedProcesses}, {Memory, p.unifiedMemory}, {Processors, unifiedQuota}} {
+		limited := len(c.limits(w.Resources)) > 0
+		if !p.Limits(c.controller) || !limited && !w.Shown {
 			continue
 		}
-		if err := passOn(root, c.name); err != nil && c.limited {
-			return nil, err
+		for _, dir := range []string{p.dir, filepath.Join(p.dir, parentGroup)} {
+			if err := passOn(dir, c.controller); err != nil {
+				return nil, err
+			}
 		}
-	}
-	files := append(limitFile("pids.max", r.PIDs), limitFile("memory.max", r.MemoryMB<<20)...)
-	if CountsSwap(root) {
-		files = append(files, limitFile("memory.swap.max", r.MemoryMB<<20)...)
-	}
-	if quota := quotaOf(r); quota > 0 {
-		files = append(files, [2]string{"cpu.max", fmt.Sprintf("%d %d", quota, CPUPeriod)})
+		files = append(files, c.limits(w.Resources)...)
 	}
 	return files, nil
 }
 
-// passOn has the groups of sandboxes have a controller of version 2.
-func passOn(root, controller string) error {
-	for _, dir := range []string{root, filepath.Join(root, parentGroup)} {
-		if err := writeGroup(dir, "cgroup.subtree_control", "+"+controller); err != nil {
-			return err
-		}
+// passOn has the groups below one of version 2 have a controller.
+func passOn(dir, controller string) error {
+	return writeGroup(dir, "cgroup.subtree_control", "+"+controller)
+}
+
+func unifiedProcesses(r sandbox.Resources) [][2]string { return limitFile("pids.max", r.PIDs) }
+
+// unifiedMemory depends on which files there are, once the controller was passed on.
+func (p *Place) unifiedMemory(r sandbox.Resources) [][2]string {
+	files := limitFile("memory.max", r.MemoryMB<<20)
+	if p.CountsSwap() {
+		files = append(files, limitFile("memory.swap.max", r.MemoryMB<<20)...)
+	}
+	return files
+}
+
+func unifiedQuota(r sandbox.Resources) [][2]string {
+	if quota := quotaOf(r); quota > 0 {
+		return [][2]string{{"cpu.max", fmt.Sprintf("%d %d", quota, CPUPeriod)}}
 	}
 	return nil
 }

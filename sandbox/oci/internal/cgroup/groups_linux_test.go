@@ -27,10 +27,8 @@ func TestUnifiedGroups(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(root, "cgroup.controllers"), []byte("cpu memory pids\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	limits, err := unifiedLimits(root, Wanted{Resources: sandbox.Resources{CPUs: 1.5, MemoryMB: 64, PIDs: 100}})
+	p := &Place{dir: root, have: []string{Processors, Memory, Processes}}
+	limits, err := p.unifiedLimits(Wanted{Resources: sandbox.Resources{CPUs: 1.5, MemoryMB: 64, PIDs: 100}})
 	if err != nil {
 		t.Fatal(err)
 	}

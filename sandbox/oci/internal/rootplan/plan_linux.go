@@ -60,7 +60,7 @@ func (p *Plan) Write(dir string) error {
 // attributes, layer that what is written is to be a layer.
 func (p *Plan) Root(dir string, userXattr, layer bool) rootfs.Root {
 	r := rootfs.Root{
-		Dir: filepath.Join(dir, dirRoot), Parts: p.parts, Trees: filepath.Join(dir, dirTrees), Fresh: p.fresh, Hide: p.hide,
+		State: filepath.Dir(dir), Dir: filepath.Join(dir, dirRoot), Parts: p.parts, Trees: filepath.Join(dir, dirTrees), Fresh: p.fresh, Hide: p.hide,
 		UserXattr: userXattr, Layer: layer, Memory: filepath.Join(dir, DirMemory),
 	}
 	for i, name := range p.Writable {

@@ -114,10 +114,10 @@ func (b *spec) guestArgs() []string {
 		return []string{GuestPath}
 	}
 	l := ownkernel.Limits{PIDs: max(b.Resources.PIDs, 0)}
-	if b.Limited {
+	if b.Groups.Limits(cgroup.Memory) {
 		l.Memory = b.Resources.MemoryMB << 20
 	}
-	if b.Limited && b.Resources.CPUs > 0 {
+	if b.Groups.Limits(cgroup.Processors) && b.Resources.CPUs > 0 {
 		l.CPUQuota, l.CPUPeriod = cgroup.CPUQuota(b.Resources.CPUs), cgroup.CPUPeriod
 	}
 	return []string{GuestPath, ownkernel.Mode, l.String()}
@@ -247,7 +247,7 @@ func (b *spec) limits() *specs.LinuxResources {
 	if b.Resources.MemoryMB > 0 {
 		bytes := b.Resources.MemoryMB << 20
 		r.Memory = &specs.LinuxMemory{Limit: &bytes}
-		if cgroup.CountsSwap(cgroup.Root) {
+		if b.Groups.CountsSwap() {
 			swapped := cgroup.Swapped(bytes)
 			r.Memory.Swap = &swapped
 		}

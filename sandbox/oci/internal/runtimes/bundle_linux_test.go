@@ -26,7 +26,7 @@ func hasNamespace(s *specs.Spec, kind specs.LinuxNamespaceType) bool {
 func TestBundle(t *testing.T) {
 	t.Parallel()
 	b := spec{cgroupsPath: "/proctor/p1", Bundle: &Bundle{
-		ID: "p1", Root: rootfs.Root{Dir: "/state/root"}, Hostname: "p1", Guest: "/bin/guest",
+		ID: "p1", Root: rootfs.Root{Dir: "/state/root", State: "/state"}, Hostname: "p1", Guest: "/bin/guest",
 		Mounts:    []sandbox.Mount{{Source: "/logs", Target: "/logs"}, {Source: "/tests", Target: "/tests", ReadOnly: true}},
 		Resources: sandbox.Resources{CPUs: 1.5, MemoryMB: 64},
 	}}

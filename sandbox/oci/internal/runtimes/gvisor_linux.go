@@ -80,10 +80,10 @@ const (
 
 // startGVisor starts gVisor in groups of this machine.
 func startGVisor(l *launch, b *Bundle) (*Process, error) {
-	if !b.Limited {
+	if b.Groups == nil {
 		return startRuntime(l, b, nil)
 	}
-	groups, err := cgroup.Make(cgroup.Root, b.ID, cgroup.Wanted{Resources: around(b.Resources)})
+	groups, err := b.Groups.Make(b.ID, cgroup.Wanted{Resources: around(b.Resources)})
 	if err != nil {
 		return nil, err
 	}

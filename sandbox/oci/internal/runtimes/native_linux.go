@@ -44,8 +44,8 @@ func (nativeRuntime) OwnKernel() bool { return false }
 // Prepare writes something down only for the helper.
 func (nativeRuntime) Prepare(b *Bundle) (Start, error) {
 	bn := &spec{Bundle: b}
-	if b.Limited && cgroup.GuardsDevices() {
-		bn.cgroupsPath = cgroup.Path(b.ID)
+	if b.Groups != nil && cgroup.GuardsDevices() {
+		bn.cgroupsPath = b.Groups.Path(b.ID)
 	}
 	l := b.launch()
 	l.native, l.Guest = bn.setup(b.Root), b.Guest
@@ -116,8 +116,8 @@ type nativeStart struct {
 
 // limited starts the guest in its groups.
 func (n nativeStart) limited() (*Process, error) {
-	if n.bundle.Limited {
-		g, err := cgroup.Make(cgroup.Root, n.bundle.ID, cgroup.Wanted{Resources: n.bundle.Resources, Devices: true, Shown: true})
+	if n.bundle.Groups != nil {
+		g, err := n.bundle.Groups.Make(n.bundle.ID, cgroup.Wanted{Resources: n.bundle.Resources, Devices: true, Shown: true})
 		if err != nil {
 			return nil, err
 		}

@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/proctor-run/proctor/sandbox/internal/rootfs"
-	"github.com/proctor-run/proctor/sandbox/oci/internal/cgroup"
 )
 
 // program is a runtime that is installed on this machine.
@@ -27,8 +26,8 @@ func (program) OwnKernel() bool { return false }
 // specOf is a bundle for a program, which makes the groups itself.
 func (program) specOf(b *Bundle) *spec {
 	s := &spec{Bundle: b}
-	if b.Limited {
-		s.cgroupsPath, s.groupsShown = cgroup.Path(b.ID), true
+	if b.Groups != nil {
+		s.cgroupsPath, s.groupsShown = b.Groups.Path(b.ID), true
 	}
 	return s
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/internal/rootfs"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/cgroup"
 	"github.com/proctor-run/proctor/sandbox/oci/internal/network"
 )
 
@@ -59,8 +60,8 @@ type Bundle struct {
 	Users *Users
 	// Layer: what commands write is wanted in the upper directory.
 	Layer bool
-	// Limited: Resources are enforced with control groups.
-	Limited   bool
+	// Groups is where Resources are enforced, nil for nowhere.
+	Groups    *cgroup.Place
 	Resources sandbox.Resources
 }
 
