@@ -53,7 +53,9 @@ func Find(root bool) *Place {
 }
 
 // Limits reports whether groups of sandboxes have a controller.
-func (p *Place) Limits(controller string) bool { return p != nil && slices.Contains(p.have, controller) }
+func (p *Place) Limits(controller string) bool {
+	return p != nil && slices.Contains(p.have, controller)
+}
 
 // Path is the group of a sandbox in its hierarchy.
 func (p *Place) Path(id string) string { return filepath.Join("/", p.path, parentGroup, id) }
