@@ -22,6 +22,9 @@ import (
 // groups is where gVisor's kernel shows control groups of version 2.
 const groups = "/sys/fs/cgroup"
 
+// shown are the options of what is shown below "/sys".
+const shown = unix.MS_NOSUID | unix.MS_NOEXEC
+
 // onOwnKernel is Main in a sandbox with a kernel of its own.
 func onOwnKernel(stdin, stdout *os.File, stderr io.Writer, build, limits string) int {
 	l, err := ownkernel.ParseLimits(limits)
@@ -37,7 +40,7 @@ func onOwnKernel(stdin, stdout *os.File, stderr io.Writer, build, limits string)
 }
 
 // settle sets the limits in the sandbox's control group and leaves of all groups that
-// one to be seen, read-only. From then on nothing in the sandbox can mount, and only the
+// one to be seen, read-only; it also shows the network devices. From then on nothing in the sandbox can mount, and only the
 // limit of processes can be set, through what is returned.
 func settle(l ownkernel.Limits) (*processLimit, error) {
 	// Where something is mounted on /tmp it is not seen, and a read-only one would refuse.
@@ -77,9 +80,11 @@ func settle(l ownkernel.Limits) (*processLimit, error) {
 	if err := unix.Mount(group, groups, "", unix.MS_BIND, ""); err != nil {
 		return nil, fmt.Errorf("showing the sandbox's control group: %w", err)
 	}
-	const safe = unix.MS_NOSUID | unix.MS_NOEXEC
-	if err := unix.Mount("", groups, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|safe, ""); err != nil {
+	if err := unix.Mount("", groups, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|shown, ""); err != nil {
 		return nil, fmt.Errorf("protecting the sandbox's control group: %w", err)
+	}
+	if err := showNetDevices(); err != nil {
+		return nil, err
 	}
 	return &processLimit{file: pids, most: l.PIDs}, native.Drop(unix.CAP_SYS_ADMIN)
 }

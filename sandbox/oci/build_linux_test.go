@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 
 	"github.com/proctor-run/proctor/internal/need"
+	"github.com/proctor-run/proctor/internal/programtest"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/oci/image"
 )
@@ -318,7 +319,7 @@ WORKDIR /app
 func TestBuildOfOrdinaryUser(t *testing.T) {
 	t.Parallel()
 	need.Root(t)
-	program := readableProgram(t)
+	program := programtest.ForAll(t, staticProgram(t))
 	data, err := os.ReadFile(need.Rootfs(t))
 	if err != nil {
 		t.Fatal(err)

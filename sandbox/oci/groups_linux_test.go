@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/proctor-run/proctor/internal/need"
+	"github.com/proctor-run/proctor/internal/programtest"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/oci/internal/cgroup"
 	"github.com/proctor-run/proctor/sandbox/oci/internal/hostfile"
@@ -102,7 +103,7 @@ func TestGivenGroup(t *testing.T) { //nolint:tparallel // each runtime's tests f
 		t.Fatal(err)
 	}
 	defer func() { _ = dir.Close() }()
-	cmd := exec.Command(readableProgram(t), "-test.v", "-test.parallel=2", "-test.run=^(TestLimitsAreShown|TestGroupsAreNamedFromInside|TestMemoryLimit|TestProcessorLimit|TestPIDsLimit)$/^(native|runc|crun)$")
+	cmd := exec.Command(programtest.ForAll(t, staticProgram(t)), "-test.v", "-test.parallel=2", "-test.run=^(TestLimitsAreShown|TestGroupsAreNamedFromInside|TestMemoryLimit|TestProcessorLimit|TestPIDsLimit)$/^(native|runc|crun)$")
 	cmd.Dir = "/"
 	cmd.Env = append(os.Environ(), testGiven+"=1", testTUN+"="+readableTUN(t))
 	cmd.SysProcAttr = &syscall.SysProcAttr{

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/proctor-run/proctor/internal/programtest"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/oci/internal/cgroup"
 )
@@ -19,31 +20,9 @@ const testGroup = "PROCTOR_TEST_CGROUP"
 func ownedGroup(t *testing.T, uid int) string {
 	t.Helper()
 	for _, parent := range []string{"freezer", "unified", ""} {
-		dir, err := os.MkdirTemp(filepath.Join(cgroup.Root, parent), "proctor-test-")
-		if err != nil {
-			continue
+		if group := programtest.Group(t, filepath.Join(cgroup.Root, parent), uid); group != "" {
+			return group
 		}
-		t.Cleanup(func() {
-			if err := os.Remove(dir); err != nil {
-				t.Error(err)
-			}
-		})
-		files, err := os.ReadDir(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, f := range files {
-			if err := os.Chown(filepath.Join(dir, f.Name()), uid, uid); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := os.Chmod(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chown(dir, uid, uid); err != nil {
-			t.Fatal(err)
-		}
-		return dir
 	}
 	return ""
 }

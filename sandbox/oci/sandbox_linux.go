@@ -120,18 +120,18 @@ func (s *Sandbox) Exec(ctx context.Context, cmd sandbox.Command) (sandbox.ExitSt
 		defer s.watch.Begin(ctx)()
 	}
 	st, err := s.client.Exec(ctx, cmd)
-	return st, lost(err)
+	return st, s.lost(err)
 }
 
 // Mark notes which processes exist now.
 func (s *Sandbox) Mark(ctx context.Context) (sandbox.Mark, error) {
 	m, err := s.client.Mark(ctx)
-	return m, lost(err)
+	return m, s.lost(err)
 }
 
 // KillTree ends everything born since the mark.
 func (s *Sandbox) KillTree(ctx context.Context, since sandbox.Mark, grace time.Duration) error {
-	return lost(s.client.KillTree(ctx, since, grace))
+	return s.lost(s.client.KillTree(ctx, since, grace))
 }
 
 // endAll ends every process but the guest.
@@ -147,12 +147,12 @@ func (s *Sandbox) endAll(ctx context.Context, grace time.Duration) error {
 
 // Upload unpacks a tar stream below dir.
 func (s *Sandbox) Upload(ctx context.Context, dir string, tar io.Reader) error {
-	return lost(s.client.Upload(ctx, dir, tar))
+	return s.lost(s.client.Upload(ctx, dir, tar))
 }
 
 // Download writes path as a tar stream.
 func (s *Sandbox) Download(ctx context.Context, path string, tar io.Writer) error {
-	return lost(s.client.Download(ctx, path, tar))
+	return s.lost(s.client.Download(ctx, path, tar))
 }
 
 // Own changes owners, see sandbox.Owner. The sandbox's root is the user.
@@ -160,7 +160,7 @@ func (s *Sandbox) Own(ctx context.Context, dir string) error {
 	if s.backend.root {
 		return nil
 	}
-	return lost(s.client.Own(ctx, dir, 0, 0))
+	return s.lost(s.client.Own(ctx, dir, 0, 0))
 }
 
 // Destroy kills everything in the sandbox, waits until it is gone and removes

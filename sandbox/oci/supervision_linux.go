@@ -17,18 +17,22 @@ var (
 // Processes lists what runs in the sandbox, as its first process sees it.
 func (s *Sandbox) Processes(ctx context.Context) ([]sandbox.Process, error) {
 	procs, err := s.client.Processes(ctx)
-	return procs, lost(err)
+	return procs, s.lost(err)
 }
 
 // lost types the error of a call whose supervisor has ended, which nobody here ended:
 // gVisor keeps no signal from it, and a machine that is short of memory may kill it.
-func lost(err error) error {
+func (s *Sandbox) lost(err error) error {
 	if !errors.Is(err, guest.ErrGone) {
 		return err
 	}
-	return fmt.Errorf("%w: %w", &sandbox.LostError{
-		Reason: "its supervisor was ended, by something in the sandbox or for want of memory",
-	}, err)
+	reason := "its supervisor was ended from outside the sandbox, or for want of memory"
+	if s.backend.runtime.OwnKernel() {
+		if signal := s.process.Signal(); signal != 0 {
+			reason = fmt.Sprintf("something in it ended its supervisor (signal %d)", signal)
+		}
+	}
+	return fmt.Errorf("%w: %w", &sandbox.LostError{Reason: reason}, err)
 }
 
 // Supervision is sandbox.SupervisionGuest.

@@ -27,7 +27,7 @@ func TestOrdinaryUser(t *testing.T) { //nolint:tparallel // each user's run fill
 	if uid, ok := userWithRange(); ok {
 		users["range of ids"] = uid
 	}
-	program := readableProgram(t)
+	program := programtest.ForAll(t, staticProgram(t))
 	tun := readableTUN(t)
 	// The whole contract once more takes a minute for each user.
 	runs := []string{"^(TestCheck|TestHostMasks|TestHostShow|TestKilledOwner|TestPublicNetwork)$", "^TestContractHost$/^(gvisor|native)$/^(Mounts|Network|Outside|Destroy|Abilities|Snapshots|Prepared|Hardened)$"}
@@ -74,18 +74,6 @@ func userWithRange() (int, bool) {
 		}
 	}
 	return 0, false
-}
-
-// readableProgram copies the test program to where every user can execute it.
-func readableProgram(t *testing.T) string {
-	t.Helper()
-	dir := stateDir(t)
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(dir, "oci.test")
-	programtest.Copy(t, staticProgram(t), path)
-	return path
 }
 
 // readableTUN makes a TUN device that every user can open, as most systems have

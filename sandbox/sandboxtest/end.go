@@ -171,7 +171,7 @@ func gone(t *testing.T, sb sandbox.Sandbox, tag string) {
 
 func waitAlive(t *testing.T, sb sandbox.Sandbox, tag string) {
 	t.Helper()
-	cmd := sh(`read -r tag; until grep -lsaFf - /proc/[0-9]*/cmdline <<<"$tag" >/dev/null; do sleep 0.02; done`)
+	cmd := sh(`read -r tag; until grep -qsaFf - /proc/[0-9]*/cmdline <<<"$tag"; do sleep 0.02; done`)
 	cmd.Stdin = strings.NewReader(tag + "\n")
 	output(t, sb, cmd)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -117,8 +118,11 @@ func attacksSupervisor(t *testing.T, s *suite) {
 				return
 			}
 			for _, err := range []error{err, killed, again} {
-				if _, ok := errors.AsType[*sandbox.LostError](err); !ok {
+				lost, ok := errors.AsType[*sandbox.LostError](err)
+				if !ok {
 					t.Errorf("Exec, KillTree or Mark: got error %v, want all to work or the sandbox to be lost", err)
+				} else if !strings.Contains(lost.Reason, "something in ") {
+					t.Errorf("the reason does not say who it was: %q", lost.Reason)
 				}
 			}
 		})

@@ -25,9 +25,12 @@ func TestGiven(t *testing.T) {
 	t.Parallel()
 	need.Root(t)
 	root := unifiedRoot(t)
-	program := programFor(t)
+	program := programtest.ForAll(t, "/proc/self/exe")
 	for _, alone := range []bool{true, false} {
-		group := giveGroup(t, root, nobodyElse)
+		group := programtest.Group(t, root, nobodyElse)
+		if group == "" {
+			t.Fatal("no group can be made")
+		}
 		var others *exec.Cmd
 		if !alone {
 			others = exec.Command("sleep", "60")
@@ -87,24 +90,6 @@ func TestGivenInside(t *testing.T) {
 	}
 }
 
-// giveGroup makes a group that a user may change.
-func giveGroup(t *testing.T, root string, uid int) (group string) {
-	t.Helper()
-	group, err := os.MkdirTemp(root, "proctor-test-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(group, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"", "cgroup.procs", "cgroup.subtree_control", "cgroup.threads"} {
-		if err := os.Chown(filepath.Join(group, name), uid, uid); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return group
-}
-
 // startIn starts a command of a user in a group.
 func startIn(t *testing.T, cmd *exec.Cmd, group string, uid uint32) {
 	t.Helper()
@@ -117,24 +102,4 @@ func startIn(t *testing.T, cmd *exec.Cmd, group string, uid uint32) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// programFor copies this program to where every user can execute it.
-func programFor(t *testing.T) string {
-	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir, err := os.MkdirTemp("", "cgroup")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(dir, "cgroup.test")
-	programtest.Copy(t, exe, path)
-	return path
 }
