@@ -2,6 +2,7 @@ package oci
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -158,6 +159,32 @@ func TestMemoryShortage(t *testing.T) {
 		sandboxtest.MemoryShortage(t, s)
 		if name != RuntimeGVisor { // its kernel does not kill for memory, the supervisor does
 			sandboxtest.Spared(t, s)
+		}
+	})
+}
+
+// TestMemoryOfTheKernel: when gVisor itself has no memory left, its sandbox ends and says
+// so.
+func TestMemoryOfTheKernel(t *testing.T) {
+	t.Parallel()
+	eachLimiting(t, func(t *testing.T, name string, b *Backend) {
+		if name != RuntimeGVisor {
+			t.Skip("it has no kernel of its own")
+		}
+		s := create(t, b, sandbox.Spec{Resources: sandbox.Resources{MemoryMB: 512}})
+		shrunk := false
+		for _, dir := range b.groups.Dirs(s.ID()) {
+			for _, limit := range []string{"memory.max", "memory.limit_in_bytes"} {
+				shrunk = os.WriteFile(filepath.Join(dir, limit), []byte("128M"), 0) == nil || shrunk
+			}
+		}
+		if !shrunk {
+			t.Fatal("no group of the sandbox has a limit of memory")
+		}
+		_, err := s.Exec(t.Context(), sandbox.Command{Shell: "head -c 300M /dev/zero | tail | wc -c"})
+		lost, ok := errors.AsType[*sandbox.LostError](err)
+		if !ok || !strings.Contains(lost.Reason, "ran out of memory") {
+			t.Errorf("got error %v, want one that says what there was too little of", err)
 		}
 	})
 }

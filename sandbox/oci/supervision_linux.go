@@ -21,16 +21,19 @@ func (s *Sandbox) Processes(ctx context.Context) ([]sandbox.Process, error) {
 }
 
 // lost types the error of a call whose supervisor has ended, which nobody here ended:
-// gVisor keeps no signal from it, and a machine that is short of memory may kill it.
+// gVisor keeps no signal from it, and ends with all that is in it when the memory of its
+// group, which knows of no process of the sandbox, is full.
 func (s *Sandbox) lost(err error) error {
 	if !errors.Is(err, guest.ErrGone) {
 		return err
 	}
 	reason := "its supervisor was ended from outside the sandbox, or for want of memory"
-	if s.backend.runtime.OwnKernel() {
-		if signal := s.process.Signal(); signal != 0 {
-			reason = fmt.Sprintf("something in it ended its supervisor (signal %d)", signal)
-		}
+	switch {
+	case !s.backend.runtime.OwnKernel():
+	case s.backend.groups.KilledForMemory(s.id):
+		reason = "gVisor and what is in it ran out of memory"
+	default:
+		reason = "its supervisor was ended, by something in the sandbox or by somebody on this machine"
 	}
 	return fmt.Errorf("%w: %w", &sandbox.LostError{Reason: reason}, err)
 }

@@ -121,7 +121,7 @@ func attacksSupervisor(t *testing.T, s *suite) {
 				lost, ok := errors.AsType[*sandbox.LostError](err)
 				if !ok {
 					t.Errorf("Exec, KillTree or Mark: got error %v, want all to work or the sandbox to be lost", err)
-				} else if !strings.Contains(lost.Reason, "something in ") {
+				} else if !strings.Contains(lost.Reason, "something in") {
 					t.Errorf("the reason does not say who it was: %q", lost.Reason)
 				}
 			}

@@ -6,9 +6,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/proctor-run/proctor/sandbox/oci/internal/hostfile"
 )
 
 const (
@@ -36,6 +39,21 @@ func (p *Place) Dirs(id string) []string {
 		dirs = append(dirs, found...)
 	}
 	return dirs
+}
+
+// KilledForMemory reports whether the kernel has ended a process of a sandbox because its
+// group, or the machine, was out of memory.
+func (p *Place) KilledForMemory(id string) bool {
+	for _, dir := range p.Dirs(id) {
+		for _, name := range []string{"memory.events", "memory.oom_control"} { // version 2 and 1
+			for line := range strings.Lines(hostfile.Small(filepath.Join(dir, name))) {
+				if f := strings.Fields(line); len(f) == 2 && f[0] == "oom_kill" && f[1] != "0" {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // Remove removes the groups of a sandbox whose processes have ended. The

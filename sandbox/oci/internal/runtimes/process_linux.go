@@ -236,19 +236,6 @@ func (p *Process) Wait(ctx context.Context) error {
 	}
 }
 
-// Signal is the one that ended the first process of a sandbox with a kernel of its own, in
-// that kernel, so that something in the sandbox sent it; 0 if it was not that. The process
-// of the runtime has ended, or is about to.
-func (p *Process) Signal() syscall.Signal {
-	select {
-	case <-p.done:
-	case <-time.After(time.Second):
-		return 0
-	}
-	// runsc run says it as shells do, and 128 alone for what went wrong otherwise.
-	return syscall.Signal(max(p.cmd.ProcessState.ExitCode()-128, 0))
-}
-
 // TakeDevice returns the device of the sandbox's own network, or nil. The caller
 // closes it.
 func (p *Process) TakeDevice() *os.File {
