@@ -27,6 +27,7 @@ const (
 	opDownload1   = "download-1"
 	opDownload100 = "download-100"
 	opReset       = "reset"
+	opResetAgain  = "reset-again"
 	opFork        = "fork"
 	opPool        = "pool"
 	opDestroy     = "destroy"
@@ -66,6 +67,7 @@ var operations = []Operation{
 	{opDownload1, "download of a file of 1 MiB", unitSeconds, opDownload1},
 	{opDownload100, "download of a file of 100 MiB", unitSeconds, opDownload100},
 	{opReset, "Reset after a command that wrote, until it returns", unitSeconds, opCreate},
+	{opResetAgain, "the same again, a second later", unitSeconds, opCreate},
 	{opFork, "Fork of a snapshot, until it returns", unitSeconds, opCreate},
 	{opPool, "a sandbox from a pool that has one ready", unitSeconds, opCreate},
 	{opDestroy, "Destroy", unitSeconds, opDestroy},
