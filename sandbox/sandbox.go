@@ -422,6 +422,8 @@ type Resetter interface {
 
 // Snapshotter is the ability to keep the files of a sandbox as they are now.
 type Snapshotter interface {
+	// CanSnapshot says why Snapshot would be ErrUnsupported, nil where it would not.
+	CanSnapshot() error
 	// Snapshot ends every process, as Reset does, so that the files stand still,
 	// and keeps all of them but what is below mounts. The sandbox continues with
 	// the same files; Reset still goes back to how Create left it. The name is
@@ -435,6 +437,9 @@ type Snapshotter interface {
 type Snapshot interface {
 	// Name is the one that it was given.
 	Name() string
+	// Size is how many bytes of this machine's disk go to what was written until then, not
+	// counting the image and the snapshots that it began with.
+	Size() int64
 	// Fork creates a sandbox that begins with the snapshot's files, copy-on-write:
 	// what it writes, no other sandbox sees. Of the Spec everything counts but
 	// Image: the image's user, working directory and variables are those of the

@@ -57,6 +57,9 @@ type Config struct {
 	// ErrUnsupported.
 	Prepares bool
 
+	// Unsnapshotted is why sandboxes cannot be snapshot, an ErrUnsupported; nil lets them.
+	Unsnapshotted error
+
 	// Created is called at the end of Create with the new sandbox, for
 	// instance to write files. Commands cannot be run yet.
 	Created func(ctx context.Context, sb *Sandbox) error

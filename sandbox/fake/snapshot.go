@@ -24,10 +24,16 @@ type snapshot struct {
 	released bool
 }
 
+// CanSnapshot is Config.Unsnapshotted.
+func (s *Sandbox) CanSnapshot() error { return s.b.cfg.Unsnapshotted }
+
 // Snapshot ends all processes and keeps the files.
 func (s *Sandbox) Snapshot(ctx context.Context, name string) (sandbox.Snapshot, error) {
+	if err := s.CanSnapshot(); err != nil {
+		return nil, err
+	}
 	shot := &snapshot{b: s.b, name: name}
-	err := s.do(ctx, &Call{Op: opSnapshot}, func() error {
+	err := s.do(ctx, &Call{Op: OpSnapshot}, func() error {
 		s.shut(anyDoor)
 		s.endAll(errKilled, func(*proc) bool { return true })
 		root := files{places: s.files.places[len(s.files.places)-1:]} // without what is mounted
@@ -49,10 +55,17 @@ func (s *Sandbox) Snapshot(ctx context.Context, name string) (sandbox.Snapshot, 
 
 func (s *snapshot) Name() string { return s.name }
 
+// Size is that of the archive.
+func (s *snapshot) Size() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return int64(len(s.files))
+}
+
 // Fork creates a sandbox with the snapshot's files.
 func (s *snapshot) Fork(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
 	var sb *Sandbox
-	err := s.b.call(ctx, &Call{Op: opFork, Sandbox: spec.Name, Spec: spec}, func() (err error) {
+	err := s.b.call(ctx, &Call{Op: OpFork, Sandbox: spec.Name, Spec: spec}, func() (err error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.released {

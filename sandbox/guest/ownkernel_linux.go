@@ -40,8 +40,8 @@ func onOwnKernel(stdin, stdout *os.File, stderr io.Writer, build, limits string)
 }
 
 // settle sets the limits in the sandbox's control group and leaves of all groups that
-// one to be seen, read-only; it also shows the network devices. From then on nothing in the sandbox can mount, and only the
-// limit of processes can be set, through what is returned.
+// one to be seen, read-only; it also shows the network devices. From then on nothing in the
+// sandbox can mount, and only the limit of processes can be set, through what is returned.
 func settle(l ownkernel.Limits) (*processLimit, error) {
 	// Where something is mounted on /tmp it is not seen, and a read-only one would refuse.
 	if _, err := os.Lstat(ownkernel.Placeholder); err == nil {

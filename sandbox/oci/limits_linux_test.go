@@ -228,6 +228,46 @@ func TestStorageLimit(t *testing.T) {
 	})
 }
 
+// TestStorageLimitOfFork: what a snapshot keeps counts for the sandboxes that begin with it,
+// as it did for the one that it was taken of.
+func TestStorageLimitOfFork(t *testing.T) {
+	t.Parallel()
+	eachLimiting(t, func(t *testing.T, name string, b *Backend) {
+		if name == RuntimeGVisor {
+			t.Skip("gVisor has no snapshots")
+		}
+		spec := sandbox.Spec{Resources: sandbox.Resources{StorageMB: 64}}
+		s := create(t, b, spec)
+		say(t, s, "head -c 40M /dev/zero > /root/first")
+		shot, err := s.(sandbox.Snapshotter).Snapshot(t.Context(), "first")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := shot.Release(cleanupContext(t)); err != nil {
+				t.Error(err)
+			}
+		}()
+		if got := shot.Size(); got < 40<<20 || got > 48<<20 {
+			t.Errorf("the snapshot has %d bytes, want some more than %d", got, 40<<20)
+		}
+		fork, err := shot.Fork(t.Context(), sandbox.Spec{Name: "fork of " + name, Resources: spec.Resources})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := fork.Destroy(cleanupContext(t)); err != nil {
+				t.Error(err)
+			}
+		}()
+		for what, sb := range map[string]sandbox.Sandbox{"the fork": fork, "the sandbox itself": s} {
+			if got := sb.(*renewable).life.watch.Kept; got != shot.Size() {
+				t.Errorf("%s has %d bytes of the snapshot's %d", what, got, shot.Size())
+			}
+		}
+	})
+}
+
 // TestHardenedStorageLimit: the directories that a hardened sandbox can write to are bounded
 // with every runtime.
 func TestHardenedStorageLimit(t *testing.T) {

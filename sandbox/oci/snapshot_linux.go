@@ -11,10 +11,13 @@ import (
 	"sync"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/proctor-run/proctor/procid"
 	"github.com/proctor-run/proctor/sandbox"
 	"github.com/proctor-run/proctor/sandbox/internal/rootfs"
 	"github.com/proctor-run/proctor/sandbox/oci/internal/rootplan"
+	"github.com/proctor-run/proctor/sandbox/oci/internal/storage"
 )
 
 // layer holds what the commands of a sandbox had written when a snapshot was
@@ -26,6 +29,7 @@ type layer struct {
 	backend *Backend
 	dir     string
 	parts   []string // paths of the parts in the sandbox, in their order
+	size    int64    // bytes on the disk
 
 	mu    sync.Mutex
 	users int
@@ -110,19 +114,38 @@ type snapshot struct {
 	closed   bool
 }
 
+// CanSnapshot is ErrUnsupported with gVisor, because what its sandboxes write is in a
+// file of the gVisor kernel's own format, from which no other kernel can begin, and
+// where the host's root cannot be one overlay on another: for ordinary users, when a part
+// of the system is a file system of its own, and when the root is an overlay itself. Any other error is that of a sandbox that
+// does not run.
+func (r *renewable) CanSnapshot() error {
+	if !r.backend.runtime.Snapshots() {
+		return fmt.Errorf("runtime %q keeps what is written in its own kernel: %w", r.backend.runtime.Name(), sandbox.ErrUnsupported)
+	}
+	now, err := r.running()
+	if err != nil {
+		return err
+	}
+	if _, err := os.Lstat(filepath.Join(now.dir, rootplan.DirMemory)); err == nil {
+		return fmt.Errorf("the file system of %q cannot hold what sandboxes write; put the state directory on a disk with ext4, xfs or btrfs: %w",
+			r.backend.opts.StateDir, sandbox.ErrUnsupported)
+	}
+	if len(now.parts) != 1 {
+		return fmt.Errorf("the host's root is put together of %d parts here, between which things are written too: %w", len(now.parts), sandbox.ErrUnsupported)
+	}
+	var st unix.Statfs_t
+	if r.backend.opts.OwnRoot && unix.Statfs("/", &st) == nil && st.Type == unix.OVERLAYFS_SUPER_MAGIC {
+		return fmt.Errorf("the host's root is an overlay, and the kernel takes one more on it, not two: %w", sandbox.ErrUnsupported)
+	}
+	return nil
+}
+
 // Snapshot ends everything in the sandbox, and continues with the same files on
 // top of what was written so far. Nothing is copied.
-//
-// It is ErrUnsupported with gVisor, because what its sandboxes write is in a file
-// of the gVisor kernel's own format, from which no other kernel can begin, and
-// where the host's root cannot be one overlay: for ordinary users, and when a part
-// of the system is a file system of its own.
 func (r *renewable) Snapshot(ctx context.Context, name string) (sandbox.Snapshot, error) {
 	fail := func(err error) (sandbox.Snapshot, error) {
 		return nil, fmt.Errorf("taking snapshot %q of sandbox %q: %w", name, r.id, err)
-	}
-	if !r.backend.runtime.Snapshots() {
-		return fail(fmt.Errorf("runtime %q keeps what is written in its own kernel: %w", r.backend.runtime.Name(), sandbox.ErrUnsupported))
 	}
 	release, err := r.hold(ctx)
 	if err != nil {
@@ -131,16 +154,12 @@ func (r *renewable) Snapshot(ctx context.Context, name string) (sandbox.Snapshot
 	defer release()
 	ctx, cancel := r.until(ctx)
 	defer cancel()
+	if err := r.CanSnapshot(); err != nil {
+		return fail(err)
+	}
 	old, err := r.running()
 	if err != nil {
 		return fail(err)
-	}
-	if _, err := os.Lstat(filepath.Join(old.dir, rootplan.DirMemory)); err == nil {
-		return fail(fmt.Errorf("the file system of %q cannot hold what sandboxes write; put the state directory on a disk with ext4, xfs or btrfs: %w",
-			r.backend.opts.StateDir, sandbox.ErrUnsupported))
-	}
-	if len(old.parts) != 1 {
-		return fail(fmt.Errorf("the host's root is put together of %d parts here, between which things are written too: %w", len(old.parts), sandbox.ErrUnsupported))
 	}
 	// A spare life has mounts of its own and stays as it is: Reset does not go to
 	// the snapshot.
@@ -174,6 +193,9 @@ func (r *renewable) seal(ctx context.Context, old *Sandbox, name string) (*base,
 	if err != nil {
 		return nil, err
 	}
+	if old.net != nil {
+		old.net.Close() // two lives would write to one log of connections
+	}
 	owner := r.spec.Labels.Owner
 	if owner == (procid.ID{}) {
 		owner = r.backend.owner
@@ -192,6 +214,9 @@ func (r *renewable) seal(ctx context.Context, old *Sandbox, name string) (*base,
 	if err := os.Rename(filepath.Join(old.dir, rootplan.DirUpper), filepath.Join(dir, rootplan.DirUpper)); err != nil {
 		return nil, err
 	}
+	if top.size, err = storage.Size(ctx, filepath.Join(dir, rootplan.DirUpper)); err != nil {
+		return nil, err
+	}
 	now := *r.base
 	now.stack = append([]*layer{top}, old.stack...)
 	return &now, nil
@@ -199,6 +224,9 @@ func (r *renewable) seal(ctx context.Context, old *Sandbox, name string) (*base,
 
 // Name is the one that it was given.
 func (s *snapshot) Name() string { return s.name }
+
+// Size is what the topmost layer takes.
+func (s *snapshot) Size() int64 { return s.base.stack[0].size }
 
 // Fork makes a sandbox that begins with the snapshot's files.
 func (s *snapshot) Fork(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {

@@ -33,7 +33,11 @@ func (s *Sandbox) boundStorage(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.watch = &storage.Watch{Dirs: s.written, Limit: s.storage, Exceeded: func(ctx context.Context, bytes int64) {
+	var kept int64 // what snapshots keep of it
+	for _, l := range s.stack {
+		kept += l.size
+	}
+	s.watch = &storage.Watch{Dirs: s.written, Kept: kept, Limit: s.storage, Exceeded: func(ctx context.Context, bytes int64) {
 		err := s.client.KillTree(ctx, mark, 0)
 		s.backend.opts.Log.Warn("a sandbox's commands were ended: it has written more than it may", "sandbox", s.id, "bytes", bytes, "limit", s.storage, "error", err)
 	}}

@@ -16,7 +16,11 @@ func takesSnapshot(t *testing.T, sb sandbox.Sandbox) bool {
 	if !ok {
 		return false
 	}
+	can := s.CanSnapshot()
 	shot, err := s.Snapshot(call(t), "asked")
+	if errors.Is(can, sandbox.ErrUnsupported) != errors.Is(err, sandbox.ErrUnsupported) {
+		t.Errorf("CanSnapshot: %v; Snapshot: %v", can, err)
+	}
 	if err != nil {
 		return !errors.Is(err, sandbox.ErrUnsupported) // the obligations say what is wrong
 	}

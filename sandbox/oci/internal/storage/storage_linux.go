@@ -26,6 +26,7 @@ const (
 // Watch bounds what is written to directories.
 type Watch struct {
 	Dirs  []string
+	Kept  int64 // bytes that count besides, and do not change
 	Limit int64 // in bytes, of all of them together
 	// Exceeded ends whatever may write. It is called when there is more than the limit, and
 	// again whenever there is Leeway more than the last time, until there is no more than
@@ -94,7 +95,7 @@ func (w *Watch) suspicious() bool {
 
 func (w *Watch) suspiciousLocked() bool {
 	if w.before == nil {
-		w.before, w.limit = w.filled(), w.Limit
+		w.before, w.limit, w.there.bytes = w.filled(), w.Limit, w.Kept
 	}
 	return w.limit > w.Limit || w.there.bytes+grown(w.before, w.filled()) > w.limit
 }

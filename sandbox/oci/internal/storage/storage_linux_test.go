@@ -118,6 +118,23 @@ func TestFound(t *testing.T) {
 	}
 }
 
+// TestKept: what lies elsewhere counts from the beginning.
+func TestKept(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write(t, dir+"/a", 1<<20)
+	for kept, exceeded := range map[int64]bool{0: false, 1 << 20: true} {
+		w := &Watch{Dirs: []string{dir}, Kept: kept, Limit: 3 << 19, limit: 3 << 19}
+		if got := w.found(nil, w.measure(t.Context())); got != exceeded {
+			t.Errorf("%d bytes are kept: exceeded is %t, want %t", kept, got, exceeded)
+		}
+	}
+	w := &Watch{Dirs: []string{dir}, Kept: 2 << 20, Limit: 3 << 19}
+	if !w.suspicious() {
+		t.Error("more than the limit is kept, and that is not suspicious")
+	}
+}
+
 // TestBegin: who begins when there is too much is not to blame for it.
 func TestBegin(t *testing.T) {
 	t.Parallel()

@@ -13,8 +13,16 @@ type usage struct {
 	entries int64
 }
 
+// Size is how many bytes on disk what lies below directories takes, a file at least 4 KiB.
+func Size(ctx context.Context, dirs ...string) (int64, error) {
+	w := Watch{Dirs: dirs}
+	u := w.measure(ctx)
+	return u.bytes, context.Cause(ctx)
+}
+
 // measure looks at the directories. What changes meanwhile may be missed.
 func (w *Watch) measure(ctx context.Context) (u usage) {
+	u.bytes = w.Kept
 	for _, dir := range w.Dirs {
 		fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 		if err != nil {
