@@ -8,7 +8,8 @@
 // them, or both.
 //
 // The life of an [Agent]: it is made once per trial, Setup is called once after
-// the sandbox is up, Run once per instruction. The caller bounds both by their contexts, and
+// the sandbox is up, Run once per instruction. One that is a [Provisioner] may be asked
+// for the slow part of Setup before. The caller bounds both by their contexts, and
 // after a passed deadline kills what the agent left running; an agent need not
 // care. Where an agent's rules follow Harbor's, section numbers refer to the
 // Harbor agent format.
@@ -42,9 +43,25 @@ type Agent interface {
 	Run(ctx context.Context, env Env, task Task) (Result, error)
 }
 
+// Provisioner is the ability of an [Agent] to do that part of its Setup apart which leaves
+// files in the sandbox and nothing else, the same in every trial of one configuration and
+// one task: it installs something. Other such trials may then begin with these files
+// instead, each in a sandbox of its own, and their Setup is told so by [Env.Provisioned].
+//
+// Processes that Provision leaves running, and what it keeps in [Env.LogDir] besides plain
+// files, are noticed, and then nothing is shared. What it learns must not stay in the agent
+// alone.
+type Provisioner interface {
+	// Provision installs what the agent needs. It is called before Setup and within its
+	// limit, or by Setup.
+	Provision(ctx context.Context, env Env) error
+}
+
 // Env is where an agent works.
 type Env struct {
 	Sandbox sandbox.Sandbox
+	// Provisioned: what the agent's Provision leaves is in the sandbox, see [Provisioner].
+	Provisioned bool
 	// User runs the agent's commands unless they need root; empty means the
 	// image's user.
 	User string

@@ -116,6 +116,18 @@ func (c Config) Flag(name string, absent bool) (bool, error) {
 	return absent, invalidf("agent %s: setting %s is %s, want true or false", c.Name, name, value.ShortRepr(value.Repr(v)))
 }
 
+// shareSetting says whether trials may share what [Provisioner] installs. It is the
+// driver's business, like the two below.
+const shareSetting = "share_install"
+
+// ShareSetting is a setting of every agent that is a [Provisioner].
+func ShareSetting() Setting {
+	return Setting{Name: shareSetting, Summary: "`false`: each trial installs for itself, and none begins with what another attempt at its task has installed"}
+}
+
+// Shares returns [ShareSetting], true when it is not there.
+func (c Config) Shares() (bool, error) { return c.Flag(shareSetting, true) }
+
 // MaxStepsSetting is a setting that every agent has on tasks that are stepped:
 // how many turns an episode has at most. It is the driver's business; agents need
 // not look at it.
@@ -185,6 +197,11 @@ func (e Entry) WorksApart(stepped bool) bool { return stepped && e.Stepped == ni
 
 // checkDriven reports mistakes in the settings that are the driver's business.
 func (e Entry) checkDriven(c Config, stepped bool) error {
+	if slices.ContainsFunc(e.Settings, func(s Setting) bool { return s.Name == shareSetting }) {
+		if _, err := c.Shares(); err != nil {
+			return err
+		}
+	}
 	if e.plays(stepped) {
 		if _, err := c.MaxSteps(); err != nil {
 			return err

@@ -48,7 +48,7 @@ func TestCheck(t *testing.T) {
 		{"mistyped name", config("orcale"), false, []string{`"orcale" is not an agent`, "did you mean oracle?", "oracle, nop, command, python, scripted"}},
 		{"nothing near", config("mine"), false, []string{`"mine" is not an agent; choose from oracle`}},
 		{"Harbor's", config("claude-code"), false, []string{"claude-code is an agent of Harbor that proctor does not have", "command"}},
-		{"mistyped setting", config("command", "rum", "true", "run", "true"), false, []string{"agent command has no setting rum", "did you mean run?", "run, install, version"}},
+		{"mistyped setting", config("command", "rum", "true", "run", "true"), false, []string{"agent command has no setting rum", "did you mean run?", "run, install, share_install, version"}},
 		{"no settings", config("nop", "x", 1), false, []string{"agent nop has no setting x; it has none"}},
 		{"nothing to run", config("command"), false, []string{"agent command: setting run is missing", "--ak run="}},
 		{"blank command", config("command", "run", "  "), false, []string{"setting run is missing"}},

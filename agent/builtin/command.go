@@ -25,7 +25,10 @@ type command struct {
 	Version string
 }
 
-var _ agent.Agent = (*command)(nil)
+var (
+	_ agent.Agent       = (*command)(nil)
+	_ agent.Provisioner = (*command)(nil)
+)
 
 // commandOutput has what the command printed.
 const commandOutput = "command.txt"
@@ -39,6 +42,7 @@ func commandEntry() agent.Entry {
 		Settings: append([]agent.Setting{
 			{Name: "run", Summary: "the command, run by `bash -c` as the task's agent user, in the task's working directory", Text: true, Required: true},
 			{Name: "install", Summary: "run before it, as root, within the agent's set-up time (360 seconds unless changed)", Text: true},
+			agent.ShareSetting(),
 			{Name: "version", Summary: "recorded with the results", Text: true},
 		}, agent.GatewaySettings()...),
 		Sandboxed: func(c agent.Config) (agent.Agent, error) {
@@ -53,9 +57,17 @@ func commandEntry() agent.Entry {
 // Info returns "command" and the configured version.
 func (c *command) Info() agent.Info { return agent.Info{Name: "command", Version: c.Version} }
 
-// Setup puts the list of MCP servers in place and runs the install text as
-// root, as far as there are any.
+// Setup does what Provision does.
 func (c *command) Setup(ctx context.Context, env agent.Env) error {
+	if env.Provisioned {
+		return nil
+	}
+	return c.Provision(ctx, env)
+}
+
+// Provision puts the list of MCP servers in place and runs the install text as
+// root, as far as there are any.
+func (c *command) Provision(ctx context.Context, env agent.Env) error {
 	if err := env.UploadServers(ctx); err != nil {
 		return err
 	}

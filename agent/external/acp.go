@@ -61,6 +61,7 @@ func acpEntryOf(name string, command func(agent.Config) string) agent.Entry {
 		Logs: logs.ACP,
 		Settings: append([]agent.Setting{
 			{Name: "install", Summary: "run before it, as root, within the agent's set-up time (360 seconds unless changed)", Text: true},
+			agent.ShareSetting(),
 			{Name: "login", Summary: "the id of the way to authenticate, of those that the agent offers; none is asked for unless given", Text: true},
 			{Name: "mode", Summary: "the id of the mode of the session, of those that the agent has; its own default unless given", Text: true},
 			{Name: "version", Summary: "recorded with the results", Text: true},
@@ -81,14 +82,25 @@ type acpAgent struct {
 	now                                                 func() time.Time
 }
 
-var _ agent.Agent = (*acpAgent)(nil)
+var (
+	_ agent.Agent       = (*acpAgent)(nil)
+	_ agent.Provisioner = (*acpAgent)(nil)
+)
 
 // Info returns the name by which the agent was chosen and the configured version.
 func (a *acpAgent) Info() agent.Info { return agent.Info{Name: a.name, Version: a.version} }
 
-// Setup puts the list of MCP servers in place and runs the install text as root, as far as
-// there are any.
+// Setup does what Provision does.
 func (a *acpAgent) Setup(ctx context.Context, env agent.Env) error {
+	if env.Provisioned {
+		return nil
+	}
+	return a.Provision(ctx, env)
+}
+
+// Provision puts the list of MCP servers in place and runs the install text as root, as far
+// as there are any.
+func (a *acpAgent) Provision(ctx context.Context, env agent.Env) error {
 	if err := env.UploadServers(ctx); err != nil {
 		return err
 	}

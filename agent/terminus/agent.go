@@ -29,6 +29,8 @@ type terminus struct {
 	modelName string
 	vars      []string
 	around    surroundings
+	// have are the programs that Provision has left in the sandbox; nil where another trial's did.
+	have *tools
 	// screen is remembered from one step of a task to the next, as the terminal is.
 	screen screenState
 	// interrupted: the context of the last run ended, and everything that ran in the
@@ -36,7 +38,10 @@ type terminus struct {
 	interrupted bool
 }
 
-var _ agent.Agent = (*terminus)(nil)
+var (
+	_ agent.Agent       = (*terminus)(nil)
+	_ agent.Provisioner = (*terminus)(nil)
+)
 
 func newAgent(c agent.Config, around surroundings) (agent.Agent, error) {
 	s, err := readSettings(c)
@@ -77,19 +82,49 @@ func (t *terminus) Setup(ctx context.Context, env agent.Env) error {
 	if t.limited {
 		warn(env, "the agent may give at most %d answers in a run: it may be stopped before it is done", t.maxTurns)
 	}
-	tools := installer{env: env, vars: t.vars, now: t.around.now}
-	recordable, err := tools.prepare(ctx, t.record)
+	have, err := t.tools(ctx, env)
 	if err != nil {
 		return err
+	}
+	if t.record != recordNever && !have.asciinema {
+		warn(env, "the terminal is not recorded: there is no asciinema in the sandbox (record_terminal_session=false says that none is wanted)")
 	}
 	terminal := t.session(env)
 	if err := terminal.start(ctx); err != nil {
 		return err
 	}
-	if recordable {
+	if t.record != recordNever && have.asciinema {
 		return terminal.startRecording(ctx)
 	}
 	return nil
+}
+
+// Provision installs tmux, and what records it, where they are missing.
+func (t *terminus) Provision(ctx context.Context, env agent.Env) error {
+	have, err := t.installer(env).prepare(ctx, t.record)
+	t.have = &have
+	return err
+}
+
+// tools are the programs in the sandbox, which are installed where that was not done before.
+func (t *terminus) tools(ctx context.Context, env agent.Env) (tools, error) {
+	switch {
+	case !env.Provisioned:
+		err := t.Provision(ctx, env)
+		return *t.have, err
+	case t.have != nil:
+		return *t.have, nil
+	}
+	i := t.installer(env)
+	have, err := i.look(ctx)
+	if err == nil && !have.tmux {
+		err = i.noTmux(have)
+	}
+	return have, err
+}
+
+func (t *terminus) installer(env agent.Env) *installer {
+	return &installer{env: env, vars: t.vars, now: t.around.now}
 }
 
 func (t *terminus) session(env agent.Env) *session {

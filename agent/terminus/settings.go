@@ -35,6 +35,7 @@ func ownSettings() []agent.Setting {
 		{Name: "tmux_pane_height", Summary: "the terminal's height in lines; 40 unless given"},
 		{Name: "store_all_messages", Summary: "`true`: the results' metadata hold the conversation"},
 		{Name: "record_terminal_session", Summary: "`false`: no recording of the terminal; `true`: asciinema is installed for it where it is missing, while by default it is only if tmux is, too"},
+		agent.ShareSetting(),
 		{Name: "interleaved_thinking", Summary: "`true`: the model is sent its earlier reasoning"},
 		{Name: "use_responses_api", Summary: "`true`: the protocol `responses`, and only what is new of the conversation is sent"},
 		{Name: "llm_backend", Summary: "`litellm`, which stands for the models of this program", Text: true},

@@ -262,3 +262,42 @@ func TestEntry(t *testing.T) {
 		t.Errorf("without a model: %v", err)
 	}
 }
+
+// TestProvisioned: what is installed and the terminal are apart, so that another trial's agent
+// finds what was installed and opens a terminal of its own. Where it does not find it, it says
+// so and installs nothing.
+func TestProvisioned(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil, "record_terminal_session", "null")
+	b.terminal.has, b.terminal.installs = map[string]bool{"apt-get": true}, []string{"tmux", "asciinema"}
+	if err := b.agent.(agent.Provisioner).Provision(t.Context(), b.env); err != nil {
+		t.Fatal(err)
+	}
+	if b.terminal.running || len(installed(b)) != 1 {
+		t.Errorf("the terminal is open: %t; installed: %q", b.terminal.running, installed(b))
+	}
+	looks := len(b.terminal.commands)
+	b.env.Provisioned = true
+	b.setup()
+	if !b.terminal.running || len(b.terminal.keys()) != 2 || len(installed(b)) != 1 {
+		t.Errorf("the terminal is open: %t; typed %q; installed %q", b.terminal.running, b.terminal.keys(), installed(b))
+	}
+	if again := b.terminal.commands[looks].Shell; strings.HasPrefix(again, "tmux -V") {
+		t.Error("what was found is looked for again")
+	}
+
+	other := newBench(t, nil, "record_terminal_session", "null")
+	other.env.Provisioned = true
+	other.terminal.has = map[string]bool{"apt-get": true, "tmux": true, "asciinema": true}
+	other.setup()
+	if !other.terminal.running || len(other.terminal.keys()) != 2 || len(installed(other)) != 0 {
+		t.Errorf("the other's terminal is open: %t; typed %q; installed %q", other.terminal.running, other.terminal.keys(), installed(other))
+	}
+
+	none := newBench(t, nil)
+	none.env.Provisioned = true
+	none.terminal.has = map[string]bool{"apt-get": true}
+	if err := none.agent.Setup(t.Context(), none.env); err == nil || !strings.Contains(err.Error(), "needs tmux") || len(installed(none)) != 0 {
+		t.Errorf("without tmux: %v; installed %q", err, installed(none))
+	}
+}

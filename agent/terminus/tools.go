@@ -53,26 +53,22 @@ type installer struct {
 	said string // the end of what the last command that failed printed
 }
 
-// prepare installs what is missing, as root (section 4.2). It reports whether the
-// terminal can be recorded.
-func (i *installer) prepare(ctx context.Context, wish record) (recordable bool, err error) {
+// prepare installs what is missing, as root (section 4.2), and returns what there is then.
+func (i *installer) prepare(ctx context.Context, wish record) (tools, error) {
 	have, err := i.look(ctx)
 	if err != nil {
-		return false, err
+		return have, err
 	}
 	missing := have.missing(wish)
 	if len(missing) > 0 && have.manager != "" {
 		if have, err = i.install(ctx, have, missing); err != nil {
-			return false, err
+			return have, err
 		}
 	}
 	if !have.tmux {
-		return false, i.noTmux(have)
+		return have, i.noTmux(have)
 	}
-	if wish != recordNever && !have.asciinema && i.env.Warn != nil {
-		i.env.Warn("the terminal is not recorded: there is no asciinema in the sandbox (record_terminal_session=false says that none is wanted)")
-	}
-	return wish != recordNever && have.asciinema, nil
+	return have, nil
 }
 
 // missing lists what is to be installed. Where nothing else has to be, a recording that
