@@ -138,6 +138,31 @@ func (e *Environment) Renew(ctx context.Context) error {
 	return e.equip(ctx, e.sb)
 }
 
+// BeginFrom replaces the sandbox with one that begins with the files of a snapshot, which
+// was taken of another sandbox of the same Spec when it was healthy and its uploads were in
+// it. What the old one wrote to the log directories stays. After an error there may be no
+// sandbox, and Renew makes one.
+func (e *Environment) BeginFrom(ctx context.Context, from sandbox.Snapshot) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return ErrClosed
+	}
+	e.used, e.testsInside = 0, false
+	if err := e.destroy(ctx); err != nil {
+		return fmt.Errorf("removing the sandbox before another begins: %w", err)
+	}
+	limit := e.cfg.StartLimit
+	return limit.Bound(ctx, limit.Passed(exception.EnvironmentStartTimeoutError, "Environment start"), func(ctx context.Context) error {
+		sb, err := from.Fork(ctx, e.cfg.Spec)
+		if err != nil {
+			return fmt.Errorf("starting the sandbox: %w", err)
+		}
+		e.sb = sb
+		return nil
+	})
+}
+
 // reset brings the sandbox back to how it was created, and reports whether it is.
 func (e *Environment) reset(ctx context.Context) bool {
 	resetter, ok := sandbox.As[sandbox.Resetter](e.sb)

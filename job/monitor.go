@@ -69,6 +69,13 @@ func (m *monitor) emit(e Event) {
 	m.send(e)
 }
 
+// warnOf emits a warning of an error, if it is one.
+func (m *monitor) warnOf(err error) {
+	if err != nil {
+		m.emit(Event{Kind: EventWarning, Message: err.Error()})
+	}
+}
+
 // send is emit for those who hold mu.
 func (m *monitor) send(e Event) {
 	if m.listener == nil {
@@ -155,7 +162,7 @@ func (m *monitor) writeWhileRunning() (stop func() error) {
 			case <-ticker.C:
 				if err := m.writeIfDirty(); err != nil && failed == nil {
 					failed = err
-					m.emit(Event{Kind: EventWarning, Message: err.Error()})
+					m.warnOf(err)
 				}
 			case <-done:
 				return

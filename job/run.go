@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/internal/bounded"
 	"github.com/proctor-run/proctor/internal/clock"
 	"github.com/proctor-run/proctor/internal/redact"
@@ -203,6 +204,7 @@ func (r *Runner) run(ctx context.Context, s *started) (*Summary, error) {
 		runner.Replay = r.Recordings.Replay
 	}
 	runner.TaskDir, runner.Secrets = p.TaskDir, r.restoring(p)
+	runner.Setups = p.setups(runner.Lookup)
 	runner.Backend, runner.Emit, runner.JobLog, runner.Abandon, runner.Meter = tracked, m.trialEvent, s.log, r.Kill, m.meter
 	if r.Debug != nil {
 		runner.JobLog = io.MultiWriter(s.log, r.Debug)
@@ -224,6 +226,15 @@ func (r *Runner) run(ctx context.Context, s *started) (*Summary, error) {
 		return nil, errors.Join(err, s.journal.AppendSync(journal.Entry{Kind: journal.JobFailed, Reason: s.secrets.String(err.Error())}))
 	}
 	return m.finish(ctx)
+}
+
+// setups are those of the trials that remain.
+func (p *Prepared) setups(lookup harbor.Lookup) *trial.Setups {
+	cfgs := make([]jobdir.TrialConfig, 0, len(p.Remaining))
+	for _, i := range p.Remaining {
+		cfgs = append(cfgs, p.Trials[i])
+	}
+	return trial.NewSetups(cfgs, lookup)
 }
 
 // restoring puts values in place of what the job's configurations hold redacted; it is what
@@ -277,6 +288,7 @@ func (r *Runner) runAll(ctx context.Context, p *Prepared, runner *trial.Runner, 
 				if err := r.runTrial(ctx, runner, p, i, m, room); err != nil {
 					cancel(err)
 				}
+				m.warnOf(runner.Setups.Leave(ctx, p.Trials[i]))
 			}
 		})
 	}
@@ -292,6 +304,7 @@ func (r *Runner) runAll(ctx context.Context, p *Prepared, runner *trial.Runner, 
 	}
 	close(queue)
 	workers.Wait()
+	m.warnOf(runner.Setups.Close(ctx))
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		return cause
 	}

@@ -37,6 +37,11 @@ func (t *tracker) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbo
 	if err != nil {
 		return nil, err
 	}
+	return t.track(ctx, sb, spec)
+}
+
+// track makes a new sandbox one that is known.
+func (t *tracker) track(ctx context.Context, sb sandbox.Sandbox, spec sandbox.Spec) (sandbox.Sandbox, error) {
 	tracked := &trackedSandbox{Sandbox: sb, t: t, labels: spec.Labels}
 	tracked.note(journal.SandboxCreated)
 	t.mu.Lock()
@@ -115,6 +120,44 @@ func (s *trackedSandbox) forget() bool {
 	known := s.t.live[s]
 	delete(s.t.live, s)
 	return known
+}
+
+// CanSnapshot is that of the sandbox. One that only wraps a [sandbox.Snapshotter] has none:
+// what begins with the snapshot would not be wrapped.
+func (s *trackedSandbox) CanSnapshot() error {
+	keeper, ok := s.Sandbox.(sandbox.Snapshotter)
+	if !ok {
+		return sandbox.ErrUnsupported
+	}
+	return keeper.CanSnapshot()
+}
+
+// Snapshot takes one whose sandboxes are known, too.
+func (s *trackedSandbox) Snapshot(ctx context.Context, name string) (sandbox.Snapshot, error) {
+	keeper, ok := s.Sandbox.(sandbox.Snapshotter)
+	if !ok {
+		return nil, sandbox.ErrUnsupported
+	}
+	shot, err := keeper.Snapshot(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return trackedSnapshot{shot, s.t}, nil
+}
+
+// trackedSnapshot makes sandboxes that are known.
+type trackedSnapshot struct {
+	sandbox.Snapshot
+	t *tracker
+}
+
+// Fork is Create from the snapshot.
+func (s trackedSnapshot) Fork(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
+	sb, err := s.Snapshot.Fork(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	return s.t.track(ctx, sb, spec)
 }
 
 // Unwrap is the way to the abilities of the sandbox, see [sandbox.As].

@@ -58,6 +58,9 @@ type Notes struct {
 	Steps        []VerificationNote `json:"steps,omitempty"`
 	// Episode tells how a task that is stepped was played; nil for others.
 	Episode *EpisodeNote `json:"episode,omitempty"`
+	// SetupFrom names the trial whose agent has installed what is in this one's sandbox, too;
+	// empty where the agent did so itself, or needed nothing.
+	SetupFrom string `json:"setup_from,omitempty"`
 	// ReplayedFrom names the trial whose recorded answers of models the agent got; empty
 	// for an agent that called a model, or none.
 	ReplayedFrom string `json:"replayed_from,omitempty"`

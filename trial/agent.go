@@ -32,11 +32,21 @@ func (a *attempt) agentEnv(step *harbor.Step) agent.Env {
 // setUpAgent prepares the agent within its set-up limit.
 func (a *attempt) setUpAgent(ctx context.Context) error {
 	a.enter(phaseAgentSetup)
+	turn := a.joinSetups(ctx)
+	defer turn.end()
 	limit := a.limits.agentSetup()
-	env := a.agentEnv(nil)
+	var env agent.Env
 	err := a.timed(ctx, a.whole(), limit,
 		limit.Passed(exception.AgentSetupTimeoutError, "Agent setup"),
-		func(ctx context.Context) error { return a.agent.Setup(ctx, env) })
+		func(ctx context.Context) error {
+			provisioned, err := a.provision(ctx, turn)
+			if err != nil {
+				return err
+			}
+			env = a.agentEnv(nil)
+			env.Provisioned = provisioned
+			return a.agent.Setup(ctx, env)
+		})
 	a.res.AgentInfo = agentInfo(a.cfg.Agent, a.agent.Info())
 	if err == nil && env.Installed != nil && env.Installed.Used {
 		if noteErr := a.known.store.Works(a.known.layer, a.known.image); noteErr != nil {

@@ -6,15 +6,22 @@ import (
 	"github.com/proctor-run/proctor/environment"
 )
 
+// noteSandbox notes what is known of the sandbox.
+func (a *attempt) noteSandbox() {
+	sb := a.sandbox()
+	if sb == nil {
+		return
+	}
+	a.notes.SandboxID, a.notes.Supervision = sb.ID(), supervision(sb)
+	a.notes.ImageDigest = imageDigest(sb)
+}
+
 // setUpEnvironment starts the sandbox within the build time limit and waits
 // until it is healthy.
 func (a *attempt) setUpEnvironment(ctx context.Context) error {
 	a.enter(phaseEnvironment)
 	err := a.timed(ctx, a.whole(), environment.Limit{}, nil, a.env.Start)
-	if sb := a.sandbox(); sb != nil {
-		a.notes.SandboxID, a.notes.Supervision = sb.ID(), supervision(sb)
-		a.notes.ImageDigest = imageDigest(sb)
-	}
+	a.noteSandbox()
 	if err != nil {
 		return err
 	}

@@ -68,6 +68,13 @@ func (a *attempt) prepareAgent(agents *agentBuilder, stepped bool) (agent.Config
 		return made, err
 	}
 	a.agent, a.trusted = built, entry.Trusted
+	if _, ok := built.(agent.Provisioner); ok {
+		share, err := made.Shares()
+		if err != nil {
+			return made, err
+		}
+		a.alone = !share
+	}
 	if entry.Digest != nil {
 		if a.notes.AgentDigest, err = entry.Digest(made); err != nil {
 			return made, err
@@ -100,6 +107,7 @@ func (a *attempt) planEnvironment() error {
 	if err := a.findInstalled(&spec); err != nil {
 		return err
 	}
+	a.mountsMore = mountsMore(&spec, environment.LogMounts(a.r.Backend.Capabilities(), a.dir))
 	spec.Progress = func(message string) { a.emit(EventProgress, message) }
 	a.env = environment.New(environment.Config{
 		Backend: a.r.Backend, Task: a.task, Spec: spec, Logs: a.dir,

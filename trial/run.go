@@ -82,6 +82,9 @@ type Runner struct {
 	// Gateway says whether commands of agents reach models through this program; empty is
 	// GatewayAuto. Models must then be an [llm.Router].
 	Gateway GatewayMode
+	// Setups, when set, are those of the trials that will be run; nil lets each agent
+	// install what it needs itself.
+	Setups *Setups
 	// Replay, when set, finds the recorded answers that the agent of a trial gets in the
 	// place of those of Models: its models then reach no network. It is asked once for
 	// each attempt whose agent opens a model, and may be called concurrently.
@@ -193,6 +196,8 @@ type attempt struct {
 	cube         *cubeRun            // nil for any other
 	desk         *desk               // of the agent of a cube's task; nil for one that works in the task's own place
 	trusted      bool                // the agent, see agent.Entry
+	alone        bool                // the agent's installation is shared with no other trial
+	mountsMore   bool                // the sandbox can write to what others may see
 	env          *environment.Environment
 
 	baseline  baseline   // when the environment was ready

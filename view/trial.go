@@ -206,6 +206,7 @@ func (p *trialPage) notes(t *report.Trial) {
 	}
 	add("episode", endOf(n))
 	add("kept sandbox", n.Kept)
+	add("agent installed by", n.SetupFrom)
 	add("replayed from", n.ReplayedFrom)
 	for _, x := range n.Suspicions() {
 		p.Suspicions = append(p.Suspicions, prose(x))
