@@ -303,19 +303,13 @@ func TestDifferentConfigIsRefused(t *testing.T) {
 	}
 }
 
-func TestKillEndsEverything(t *testing.T) {
-	t.Parallel()
+// runAndKill runs the job and kills it when two of its agents have started.
+func (h *harness) runAndKill(t *testing.T, started <-chan struct{}) {
+	t.Helper()
 	kill := make(chan struct{})
-	ctx, cancel := context.WithCancel(t.Context())
-	started := make(chan struct{}, 8)
-	h := newHarness(t, writeDataset(t, "a", "b"), fake.Config{Rules: []fake.Rule{
-		fake.On("solve.sh", func(ctx context.Context, _ *fake.Process) (int, error) {
-			started <- struct{}{}
-			<-ctx.Done()
-			return 0, context.Cause(ctx)
-		}),
-	}})
 	h.runner.Kill = kill
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	done := make(chan error, 1)
 	go func() {
 		_, err := h.runner.Run(ctx, h.prepare(t))
@@ -328,6 +322,19 @@ func TestKillEndsEverything(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
+}
+
+func TestKillEndsEverything(t *testing.T) {
+	t.Parallel()
+	started := make(chan struct{}, 8)
+	h := newHarness(t, writeDataset(t, "a", "b"), fake.Config{Rules: []fake.Rule{
+		fake.On("solve.sh", func(ctx context.Context, _ *fake.Process) (int, error) {
+			started <- struct{}{}
+			<-ctx.Done()
+			return 0, context.Cause(ctx)
+		}),
+	}})
+	h.runAndKill(t, started)
 	if live := h.backend.Live(); live != 0 {
 		t.Errorf("%d sandboxes are left", live)
 	}

@@ -83,27 +83,13 @@ func TestAttemptsShareSetup(t *testing.T) {
 // another had installed nor what they began with.
 func TestKillEndsSharedSetups(t *testing.T) {
 	t.Parallel()
-	kill, started := make(chan struct{}), make(chan struct{}, 8)
+	started := make(chan struct{}, 8)
 	h, _ := sharingHarness(t, func(ctx context.Context, _ *fake.Process) (int, error) {
 		started <- struct{}{}
 		<-ctx.Done()
 		return 0, context.Cause(ctx)
 	})
-	h.runner.Kill = kill
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	done := make(chan error, 1)
-	go func() {
-		_, err := h.runner.Run(ctx, h.prepare(t))
-		done <- err
-	}()
-	<-started
-	<-started
-	cancel()
-	close(kill)
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	h.runAndKill(t, started)
 	if live := h.backend.Live(); live != 0 || h.backend.Count(fake.OpFork) != 1 {
 		t.Errorf("%d sandboxes are left of %d that began with what was installed", live, h.backend.Count(fake.OpFork))
 	}
