@@ -183,7 +183,11 @@ func writeFile(w *tar.Writer, name string, mode fs.FileMode, info fs.FileInfo, r
 	if err := writeHeader(w, h); err != nil {
 		return err
 	}
-	if n, err := io.CopyN(w, r, info.Size()); err != nil {
+	n, err := bounded.Copy(w, io.LimitReader(r, info.Size()), info.Size())
+	if err == nil && n < info.Size() {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
 		return fmt.Errorf("copying %q: %d of %d bytes: %w", name, n, info.Size(), err)
 	}
 	return nil

@@ -227,7 +227,7 @@ func (c *Client) dispatch(f frames.Frame) error {
 // that has begun is given to end.
 func (c *Client) begin(ctx context.Context, typ frames.Type, payload []byte, e ending) (*call, error) {
 	k := &call{
-		data: frames.NewInbox(window), credit: frames.NewCredit(window),
+		data: frames.NewInbox(windowOf(typ)), credit: frames.NewCredit(windowOf(typ)),
 		over: make(chan struct{}), abandoned: make(chan struct{}),
 	}
 	c.mu.Lock()

@@ -40,9 +40,9 @@ func (c *Client) Upload(ctx context.Context, dir string, tar io.Reader) error {
 // pour sends the stream as far as the supervisor wants it, and returns the
 // error of the reader.
 func (c *Client) pour(k *call, tar io.Reader) error {
-	p := frames.NewPacket(frames.MaxData)
+	p := frames.NewPacket(frames.MaxFiles)
 	for {
-		n := k.credit.Take(frames.MaxData, c.done, k.abandoned)
+		n := k.credit.Take(frames.MaxFiles, c.done, k.abandoned)
 		if n == 0 {
 			return nil // the reply says why
 		}

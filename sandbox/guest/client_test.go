@@ -67,7 +67,7 @@ func TestGreetingThatDoesNotMatch(t *testing.T) {
 		said string
 		want []string
 	}{
-		"other protocol": {string(frames.Greeting{Magic: magic, Version: 99, Text: "b"}.Encode()), []string{"protocol 99", "protocol 2", "must be the same"}},
+		"other protocol": {string(frames.Greeting{Magic: magic, Version: 99, Text: "b"}.Encode()), []string{"protocol 99", "protocol 3", "must be the same"}},
 		"other build":    {string(greetingOf("old").Encode()), []string{`build "old"`, `build "b"`}},
 		"something else": {"bash: proctor: No such file or directory\n", []string{"no proctor guest", "bash: proctor"}},
 		"short":          {"oops", []string{`said "oops" and ended`}},

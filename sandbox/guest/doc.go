@@ -23,5 +23,6 @@
 // The protocol is that of package frames. Both sides begin with a greeting,
 // whose text is the build version; neither continues when the other's differs
 // from its own. The client chooses the ids, one per call. A sender has 512 KiB
-// per call and direction before the receiver grants more.
+// per call and direction before the receiver grants more, and 2 MiB of an upload
+// or a download.
 package guest

@@ -2,7 +2,6 @@ package guest
 
 import (
 	"archive/tar"
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -33,8 +32,8 @@ func (s *server) download(c *service, p string) error {
 	if err != nil {
 		return err
 	}
-	out := bufio.NewWriterSize(&callWriter{s: s, c: c}, frames.MaxData)
-	w := packer{tw: tar.NewWriter(out), buf: make([]byte, frames.MaxData)}
+	out := newCallWriter(s, c, frames.MaxFiles)
+	w := packer{tw: tar.NewWriter(out), buf: make([]byte, frames.MaxFiles)}
 	if fi.IsDir() {
 		err = w.from(p, func() error { return w.dir(".") })
 	} else {
@@ -52,25 +51,49 @@ func (s *server) download(c *service, p string) error {
 	return nil
 }
 
-// callWriter sends data to the client as far as it has granted it.
+// callWriter sends data to the client in frames, as far as it has granted it.
 type callWriter struct {
 	s *server
 	c *service
+	p frames.Packet
+	n int // how many bytes of the packet are filled in
 }
 
+// newCallWriter sends at most so many bytes in a frame.
+func newCallWriter(s *server, c *service, most int) *callWriter {
+	return &callWriter{s: s, c: c, p: frames.NewPacket(most)}
+}
+
+func (w *callWriter) room() []byte { return w.p.Space(cap(w.p) - frames.HeaderSize)[w.n:] }
+
 func (w *callWriter) Write(p []byte) (int, error) {
-	sent := 0
-	for sent < len(p) {
-		n := w.c.credit.Take(min(len(p)-sent, frames.MaxData), w.c.canceled, nil)
-		if n == 0 {
-			return sent, errCanceled
+	written := 0
+	for {
+		n := copy(w.room(), p[written:])
+		w.n += n
+		written += n
+		if written == len(p) {
+			return written, nil
 		}
-		if err := w.s.w.Send(repStdout, w.c.id, p[sent:sent+n]); err != nil {
-			return sent, err
+		if err := w.Flush(); err != nil {
+			return written, err
 		}
-		sent += n
 	}
-	return sent, nil
+}
+
+// Flush sends what was written.
+func (w *callWriter) Flush() error {
+	for w.n > 0 {
+		n := w.c.credit.Take(w.n, w.c.canceled, nil)
+		if n == 0 {
+			return errCanceled
+		}
+		if err := w.s.w.SendPacket(repStdout, w.c.id, w.p, n); err != nil {
+			return err
+		}
+		w.n = copy(w.p.Space(w.n), w.p.Space(w.n)[n:])
+	}
+	return nil
 }
 
 // packer writes what lies below a directory as a tar stream.

@@ -10,7 +10,7 @@ import (
 const (
 	magic = "proctor-guest\n"
 	// protocolVersion changes with every change of the bytes on the wire.
-	protocolVersion = 2
+	protocolVersion = 3
 )
 
 const (
@@ -20,7 +20,18 @@ const (
 	// window is how many bytes of one call may be under way before the
 	// receiver grants more.
 	window = 512 << 10
+	// filesWindow is that of uploads and downloads, of which there are few at a time: who
+	// is at the other end of a sandbox with a kernel of its own is slow to wake.
+	filesWindow = 2 << 20
 )
+
+// windowOf is the window of a call that a request begins.
+func windowOf(request frames.Type) int {
+	if request == reqUpload || request == reqDownload {
+		return filesWindow
+	}
+	return window
+}
 
 // The types of frames. Requests come from the client, replies from the
 // supervisor.
@@ -49,12 +60,12 @@ const (
 )
 
 // replyLimit is for what comes from inside.
-func replyLimit(frames.Type) (least, most int) { return 0, frames.MaxData }
+func replyLimit(frames.Type) (least, most int) { return 0, frames.MaxFiles }
 
 // requestLimit is for what comes from outside.
 func requestLimit(t frames.Type) (least, most int) {
 	if t == reqData {
-		return 0, frames.MaxData
+		return 0, frames.MaxFiles
 	}
 	return 0, maxRequest
 }

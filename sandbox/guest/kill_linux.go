@@ -1,7 +1,6 @@
 package guest
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"syscall"
@@ -61,7 +60,7 @@ func (s *server) processes(c *service) error {
 	if err != nil {
 		return err
 	}
-	out := bufio.NewWriterSize(&callWriter{s: s, c: c}, frames.MaxData)
+	out := newCallWriter(s, c, frames.MaxData)
 	for _, p := range now.procs {
 		text := encodeProcess(sandbox.Process{PID: p.pid, PPID: p.ppid, Start: p.start, Dead: p.dead(), Name: p.name})
 		if _, err := out.Write(text); err != nil {

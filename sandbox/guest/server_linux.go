@@ -197,7 +197,10 @@ func (s *server) dispatch(f frames.Frame) error {
 // start begins a call. Requests are decoded here, so that a malformed one ends
 // the connection.
 func (s *server) start(f frames.Frame) error {
-	c := &service{id: f.ID, in: frames.NewInbox(window), credit: frames.NewCredit(window), canceled: make(chan struct{})}
+	c := &service{
+		id: f.ID, in: frames.NewInbox(windowOf(f.Type)), credit: frames.NewCredit(windowOf(f.Type)),
+		canceled: make(chan struct{}),
+	}
 	var work func() reply
 	switch f.Type {
 	case reqExec:

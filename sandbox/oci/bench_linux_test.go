@@ -23,7 +23,7 @@ func BenchmarkSandbox(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			needRuntime(b, name)
 			opts := testOptions(b, name)
-			opts.Guest, opts.Build = smallGuest(b)
+			released(b, &opts)
 			backend := newBackend(b, opts)
 			for b.Loop() {
 				s, err := backend.Create(b.Context(), sandbox.Spec{Name: "bench"})
@@ -52,7 +52,7 @@ func BenchmarkHardened(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/hardened=%v", name, hardened), func(b *testing.B) {
 				needRuntime(b, name)
 				opts := testOptions(b, name)
-				opts.Guest, opts.Build = smallGuest(b)
+				released(b, &opts)
 				opts.Hardened = hardened
 				began := time.Now()
 				sb := create(b, newBackend(b, opts), sandbox.Spec{Workdir: "/root"})
@@ -67,18 +67,24 @@ func BenchmarkHardened(b *testing.B) {
 	}
 }
 
-// smallGuest builds the supervisor as releases have it.
-func smallGuest(t testing.TB) (path, build string) {
+// released has the backend execute its programs as releases have them.
+func released(t testing.TB, o *Options) {
 	t.Helper()
-	path = filepath.Join(t.TempDir(), GuestArg0)
-	id := version.Current()
-	cmd := exec.Command(need.Program(t, "go"), "build", "-buildvcs=false", "-ldflags", "-s -w "+id.LinkerFlags(), "-o", path, "github.com/proctor-run/proctor/cmd/proctor-guest")
+	dir, id := t.TempDir(), version.Current()
+	args := []string{"build", "-buildvcs=false", "-ldflags", "-s -w " + id.LinkerFlags(), "-o", dir + "/", commands + GuestArg0}
+	if o.Guest, o.Build = filepath.Join(dir, GuestArg0), id.ID(); o.Runtime == RuntimeGVisor {
+		o.GVisor = filepath.Join(dir, "proctor-runsc")
+		args = append(args, commands+"proctor-runsc")
+	}
+	cmd := exec.Command(need.Program(t, "go"), args...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	return path, id.ID()
 }
+
+// commands is where the module's programs are.
+const commands = "github.com/proctor-run/proctor/cmd/"
 
 func BenchmarkEgress(b *testing.B) {
 	for _, name := range runtimeNames() {

@@ -12,8 +12,11 @@ import (
 const (
 	// HeaderSize is type, id and payload length.
 	HeaderSize = 1 + 4 + 4
-	// MaxData bounds the payload of a data frame.
+	// MaxData bounds the payload of a data frame of a stream.
 	MaxData = 64 << 10
+	// MaxFiles bounds that of a data frame of an upload or a download. Few of them are under
+	// way at a time, and a sandbox with a kernel of its own pays for each frame, not for bytes.
+	MaxFiles = 256 << 10
 )
 
 // ErrProtocol marks a breach of the protocol by the other side.
@@ -31,18 +34,24 @@ type Frame struct {
 
 // Pool keeps buffers of large payloads for further use. The zero value is
 // ready.
-type Pool struct{ pool sync.Pool }
+type Pool struct{ data, files sync.Pool }
 
 // pooledFrom is the payload length from which a buffer of full size is taken.
 // The data frames that wait in one window then take at most four times the
-// window.
+// window, as those of files do, whose buffers are four times as large.
 const pooledFrom = MaxData / 4
 
 func (b *Pool) get(n int) []byte {
-	if n < pooledFrom || n > MaxData {
+	switch {
+	case n < pooledFrom || n > MaxFiles:
 		return make([]byte, n)
+	case n > MaxData:
+		if buf, ok := b.files.Get().(*[MaxFiles]byte); ok {
+			return buf[:n]
+		}
+		return new([MaxFiles]byte)[:n]
 	}
-	if buf, ok := b.pool.Get().(*[MaxData]byte); ok {
+	if buf, ok := b.data.Get().(*[MaxData]byte); ok {
 		return buf[:n]
 	}
 	return new([MaxData]byte)[:n]
@@ -50,8 +59,11 @@ func (b *Pool) get(n int) []byte {
 
 // Put takes back the payload of a frame that is not used any more.
 func (b *Pool) Put(payload []byte) {
-	if cap(payload) == MaxData {
-		b.pool.Put((*[MaxData]byte)(payload[:MaxData]))
+	switch cap(payload) {
+	case MaxData:
+		b.data.Put((*[MaxData]byte)(payload[:MaxData]))
+	case MaxFiles:
+		b.files.Put((*[MaxFiles]byte)(payload[:MaxFiles]))
 	}
 }
 

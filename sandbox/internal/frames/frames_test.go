@@ -27,7 +27,7 @@ func upTo(most int) frames.Limit { return func(frames.Type) (int, int) { return 
 
 func TestFramesSurviveTheWire(t *testing.T) {
 	t.Parallel()
-	payloads := [][]byte{nil, []byte("x"), bytes.Repeat([]byte("ab"), frames.MaxData/8), bytes.Repeat([]byte("c"), frames.MaxData), bytes.Repeat([]byte("d"), 3*frames.MaxData)}
+	payloads := [][]byte{nil, []byte("x"), bytes.Repeat([]byte("ab"), frames.MaxData/8), bytes.Repeat([]byte("c"), frames.MaxData), bytes.Repeat([]byte("d"), 3*frames.MaxData), bytes.Repeat([]byte("e"), frames.MaxFiles), bytes.Repeat([]byte("f"), 2*frames.MaxFiles)}
 	wire := written(t, func(w *frames.Writer) error {
 		for i, p := range payloads {
 			if err := w.Send(frames.Type(i), uint32(i)<<24, p); err != nil {
@@ -40,7 +40,7 @@ func TestFramesSurviveTheWire(t *testing.T) {
 	})
 	r, pool := bytes.NewReader(wire), new(frames.Pool)
 	next := func() frames.Frame {
-		f, err := frames.Read(r, pool, upTo(3*frames.MaxData))
+		f, err := frames.Read(r, pool, upTo(2*frames.MaxFiles))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package runsc
 
 import (
+	"gvisor.dev/gvisor/pkg/log"
 	"gvisor.dev/gvisor/runsc/cli"
 	"gvisor.dev/gvisor/runsc/cmd"
 	"gvisor.dev/gvisor/runsc/cmd/sentry/sentrycmd"
@@ -19,6 +20,10 @@ func Reexec(args []string, build string) (code int, handled bool) {
 
 // run is gVisor with the commands that a sandbox needs.
 func run() {
+	// Without its programs it compiles them, and says so in its log.
+	if err := giveFilters(gvisorVersion()); err != nil {
+		log.Warningf("proctor: %v", err)
+	}
 	const group = ""
 	cli.Run(nil, map[util.SubCommand]string{
 		new(cmd.Run): group, new(cmd.Gofer): group, new(sentrycmd.Boot): group, new(sentrycmd.Umount): group,
