@@ -4,6 +4,7 @@ package anthropic
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"strings"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
@@ -25,38 +26,43 @@ func New(e llm.Endpoint) (llm.Model, error) {
 		return nil, err
 	}
 	m := &model{Conn: conn}
-	// The client is not made by the library's constructor, which reads variables.
-	m.client.Options = []option.RequestOption{
+	// The service alone: with the library's whole client, each of its hundreds of methods
+	// would be part of the program, and the client's constructor reads variables.
+	m.service.Options = []option.RequestOption{
 		option.WithEnvironmentProduction(),
 		option.WithHTTPClient(conn.Client()),
 		option.WithMaxRetries(0),
+		// Else the library refuses long answers and bounds the time; the context does that.
+		option.WithRequestTimeout(math.MaxInt64),
+		option.WithHeaderDel("X-Stainless-Timeout"),
 	}
 	if base := strings.TrimSuffix(conn.Base, "/v1"); base != "" {
-		m.client.Options = append(m.client.Options, option.WithBaseURL(base+"/"))
+		m.service.Options = append(m.service.Options, option.WithBaseURL(base+"/"))
 	}
 	switch {
 	case conn.Key == "":
 	case conn.Bearer:
-		m.client.Options = append(m.client.Options, option.WithAuthToken(conn.Key))
+		m.service.Options = append(m.service.Options, option.WithAuthToken(conn.Key))
 	default:
-		m.client.Options = append(m.client.Options, option.WithAPIKey(conn.Key))
+		m.service.Options = append(m.service.Options, option.WithAPIKey(conn.Key))
 	}
 	return m, nil
 }
 
 type model struct {
 	*wire.Conn
-	client sdk.Client
+	service sdk.MessageService
 }
 
 // Complete asks for the next message.
 func (m *model) Complete(ctx context.Context, req *llm.Request) (*llm.Response, error) {
-	var answer sdk.Message
+	var answer *sdk.Message
 	x, err := m.Ask(ctx, req, wire.Call{
 		Build: func(without map[string]bool) *wire.Body { return m.body(req, without) },
-		// The library's own function for messages refuses long answers and bounds the time.
 		Send: func(ctx context.Context, body []byte) error {
-			return m.client.Post(ctx, "v1/messages", body, &answer) //nolint:wrapcheck // the connection words it
+			var err error
+			answer, err = m.service.New(ctx, sdk.MessageNewParams{}, option.WithRequestBody("application/json", body))
+			return err //nolint:wrapcheck // the connection words it
 		},
 	})
 	if err != nil {
@@ -68,7 +74,7 @@ func (m *model) Complete(ctx context.Context, req *llm.Request) (*llm.Response, 
 	if answer.StopReason == sdk.StopReasonModelContextWindowExceeded && len(answer.Content) == 0 {
 		return nil, m.Fail(llm.ContextLength, x, "the conversation fills the context window")
 	}
-	return responseOf(req, &answer), nil
+	return responseOf(req, answer), nil
 }
 
 // responseOf reads an answer. Blocks of other kinds than text, thinking and the use of
