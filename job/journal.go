@@ -26,7 +26,7 @@ func (r *Runner) startEntry(s *started, resumed bool) journal.Entry {
 		Runtime:        sandbox.RuntimeOf(r.Trials.Backend),
 		SealedVerifier: r.Trials.SealedVerifier, Hardened: r.Trials.Hardened, SecretNames: r.Trials.SecretNames,
 	}
-	e.Shared = r.Room != nil
+	e.Shared, e.Builds, e.Verifiers = r.Room != nil, r.Builds, r.Verifiers
 	if r.Recordings != nil {
 		dir, err := filepath.Abs(r.Recordings.Dir)
 		if err != nil {

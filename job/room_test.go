@@ -2,6 +2,7 @@ package job_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir/journal"
@@ -29,6 +32,7 @@ func TestRoom(t *testing.T) {
 		{"", 2, "0 of 2 processors are free, and it needs 1"}, // 1 processor and 2 GiB each
 		{"[environment]\nmemory_mb = 3000\n", 1, "1096 of 4096 MiB of memory are free, and it needs 3000"},
 		{"[environment]\ncpus = 2\n", 1, "0 of 2 processors are free, and it needs 2"},
+		{"[environment]\nstorage_mb = 600\n", 1, "400 of 1000 MiB of disk are free, and it needs 600"},
 		{"[environment]\nmemory_mb = 99999\n", 1, "0 of 4096 MiB of memory are free, and it needs 4096"},
 	} {
 		t.Run(c.toml, func(t *testing.T) {
@@ -40,7 +44,7 @@ func TestRoom(t *testing.T) {
 				}
 			}
 			h := newHarness(t, dataset, fake.Config{Rules: []fake.Rule{fake.On("solve.sh", fake.Sleep(50*time.Millisecond)), grant("1")}})
-			h.runner.Room = &job.Room{CPUs: 2, MemoryMiB: 4096}
+			h.runner.Room = &job.Room{CPUs: 2, MemoryMiB: 4096, DiskMiB: 1000}
 			if out := h.run(t); out.Result.Stats.NCompletedTrials != 3 {
 				t.Errorf("ended: %+v", out.Result.Stats)
 			}
@@ -92,19 +96,42 @@ func TestRoomOfRetries(t *testing.T) {
 	}
 }
 
-// TestShareMachine: what fits on another machine is not known.
+// telling is a backend that knows what its sandboxes share.
+type telling struct {
+	sandbox.Backend
+	host sandbox.Host
+	err  error
+}
+
+func (t telling) Host(context.Context) (sandbox.Host, error) { return t.host, t.err }
+
+// TestShareMachine: what a backend says of its machine counts; what fits on another one of
+// which nothing is known is not known.
 func TestShareMachine(t *testing.T) {
 	t.Parallel()
-	for _, here := range []bool{true, false} {
-		b := fake.New(fake.Config{Dir: t.TempDir(), Capabilities: &sandbox.Capabilities{Mounted: here}})
+	this, gone := job.ThisMachine(), errors.New("gone")
+	plain := func(here bool) sandbox.Backend {
+		return fake.New(fake.Config{Dir: t.TempDir(), Capabilities: &sandbox.Capabilities{Mounted: here}})
+	}
+	for name, c := range map[string]struct {
+		backend sandbox.Backend
+		want    *job.Room
+	}{
+		"here":      {plain(true), &this},
+		"elsewhere": {plain(false), nil},
+		"told":      {telling{plain(false), sandbox.Host{CPUs: 3, MemoryMiB: 100, DiskMiB: 50}, nil}, &job.Room{CPUs: 3, MemoryMiB: 100, DiskMiB: 50}},
+		"half told": {telling{plain(true), sandbox.Host{DiskMiB: 50}, nil}, &job.Room{CPUs: this.CPUs, MemoryMiB: this.MemoryMiB, DiskMiB: 50}},
+		"not told":  {telling{plain(true), sandbox.Host{}, gone}, nil},
+	} {
 		s := &job.Session{Backend: func(context.Context, []string) (sandbox.Backend, func() error, error) {
-			return b, func() error { return nil }, nil
+			return c.backend, func() error { return nil }, nil
 		}}
 		if err := s.Open(t.Context(), &job.Prepared{}); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.ShareMachine(); (err == nil) != here || (s.Runner.Room != nil) != here {
-			t.Errorf("on this machine %v: %v, %v", here, err, s.Runner.Room)
+		err := s.ShareMachine(t.Context())
+		if diff := cmp.Diff(c.want, s.Runner.Room); diff != "" || (err == nil) != (c.want != nil) {
+			t.Errorf("%s: %v, %s", name, err, diff)
 		}
 		if err := s.Close(t.Context()); err != nil {
 			t.Error(err)

@@ -36,6 +36,9 @@ type Runner struct {
 	// Room, when set, lets a trial begin only when what its task asks for is free. The
 	// number of trials that run at once bounds them as well.
 	Room *Room
+	// Builds and Verifiers bound how many trials build their environments, and verify, at
+	// a time, see [trial.Runner]; 0 for as many as run.
+	Builds, Verifiers int
 	// Recordings, when set, are what agents get in place of the answers of models. A job
 	// that was started with some goes on with them when it is resumed without; one whose
 	// trials called models does not go on with recordings, see [ErrNotReplayed].
@@ -205,6 +208,7 @@ func (r *Runner) run(ctx context.Context, s *started) (*Summary, error) {
 	}
 	runner.TaskDir, runner.Secrets = p.TaskDir, r.restoring(p)
 	runner.Setups = p.setups(runner.Lookup)
+	runner.Builds, runner.Verifiers = trial.NewLane(r.Builds), trial.NewLane(r.Verifiers)
 	runner.Backend, runner.Emit, runner.JobLog, runner.Abandon, runner.Meter = tracked, m.trialEvent, s.log, r.Kill, m.meter
 	if r.Debug != nil {
 		runner.JobLog = io.MultiWriter(s.log, r.Debug)

@@ -233,10 +233,15 @@ func (c *cubeRun) sandboxes() []sandbox.Sandbox {
 // any other's the one number of the cube.
 func (c *cubeRun) verify(ctx context.Context, s *stage) error {
 	a := c.trial
+	leave, err := a.turn(ctx, a.r.Verifiers, "verifies", "verify")
+	if err != nil {
+		return err
+	}
+	defer leave()
 	a.enter(phaseVerification)
 	limit := a.limits.verifier(nil)
 	var got evaluation
-	err := a.timed(ctx, s.results, limit, environment.VerifierPassed(limit), func(ctx context.Context) (err error) {
+	err = a.timed(ctx, s.results, limit, environment.VerifierPassed(limit), func(ctx context.Context) (err error) {
 		got, err = apart(ctx, c, "the evaluation", c.episode.evaluate, nil)
 		return err
 	})

@@ -16,11 +16,24 @@ func (a *attempt) noteSandbox() {
 	a.notes.ImageDigest = imageDigest(sb)
 }
 
+// buildLane is that of trials whose environment is built; nil for one that is there.
+func (a *attempt) buildLane() *Lane {
+	if !a.builds {
+		return nil
+	}
+	return a.r.Builds
+}
+
 // setUpEnvironment starts the sandbox within the build time limit and waits
 // until it is healthy.
 func (a *attempt) setUpEnvironment(ctx context.Context) error {
+	leave, err := a.turn(ctx, a.buildLane(), "builds", "build")
+	if err != nil {
+		return err
+	}
 	a.enter(phaseEnvironment)
-	err := a.timed(ctx, a.whole(), environment.Limit{}, nil, a.env.Start)
+	err = a.timed(ctx, a.whole(), environment.Limit{}, nil, a.env.Start)
+	leave()
 	a.noteSandbox()
 	if err != nil {
 		return err

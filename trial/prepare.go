@@ -10,6 +10,7 @@ import (
 	"github.com/proctor-run/proctor/exception"
 	"github.com/proctor-run/proctor/harbor"
 	"github.com/proctor-run/proctor/jobdir"
+	"github.com/proctor-run/proctor/sandbox"
 )
 
 // prepare loads the task and builds everything that can be built without a
@@ -108,6 +109,7 @@ func (a *attempt) planEnvironment() error {
 		return err
 	}
 	a.mountsMore = mountsMore(&spec, environment.LogMounts(a.r.Backend.Capabilities(), a.dir))
+	a.builds = builds(&spec) && !a.r.Backend.Capabilities().OwnRoot
 	spec.Progress = func(message string) { a.emit(EventProgress, message) }
 	a.env = environment.New(environment.Config{
 		Backend: a.r.Backend, Task: a.task, Spec: spec, Logs: a.dir,
@@ -116,6 +118,12 @@ func (a *attempt) planEnvironment() error {
 		OutputLimit: a.r.outputLimit(), Redact: a.veil.writer, Sealed: a.r.SealedVerifier, Now: a.r.Now,
 	})
 	return nil
+}
+
+// builds reports whether an environment's images are built, or may be: those of a compose
+// project are not looked at.
+func builds(spec *sandbox.Spec) bool {
+	return spec.Compose != nil || spec.Image.Build != nil && (spec.Image.Ref == "" || spec.Image.ForceBuild)
 }
 
 // load reads the task of a trial.

@@ -99,6 +99,10 @@ type Runner struct {
 	// SecretNames are variables and settings whose values are redacted, whatever they
 	// look like.
 	SecretNames []string
+	// Builds bounds how many trials start environments at a time whose images are built,
+	// and Verifiers how many verify at a time; nil ones bound nothing. Until its turn
+	// comes a trial is in none of both phases.
+	Builds, Verifiers *Lane
 	// Abandon, when it is closed, gives up at once what does not return although its
 	// context has ended, instead of after a few seconds; nil is never closed.
 	Abandon <-chan struct{}
@@ -197,6 +201,7 @@ type attempt struct {
 	desk         *desk               // of the agent of a cube's task; nil for one that works in the task's own place
 	trusted      bool                // the agent, see agent.Entry
 	alone        bool                // the agent's installation is shared with no other trial
+	builds       bool                // the environment's images, or may
 	mountsMore   bool                // the sandbox can write to what others may see
 	env          *environment.Environment
 

@@ -19,9 +19,14 @@ var errVerifierLimit = errors.New("the verifier's time limit passed")
 // sandbox or in one of the verifier's own (Harbor task format, sections 6.2
 // and 6.4).
 func (a *attempt) judge(ctx context.Context, s *stage) error {
+	leave, err := a.turn(ctx, a.r.Verifiers, "verifies", "verify")
+	if err != nil {
+		return err
+	}
+	defer leave()
 	a.enter(phaseVerification)
 	v := a.addVerdict(s)
-	err := a.timed(ctx, s.results, a.limits.verifier(s.step), errVerifierLimit, func(ctx context.Context) (err error) {
+	err = a.timed(ctx, s.results, a.limits.verifier(s.step), errVerifierLimit, func(ctx context.Context) (err error) {
 		if err := a.endBeforeSeal(ctx, s); err != nil {
 			return err
 		}

@@ -169,7 +169,7 @@ func resumeWith(ctx context.Context, env *Env, f *resumeFlags, s *job.Session) e
 	if err := confirmVariables(ctx, env, resumed.Prepared, nil, true); err != nil {
 		return err
 	}
-	f.run.Auto = keepAuto(env, resumed.Config.Dir())
+	keepConcurrency(env, &f.run, resumed.Config.Dir())
 	s.Runner.Trials.SealedVerifier = keepSealing(env, f.run.Sealed, resumed.Prepared)
 	return program(env).Run(ctx, &f.run, s, resumed.Prepared)
 }

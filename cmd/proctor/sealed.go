@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 
+	"github.com/proctor-run/proctor/internal/jobcli"
 	"github.com/proctor-run/proctor/job"
 	"github.com/proctor-run/proctor/jobdir/journal"
 )
@@ -28,14 +29,29 @@ func keepHardening(env *Env, asked bool, dir string) bool {
 	return asked
 }
 
-// keepAuto reports whether as many trials of a job that is resumed run at once as fit.
-func keepAuto(env *Env, dir string) bool {
+// keepConcurrency has as many trials of a job that is resumed run, build and verify at once
+// as when it was started.
+func keepConcurrency(env *Env, f *jobcli.Flags, dir string) {
 	before, _, err := journal.Before(dir)
-	if err != nil || !before.Shared {
-		return false
+	if err != nil {
+		return
 	}
-	_, _ = fmt.Fprintln(env.Stderr, "proctor: the job is resumed with --n-concurrent auto, as it was started")
-	return true
+	f.Auto = before.Shared
+	kept := ""
+	if f.Auto {
+		kept += " --n-concurrent auto"
+	}
+	if n := before.Builds; n > 0 {
+		f.Builds = &n
+		kept += fmt.Sprintf(" --n-builds %d", n)
+	}
+	if n := before.Verifiers; n > 0 {
+		f.Verifiers = &n
+		kept += fmt.Sprintf(" --n-verifiers %d", n)
+	}
+	if kept != "" {
+		_, _ = fmt.Fprintf(env.Stderr, "proctor: the job is resumed with%s, as it was started\n", kept)
+	}
 }
 
 // warnHardening says when a job's trials will not all have run alike.

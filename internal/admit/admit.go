@@ -12,14 +12,20 @@ import (
 type Amount struct {
 	CPUs      float64
 	MemoryMiB int64
+	DiskMiB   int64
 }
 
 func (a Amount) plus(b Amount) Amount {
-	return Amount{CPUs: a.CPUs + b.CPUs, MemoryMiB: a.MemoryMiB + b.MemoryMiB}
+	return Amount{CPUs: a.CPUs + b.CPUs, MemoryMiB: a.MemoryMiB + b.MemoryMiB, DiskMiB: a.DiskMiB + b.DiskMiB}
 }
 
 func (a Amount) minus(b Amount) Amount {
-	return Amount{CPUs: a.CPUs - b.CPUs, MemoryMiB: a.MemoryMiB - b.MemoryMiB}
+	return Amount{CPUs: a.CPUs - b.CPUs, MemoryMiB: a.MemoryMiB - b.MemoryMiB, DiskMiB: a.DiskMiB - b.DiskMiB}
+}
+
+// holds reports whether all of b is in a.
+func (a Amount) holds(b Amount) bool {
+	return b.CPUs <= a.CPUs && b.MemoryMiB <= a.MemoryMiB && b.DiskMiB <= a.DiskMiB
 }
 
 // Gate admits work in the order in which it comes, so that nothing waits for ever behind
@@ -63,7 +69,11 @@ func (g *Gate) Enter(ctx context.Context, need Amount, waiting func(why string))
 
 // bounded is need within what there is at all: nothing else fits beside what needs more.
 func bounded(need, have Amount) Amount {
-	return Amount{CPUs: min(max(need.CPUs, 0), have.CPUs), MemoryMiB: min(max(need.MemoryMiB, 0), have.MemoryMiB)}
+	return Amount{
+		CPUs:      min(max(need.CPUs, 0), have.CPUs),
+		MemoryMiB: min(max(need.MemoryMiB, 0), have.MemoryMiB),
+		DiskMiB:   min(max(need.DiskMiB, 0), have.DiskMiB),
+	}
 }
 
 // enqueue admits at once or puts at the end; why says what is short.
@@ -84,7 +94,10 @@ func (g *Gate) lacking(need Amount) string {
 	if need.CPUs > free.CPUs {
 		return fmt.Sprintf("%g of %g processors are free, and it needs %g", free.CPUs, g.have.CPUs, need.CPUs)
 	}
-	return fmt.Sprintf("%d of %d MiB of memory are free, and it needs %d", free.MemoryMiB, g.have.MemoryMiB, need.MemoryMiB)
+	if need.MemoryMiB > free.MemoryMiB {
+		return fmt.Sprintf("%d of %d MiB of memory are free, and it needs %d", free.MemoryMiB, g.have.MemoryMiB, need.MemoryMiB)
+	}
+	return fmt.Sprintf("%d of %d MiB of disk are free, and it needs %d", free.DiskMiB, g.have.DiskMiB, need.DiskMiB)
 }
 
 // admit lets in those that wait as long as the first of them fits; mu is held.
@@ -92,7 +105,7 @@ func (g *Gate) admit() {
 	for len(g.queue) > 0 {
 		w := g.queue[0]
 		free := g.have.minus(g.used)
-		if g.running > 0 && (w.need.CPUs > free.CPUs || w.need.MemoryMiB > free.MemoryMiB) {
+		if g.running > 0 && !free.holds(w.need) {
 			return
 		}
 		g.queue = g.queue[1:]

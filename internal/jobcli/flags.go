@@ -39,6 +39,9 @@ type Flags struct {
 	AcceptHarmless bool
 	// Auto lets a trial begin when what its task asks for is free, see job.Room.
 	Auto bool
+	// Builds and Verifiers are how many trials build, and verify, at a time; nil for as
+	// many as run.
+	Builds, Verifiers *int
 	// One says that the job must be a single trial, whose agent is there this once.
 	One bool
 
@@ -126,6 +129,8 @@ func defineJob(fs *pflag.FlagSet, f *Flags) {
 	flags.Optional(fs, &o.JobsDir, flags.String, "jobs-dir", "o", "`directory` that holds the jobs (default jobs)")
 	flags.Optional(fs, &o.NAttempts, flags.AtLeast(1), "n-attempts", "k", "`number` of attempts at each task (default 1)")
 	fs.VarP(&concurrency{f}, "n-concurrent", "n", "`number` of trials that run at once, or \"auto\": as many as fit on this machine (default 4)")
+	flags.Optional(fs, &f.Builds, flags.AtLeast(1), "n-builds", "", "`number` of trials that build their images at once (default: as many as run)")
+	flags.Optional(fs, &f.Verifiers, flags.AtLeast(1), "n-verifiers", "", "`number` of trials that verify at once (default: as many as run)")
 	flags.Optional(fs, &o.MaxRetries, flags.AtLeast(0), "max-retries", "r", "`number` of further attempts after an exception (default 0)")
 	flags.List(fs, &o.RetryInclude, "retry-include", "", "retry after this exception `type` only; repeatable")
 	flags.List(fs, &o.RetryExclude, "retry-exclude", "", "never retry after this exception `type`; repeatable, replaces the default list")

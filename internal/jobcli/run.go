@@ -65,9 +65,15 @@ func (p *Program) watch(ctx context.Context, f *Flags, s *job.Session, prepared 
 		return nil, err
 	}
 	if f.Auto {
-		if err := s.ShareMachine(); err != nil {
+		if err := s.ShareMachine(ctx); err != nil {
 			return nil, exitcode.Usagef("--n-concurrent auto: %w", err)
 		}
+	}
+	if f.Builds != nil {
+		s.Runner.Builds = *f.Builds
+	}
+	if f.Verifiers != nil {
+		s.Runner.Verifiers = *f.Verifiers
 	}
 	s.NoteProcessors(prepared)
 	s.NoteStorage(prepared)

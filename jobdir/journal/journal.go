@@ -79,6 +79,10 @@ type Entry struct {
 	Hardened bool `json:"hardened,omitempty"`
 	// Shared: a trial of the run begins when what its task asks for is free, see job.Room.
 	Shared bool `json:"n_concurrent_auto,omitempty"`
+	// Builds and Verifiers are how many trials of the run build, and verify, at a time; 0
+	// for as many as run.
+	Builds    int `json:"n_builds,omitempty"`
+	Verifiers int `json:"n_verifiers,omitempty"`
 	// ReplayModels is the directory whose recordings agents get in place of models, and
 	// ReplayStrict refuses other requests than the recorded ones; empty for none.
 	ReplayModels string `json:"replay_models,omitempty"`

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/proctor-run/proctor/internal/machine"
 	"github.com/proctor-run/proctor/sandbox/oci/image/internal/source"
 )
 
@@ -137,7 +138,7 @@ func (e *SpaceError) Hint() string {
 // the store's disk. A downloaded layer lies beside its files until they are
 // made.
 func (s *Store) CheckSpace(e Estimate) error {
-	free, ok := freeBytes(s.disk.dir)
+	free, ok := machine.FreeBytes(s.disk.dir)
 	if need := e.Disk + e.Download; ok && need > free {
 		return &SpaceError{Dir: s.disk.dir, Need: need, Free: free, Images: len(e.Missing) - len(e.Unknown)}
 	}

@@ -37,12 +37,3 @@ func syncTree(dir string) error {
 	}
 	return errors.Join(unix.Syncfs(int(f.Fd())), f.Close())
 }
-
-// freeBytes is what an ordinary user may still write to the file system of dir.
-func freeBytes(dir string) (int64, bool) {
-	var st unix.Statfs_t
-	if err := unix.Statfs(dir, &st); err != nil {
-		return 0, false
-	}
-	return int64(st.Bavail) * st.Bsize, true
-}
