@@ -27,13 +27,7 @@ func (a *attempt) buildLane() *Lane {
 // setUpEnvironment starts the sandbox within the build time limit and waits
 // until it is healthy.
 func (a *attempt) setUpEnvironment(ctx context.Context) error {
-	leave, err := a.turn(ctx, a.buildLane(), "builds", "build")
-	if err != nil {
-		return err
-	}
-	a.enter(phaseEnvironment)
-	err = a.timed(ctx, a.whole(), environment.Limit{}, nil, a.env.Start)
-	leave()
+	err := a.startEnvironment(ctx)
 	a.noteSandbox()
 	if err != nil {
 		return err
@@ -47,4 +41,15 @@ func (a *attempt) setUpEnvironment(ctx context.Context) error {
 		return errCancelled
 	}
 	return err
+}
+
+// startEnvironment starts the sandbox when its turn has come, if it is built.
+func (a *attempt) startEnvironment(ctx context.Context) error {
+	leave, err := a.turn(ctx, a.buildLane(), "builds", "build")
+	if err != nil {
+		return err
+	}
+	defer leave()
+	a.enter(phaseEnvironment)
+	return a.timed(ctx, a.whole(), environment.Limit{}, nil, a.env.Start)
 }
