@@ -178,10 +178,28 @@ func TestSignalsFromInside(t *testing.T) {
 	need.Root(t)
 	need.Program(t, "bash")
 	sb := serve(t, bare{init: true})
-	for _, sig := range []string{"TERM", "INT", "HUP", "QUIT", "USR1", "ABRT", "SEGV", "PIPE", "CHLD", "KILL", "STOP", "TSTP"} {
-		st, err := sb.Exec(t.Context(), sandbox.Command{Shell: "kill -" + sig + " 1; true"})
+	for sig := 1; sig < 32; sig++ {
+		st, err := sb.Exec(t.Context(), sandbox.Command{Shell: fmt.Sprintf("kill -%d 1; true", sig)})
 		if err != nil || st.Code != 0 {
-			t.Fatalf("SIG%s ended the supervisor: %+v, %v", sig, st, err)
+			t.Fatalf("signal %d ended the supervisor: %+v, %v", sig, st, err)
+		}
+	}
+}
+
+// TestCommandsIgnoreNothing: what the supervisor does about signals its commands do not
+// inherit, whether it is process 1 or was itself started with signals ignored.
+func TestCommandsIgnoreNothing(t *testing.T) {
+	need.Program(t, "grep")
+	sb := serve(t, bare{})
+	var out bytes.Buffer
+	st, err := sb.Exec(t.Context(), sandbox.Command{User: own(t), Argv: []string{"grep", "-E", "^Sig(Ign|Blk)", "/proc/self/status"}, Stdout: &out})
+	if err != nil || st.Code != 0 {
+		t.Fatalf("%+v, %v", st, err)
+	}
+	for line := range strings.Lines(out.String()) {
+		name, mask, _ := strings.Cut(line, ":")
+		if strings.Trim(mask, "0 \t\n") != "" {
+			t.Errorf("%s of a command is %s", name, strings.TrimSpace(mask))
 		}
 	}
 }

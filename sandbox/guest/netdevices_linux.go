@@ -64,7 +64,7 @@ func writeNetDevices(dir string, devices []net.Interface) error {
 			return err
 		}
 		for name, content := range netDeviceFiles(d) {
-			if err := os.WriteFile(filepath.Join(own, name), []byte(content+"\n"), 0o444); err != nil {
+			if err := writeFile(filepath.Join(own, name), content+"\n", 0o444); err != nil {
 				return err
 			}
 		}

@@ -69,7 +69,7 @@ func settle(l ownkernel.Limits) (*processLimit, error) {
 		if !f.wanted {
 			continue
 		}
-		if err := os.WriteFile(filepath.Join(group, f.name), []byte(f.value), 0); err != nil {
+		if err := writeFile(filepath.Join(group, f.name), f.value, 0); err != nil {
 			return nil, fmt.Errorf("setting a limit: %w", err)
 		}
 	}

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"sync"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -89,7 +87,9 @@ func newServer(stdout *os.File) (*server, error) {
 		calls: map[uint32]*service{}, byPID: map[int]*execution{}, marks: map[string]map[key]bool{},
 	}
 	s.init = s.self == 1
-	holdSignals(s.children)
+	if err := holdSignals(s.children); err != nil {
+		return nil, err
+	}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil && !s.init {
 		return nil, fmt.Errorf("becoming the reaper of descendants: %w", err)
 	}
@@ -105,20 +105,6 @@ func newServer(stdout *os.File) (*server, error) {
 	own, err := s.proc.stat(s.self, make([]byte, 4096))
 	s.started = own.start
 	return s, err
-}
-
-// holdSignals keeps signals that commands may send from ending the supervisor.
-// SIGURG is the Go runtime's own.
-func holdSignals(children chan os.Signal) {
-	signal.Notify(children, syscall.SIGCHLD)
-	held := make(chan os.Signal, 1) // nobody reads: what does not fit is dropped
-	for n := syscall.Signal(1); n < 32; n++ {
-		switch n {
-		case syscall.SIGCHLD, syscall.SIGURG, syscall.SIGKILL, syscall.SIGSTOP, syscall.SIGPROF:
-		default:
-			signal.Notify(held, n)
-		}
-	}
 }
 
 func (s *server) serve(stdin io.Reader, stdout io.Writer, build string) error {
