@@ -1,7 +1,6 @@
-//go:build linux && !amd64
+//go:build linux && !amd64 && !arm64
 
 package runsc
 
-// compiledFilters has none: gVisor compiles them at each start. They can be written on a
-// machine of their architecture only.
+// compiledFilters has none: gVisor compiles them at each start.
 func compiledFilters() filters { return filters{} }

@@ -1,4 +1,4 @@
-//go:build !race
+//go:build !race && (amd64 || arm64)
 
 package runsc
 
@@ -10,7 +10,9 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -86,6 +88,22 @@ func required(t *testing.T) string {
 	return strings.TrimSpace(string(out))
 }
 
+// TestFiltersAreCurrent: those of other machines too are of the version that is required.
+// .ci/arm64 --update writes them on any.
+func TestFiltersAreCurrent(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("filters_linux_*64.go")
+	if err != nil || len(files) < 2 {
+		t.Fatalf("%q, %v", files, err)
+	}
+	want := fmt.Sprintf("version: %q", required(t))
+	for _, file := range files {
+		if source, err := os.ReadFile(file); err != nil || !strings.Contains(string(source), want) {
+			t.Errorf("%s is not of %s (%v)", file, want, err)
+		}
+	}
+}
+
 func TestFiltersOfAnotherVersion(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{"", "v0.0.0"} {
@@ -159,7 +177,7 @@ func compiledFilters() filters {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile("filters_linux_amd64.go", source, 0o644); err != nil {
+	if err := os.WriteFile("filters_linux_"+runtime.GOARCH+".go", source, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	t.Skip("the programs are written; another run compares them")
