@@ -33,7 +33,7 @@ func backends() sandboxes.Registry { return sandboxes.Builtin() }
 func (o backendOptions) in(env *Env) sandboxes.Options {
 	opts := o.Options
 	opts.Backends = backends()
-	opts.Environ, opts.Now = env.Environ, env.Now
+	opts.Environ, opts.Now, opts.Helpers = env.Environ, env.Now, helpers()
 	if opts.Environ == nil {
 		opts.Environ = []string{}
 	}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"runtime"
+	"slices"
 
 	"github.com/proctor-run/proctor/sandbox/oci"
 )
@@ -14,54 +14,51 @@ import (
 // program does the same and starts about 20 ms faster, so that it is taken
 // where it can be had.
 
-// guestBeside finds the small supervisor that a release has beside the program;
-// empty means that there is none.
-func guestBeside(self string) string { return programBeside(self, oci.GuestArg0) }
+// runscName is gVisor's program.
+const runscName = "proctor-runsc"
 
-// programBeside is a program of that name beside this one, or nothing.
-func programBeside(self, name string) string {
-	path := filepath.Join(filepath.Dir(self), name)
-	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 {
-		return ""
-	}
-	return path
-}
+// foreignGuest is the small supervisor for Linux on a processor that Go calls arch.
+func foreignGuest(arch string) string { return oci.GuestArg0 + "-linux-" + arch }
 
-// guestOf returns the small supervisor of the program: the one beside it, or
+// guestOf returns the small supervisor of the program: the one that is packaged with it, or
 // one of the same sources in the cache, which the first that wants it builds.
 // Empty means that it cannot be had here, and that the program itself is the
 // supervisor.
 func guestOf(ctx context.Context, o Options, self, cache string) string {
-	if beside := guestBeside(self); beside != "" {
-		return beside
+	small, err := packaged(o, self, cache, oci.GuestArg0)
+	if err != nil {
+		o.Notice("warning: " + err.Error() + "; each sandbox starts some milliseconds later")
+	}
+	if small != "" {
+		return small
 	}
 	return builtGuest(ctx, o, cache)
 }
 
 // dockerGuest returns how the docker backend finds the supervisor for
-// containers on a processor that Go calls arch: a Linux program for it beside
-// this one, with the system and the processor in its name where they are not
+// containers on a processor that Go calls arch: a Linux program for it that is packaged
+// with this one, with the system and the processor in its name where they are not
 // this machine's, or on Linux the one that can be had here. Nil means that there
 // is none.
 func dockerGuest(o Options) func(ctx context.Context, arch string) (string, error) {
 	self, selfErr := os.Executable()
-	foreign := func(arch string) string { return programBeside(self, oci.GuestArg0+"-linux-"+arch) }
-	if runtime.GOOS != "linux" && guestBeside(self) == "" && foreign("amd64") == "" && foreign("arm64") == "" {
+	all := []string{oci.GuestArg0, foreignGuest("amd64"), foreignGuest("arm64")}
+	if runtime.GOOS != "linux" && !slices.ContainsFunc(all, func(name string) bool { return isPackaged(o, self, name) }) {
 		return nil
 	}
 	return func(ctx context.Context, arch string) (string, error) {
 		if selfErr != nil {
 			return "", fmt.Errorf("finding the program: %w", selfErr)
 		}
-		if program := foreign(arch); program != "" {
-			return program, nil
+		names := []string{foreignGuest(arch)}
+		if runtime.GOOS != "linux" || arch == runtime.GOARCH {
+			names = append(names, oci.GuestArg0)
 		}
-		if beside := guestBeside(self); beside != "" {
-			return beside, nil
+		if program, err := packagedGuest(o, self, names); program != "" || err != nil {
+			return program, err
 		}
 		if runtime.GOOS != "linux" || arch != runtime.GOARCH {
-			return "", fmt.Errorf("no %s-linux-%s lies beside the program", oci.GuestArg0, arch)
+			return "", fmt.Errorf("no %s lies beside the program", foreignGuest(arch))
 		}
 		dirs, err := FindDirectories(o.getenv)
 		if err != nil {
@@ -72,4 +69,27 @@ func dockerGuest(o Options) func(ctx context.Context, arch string) (string, erro
 		}
 		return staticGuest(self)
 	}
+}
+
+// packagedGuest returns the first of these that is packaged with the program: beside it,
+// for which no cache is needed, or in it.
+func packagedGuest(o Options, self string, names []string) (string, error) {
+	for _, name := range names {
+		if beside := programBeside(self, name); beside != "" {
+			return beside, nil
+		}
+	}
+	if !slices.ContainsFunc(names, o.carries) {
+		return "", nil
+	}
+	dirs, err := FindDirectories(o.getenv)
+	if err != nil {
+		return "", err
+	}
+	for _, name := range names {
+		if program, err := packaged(o, self, dirs.Cache, name); program != "" || err != nil {
+			return program, err
+		}
+	}
+	return "", nil
 }

@@ -23,8 +23,6 @@ const (
 	guestBuildPause = time.Hour
 	// guestBuildNotice is when users learn what they wait for.
 	guestBuildNotice = 3 * time.Second
-	// buildLife is how long a helper that nobody uses is kept.
-	buildLife = 7 * 24 * time.Hour
 )
 
 // builtGuest returns the small supervisor of the sources and the version of this
@@ -56,18 +54,6 @@ func builtGuest(ctx context.Context, o Options, cache string) string {
 	}
 	removeOldBuilds(filepath.Join(cache, buildsDir), now)
 	return path
-}
-
-// inUse reports whether the program is there, and notes that it is in use.
-func inUse(path string, now time.Time) bool {
-	info, err := os.Stat(path)
-	if err != nil || !info.Mode().IsRegular() {
-		return false
-	}
-	if now.Sub(info.ModTime()) > buildLife/7 {
-		_ = os.Chtimes(path, now, now) // somebody else's cache; it is built again one day
-	}
-	return true
 }
 
 // canBuild reports whether there is a Go toolchain with a place for what it has
@@ -102,24 +88,4 @@ func buildGuest(ctx context.Context, o Options, path string) error {
 	}
 	o.Notice("building the supervisor for sandboxes once; this takes a few seconds more")
 	return <-done
-}
-
-// removeOldBuilds removes what earlier builds of the program used.
-func removeOldBuilds(dir string, now time.Time) {
-	list, err := os.ReadDir(dir)
-	if err != nil {
-		return
-	}
-	for _, d := range list {
-		unused, used := false, false
-		for _, h := range []helper{smallGuest, gvisorProgram} {
-			if info, err := os.Stat(filepath.Join(dir, d.Name(), h.name)); err == nil {
-				unused = now.Sub(info.ModTime()) > buildLife
-				used = used || !unused
-			}
-		}
-		if unused && !used {
-			_ = os.RemoveAll(filepath.Join(dir, d.Name())) // if it fails it is tried after the next build
-		}
-	}
 }

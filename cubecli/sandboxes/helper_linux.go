@@ -24,8 +24,8 @@ import (
 	"github.com/proctor-run/proctor/internal/version"
 )
 
-// What sandboxes need beside the program lies beside it in packages. With "go run", "go
-// test" and "go build" it is built once of the same sources.
+// With "go run", "go test" and "go build", what sandboxes need beside the program is built
+// once of the same sources.
 
 // helper is a command that is built of the sources of the running program.
 type helper struct {
@@ -85,9 +85,6 @@ func buildKey(path string) (string, error) {
 	}
 	return fmt.Sprintf("%x", h.Sum(nil)[:16]), nil
 }
-
-// buildsDir holds the helpers in the cache.
-const buildsDir = "builds"
 
 // buildOnce builds the program unless it is there. Of several that want it,
 // also of other processes, one builds and the others wait.

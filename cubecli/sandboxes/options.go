@@ -9,6 +9,7 @@ package sandboxes
 
 import (
 	"errors"
+	"io/fs"
 	"path/filepath"
 	"strings"
 	"time"
@@ -61,6 +62,14 @@ type Options struct {
 	// Cleaning says that no sandbox will be made: what killed programs left is
 	// looked for.
 	Cleaning bool
+
+	// Helpers are what a program that is a single file carries in place of the programs
+	// beside it: for each of them NAME.gz, compressed with gzip (RFC 1952), and NAME.sha256,
+	// the digest of what that holds, in hexadecimal. The names are proctor-guest,
+	// proctor-runsc and, for engines on another machine, proctor-guest-linux-ARCH. Each is
+	// unpacked into the cache when it is first needed, unless it lies beside the program. Nil
+	// means that the program carries nothing.
+	Helpers fs.FS
 
 	// Environ is the environment, KEY=VALUE, of which the last of a name
 	// counts; nil means that of the process.

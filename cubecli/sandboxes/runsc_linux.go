@@ -15,13 +15,15 @@ var gvisorProgram = helper{
 	notice: "building gVisor once, for sandboxes with a kernel of their own; this takes a minute or two",
 }
 
-const runscName = "proctor-runsc"
-
-// gvisorOf returns the program that is gVisor: the one beside this one, or one of the same
-// sources in the cache, which the first that wants it builds.
+// gvisorOf returns the program that is gVisor: the one that is packaged with this one, or
+// one of the same sources in the cache, which the first that wants it builds.
 func gvisorOf(ctx context.Context, o Options, self, cache string) (string, error) {
-	if beside := programBeside(self, runscName); beside != "" {
-		return beside, nil
+	found, err := packaged(o, self, cache, runscName)
+	if err != nil {
+		return "", &sandbox.UnavailableError{Err: err, Fix: "set PROCTOR_CACHE_DIR to a directory with room that you can write to, or put " + runscName + " beside the program"}
+	}
+	if found != "" {
+		return found, nil
 	}
 	key, err := buildKey(self)
 	if err != nil {

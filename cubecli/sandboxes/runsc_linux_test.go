@@ -74,3 +74,18 @@ func TestNoGVisor(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestCarriedWithoutACache: a cache that cannot be written is an error that says so.
+func TestCarriedWithoutACache(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Environ: []string{}, Helpers: carrying(t, map[string]string{runscName: "a kernel"})}
+	_, err := gvisorOf(t.Context(), o, filepath.Join(t.TempDir(), "proctor"), file)
+	why, fix := sandbox.Why(err)
+	if !errors.Is(err, sandbox.ErrUnavailable) || !strings.Contains(why, runscName) || !strings.Contains(fix, "PROCTOR_CACHE_DIR") {
+		t.Errorf("got %v", err)
+	}
+}
