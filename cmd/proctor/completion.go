@@ -14,18 +14,20 @@ import (
 )
 
 // flagWords are what flags of these names take, in every command that has
-// them.
-var flagWords = map[string][]string{
-	"agent":         shipped.All().Names(),
-	"env":           append([]string{sandboxes.Auto}, backends().Names()...),
-	"runtime":       {"gvisor", "native", "runc", "crun"},
-	"cpus":          {"auto", "limit", "ignore"},
-	"memory":        {"auto", "limit", "ignore"},
-	"n-concurrent":  {"auto"},
-	"metric":        {"mean", "sum", "max", "min"},
-	"model-gateway": jobcli.GatewayModes(),
-	"aggregate":     {string(outcome.MeanOfAttempts), string(outcome.BestOfK)},
+// them. They are made when they are asked for, as most commands never are.
+var flagWords = map[string]func() []string{
+	"agent":         func() []string { return shipped.All().Names() },
+	"env":           func() []string { return append([]string{sandboxes.Auto}, backends().Names()...) },
+	"runtime":       these("gvisor", "native", "runc", "crun"),
+	"cpus":          these("auto", "limit", "ignore"),
+	"memory":        these("auto", "limit", "ignore"),
+	"n-concurrent":  these("auto"),
+	"metric":        these("mean", "sum", "max", "min"),
+	"model-gateway": jobcli.GatewayModes,
+	"aggregate":     these(string(outcome.MeanOfAttempts), string(outcome.BestOfK)),
 }
+
+func these(words ...string) func() []string { return func() []string { return words } }
 
 // keepWords are for the flag that chooses a policy; another command has a switch of that
 // name.
@@ -49,7 +51,7 @@ func addCompletions(cmd *cobra.Command) {
 		case f.Name == "keep" && f.Value.Type() == "string":
 			register(cmd, f.Name, completeWords(keepWords...))
 		case words != nil && f.Value.Type() != "int":
-			register(cmd, f.Name, completeWords(words...))
+			register(cmd, f.Name, completeOneOf(words))
 		}
 	})
 	for _, sub := range cmd.Commands() {
@@ -100,9 +102,11 @@ func plainUsage(cmd *cobra.Command) {
 }
 
 // completeWords completes one of some words.
-func completeWords(words ...string) cobra.CompletionFunc {
+func completeWords(words ...string) cobra.CompletionFunc { return completeOneOf(these(words...)) }
+
+func completeOneOf(words func() []string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-		return withPrefix(words, prefix), cobra.ShellCompDirectiveNoFileComp
+		return withPrefix(words(), prefix), cobra.ShellCompDirectiveNoFileComp
 	}
 }
 
