@@ -253,18 +253,12 @@ func sparesOthers(t *testing.T, s *suite) {
 	b := start(t, ctxB, sb, withGrace(tagged(tagB, family+fmt.Sprintf(`echo ready; read -r _ <%s/go; exit 7`, dir)), shortGrace))
 	b.untilReady(t)
 	const members = 3 // the shell, its child and its daemon; the forks in between are gone
-	for ctx := call(t); alive(t, sb, tagB) != members; {
-		if ctx.Err() != nil {
-			t.Fatal("the second Exec does not get its processes together")
-		}
-	}
+	settled(t, sb, tagB, members)
 
 	cancelA(errCause)
 	a.wait(t)
 	gone(t, sb, tagA)
-	if n := alive(t, sb, tagB); n != members {
-		t.Errorf("ending the first Exec left %d of %d processes of the second", n, members)
-	}
+	settled(t, sb, tagB, members)
 	output(t, sb, sh(fmt.Sprintf("echo >%s/go", dir)))
 	b.wait(t)
 	if b.err != nil || b.status.Code != 7 {

@@ -215,6 +215,18 @@ func alive(t testing.TB, sb sandbox.Sandbox, tag string) int {
 	return n
 }
 
+// settled waits until want processes carry tag and fails if that never comes. For a moment
+// there can be one more: a fork carries its parent's arguments until it executes its own.
+func settled(t testing.TB, sb sandbox.Sandbox, tag string, want int) {
+	t.Helper()
+	ctx := call(t)
+	for n := alive(t, sb, tag); n != want; n = alive(t, sb, tag) {
+		if ctx.Err() != nil {
+			t.Fatalf("%d processes carry the tag, want %d", n, want)
+		}
+	}
+}
+
 // underway is an Exec that runs in the background.
 type underway struct {
 	ready  chan struct{} // closed when the command has written "ready"
