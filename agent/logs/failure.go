@@ -3,6 +3,7 @@ package logs
 import (
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // maxFailure is how much of the end of a text is searched, and kept of what an agent
@@ -14,7 +15,7 @@ const maxFailure = 16 << 10
 // without regard to case.
 var failureTypes = []struct {
 	name  string
-	words *regexp.Regexp
+	words func() *regexp.Regexp
 }{
 	{"AuthenticationError", anyOf(
 		`unauthorized`, `unauthenticated`, `\bforbidden\b`, `authentication[_ ]?error`, `authentication[_ ](has )?failed`, `permission[_ ]?denied[_ ]?error`,
@@ -61,8 +62,9 @@ var statusCodes = []*regexp.Regexp{
 	regexp.MustCompile(`(?m)^[^\w\n]{0,4}([45][0-9]{2}):? (?:[A-Z{"]|status)`),
 }
 
-func anyOf(words ...string) *regexp.Regexp {
-	return regexp.MustCompile("(?i)" + strings.Join(words, "|"))
+// anyOf compiles on first use: most programs never need it, and these patterns are large.
+func anyOf(words ...string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("(?i)" + strings.Join(words, "|")) })
 }
 
 // FailureType classifies what an agent says of why its run ended, by the words and the
@@ -79,13 +81,13 @@ func FailureType(text string) string {
 	}
 	found, at := "", -1
 	for _, t := range failureTypes {
-		for _, m := range t.words.FindAllStringIndex(text, -1) {
+		for _, m := range t.words().FindAllStringIndex(text, -1) {
 			if m[0] > at {
 				found, at = t.name, m[0]
 			}
 		}
 	}
-	bad := badRequest.MatchString(text)
+	bad := badRequest().MatchString(text)
 	for _, codes := range statusCodes {
 		for _, m := range codes.FindAllStringSubmatchIndex(text, -1) {
 			name := typeOfStatus(text[m[2]:m[3]])

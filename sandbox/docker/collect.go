@@ -10,6 +10,7 @@ import (
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/image"
 	"github.com/moby/moby/client"
 
 	"github.com/proctor-run/proctor/procid"
@@ -82,7 +83,7 @@ func (b *Backend) collectImages(ctx context.Context, dry bool) ([]string, error)
 	var removed []string
 	var errs []error
 	for _, item := range list.Items {
-		if has(item.RepoTags, keptPrefix) {
+		if has(item.RepoTags, keptPrefix) || b.madeOfLate(item) {
 			continue
 		}
 		for _, tag := range item.RepoTags {
@@ -105,6 +106,13 @@ func (b *Backend) collectImages(ctx context.Context, dry bool) ([]string, error)
 		}
 	}
 	return removed, errors.Join(errs...)
+}
+
+// madeOfLate reports whether an image is so new that its last use is as well. To
+// ask for that use takes a call for each image, and a job begins with this.
+func (b *Backend) madeOfLate(item image.Summary) bool {
+	age := b.now().Sub(time.Unix(item.Created, 0))
+	return 0 <= age && age < b.imageTTL
 }
 
 // lastUse is when an image was tagged last, which every use does. An engine makes

@@ -557,6 +557,28 @@ func TestFakeCollectImages(t *testing.T) {
 	}
 }
 
+// TestFakeCollectNewImages: nothing is asked about an image that is newer than any
+// that would be removed.
+func TestFakeCollectNewImages(t *testing.T) {
+	t.Parallel()
+	const day = 24 * time.Hour
+	for age, asked := range map[time.Duration]int{day: 0, 8 * day: 1, -8 * day: 1} {
+		f, b := newFake(t)
+		f.set("GET /containers/json", answer(200, `[]`))
+		f.set("GET /networks", answer(200, `[]`))
+		f.set("GET /volumes", answer(200, `{}`))
+		made := time.Now().Add(-age).Unix()
+		f.set("GET /images/json", answer(200, fmt.Sprintf(`[{"Id":"sha256:2","RepoTags":["proctor-build:x"],"Created":%d}]`, made)))
+		f.set("GET /images/proctor-build:x/json", answer(200, `{"Metadata":{"LastTagTime":"`+time.Now().UTC().Format(time.RFC3339Nano)+`"}}`))
+		if _, err := b.Collect(t.Context(), func(procid.ID) bool { return true }); err != nil {
+			t.Error(err)
+		}
+		if n := f.called("GET /images/proctor-build:x/json"); n != asked {
+			t.Errorf("made %v ago: asked %d times, want %d", age, n, asked)
+		}
+	}
+}
+
 func TestFakeProgress(t *testing.T) {
 	t.Parallel()
 	f, b := newFake(t)
